@@ -1,0 +1,50 @@
+# The one entry for developers: `make` lists what there is. Everything runs in a virtual environment of the project's own.
+VENV ?= .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+.DEFAULT_GOAL := help
+.PHONY: help run test test-all lint format types bench docs ci clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1#\2/p' $(MAKEFILE_LIST) | awk -F'#' '{printf "%-17s %s\n", $$1, $$2}'
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q -e '.[dev]'
+	touch $@
+
+run: $(READY) ## filters the lines of the Python library through Spark: make run INPUT=folder OUTPUT=folder
+	$(BIN)/dagflow launch apps/line_filter -D input="$(or $(INPUT),$$($(BIN)/python -c 'import os; print(os.path.dirname(os.__file__))'))" -D output="$(or $(OUTPUT),out)"
+
+test: $(READY) ## the tests that CI runs: make test ARGS='-k java'
+	$(BIN)/pytest -q $(ARGS)
+
+test-all: $(READY) ## the slow suite too: clusters, crashes, large inputs
+	$(BIN)/pytest -q -m '' $(ARGS)
+
+lint: $(READY) ## style, and who may import whom
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
+
+format: $(READY) ## repairs what can be repaired
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+types: $(READY) ## mypy and pyright
+	$(BIN)/mypy
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+bench: $(READY) ## peers and ours in turn
+	$(BIN)/python -m benchmarks.lines $(ARGS)
+
+docs: $(READY) ## runs the examples in the documentation
+	$(BIN)/pytest -q --doctest-glob='*.md' README.md docs
+
+ci: ## what CI does, in a copy and a new environment
+	.ci/run
+
+clean: ## removes what the tools have left
+	rm -rf $(VENV) build dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

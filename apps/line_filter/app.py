@@ -1,0 +1,29 @@
+"""Copies the lines that do not start with a prefix: the chain that everybody starts with."""
+
+from __future__ import annotations
+
+import attrs
+import pyarrow.compute as pc
+
+from dagflow import DAG
+from operators import BlockReader, FileSplitterInput, Filter, RecordWriter
+
+
+@attrs.define
+class Settings:
+    """Copies the lines that do not start with a prefix."""
+
+    input: list[str]  # files or directories
+    output: str
+    prefix: str = "."
+
+
+def populate_dag(dag: DAG, conf: Settings) -> None:
+    """Splitter → reader → filter → writer."""
+    splitter = dag.add_operator("splitter", FileSplitterInput(files=conf.input))
+    reader = dag.add_operator("reader", BlockReader())  # lines of text, read ahead, by default
+    keep = dag.add_operator("keep", Filter(~pc.starts_with(pc.field("record"), conf.prefix)))
+    writer = dag.add_operator("writer", RecordWriter(path=conf.output))
+    dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+    dag.add_stream("lines", reader.messages, keep.input)
+    dag.add_stream("kept", keep.output, writer.input)

@@ -1,0 +1,47 @@
+"""dagflow: assemble Python operators with typed ports into a DAG that runs, window by window, on Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dagflow.model.context import Clock, OperatorContext
+from dagflow.model.dag import DAG
+from dagflow.model.kept import State, WindowState
+from dagflow.model.operator import ErrorRecord, InputOperator, Operator
+from dagflow.model.ports import InputPort, OutputPort, ProxyInputPort, ProxyOutputPort
+from dagflow.model.records import FileBlockMetadata, FileInfo, FileMetadata, ReaderRecord, Window
+
+if TYPE_CHECKING:
+    from dagflow.runtime.launch import launch
+
+__all__ = [
+    "DAG",
+    "Clock",
+    "ErrorRecord",
+    "FileBlockMetadata",
+    "FileInfo",
+    "FileMetadata",
+    "InputOperator",
+    "InputPort",
+    "Operator",
+    "OperatorContext",
+    "OutputPort",
+    "ProxyInputPort",
+    "ProxyOutputPort",
+    "ReaderRecord",
+    "State",
+    "Window",
+    "WindowState",
+    "launch",
+]
+
+_LATER = {"launch": "dagflow.runtime.launch"}
+
+
+def __getattr__(name: str) -> object:
+    """Loads what is heavy when it is first used."""
+    if name in _LATER:
+        import importlib
+
+        return getattr(importlib.import_module(_LATER[name]), name)
+    raise AttributeError(f"module 'dagflow' has no attribute {name!r}")

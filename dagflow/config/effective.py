@@ -1,0 +1,221 @@
+"""Every effective value with its origin: what `dagflow config APP` prints. Pure functions; secrets are shown as `***`."""
+
+from __future__ import annotations
+
+import enum
+import pathlib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from dagflow.config import hints, units, values
+from dagflow.config.assembly import default_of
+from dagflow.config.docs import field_docs
+from dagflow.config.layers import Layers, Setting, spark_conf
+from dagflow.config.settings import assemble_run_settings, assemble_settings
+
+HIDDEN = "***"
+APPLICATION, RUN, SPARK = "application", "run", "spark"
+
+
+@attrs.frozen
+class Row:
+    """One effective value, ready to be shown. `group`: `application`, `run`, `spark` or `operator NAME (Class)`."""
+
+    key: str
+    value: str
+    origin: str
+    type: str
+    doc: str
+    group: str
+
+
+def effective(
+    settings_class: type | None,
+    layers: Layers,
+    *,
+    operators: Mapping[str, Any] | None = None,
+    applied: Mapping[str, Mapping[str, Setting]] | None = None,
+    ports: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
+    applied_ports: Mapping[str, Mapping[str, Mapping[str, Setting]]] | None = None,
+) -> list[Row]:
+    """All effective values, in the order in which they are declared.
+
+    Args:
+        settings_class: the class of the application's settings, None if it has none.
+        layers: what was given.
+        operators: the DAG's operators by name, after `apply_operators`.
+        applied: what `apply_operators` returned.
+        ports: operator → port → attribute → value, without what configuration says.
+        applied_ports: what `apply_ports` returned.
+
+    Raises what `build_settings` and `build_run_settings` raise.
+    """
+    settings, origins = assemble_settings(settings_class, layers)
+    if attrs.has(type(settings)):
+        rows = list(_object_rows(settings, origins, "", APPLICATION))
+    else:
+        rows = [_plain_row(key, value, origins[key].origin, APPLICATION) for key, value in settings.items()]
+    run, run_origins = assemble_run_settings(layers)
+    run_rows = _object_rows(run, run_origins, "", RUN)
+    rows += [attrs.evolve(row, key=f"run.{row.key}") if row.key in layers.names else row for row in run_rows]
+    rows += [_plain_row(key, setting.value, setting.origin, SPARK) for key, setting in spark_conf(layers).items()]
+    for name, operator in (operators or {}).items():
+        group = f"operator {name} ({type(operator).__name__})"
+        rows += _object_rows(operator, (applied or {}).get(name, {}), f"operator.{name}.", group)
+        given = (applied_ports or {}).get(name, {})
+        for port, attributes in (ports or {}).get(name, {}).items():
+            for attribute, value in {**attributes, **given.get(port, {})}.items():
+                setting = given.get(port, {}).get(attribute)
+                key = f"operator.{name}.port.{port}.{attribute}"
+                if setting is None:
+                    rows.append(_plain_row(key, value, "default" if value is None else "code", group))
+                else:
+                    rows.append(_plain_row(key, setting.value, setting.origin, group))
+    return rows
+
+
+def _plain_row(key: str, value: Any, origin: str, group: str) -> Row:
+    return Row(key, HIDDEN if values.sounds_secret(key) else show(value), origin, "", "", group)
+
+
+def _object_rows(
+    thing: Any, origins: Mapping[str, Setting], before: str, group: str, place: str = "", above: str = ""
+) -> Iterable[Row]:
+    """The rows of an object's fields; fields that are attrs objects are followed by their own. `above`: origin of the whole."""
+    cls = type(thing)
+    docs = field_docs(cls)
+    for key, field in hints.settable(cls).items():
+        hint, value, path = hints.field_hint(cls, field), getattr(thing, field.name), place + key
+        nested = attrs.has(type(value)) and not isinstance(value, type) and not hints.is_secret(hint)
+        origin = _origin(path, value, default_of(field), origins, above)
+        shown = type(value).__name__ if nested else show(value, hint)
+        yield Row(before + path, shown, origin, hints.type_name(hint), docs.get(key, ""), group)
+        if nested:
+            whole = origins[path].origin if path in origins else above
+            yield from _object_rows(value, origins, before, group, f"{path}.", whole)
+
+
+def _below(path: str, origins: Mapping[str, Setting]) -> list[str]:
+    """The origins of what was given for parts of a value."""
+    return list(dict.fromkeys(setting.origin for other, setting in origins.items() if other.startswith(f"{path}.")))
+
+
+def _origin(path: str, value: Any, default: Any, origins: Mapping[str, Setting], above: str) -> str:
+    parts = _below(path, origins)
+    if path in origins:
+        return ", ".join(dict.fromkeys([origins[path].origin, *(parts if isinstance(value, Mapping) else [])]))
+    if parts and (isinstance(value, Mapping) or type(value) is not type(default)):
+        return ", ".join(parts)
+    if above:
+        return above
+    # of an object of which only parts were given, the rows below tell which
+    return "default" if parts or _same(value, default) else "code"
+
+
+def _same(value: Any, default: Any) -> bool:
+    try:
+        if value is default or (type(value) is type(default) and bool(value == default)):
+            return True
+        # attrs objects may compare by identity: two fresh ones of the same fields are the same default
+        return type(value) is type(default) and attrs.has(type(value)) and all(
+            _same(getattr(value, a.name), getattr(default, a.name)) for a in attrs.fields(type(value))
+        )  # fmt: skip
+    except Exception:  # noqa: BLE001  # expressions and arrays compare into something that is neither true nor false
+        return False
+
+
+def show(value: Any, hint: Any = Any) -> str:
+    """A value as users would write it: sizes and durations in words, lists as TOML arrays, secrets as `***`.
+
+    >>> from dagflow.config import Bytes
+    >>> show(67108864, Bytes), show(["a", "b"]), show(None), show(""), show(True)
+    ('64MiB', '["a", "b"]', 'none', '""', 'true')
+    """
+    if value is not None and hints.is_secret(hint):
+        return HIDDEN
+    if isinstance(value, str) and not isinstance(value, enum.Enum):
+        return value if value and value == value.strip() and value.isprintable() else _quoted(value)
+    return _inner(value, hint)
+
+
+def _quoted(text: str) -> str:
+    import json
+
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _inner(value: Any, hint: Any) -> str:
+    if value is not None and hints.is_secret(hint):
+        return HIDDEN
+    if value is None:
+        return "none"
+    if isinstance(value, enum.Enum):
+        return value.name
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return _number(value, hint)
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, pathlib.PurePath):
+        return str(value)
+    if isinstance(value, re.Pattern):
+        return str(value.pattern)
+    if isinstance(value, (list, tuple, set, frozenset)):
+        items = sorted(value, key=repr) if isinstance(value, (set, frozenset)) else value
+        part = next((m for m in hints.members(hint) if hints.is_list(m)), Any)
+        return f"[{', '.join(_inner(item, hints.element(part)) for item in items)}]"
+    if isinstance(value, Mapping):
+        part = next((m for m in hints.members(hint) if hints.is_dict(m)), Any)
+        pairs = (f"{key} = {_inner(item, hints.element(part, 1))}" for key, item in value.items())
+        return "{" + ", ".join(pairs) + "}"
+    if attrs.has(type(value)) and not isinstance(value, type):
+        cls = type(value)
+        parts = (f"{a.name}={_inner(getattr(value, a.name), hints.field_hint(cls, a))}" for a in attrs.fields(cls))
+        return f"{cls.__name__}({', '.join(parts)})"
+    if callable(value) and hasattr(value, "__qualname__"):
+        return str(value.__qualname__)
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", str(value))
+
+
+def _number(value: float, hint: Any) -> str:
+    unit = next((u for u in map(hints.unit_of, hints.members(hint)) if u), None)
+    if unit == "bytes" and isinstance(value, int):
+        return units.format_size(value)
+    if unit == "seconds":
+        return units.format_seconds(value)
+    if unit == "milliseconds" and isinstance(value, int):
+        return units.format_millis(value)
+    return repr(value)
+
+
+def render_text(rows: Iterable[Row]) -> str:
+    """The rows as text: a block a group, one line a value: key, value, origin, type and doc.
+
+    >>> print(render_text([Row("prefix", ".", "default", "str", "what lines start with", "application")]))
+    application
+      prefix = .  (default)  str: what lines start with
+    """
+    rows = list(rows)
+    lines: list[str] = []
+    for group in dict.fromkeys(row.group for row in rows):
+        mine = [row for row in rows if row.group == group]
+        key_width = max(len(row.key) for row in mine)
+        value_width = min(32, max(len(row.value) for row in mine))
+        origin_width = max(len(row.origin) for row in mine) + 2
+        lines += [""] * bool(lines) + [group]
+        for row in mine:
+            about = ": ".join(part for part in (row.type, row.doc) if part)
+            line = f"  {row.key:{key_width}} = {row.value:{value_width}}  {f'({row.origin})':{origin_width}}  {about}"
+            lines.append(line.rstrip())
+    return "\n".join(lines)
+
+
+def render_json(rows: Iterable[Row]) -> str:
+    """The rows as a JSON array of objects with `key`, `value` (text, as shown), `origin`, `type`, `doc` and `group`."""
+    import json
+
+    return json.dumps([attrs.asdict(row) for row in rows], indent=2, ensure_ascii=False)

@@ -1,0 +1,47 @@
+"""Collecting errors, so that all that is wrong is reported together."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from dagflow.errors.base import ConfigError
+from dagflow.errors.config import ConfigErrors
+
+
+class Problems:
+    """Errors found so far. As a context manager it takes in the ConfigError that its block raises.
+
+    >>> from dagflow.errors.config import BadDefinition
+    >>> problems = Problems()
+    >>> with problems:
+    ...     raise BadDefinition(text="output")
+    >>> problems.raise_all()
+    Traceback (most recent call last):
+    dagflow.errors.config.BadDefinition: -D output lacks `=` and a value
+      write -D output=VALUE
+    """
+
+    def __init__(self) -> None:
+        self.errors: list[ConfigError] = []
+
+    def add(self, error: ConfigError) -> None:
+        """Takes in one error, or the parts of several; says nothing twice."""
+        for part in error.errors if isinstance(error, ConfigErrors) else (error,):
+            if not any(type(part) is type(known) and part.message() == known.message() for known in self.errors):
+                self.errors.append(part)
+
+    def raise_all(self) -> None:
+        """Raises the error if there is one, ConfigErrors if there are several."""
+        if len(self.errors) == 1:
+            raise self.errors[0]
+        if self.errors:
+            raise ConfigErrors(errors=tuple(self.errors))
+
+    def __enter__(self) -> Problems:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> bool:
+        if isinstance(error, ConfigError):
+            self.add(error)
+            return True
+        return False

@@ -1,0 +1,71 @@
+"""The settings of a run: what every application can be told."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import attrs
+
+from dagflow.config.units import Seconds
+
+_at_least_one = attrs.validators.ge(1)
+
+
+def _positive(instance: RunSettings, attribute: attrs.Attribute[Any], value: float | None) -> None:
+    if value is not None and value <= 0:
+        raise ValueError("it must be more than 0")
+
+
+@attrs.frozen(kw_only=True)
+class RunSettings:
+    """How an application is run. Each has an option of the command line too: `--window 500ms`.
+
+    >>> RunSettings(runner="local").windows_in_flight
+    2
+    """
+
+    runner: Literal["spark", "local"] = "spark"
+    """where the parallel part runs: on Spark, or in this process, without a JVM"""
+
+    master: str | None = None
+    """Spark's master; none lets the Spark runner choose local[*,4]"""
+
+    remote: str | None = None
+    """address of a Spark Connect server (sc://host:port)"""
+
+    run_folder: str | None = None
+    """folder for the window log, reports and staging; driver and tasks must both see it; none: beside the output"""
+
+    window: Seconds | None = attrs.field(default=None, validator=_positive)
+    """how long a window may stay open; none: no limit with --once, 500ms with --continuous"""
+
+    max_windows: int | None = attrs.field(default=None, validator=attrs.validators.optional(_at_least_one))
+    """the run ends after this many windows"""
+
+    windows_in_flight: int = attrs.field(default=2, validator=_at_least_one)
+    """how many windows may run at once; they are decided in order"""
+
+    durability: Literal["machine", "process"] = "machine"
+    """what a window survives once it is decided: machine (a power cut) or process (a killed process only, faster)"""
+
+    fresh: bool = False
+    """starts over instead of continuing where the last run ended"""
+
+    continuous: bool = False
+    """goes on waiting for new input; otherwise the run ends when all input is read"""
+
+    progress: Literal["auto", "plain", "none", "json"] = "auto"
+    """how progress is shown; auto: live on a terminal, plain lines elsewhere"""
+
+    window_attempts: int = attrs.field(default=3, validator=_at_least_one)
+    """how often a window is tried from its plan before the run fails"""
+
+    name: str | None = None
+    """the application's name in reports and in Spark's UI; none: that of its folder or module"""
+
+    def __attrs_post_init__(self) -> None:
+        if self.master is not None and self.remote is not None:
+            raise ValueError("master and remote exclude each other")
+
+
+RUN_NAMES: tuple[str, ...] = tuple(attribute.name for attribute in attrs.fields(RunSettings))

@@ -1,0 +1,138 @@
+"""From layers to the objects that applications and runs are given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dagflow.config import values
+from dagflow.config.assembly import Assembly, Entry
+from dagflow.config.layers import Layers, Setting, find_name, flatten, join_key, setting_names
+from dagflow.config.problems import Problems
+from dagflow.config.run_settings import RUN_NAMES, RunSettings
+from dagflow.errors.base import ConfigError
+from dagflow.errors.config import BadValue, MissingSetting, UnknownSetting
+
+
+class SettingsMapping(Mapping[str, Any]):
+    """What `conf` is for an application without a class of its settings: read-only, by dotted key.
+
+    Values are text, unless they begin with `[` or `{`, come from a TOML file or from code. A key that nobody gave raises
+    MissingSetting, which is a KeyError.
+
+    >>> SettingsMapping({"input": "logs"})["input"]
+    'logs'
+    """
+
+    def __init__(self, items: Mapping[str, Any]) -> None:
+        self._items = dict(items)
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._items:
+            raise MissingSetting(key=key)
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __repr__(self) -> str:
+        return f"SettingsMapping({', '.join(self._items)})"  # keys only: nobody has said which of the values are secrets
+
+
+def build_settings(settings_class: type | None, layers: Layers) -> Any:
+    """The settings of an application: an object of its class, or a read-only mapping where it has none.
+
+    Raises the ConfigError, or ConfigErrors with all of them: MissingSetting, UnknownSetting, BadValue, ConflictingSettings…
+
+    >>> import attrs
+    >>> from dagflow.config import read_layers
+    >>> @attrs.define
+    ... class Settings:
+    ...     input: list[str]
+    ...     prefix: str = "."
+    >>> build_settings(Settings, read_layers(Settings, definitions=["input=logs"]))
+    Settings(input=['logs'], prefix='.')
+    """
+    return assemble_settings(settings_class, layers)[0]
+
+
+def build_run_settings(layers: Layers) -> RunSettings:
+    """The settings of the run. Raises as `build_settings` does.
+
+    >>> from dagflow.config import read_layers
+    >>> build_run_settings(read_layers(options={"window": "500ms"})).window
+    0.5
+    """
+    return assemble_run_settings(layers)[0]
+
+
+def assemble_settings(settings_class: type | None, layers: Layers) -> tuple[Any, dict[str, Setting]]:
+    """The settings of an application, and by dotted key the setting that decided each part of them."""
+    mine = layers.application()
+    if settings_class is None and mine.base is not None:
+        settings_class = type(mine.base)
+    if settings_class is None:
+        return _mapping(mine)
+    setting_names(settings_class)  # refuses what is no class for settings
+    entries = [Entry(setting.path, setting) for setting in mine]
+    assembly = Assembly(unknown=_unknown(settings_class))
+    if mine.base is not None and not isinstance(mine.base, settings_class):
+        name = type(mine.base).__name__
+        raise BadValue(key="settings", value=f"a {name}", origin="code", expected=f"a {settings_class.__name__}, or a mapping")
+    if mine.base is not None and not entries:
+        return mine.base, {}
+    base = attrs.NOTHING if mine.base is None else mine.base
+    result = assembly.fields(settings_class, base, entries, "")
+    assembly.problems.raise_all()
+    return result, assembly.origins
+
+
+def assemble_run_settings(layers: Layers) -> tuple[RunSettings, dict[str, Setting]]:
+    """The settings of the run, and by name the setting that decided each."""
+    assembly = Assembly(unknown=_unknown(RunSettings))
+    entries = []
+    for setting in layers.run():
+        path = setting.path
+        entries.append(Entry(path[1:] if path[0].lower() == "run" and len(path) > 1 else path, setting))
+    result = assembly.fields(RunSettings, attrs.NOTHING, entries, "")
+    assembly.problems.raise_all()
+    return result, assembly.origins
+
+
+def _unknown(cls: type) -> Any:
+    def unknown(setting: Setting, name: str, place: str, known: Sequence[str]) -> ConfigError:
+        of_run = () if place or cls is RunSettings else RUN_NAMES
+        prefix = f"{place}." if place else ""
+        names = {"known": tuple(known), "known_run": of_run}
+        return UnknownSetting(key=setting.key, origin=setting.origin, name=name, prefix=prefix, **names)
+
+    return unknown
+
+
+def _mapping(layers: Layers) -> tuple[SettingsMapping, dict[str, Setting]]:
+    problems = Problems()
+    items: dict[str, Any] = {}
+    origins: dict[str, Setting] = {}
+    known: list[str] = []
+    for setting in layers:
+        key = find_name(setting.key, known, any_case=setting.any_case) or setting.key
+        value = setting.value
+        if setting.is_text:
+            try:
+                value = values.from_text(Any, value)
+            except values.Mismatch as error:
+                shown = "***" if values.sounds_secret(key) else values.show_plain(setting.value)
+                problems.add(BadValue(key=key, value=shown, origin=setting.origin, reason=error.reason))
+                continue
+        parts = flatten({key: value}) if isinstance(value, Mapping) else [((key,), value)]
+        for path, part in parts:
+            name = f"{key}.{join_key(path[1:])}" if path[1:] else key
+            items[name], origins[name] = part, setting
+            known.append(name)
+    problems.raise_all()
+    return SettingsMapping(items), origins

@@ -1,0 +1,117 @@
+"""What can be wrong with the application that a command names."""
+
+from __future__ import annotations
+
+import traceback
+from typing import ClassVar
+
+import attrs
+
+from dagflow.errors.base import ConfigError
+
+_error = attrs.define(slots=False, eq=False, str=False, repr=False)
+
+
+@_error
+class ApplicationMissing(ConfigError):
+    """There is no such application."""
+
+    spec: str
+    reason: str
+    code: ClassVar[str] = "DF251"
+
+    def message(self) -> str:
+        return (
+            f"no application {self.spec!r}: {self.reason}\n"
+            "  help: name a folder with app.py (apps/line_filter), a file (path.py or path.py:name) or a module (package.module:name)"
+        )
+
+
+@_error
+class ApplicationBroken(ConfigError):
+    """The application's code raised while it was loaded or filled the DAG."""
+
+    spec: str
+    doing: str
+    error: str
+    frames: str
+    code: ClassVar[str] = "DF252"
+
+    @classmethod
+    def of(cls, spec: str, error: BaseException, doing: str = "loading it") -> ApplicationBroken:
+        """From the exception; its own frames, the innermost first."""
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [f for f in frames if "importlib" not in f.filename and "/dagflow/" not in f.filename.replace("\\", "/")]
+        lines = [f"  at {f.filename}:{f.lineno} in {f.name}{f': {f.line}' if f.line else ''}" for f in reversed(own[-6:])]
+        return cls(spec, doing, "".join(traceback.format_exception_only(error)).strip(), "\n".join(lines))
+
+    def message(self) -> str:
+        return f"application {self.spec!r}: {self.doing} failed: {self.error}" + (f"\n{self.frames}" if self.frames else "")
+
+
+@_error
+class NoPopulateDag(ConfigError):
+    """What is named is no application."""
+
+    spec: str
+    known: tuple[str, ...]
+    code: ClassVar[str] = "DF253"
+
+    def message(self) -> str:
+        return f"{self.spec!r} has no populate_dag(dag, conf)\n  help: write a function of that name, or name another one: {self.spec}:my_function"
+
+
+@_error
+class ForeignFiles(ConfigError):
+    """An output folder holds files that dagflow did not write."""
+
+    folder: str
+    files: tuple[str, ...]
+    code: ClassVar[str] = "DF254"
+
+    def message(self) -> str:
+        shown = ", ".join(self.files[:3]) + (f" and {len(self.files) - 3} more" if len(self.files) > 3 else "")
+        return f"output folder {self.folder} holds files that no run wrote: {shown}\n  help: name an empty or new folder, or move them away"
+
+
+@_error
+class OutputOwned(ConfigError):
+    """An output folder belongs to another run folder."""
+
+    folder: str
+    owner: str
+    mine: str
+    code: ClassVar[str] = "DF255"
+
+    def message(self) -> str:
+        return (
+            f"output folder {self.folder} belongs to the run in {self.owner}, this one is {self.mine}\n"
+            "  help: name another output, or the same first output (or run_folder) as before"
+        )
+
+
+@_error
+class LocalPathRemoteMaster(ConfigError):
+    """A path that only this machine has, with executors on others."""
+
+    operator: str
+    path: str
+    master: str
+    code: ClassVar[str] = "DF256"
+
+    def message(self) -> str:
+        return (
+            f"operator {self.operator!r} works on {self.path}, a path of this machine, but {self.master} runs on others\n"
+            "  help: use a path or URL that all of them see, and say so with -D shared_paths=true if this one is"
+        )
+
+
+@_error
+class OperatorsShadowed(ConfigError):
+    """A folder of the user's hides the operator library."""
+
+    path: str
+    code: ClassVar[str] = "DF257"
+
+    def message(self) -> str:
+        return f"{self.path} hides dagflow's operator library\n  help: rename your folder or file 'operators'; 'import operators' finds it first"

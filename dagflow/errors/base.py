@@ -1,0 +1,69 @@
+"""The root of the tree of exceptions, and its four main branches."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import attrs
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False)
+class DagflowError(Exception):
+    """Everything that dagflow raises on purpose.
+
+    Subclasses are attrs classes: one class a cause, with structured fields; the wording lives in `message`.
+    `code` names the cause for documentation and tests, `exit_code` is what a command ends with.
+    """
+
+    code: ClassVar[str] = "DF000"
+    exit_code: ClassVar[int] = 1
+
+    def message(self) -> str:
+        """The text that a user reads: what is wrong, where, and what to do."""
+        return self.__class__.__name__
+
+    def __str__(self) -> str:
+        return self.message()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.message()!r})"
+
+    def __reduce__(self) -> Any:
+        fields = {a.name: getattr(self, a.name) for a in attrs.fields(type(self))}
+        return _rebuild, (type(self), fields)
+
+
+def _rebuild(cls: type[DagflowError], fields: dict[str, Any]) -> DagflowError:
+    return cls(**{name.lstrip("_"): value for name, value in fields.items()})
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False)
+class DagError(DagflowError, ValueError):
+    """The application's DAG is wrong; nothing has run."""
+
+    code: ClassVar[str] = "DF010"
+    exit_code: ClassVar[int] = 2
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False)
+class ConfigError(DagflowError, ValueError):
+    """A setting or the command line is wrong; nothing has run."""
+
+    code: ClassVar[str] = "DF200"
+    exit_code: ClassVar[int] = 2
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False)
+class RunError(DagflowError, RuntimeError):
+    """A run failed."""
+
+    code: ClassVar[str] = "DF300"
+    exit_code: ClassVar[int] = 1
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False)
+class SurroundingsError(DagflowError, RuntimeError):
+    """What dagflow needs around it is missing: Java, a cluster, permissions, disk."""
+
+    code: ClassVar[str] = "DF400"
+    exit_code: ClassVar[int] = 3

@@ -1,0 +1,312 @@
+"""What can be wrong with settings, configuration files and the command line: one class a cause.
+
+    ConfigError
+    ├── UnknownSetting        DF201   a key that nobody reads
+    ├── UnknownOperatorName   DF202   operator.NAME…: the DAG has no such operator
+    ├── UnknownProperty       DF203   operator.NAME.PROPERTY: the operator has no such property
+    ├── UnknownPortName       DF204   operator.NAME.port.PORT…: the operator has no such port
+    ├── UnknownPortAttribute  DF205   operator.NAME.port.PORT.ATTRIBUTE: ports have no such attribute
+    ├── BadValue              DF206   a value of the wrong type, or one that a validator refuses
+    ├── MissingSetting        DF207   a setting without default that nobody gave
+    ├── ConflictingSettings   DF208   each value is right, together they are not
+    ├── BadConfFile           DF209   a configuration file that is not TOML
+    ├── ConfFileMissing       DF210   a configuration file that cannot be read
+    ├── BadDefinition         DF211   -D without KEY=VALUE
+    ├── NotASettingsClass     DF212   conf is annotated with a class that is not made by attrs
+    ├── ReservedSettingName   DF213   a setting named like the beginning of other keys
+    └── ConfigErrors          DF299   several of these at once
+
+No message and no field holds the value of a secret: whoever raises passes `***` instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import attrs
+
+from dagflow.errors.base import ConfigError
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that `name` was probably meant to be, or None.
+
+    >>> nearest("max_reader", ["min_readers", "max_readers"])
+    'max_readers'
+    """
+    import difflib
+
+    by_lower = {candidate.lower(): candidate for candidate in known}
+    found = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.6)
+    return by_lower[found[0]] if found else None
+
+
+def _as_given(key: str, origin: str) -> str:
+    """The key in the spelling that its origin asks for."""
+    if origin.startswith("env "):
+        return "DAGFLOW_" + key.upper().replace(".", "__")
+    return key
+
+
+def _suggest(name: str, known: Iterable[str], before: str, origin: str) -> list[str]:
+    found = nearest(name, known)
+    return [] if found is None else [f"  did you mean `{_as_given(before + found, origin)}`?"]
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class UnknownSetting(ConfigError):
+    """A key that nobody reads; `known` are the application's settings, `known_run` those of the run.
+
+    `prefix` is what stands before the unknown name (`database.` in `database.hots`).
+    """
+
+    code: ClassVar[str] = "DF201"
+    key: str
+    origin: str
+    known: tuple[str, ...] = ()
+    known_run: tuple[str, ...] = ()
+    name: str = ""
+    prefix: str = ""
+
+    def message(self) -> str:
+        if self.prefix and not self.known:
+            inside = self.prefix.rstrip(".")
+            return f"there is no setting `{self.key}` ({self.origin})\n  `{inside}` is a single value, nothing lies below it"
+        name = self.name or self.key
+        lines = [f"there is no setting `{self.key}` ({self.origin})"]
+        lines += _suggest(name, (*self.known, *self.known_run, "operator", "spark"), self.prefix, self.origin)
+        what = f"settings in `{self.prefix.rstrip('.')}`" if self.prefix else "settings of the application"
+        lines.append(f"  {what}: {', '.join(self.known) or 'none'}")
+        if not self.prefix:
+            lines.append(f"  settings of the run: {', '.join(self.known_run)}")
+            lines.append("  and operator.NAME.PROPERTY, operator.NAME.port.PORT.ATTRIBUTE, spark.*")
+        return "\n".join(lines)
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class UnknownOperatorName(ConfigError):
+    """`operator.NAME…` where the DAG has no operator of that name."""
+
+    code: ClassVar[str] = "DF202"
+    key: str
+    origin: str
+    name: str
+    known: tuple[str, ...] = ()
+
+    def message(self) -> str:
+        after = self.key.removeprefix(f"operator.{self.name}")
+        lines = [f"there is no operator `{self.name}` for `{self.key}` ({self.origin})"]
+        found = nearest(self.name, self.known)
+        if found is not None:
+            lines.append(f"  did you mean `{_as_given(f'operator.{found}{after}', self.origin)}`?")
+        lines.append(f"  operators: {', '.join(self.known) or 'none'}")
+        return "\n".join(lines)
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class UnknownProperty(ConfigError):
+    """`operator.NAME.PROPERTY` where the operator has no such property; `name` is the part that is unknown.
+
+    `inside` is where it was looked for: empty for the operator itself, `reader_context` for a part of it.
+    `operator` is `*` when no operator at all has the property.
+    """
+
+    code: ClassVar[str] = "DF203"
+    key: str
+    origin: str
+    operator: str
+    operator_class: str
+    name: str
+    inside: str = ""
+    known: tuple[str, ...] = ()
+
+    def message(self) -> str:
+        if self.operator == "*":
+            return f"no operator has a property `{self.name}`, as `{self.key}` asks for ({self.origin})" + "".join(
+                "\n" + line for line in _suggest(self.name, self.known, "operator.*.", self.origin)
+            )
+        where = f"operator `{self.operator}` ({self.operator_class})"
+        if self.inside:
+            where = f"`{self.inside}` of {where}"
+        lacks = f"{where} has no property `{self.name}`" if self.name else f"`{self.key}` names no property of {where}"
+        lines = [f"{lacks} ({self.origin})"]
+        before = ".".join(part for part in ("operator", self.operator, self.inside) if part) + "."
+        lines += _suggest(self.name, self.known, before, self.origin)
+        lines.append(f"  its properties: {', '.join(self.known)}" if self.known else "  it has no properties")
+        return "\n".join(lines)
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class UnknownPortName(ConfigError):
+    """`operator.NAME.port.PORT…` where the operator has no port of that name; `operator` is `*` when no operator has it."""
+
+    code: ClassVar[str] = "DF204"
+    key: str
+    origin: str
+    operator: str
+    name: str
+    known: tuple[str, ...] = ()
+
+    def message(self) -> str:
+        who = "no operator has a" if self.operator == "*" else f"operator `{self.operator}` has no"
+        lines = [f"{who} port `{self.name}`, as `{self.key}` asks for ({self.origin})"]
+        lines += _suggest(self.name, self.known, f"operator.{self.operator}.port.", self.origin)
+        lines.append(f"  ports: {', '.join(self.known) or 'none'}")
+        return "\n".join(lines)
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class UnknownPortAttribute(ConfigError):
+    """`operator.NAME.port.PORT.ATTRIBUTE` where ports have no such attribute."""
+
+    code: ClassVar[str] = "DF205"
+    key: str
+    origin: str
+    name: str
+    known: tuple[str, ...] = ()
+
+    def message(self) -> str:
+        lines = [f"ports have no attribute `{self.name}`, as `{self.key}` asks for ({self.origin})"]
+        lines += _suggest(self.name, self.known, self.key.removesuffix(self.name), self.origin)
+        lines.append(f"  attributes of ports: {', '.join(self.known) or 'none'}")
+        return "\n".join(lines)
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class BadValue(ConfigError):
+    """A value of the wrong type, or one that a validator refuses. `value` is as shown: `***` for secrets."""
+
+    code: ClassVar[str] = "DF206"
+    key: str
+    value: str
+    origin: str
+    expected: str = ""
+    reason: str = ""
+
+    def message(self) -> str:
+        lines = [f"`{self.key}` cannot be {self.value} ({self.origin})"]
+        if self.reason:
+            lines.append(f"  because: {self.reason}")
+        if self.expected:
+            lines.append(f"  expected: {self.expected}")
+        return "\n".join(lines)
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class MissingSetting(ConfigError, KeyError):
+    """A setting without default that nobody gave. `type` is empty where the application has no class for its settings."""
+
+    code: ClassVar[str] = "DF207"
+    key: str
+    type: str = ""
+    doc: str = ""
+    expected: str = ""
+
+    def message(self) -> str:
+        lines = [f"the setting `{self.key}` is missing"]
+        if self.doc:
+            lines.append(f"  what it is: {self.doc}")
+        if self.type:
+            lines.append(f"  its type: {self.type} ({self.expected})" if self.expected else f"  its type: {self.type}")
+        lines.append(f"  give it: -D {self.key}=…, or {_as_given(self.key, 'env ')}=… in the environment, or in a --conf file")
+        return "\n".join(lines)
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class ConflictingSettings(ConfigError):
+    """Each value is right, together they are not; `given` are lines `key = value (origin)`."""
+
+    code: ClassVar[str] = "DF208"
+    reason: str
+    given: tuple[str, ...] = ()
+
+    def message(self) -> str:
+        return "\n".join([f"settings that do not go together: {self.reason}", *(f"  {line}" for line in self.given)])
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class BadConfFile(ConfigError):
+    """A configuration file that is not TOML. The line itself is not shown: it may hold a secret."""
+
+    code: ClassVar[str] = "DF209"
+    path: str
+    reason: str
+    line: int | None = None
+    column: int | None = None
+
+    def message(self) -> str:
+        where = self.path if self.line is None else f"{self.path}:{self.line}"
+        column = "" if self.column is None else f" (column {self.column})"
+        lines = [f"{where}: this is not TOML: {self.reason}{column}"]
+        lines.append('  text stands in quotes: output = "out"; so does `*`: [operator."*"]; lists are like ["a", "b"]')
+        return "\n".join(lines)
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class ConfFileMissing(ConfigError):
+    """A configuration file that is not there or cannot be read."""
+
+    code: ClassVar[str] = "DF210"
+    path: str
+    reason: str
+
+    def message(self) -> str:
+        return f"the configuration file `{self.path}` cannot be read: {self.reason}"
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class BadDefinition(ConfigError):
+    """`-D` without KEY=VALUE. Only what may be a key is shown."""
+
+    code: ClassVar[str] = "DF211"
+    text: str
+
+    def message(self) -> str:
+        if self.text.startswith("="):
+            return "-D lacks the key before `=`\n  write -D KEY=VALUE, for example -D output=out"
+        return f"-D {self.text} lacks `=` and a value\n  write -D {self.text or 'KEY'}=VALUE"
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class NotASettingsClass(ConfigError):
+    """The class that `conf` is annotated with is not made by attrs."""
+
+    code: ClassVar[str] = "DF212"
+    name: str
+    where: str = ""
+
+    def message(self) -> str:
+        place = f" ({self.where})" if self.where else ""
+        what = f"`{self.name}` cannot hold settings: it is not an attrs class{place}"
+        return f"{what}\n  write @attrs.define above `class {self.name}`"
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class ReservedSettingName(ConfigError):
+    """A setting named like the beginning of other keys: no configuration could reach it."""
+
+    code: ClassVar[str] = "DF213"
+    name: str
+    class_name: str
+
+    def message(self) -> str:
+        return (
+            f"a setting may not be called `{self.name}`, as `{self.class_name}.{self.name}` is: such keys mean something else\n"
+            f"  give it another name, for example `{self.name}_name`"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class ConfigErrors(ConfigError):
+    """Several problems, reported together."""
+
+    code: ClassVar[str] = "DF299"
+    errors: tuple[ConfigError, ...]
+
+    def message(self) -> str:
+        lines = [f"{len(self.errors)} things are wrong with the configuration"]
+        for number, error in enumerate(self.errors, 1):
+            first, *rest = error.message().split("\n")
+            lines += [f"{number}. [{error.code}] {first}", *(f"   {line}" for line in rest)]
+        return "\n".join(lines)

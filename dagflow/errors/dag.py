@@ -1,0 +1,332 @@
+"""What can be wrong with a DAG: one class a cause, each naming both ends and the user's lines."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import ClassVar
+
+import attrs
+
+from dagflow.errors.base import DagError
+
+_error = attrs.define(slots=False, eq=False, str=False, repr=False)
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """` Did you mean 'x'?` for the closest known name, else what is known; a sentence with a leading blank, or nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    if close:
+        return f" Did you mean {close[0]!r}?"
+    return f" Known: {', '.join(known)}." if known else ""
+
+
+@_error
+class DagErrors(DagError):
+    """Several problems of one DAG, reported together."""
+
+    problems: tuple[DagError, ...]
+    code: ClassVar[str] = "DF010"
+
+    def message(self) -> str:
+        head = f"{len(self.problems)} problems in the DAG"
+        return "\n\n".join([head, *(f"{p.code} {p.message()}" for p in self.problems)])
+
+
+@_error
+class DuplicateName(DagError):
+    """Two operators, modules or streams share a name."""
+
+    kind: str
+    name: str
+    first: str
+    second: str
+    code: ClassVar[str] = "DF001"
+
+    def message(self) -> str:
+        return f"two {self.kind}s are called {self.name!r}\n  first   {self.first}\n  second  {self.second}\n  help: give one of them another name"
+
+
+@_error
+class EmptyName(DagError):
+    """An operator, module or stream has no usable name."""
+
+    kind: str
+    name: object
+    where: str
+    code: ClassVar[str] = "DF002"
+
+    def message(self) -> str:
+        return (
+            f"{self.name!r} is no name for a{'n' if self.kind[0] in 'aeiou' else ''} {self.kind} ({self.where})\n"
+            "  help: names are text of letters, digits, '_', '-' and blanks, and not empty"
+        )
+
+
+@_error
+class NotAnOperator(DagError, TypeError):
+    """Something else stands where an operator, a module or a port is wanted."""
+
+    wanted: str
+    got: str
+    where: str
+    code: ClassVar[str] = "DF003"
+
+    def message(self) -> str:
+        return f"{self.got} stands where {self.wanted} is wanted ({self.where})"
+
+
+@_error
+class ForeignPort(DagError):
+    """A stream names a port of an operator that is not in this DAG."""
+
+    stream: str
+    port: str
+    where: str
+    code: ClassVar[str] = "DF004"
+
+    def message(self) -> str:
+        return (
+            f"stream {self.stream!r} names port {self.port}, whose operator is not in this DAG ({self.where})\n"
+            "  help: add the operator with dag.add_operator(name, operator) first, and use what that call returns"
+        )
+
+
+@_error
+class PortTaken(DagError):
+    """Two streams lead into one input port."""
+
+    port: str
+    first: str
+    second: str
+    first_where: str
+    second_where: str
+    code: ClassVar[str] = "DF005"
+
+    def message(self) -> str:
+        return (
+            f"two streams lead into {self.port}\n  {self.first!r}  {self.first_where}\n  {self.second!r}  {self.second_where}\n"
+            "  help: an input port takes one stream; join streams with a Union operator or give the operator a second port"
+        )
+
+
+@_error
+class SourceTaken(DagError):
+    """Two streams start at one output port."""
+
+    port: str
+    first: str
+    second: str
+    first_where: str
+    second_where: str
+    code: ClassVar[str] = "DF006"
+
+    def message(self) -> str:
+        return (
+            f"two streams start at {self.port}\n  {self.first!r}  {self.first_where}\n  {self.second!r}  {self.second_where}\n"
+            f"  help: one stream may have many sinks: add the sink to {self.first!r}"
+        )
+
+
+@_error
+class PropertyRefused(DagError):
+    """An operator's own check refuses its properties."""
+
+    operator: str
+    reason: str
+    where: str
+    code: ClassVar[str] = "DF007"
+
+    def message(self) -> str:
+        return f"operator {self.operator!r} refuses its properties: {self.reason}\n  {self.where}"
+
+
+@_error
+class NotPartitionable(DagError):
+    """An operator that must not be copied is told to be."""
+
+    operator: str
+    reason: str
+    where: str
+    code: ClassVar[str] = "DF008"
+
+    def message(self) -> str:
+        return (
+            f"operator {self.operator!r} is not partitionable, but {self.reason}\n  {self.where}\n"
+            "  help: remove that, or the line `partitionable = False` from the operator's class"
+        )
+
+
+@_error
+class InputUnconnected(DagError):
+    """An input port that is not optional has no stream."""
+
+    port: str
+    type: str
+    where: str
+    code: ClassVar[str] = "DF009"
+
+    def message(self) -> str:
+        return f"input port {self.port} ({self.type}) is not connected\n  {self.where}\n  help: dag.add_stream(name, source, {self.port})"
+
+
+@_error
+class OutputUnconnected(DagError):
+    """An output port that is not optional has no stream."""
+
+    port: str
+    type: str
+    where: str
+    code: ClassVar[str] = "DF011"
+
+    def message(self) -> str:
+        return f"output port {self.port} ({self.type}) must be connected and is not\n  {self.where}\n  help: dag.add_stream(name, {self.port}, sink)"
+
+
+@_error
+class PortTypeError(DagError, TypeError):
+    """A stream joins ports of different types."""
+
+    stream: str
+    source: str
+    source_type: str
+    source_where: str
+    sink: str
+    sink_type: str
+    sink_where: str
+    difference: str
+    stream_where: str
+    help: str = ""
+    code: ClassVar[str] = "DF012"
+
+    def message(self) -> str:
+        width = max(len(self.source), len(self.sink))
+        types = max(len(self.source_type), len(self.sink_type))
+        text = (
+            f"stream {self.stream!r} joins ports of different types ({self.stream_where})\n"
+            f"  from {self.source:<{width}}  {self.source_type:<{types}}  {self.source_where}\n"
+            f"  to   {self.sink:<{width}}  {self.sink_type:<{types}}  {self.sink_where}\n"
+            f"  difference: {self.difference}"
+        )
+        return text + (f"\n  help: {self.help}" if self.help else "")
+
+
+@_error
+class Cycle(DagError):
+    """Streams lead in a circle."""
+
+    path: tuple[str, ...]
+    where: tuple[str, ...]
+    code: ClassVar[str] = "DF013"
+
+    def message(self) -> str:
+        lines = "\n".join(f"  {line}" for line in self.where)
+        return f"the streams lead in a circle: {' → '.join(self.path)}\n{lines}\n  help: a DAG has no circles; remove one of these streams"
+
+
+@_error
+class StreamWithoutSink(DagError):
+    """A stream leads nowhere."""
+
+    stream: str
+    where: str
+    code: ClassVar[str] = "DF014"
+
+    def message(self) -> str:
+        return f"stream {self.stream!r} has no sink ({self.where})\n  help: name at least one input port: dag.add_stream({self.stream!r}, source, sink)"
+
+
+@_error
+class RootNotInput(DagError):
+    """An operator that gets nothing is no input operator."""
+
+    operator: str
+    type: str
+    where: str
+    code: ClassVar[str] = "DF015"
+
+    def message(self) -> str:
+        return (
+            f"operator {self.operator!r} ({self.type}) gets no records: nothing is connected to it and it is no input operator\n  {self.where}\n"
+            "  help: connect one of its input ports, or derive its class from InputOperator"
+        )
+
+
+@_error
+class EmptyDag(DagError):
+    """A DAG without operators."""
+
+    application: str
+    code: ClassVar[str] = "DF016"
+
+    def message(self) -> str:
+        return f"application {self.application!r} has no operators\n  help: populate_dag(dag, conf) adds them with dag.add_operator(name, operator)"
+
+
+@_error
+class UnknownName(DagError, LookupError):
+    """An operator, port, stream or attribute that the DAG does not have."""
+
+    kind: str
+    name: str
+    known: tuple[str, ...]
+    where: str = ""
+    code: ClassVar[str] = "DF017"
+
+    def message(self) -> str:
+        return f"there is no {self.kind} {self.name!r}{f' ({self.where})' if self.where else ''}.{nearest(self.name, self.known)}"
+
+
+@_error
+class ClassWrong(DagError, TypeError):
+    """The class of an operator is not written as it must be."""
+
+    operator: str
+    reason: str
+    help: str
+    code: ClassVar[str] = "DF018"
+
+    def message(self) -> str:
+        return f"class {self.operator}: {self.reason}\n  help: {self.help}"
+
+
+@_error
+class PortUnbound(DagError):
+    """`emit` was called outside a run."""
+
+    port: str
+    operator: str
+    code: ClassVar[str] = "DF019"
+
+    def message(self) -> str:
+        return f"{self.operator or 'an operator'}.{self.port}: emit() works only while the operator runs\n  help: in a test, use dagflow.testing.run_operator"
+
+
+@_error
+class NotSupported(DagError, NotImplementedError):
+    """A shape that this version does not run."""
+
+    what: str
+    where: str
+    help: str
+    code: ClassVar[str] = "DF020"
+
+    def message(self) -> str:
+        return f"{self.what} ({self.where})\n  help: {self.help}"
+
+
+@_error
+class NotPicklable(DagError, TypeError):
+    """An operator cannot travel to the tasks."""
+
+    operator: str
+    attribute: str
+    reason: str
+    where: str
+    code: ClassVar[str] = "DF021"
+
+    def message(self) -> str:
+        return (
+            f"operator {self.operator!r} cannot travel to the tasks: its property {self.attribute!r} cannot be pickled ({self.reason})\n  {self.where}\n"
+            "  help: make such things (connections, locks, open files) in setup(); what setup makes stays where it was made"
+        )

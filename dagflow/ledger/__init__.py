@@ -1,0 +1,1 @@
+"""Entries, their rules, and the hash-chained ledger of a dataset."""

@@ -1,0 +1,1 @@
+"""What an application is: ports, operators, DAG, modules, attributes and checks."""

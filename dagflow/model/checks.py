@@ -1,0 +1,202 @@
+"""The checks of a DAG: each a small function that yields what is wrong; `CHECKS` is the table of contents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import attrs
+
+from dagflow.errors.dag import (
+    Cycle,
+    DagError,
+    DagErrors,
+    EmptyDag,
+    InputUnconnected,
+    NotPartitionable,
+    OutputUnconnected,
+    PortTypeError,
+    PropertyRefused,
+    RootNotInput,
+)
+from dagflow.model.dag import DAG, OperatorNode, PortName, Stream
+from dagflow.model.graph import cycles, order
+from dagflow.model.infer import bind_input, own_bindings, port_types
+from dagflow.model.operator import InputOperator
+from dagflow.model.ports import input_ports, output_ports
+from dagflow.model.types import Bindings, difference, type_name
+
+
+@attrs.frozen
+class CheckedDag:
+    """A DAG without problems.
+
+    Attributes:
+        nodes: the operators by name, in an order in which every stream leads forward.
+        streams: the streams by name.
+        types: the type of every port; `Any` where it is not known.
+    """
+
+    name: str
+    nodes: dict[str, OperatorNode]
+    streams: dict[str, Stream]
+    types: dict[PortName, Any]
+
+    def stream_from(self, port: PortName) -> Stream | None:
+        """The stream that starts at an output port."""
+        return next((s for s in self.streams.values() if s.source == port), None)
+
+    def stream_into(self, port: PortName) -> Stream | None:
+        """The stream that leads into an input port."""
+        return next((s for s in self.streams.values() if port in s.sinks), None)
+
+    def upstream(self, name: str) -> list[tuple[PortName, PortName]]:
+        """`(source, sink)` of every connected input port of an operator."""
+        return [(s.source, sink) for s in self.streams.values() for sink in s.sinks if sink.operator == name]
+
+
+def check(dag: DAG) -> CheckedDag:
+    """Runs all checks. Raises the only problem, or `DagErrors` that holds all of them in the order of `CHECKS`."""
+    problems = list(dag.problems)
+    for rule in CHECKS:
+        problems += rule(dag)
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        raise DagErrors(tuple(problems))
+    names = order(dag.operators, _edges(dag))
+    types, _ = infer(dag)
+    return CheckedDag(dag.name, {name: dag.operators[name] for name in names}, dict(dag.streams), types)
+
+
+def not_empty(dag: DAG) -> Iterator[DagError]:
+    """A DAG has operators."""
+    if not dag.operators and not dag.problems:
+        yield EmptyDag(dag.name)
+
+
+def properties(dag: DAG) -> Iterator[DagError]:
+    """Every operator agrees with its properties (Apex check 2)."""
+    for node in dag.operators.values():
+        try:
+            node.operator.check()
+        except DagError as problem:
+            yield problem
+        except ValueError as problem:
+            yield PropertyRefused(operator=node.name, reason=str(problem), where=node.where)
+
+
+def partitionable(dag: DAG) -> Iterator[DagError]:
+    """What must not be copied is not told to be (Apex checks 4 and 5)."""
+    for node in dag.operators.values():
+        if node.operator.partitionable:
+            continue
+        for port, attributes in node.port_attributes.items():
+            if attributes.get("partition_parallel"):
+                yield NotPartitionable(node.name, f"its port {port!r} has partition_parallel set", node.where)
+        for port, declared in input_ports(type(node.operator)).items():
+            if declared.partition_parallel:
+                yield NotPartitionable(node.name, f"its class declares port {port!r} partition_parallel", node.where)
+        if partitioner_of(node) is not None:
+            yield NotPartitionable(node.name, "it has a partitioner", node.where)
+
+
+def partitioner_of(node: OperatorNode) -> Any:
+    """What sizes the partitions of an operator: the attribute, else the operator's own; None for most."""
+    return node.attributes.get("partitioner", node.operator.partitioner)
+
+
+def inputs_connected(dag: DAG) -> Iterator[DagError]:
+    """Input ports that are not optional have a stream (Apex check 7)."""
+    connected = {sink for s in dag.streams.values() for sink in s.sinks}
+    for node in dag.operators.values():
+        if not any(name.operator == node.name for name in connected) and not isinstance(node.operator, InputOperator):
+            continue  # gets nothing at all: `roots` says so
+        for port, declared in input_ports(type(node.operator)).items():
+            if not declared.optional and PortName(node.name, port) not in connected:
+                yield InputUnconnected(f"{node.name}.{port}", type_name(declared.declared_type), node.where)
+
+
+def outputs_connected(dag: DAG) -> Iterator[DagError]:
+    """Output ports that are not optional have a stream (Apex check 11)."""
+    connected = {s.source for s in dag.streams.values()}
+    for node in dag.operators.values():
+        for port, declared in output_ports(type(node.operator)).items():
+            if not declared.optional and PortName(node.name, port) not in connected:
+                yield OutputUnconnected(f"{node.name}.{port}", type_name(declared.declared_type), node.where)
+
+
+def acyclic(dag: DAG) -> Iterator[DagError]:
+    """No stream leads back (Apex check 12)."""
+    for path in cycles(dag.operators, _edges(dag)):
+        lines = []
+        for source, sink in zip(path, path[1:], strict=False):
+            stream = next(s for s in dag.streams.values() if s.source.operator == source and any(k.operator == sink for k in s.sinks))
+            lines.append(f"{source} → {sink}  stream {stream.name!r}  {stream.where}")
+        yield Cycle(tuple(path), tuple(lines))
+
+
+def roots(dag: DAG) -> Iterator[DagError]:
+    """What gets no records makes them itself (Apex check 15)."""
+    fed = {sink.operator for s in dag.streams.values() for sink in s.sinks}
+    for node in dag.operators.values():
+        if node.name not in fed and not isinstance(node.operator, InputOperator):
+            yield RootNotInput(node.name, type(node.operator).__name__, node.where)
+
+
+def types_agree(dag: DAG) -> Iterator[DagError]:
+    """Both ends of every stream carry the same type."""
+    yield from infer(dag)[1]
+
+
+CHECKS: tuple[Callable[[DAG], Iterator[DagError]], ...] = (
+    not_empty,
+    properties,
+    partitionable,
+    inputs_connected,
+    outputs_connected,
+    acyclic,
+    roots,
+    types_agree,
+)
+
+
+def infer(dag: DAG) -> tuple[dict[PortName, Any], list[DagError]]:
+    """The type of every port, solved forward along the streams, and what does not fit."""
+    if cycles(dag.operators, _edges(dag)):
+        return {}, []
+    bound: dict[str, Bindings] = {name: own_bindings(node.operator) for name, node in dag.operators.items()}
+    types: dict[PortName, Any] = {}
+    problems: list[DagError] = []
+    for name in order(dag.operators, _edges(dag)):
+        node = dag.operators[name]
+        arriving = [(s, sink) for s in dag.streams.values() for sink in s.sinks if sink.operator == name]
+        for stream, sink in arriving:
+            bind_input(node.operator, sink.port, types[stream.source], bound[name])
+        for port, tp in port_types(node.operator, bound[name]).items():
+            types[PortName(name, port)] = tp
+        for stream, sink in arriving:
+            reason = difference(types[stream.source], types[sink])
+            if reason is not None:
+                problems.append(_mismatch(dag, stream, sink, types, reason))
+    return types, problems
+
+
+def _mismatch(dag: DAG, stream: Stream, sink: PortName, types: dict[PortName, Any], reason: str) -> PortTypeError:
+    source_type, sink_type = type_name(types[stream.source]), type_name(types[sink])
+    return PortTypeError(
+        stream=stream.name,
+        source=str(stream.source),
+        source_type=source_type,
+        source_where=dag.operators[stream.source.operator].where,
+        sink=str(sink),
+        sink_type=sink_type,
+        sink_where=dag.operators[sink.operator].where,
+        difference=reason,
+        stream_where=stream.where,
+        help=f"put an operator between them that makes {sink_type} of {source_type}, such as Map(function)",
+    )
+
+
+def _edges(dag: DAG) -> list[tuple[str, str]]:
+    return [(s.source.operator, sink.operator) for s in dag.streams.values() for sink in s.sinks]

@@ -1,0 +1,116 @@
+"""What an operator is told in `setup`: where it runs, and what the framework does for it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Protocol
+
+import attrs
+
+
+class Clock(Protocol):
+    """Where time comes from; tests inject their own."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+
+    def monotonic(self) -> float:
+        """Seconds since some moment; never goes back."""
+
+    def sleep(self, seconds: float) -> None:
+        """Waits."""
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return time.time()
+
+    def monotonic(self) -> float:
+        """Seconds since some moment; never goes back."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Waits."""
+        time.sleep(seconds)
+
+
+class AttemptFile(Protocol):
+    """A file that a sink writes: it appears under its name when the window is decided."""
+
+    def write(self, data: Any, /) -> int:
+        """Appends bytes (anything with the buffer protocol); the number of bytes written."""
+
+    def records(self, count: int) -> None:
+        """Tells how many records have been written since the last call, for the report."""
+
+    def close(self) -> None:
+        """Lets go of the open file; a later write opens it again, and appends."""
+
+
+class FileMaker(Protocol):
+    """What opens attempt files for a task."""
+
+    def create(self, operator: str, folder: str, name: str) -> AttemptFile:
+        """Opens an attempt file that becomes `folder/name`."""
+
+
+@attrs.define
+class Cursor:
+    """Which bytes a task is working on; shared by the operators of one task. `position` in bytes from the file's start."""
+
+    path: str | None = None
+    position: int | None = None
+
+
+@attrs.define(kw_only=True)
+class OperatorContext:
+    """Where an operator runs, and what the framework does for it.
+
+    Attributes:
+        name: the operator's name in the DAG.
+        partition, partitions: which of how many copies this is; 0 of 1 on the driver.
+        window: the number of the window at hand.
+        slots: how many tasks the run can work on at once.
+        continuous: whether the run goes on when the input is exhausted.
+        clock: where time comes from.
+        counters, notes, cursor, files: what `count`, `note`, `at` and `create_file` work on; the framework's.
+    """
+
+    name: str = "operator"
+    partition: int = 0
+    partitions: int = 1
+    window: int = 0
+    slots: int = 1
+    continuous: bool = False
+    clock: Clock = attrs.field(factory=SystemClock)
+    counters: dict[str, int] = attrs.field(factory=dict)
+    files: FileMaker | None = None
+    cursor: Cursor = attrs.field(factory=Cursor)
+    notes: list[str] = attrs.field(factory=list)
+    window_closed: bool = False
+
+    def count(self, name: str, n: int = 1) -> None:
+        """Adds `n` to a named counter of this operator; the report sums it over tasks and windows."""
+        self.counters[name] = self.counters.get(name, 0) + n
+
+    def at(self, path: str | None, position: int | None = None) -> None:
+        """Tells which bytes are being worked on: error messages name them."""
+        self.cursor.path = path
+        self.cursor.position = position
+
+    def note(self, text: str) -> None:
+        """Keeps a line for the driver: `show(lines, window)` of the operator gets it once the window is decided."""
+        self.notes.append(text)
+
+    def close_window(self) -> None:
+        """An input operator's word that the window at hand is full."""
+        self.window_closed = True
+
+    def create_file(self, folder: str, name: str) -> AttemptFile:
+        """Opens a file that appears as `folder/name`, whole, when the window is decided; until then nobody sees it."""
+        if self.files is None:
+            raise RuntimeError("create_file() works only in handlers and end_window()")
+        return self.files.create(self.name, folder, name)

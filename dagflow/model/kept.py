@@ -1,0 +1,125 @@
+"""What an operator may keep: `WindowState` within a task's window, `State` over windows; and the freeze of all else."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from dagflow.errors.run import FieldFrozen, StateDeclaration
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+V = TypeVar("V")
+_MISSING: Any = object()
+
+
+class Kept(Generic[V]):
+    """A value that an operator declares at class level and may assign while it runs.
+
+    Args:
+        default: the value to begin with; immutable. What is mutable comes from `factory`.
+        factory: makes the value to begin with: `WindowState(factory=dict)`.
+    """
+
+    name = "?"
+
+    def __init__(self, default: V = _MISSING, *, factory: Callable[[], V] | None = None) -> None:
+        if (default is _MISSING) == (factory is None):
+            raise StateDeclaration(declaration=type(self).__name__, reason="give either a default or a factory")
+        if isinstance(default, list | dict | set | bytearray):
+            kind = type(default).__name__
+            raise StateDeclaration(declaration=type(self).__name__, reason=f"a {kind} would be shared: write factory={kind}")
+        self._default = default
+        self._factory = factory
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def initial(self) -> V:
+        """A fresh value to begin with."""
+        return self._default if self._factory is None else self._factory()
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> V: ...
+    def __get__(self, instance: object | None, owner: type) -> Self | V:
+        if instance is None:
+            return self
+        value = self.initial()
+        instance.__dict__[self.name] = value  # no data descriptor: from now on the instance's own value is found first
+        return value
+
+    if TYPE_CHECKING:
+
+        def __set__(self, instance: object, value: V) -> None: ...
+
+
+class WindowState(Kept[V]):
+    """A value within this task's window: begins anew in every window, in every task.
+
+    >>> from dagflow import Operator, WindowState
+    >>> class Numbered(Operator):
+    ...     seen = WindowState(0)
+    >>> Numbered().seen
+    0
+    """
+
+
+class State(Kept[V]):
+    """A value over windows, saved with the window and restored after a crash. Plain data only.
+
+    Plain data: None, bool, int, float, str, bytes, and lists, tuples, string-keyed dicts and attrs classes of these.
+    Works on operators that run on the driver (input operators and what follows them up to the first partitioned one).
+    """
+
+
+@functools.cache
+def kept_by(cls: type) -> dict[str, Kept[Any]]:
+    """The declarations of a class and its bases by name."""
+    found: dict[str, Kept[Any]] = {}
+    for klass in reversed(cls.__mro__):
+        found.update({name: value for name, value in vars(klass).items() if isinstance(value, Kept)})
+    return found
+
+
+@functools.cache
+def _frozen(cls: type) -> type:
+    allowed = frozenset(kept_by(cls))
+
+    def __setattr__(self: Any, name: str, value: Any) -> None:
+        if name not in allowed:
+            raise FieldFrozen(operator=cls.__name__, field=name)
+        self.__dict__[name] = value
+
+    def __delattr__(self: Any, name: str) -> None:
+        raise FieldFrozen(operator=cls.__name__, field=name)
+
+    body = {
+        "__slots__": (),
+        "__setattr__": __setattr__,
+        "__delattr__": __delattr__,
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+        "_dagflow_frozen_from": cls,
+    }
+    return type(cls.__name__, (cls,), body)
+
+
+def freeze(operator: object) -> None:
+    """From now on, assigning anything but declared state to `operator` is an error."""
+    object.__setattr__(operator, "__class__", _frozen(type(operator)))  # past validators and whatever else watches fields
+
+
+def thaw(operator: object) -> None:
+    """Undoes `freeze`, for `teardown`."""
+    object.__setattr__(operator, "__class__", getattr(type(operator), "_dagflow_frozen_from", type(operator)))
+
+
+def renew(operator: object) -> None:
+    """Begins a window: every `WindowState` of `operator` starts anew."""
+    for name, declared in kept_by(type(operator)).items():
+        if isinstance(declared, WindowState):
+            operator.__dict__[name] = declared.initial()

@@ -1,0 +1,175 @@
+"""The base of all operators: an attrs class with ports, handlers and a lifecycle."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal, get_args
+
+import attrs
+
+from dagflow.errors.dag import ClassWrong
+from dagflow.model.context import OperatorContext
+from dagflow.model.ports import InputPort, OutputPort, Port, handlers_of, ports_of
+
+OnError = Literal["fail", "skip", "route"]
+
+
+@attrs.frozen
+class ErrorRecord:
+    """What the `errors` port carries: a record that an operator could not handle, and why.
+
+    `file_path` and `position` (bytes from the file's start) say where the record was read, None when unknown; `record` is its
+    text form, cut at 1,000 characters.
+    """
+
+    operator: str
+    window: int
+    file_path: str | None
+    position: int | None
+    error: str
+    record: str
+
+
+def own_annotations(cls: type) -> dict[str, Any]:
+    """The annotations in the body of `cls` itself, unevaluated where they can be."""
+    if sys.version_info >= (3, 14):
+        import annotationlib
+
+        return dict(annotationlib.get_annotations(cls, format=annotationlib.Format.FORWARDREF))
+    return dict(cls.__dict__.get("__annotations__", {}))
+
+
+@attrs.define(slots=False, eq=False)
+class Operator:
+    """What every operator is derived from. Subclasses are attrs classes; their fields are their properties.
+
+    >>> import attrs
+    >>> from dagflow import InputPort, Operator, OutputPort
+    >>> from dagflow.testing import run_operator
+    >>> @attrs.define
+    ... class Longest(Operator):
+    ...     least: int
+    ...     input = InputPort[str]()
+    ...     output = OutputPort[str]()
+    ...
+    ...     @input.process
+    ...     def each(self, line: str) -> None:
+    ...         if len(line) >= self.least:
+    ...             self.output.emit(line)
+    >>> run_operator(Longest(least=3), {"input": ["ab", "abc"]})["output"]
+    ['abc']
+
+    Attributes:
+        on_error: what becomes of a record whose handler raises: `fail` ends the run, `skip` counts it in the report, `route`
+            emits it on the port `errors`.
+        partitionable: False for operators that must not run as several copies.
+        partitioner: how the operator is partitioned, unless `DAG.set_attributes` says otherwise.
+    """
+
+    partitionable: ClassVar[bool] = True
+    partitioner: ClassVar[Any] = None
+
+    errors = OutputPort[ErrorRecord]()
+
+    on_error: OnError = attrs.field(default="fail", kw_only=True, validator=attrs.validators.in_(get_args(OnError)))
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name in own_annotations(cls):
+            if isinstance(cls.__dict__.get(name), Port):
+                raise ClassWrong(
+                    operator=cls.__qualname__,
+                    reason=f"port {name!r} is annotated, which makes it a field",
+                    help=f"write the port without annotation: {name} = {type(cls.__dict__[name]).__name__}[…]()",
+                )
+
+    def __new__(cls, *args: object, **kwargs: object) -> Any:  # Any: mypy takes the constructor's signature from attrs
+        if "__attrs_attrs__" not in cls.__dict__:
+            fields = [n for n, text in own_annotations(cls).items() if "ClassVar" not in str(text)]
+            if fields and not hasattr(cls, "_dagflow_frozen_from"):
+                raise ClassWrong(
+                    operator=cls.__qualname__,
+                    reason=f"it declares {', '.join(fields)} but is no attrs class",
+                    help=f"write @attrs.define above class {cls.__name__}",
+                )
+        return super().__new__(cls)
+
+    def __reduce__(self) -> Any:
+        """Pickles fields and type arguments only: what `setup` makes never travels."""
+        cls = getattr(type(self), "_dagflow_frozen_from", type(self))
+        return _remake, (cls, fields_of(self), getattr(self, "__orig_class__", None))
+
+    def check(self) -> None:
+        """Rules between fields. Raises ValueError with a text for the user; called once, when the DAG is checked."""
+
+    def offered_forms(self, port: str) -> frozenset[str]:
+        """The forms in which this instance handles `port`: of `record`, `stream`, `batch`. Override to offer fewer."""
+        return frozenset(handlers_of(type(self)).get(port, ()))
+
+    def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
+        """The forms in which an output port can emit when the input is handled in form `handled`: of `record`, `batch`."""
+        return frozenset({"batch" if handled == "batch" else "record"})
+
+    def output_folders(self) -> list[str]:
+        """The folders that this operator's attempt files go to; for sinks."""
+        return []
+
+    def setup(self, context: OperatorContext) -> None:
+        """Called once, before the first window: makes what cannot travel (connections, buffers)."""
+
+    def begin_window(self, window: int) -> None:
+        """Called before a window's first record."""
+
+    def end_window(self) -> None:
+        """Called after a window's last record; may still emit."""
+
+    def committed(self, window: int) -> None:
+        """Called on the driver's instance after the window's decision is durable; may be called again after a crash."""
+
+    def show(self, lines: list[str], window: int) -> None:
+        """Called on the driver's instance with what the tasks have noted (`context.note`), after the decision, once a launch."""
+
+    def teardown(self) -> None:
+        """Called at the end, also after errors."""
+
+
+@attrs.define(slots=False, eq=False)
+class InputOperator(Operator):
+    """An operator that nothing leads to: it makes the records. Runs on the driver, for the whole run.
+
+    What it must remember over windows it declares as `State`: the state after a window is saved with the window's plan.
+    """
+
+    partitionable: ClassVar[bool] = False
+
+    def emit_tuples(self) -> None:
+        """Emits some records, or none when there are none now. Called again and again until the window is closed."""
+        raise NotImplementedError
+
+    def is_exhausted(self) -> bool:
+        """Whether no more records will come in this launch. Asked after a call of `emit_tuples` that emitted nothing."""
+        return True
+
+
+def fields_of(operator: object) -> dict[str, Any]:
+    """The properties of an operator: its attrs fields that its constructor takes, by name."""
+    return {a.name: getattr(operator, a.name) for a in attrs.fields(type(operator)) if a.init}
+
+
+def _remake(cls: type[Operator], fields: dict[str, Any], orig_class: Any) -> Operator:
+    operator: Operator = cls.__new__(cls)
+    aliases = {a.name: a.alias or a.name for a in attrs.fields(cls)}
+    operator.__init__(**{aliases[name]: value for name, value in fields.items()})  # type: ignore[misc]
+    if orig_class is not None:
+        operator.__dict__["__orig_class__"] = orig_class
+    return operator
+
+
+def ports_of_instance(operator: Operator) -> Iterator[Port]:
+    """The bound ports of an operator in the order of their declaration."""
+    for name in ports_of(type(operator)):
+        yield getattr(operator, name)
+
+
+__all__ = ["ErrorRecord", "InputOperator", "InputPort", "OnError", "Operator", "fields_of", "own_annotations", "ports_of_instance"]

@@ -1,0 +1,64 @@
+"""Plain data: what plans, states and reports may hold, and how it becomes JSON and comes back. Never pickle."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import attrs
+
+from dagflow.errors.run import StateNotPlain
+from dagflow.model.forms import maker
+from dagflow.model.records import ReaderRecord
+
+_BYTES = "$bytes"
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
+def encode(value: Any, where: str) -> Any:
+    """`value` as JSON knows it. `where` names it in the error: StateNotPlain for anything that is no plain data."""
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
+    if kind is dict:
+        for key in value:
+            if type(key) is not str:
+                raise StateNotPlain(where=where, got=f"a dict with a key of type {type(key).__name__}")
+        return {k: v if type(v) in _SCALARS else encode(v, where) for k, v in value.items()}
+    if kind is list or kind is tuple:
+        return [v if type(v) in _SCALARS else encode(v, where) for v in value]
+    if kind is bytes:
+        return {_BYTES: base64.b64encode(value).decode("ascii")}
+    if attrs.has(kind):
+        return {a.name: encode(getattr(value, a.name), where) for a in attrs.fields(kind) if a.init}
+    if isinstance(value, ReaderRecord):
+        return encode(list(value), where)
+    raise StateNotPlain(where=where, got=f"a {kind.__qualname__}")
+
+
+def decode(data: Any, tp: Any = Any) -> Any:
+    """What `encode` was given; `tp` tells which attrs classes it is made of."""
+    value = _bytes_back(data)
+    make = maker(tp)
+    return value if make is None or value is None else make(value)
+
+
+def dumps(data: Any) -> bytes:
+    """The bytes of encoded data: one line of JSON, keys in the order given."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def loads(data: bytes) -> Any:
+    """What `dumps` was given. Raises ValueError for bytes that it never made."""
+    return json.loads(data)
+
+
+def _bytes_back(data: Any) -> Any:
+    if isinstance(data, dict):
+        if len(data) == 1 and _BYTES in data:
+            return base64.b64decode(data[_BYTES])
+        return {k: _bytes_back(v) if isinstance(v, dict | list) else v for k, v in data.items()}
+    if isinstance(data, list):
+        return [_bytes_back(v) if isinstance(v, dict | list) else v for v in data]
+    return data

@@ -1,0 +1,189 @@
+"""Ports: the typed ends of operators, declared on the class, bound once to each instance."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, overload
+
+from dagflow.errors.dag import PortUnbound
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from dagflow.model.operator import Operator
+
+OneRecordType = TypeVar("OneRecordType")
+OneRecordType_contra = TypeVar("OneRecordType_contra", contravariant=True)
+
+Handler = TypeVar("Handler", bound=Callable[..., None])
+
+RECORD, STREAM, BATCH = "record", "stream", "batch"
+MARKS = "__dagflow_handles__"
+
+
+class Port:
+    """What input and output ports share: a name, the operator that they belong to, and a type.
+
+    The type is what stands in the brackets, `InputPort[str]()`; without brackets it is `Any`.
+    """
+
+    name: str = "?"
+    operator: Operator | None = None
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Self: ...
+    def __get__(self, instance: object | None, owner: type) -> Self:
+        if instance is None:
+            return self
+        bound = copy.copy(self)
+        bound.operator = instance  # type: ignore[assignment]  # only operators have ports; checked when the class is made
+        instance.__dict__[self.name] = bound  # found before this descriptor from now on
+        return bound
+
+    @property
+    def declared_type(self) -> Any:
+        """The type in the brackets of the declaration, type variables included; `Any` without brackets."""
+        arguments = get_args(getattr(self, "__orig_class__", None))
+        return arguments[0] if arguments else Any
+
+    def __repr__(self) -> str:
+        owner = type(self.operator).__name__ if self.operator is not None else "unbound"
+        return f"<{type(self).__name__} {owner}.{self.name}>"
+
+
+class InputPort(Port, Generic[OneRecordType_contra]):
+    """Where records enter an operator.
+
+    Args:
+        optional: may stay unconnected.
+        partition_parallel: True: runs in the partitions of the operator upstream (the default for operators that follow a
+            partitioned one); False: asks for an exchange.
+
+    A handler is a method marked by one of the decorators; an operator may have several forms of the same handler, the
+    framework takes the one that fits its neighbours.
+    """
+
+    def __init__(self, *, optional: bool = False, partition_parallel: bool | None = None) -> None:
+        self.optional = optional
+        self.partition_parallel = partition_parallel
+
+    def process(self, handler: Handler) -> Handler:
+        """Marks `handler(self, record)`: called once a record."""
+        return self._mark(handler, RECORD)
+
+    def stream(self, handler: Handler) -> Handler:
+        """Marks `handler(self, records)`: called with an iterator over a bounded run of records.
+
+        The fastest form for record-at-a-time work. After a bad record that `on_error` lets pass, the framework calls the
+        handler again with the same iterator, which goes on behind that record.
+        """
+        return self._mark(handler, STREAM)
+
+    def batch(self, handler: Handler) -> Handler:
+        """Marks `handler(self, batch)`: called with a `pyarrow.RecordBatch`."""
+        return self._mark(handler, BATCH)
+
+    def _mark(self, handler: Handler, form: str) -> Handler:
+        setattr(handler, MARKS, [*getattr(handler, MARKS, ()), (self, form)])
+        return handler
+
+
+class OutputPort(Port, Generic[OneRecordType]):
+    """Where records leave an operator: `self.output.emit(record)`.
+
+    Args:
+        optional: may stay unconnected (then what is emitted goes nowhere).
+
+    Attributes:
+        is_connected: whether a stream starts here.
+        wants_batches: whether `emit_batch` spares a conversion.
+    """
+
+    emit: Callable[[OneRecordType], None]
+    emit_all: Callable[[Iterable[OneRecordType]], None]
+    emit_batch: Callable[[Any], None]
+    is_connected: bool = False
+    wants_batches: bool = False
+
+    def __init__(self, *, optional: bool = True) -> None:
+        self.optional = optional
+        self.emit = self._outside
+        self.emit_all = self._outside
+        self.emit_batch = self._outside
+
+    def _outside(self, what: object) -> None:
+        raise PortUnbound(port=self.name, operator=type(self.operator).__name__ if self.operator is not None else "")
+
+
+class ProxyInputPort(InputPort[OneRecordType_contra]):
+    """An input port of a module; `set(port)` names the operator's port that stands behind it."""
+
+    target: InputPort[Any] | None = None
+
+    def set(self, port: InputPort[OneRecordType_contra]) -> None:
+        """Connects this proxy with `port` of an operator (or module) inside."""
+        self.target = port
+
+
+class ProxyOutputPort(OutputPort[OneRecordType]):
+    """An output port of a module; `set(port)` names the operator's port that stands behind it."""
+
+    target: OutputPort[Any] | None = None
+
+    def set(self, port: OutputPort[OneRecordType]) -> None:
+        """Connects this proxy with `port` of an operator (or module) inside."""
+        self.target = port
+
+
+def ports_of(cls: type) -> dict[str, Port]:
+    """All ports of a class, in the order of their declaration, base classes first."""
+    found: dict[str, Port] = {}
+    for klass in reversed(cls.__mro__):
+        for name, value in vars(klass).items():
+            if isinstance(value, Port):
+                found[name] = value
+            elif name in found:
+                del found[name]  # hidden by something that is no port
+    return found
+
+
+def input_ports(cls: type) -> dict[str, InputPort[Any]]:
+    """The input ports of a class by name."""
+    return {name: port for name, port in ports_of(cls).items() if isinstance(port, InputPort)}
+
+
+def output_ports(cls: type) -> dict[str, OutputPort[Any]]:
+    """The output ports of a class by name."""
+    return {name: port for name, port in ports_of(cls).items() if isinstance(port, OutputPort)}
+
+
+def handlers_of(cls: type) -> dict[str, dict[str, str]]:
+    """Port name → form → method name, found over the MRO by method name, so that plain overriding works.
+
+    When a class overrides one form of a port's handler, forms that only its bases define say something else by now and are
+    dropped: nobody's override is bypassed by an inherited vectorised form.
+    """
+    mro = list(cls.__mro__)
+    depth: dict[str, int] = {}  # method name → how deep in the MRO its definition in force stands
+    marks: dict[str, dict[str, str]] = {}
+    for level, klass in reversed(list(enumerate(mro))):
+        for name, value in vars(klass).items():
+            depth[name] = level
+            for port, form in getattr(value, MARKS, ()):
+                marks.setdefault(port.name, {})[form] = name
+    fresh: dict[str, dict[str, str]] = {}
+    for port, forms in marks.items():
+        nearest = min(depth[name] for name in forms.values())
+        fresh[port] = {form: name for form, name in forms.items() if depth[name] == nearest}
+    return fresh
+
+
+def resumable(records: Iterable[Any]) -> Iterator[Any]:
+    """An iterator that tells how many records are left: what stream handlers are given."""
+    return iter(records if isinstance(records, list) else list(records))

@@ -1,0 +1,93 @@
+"""The values that travel between the operators that everybody starts with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, NamedTuple
+
+import attrs
+from typing_extensions import TypeVar
+
+R = TypeVar("R", default=str)
+
+
+class ReaderRecord(NamedTuple, Generic[R]):
+    """A record, the block that it was read from and where in its file it starts.
+
+    A named tuple, not an attrs class: readers make one for every record, and a tuple costs half.
+
+    >>> ReaderRecord(block_id=7, position=0, record="first line")
+    ReaderRecord(block_id=7, position=0, record='first line')
+    """
+
+    block_id: int
+    position: int
+    record: R
+
+
+@attrs.frozen
+class FileInfo:
+    """A file to be split: `directory_path` (None when the path stands alone) and the path below it."""
+
+    directory_path: str | None
+    relative_path: str
+
+    @property
+    def file_path(self) -> str:
+        """The whole path."""
+        if self.directory_path is None:
+            return self.relative_path
+        return f"{self.directory_path.rstrip('/')}/{self.relative_path}"
+
+
+@attrs.frozen
+class BlockIds(Sequence[int]):
+    """The ids `first, first + 1, …` of one file's blocks, made when asked for: a file may have millions.
+
+    >>> list(BlockIds(first=10, count=3))
+    [10, 11, 12]
+    """
+
+    first: int
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def, override]  # int and slice alike, as range has it
+        return range(self.first, self.first + self.count)[index]
+
+
+@attrs.frozen
+class FileMetadata:
+    """A file as the splitter found it. Lengths in bytes, `discover_time` in milliseconds since the epoch."""
+
+    file_path: str
+    file_name: str
+    file_length: int
+    number_of_blocks: int
+    block_ids: BlockIds
+    is_directory: bool = False
+    discover_time: int = 0
+
+
+@attrs.frozen
+class FileBlockMetadata:
+    """The half-open byte range `[start, stop)` of one file.
+
+    `previous_block_id` is -1 for the first block of a file. `modified_ns` is the file's modification time when
+    it was planned (nanoseconds since the epoch; None when unknown): a reader refuses a file that has changed since.
+    """
+
+    block_id: int
+    file_path: str
+    start: int
+    stop: int
+    file_length: int
+    is_last_block: bool = False
+    previous_block_id: int = -1
+    modified_ns: int | None = None
+
+
+class Window(list[R]):
+    """One window's records, for tests that feed several windows: `[Window(["a"]), Window(["b"])]`."""

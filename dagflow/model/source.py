@@ -1,0 +1,25 @@
+"""Where in the user's code something was said."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def caller() -> str:
+    """`FILE:LINE` of the innermost frame outside dagflow."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(_HERE + os.sep):
+        frame = frame.f_back
+    return f"{shown(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def shown(path: str) -> str:
+    """A path as short as it is clear: relative to the working folder when it lies below it."""
+    try:
+        relative = os.path.relpath(path)
+    except ValueError:  # another drive
+        return path
+    return path if relative.startswith("..") else relative

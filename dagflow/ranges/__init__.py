@@ -1,0 +1,1 @@
+"""Range trackers: who owns which positions of a range, and how a range is split while it is read."""

@@ -1,0 +1,1 @@
+"""Pure functions from a plan view or a run report to text, Mermaid, SVG and HTML."""

@@ -1,0 +1,142 @@
+"""Finding an application: a folder with `app.py`, `path.py[:name]` or `module[:name]`, and the settings that it takes."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from dagflow.errors.application import ApplicationBroken, ApplicationMissing, NoPopulateDag
+from dagflow.errors.dag import nearest
+from dagflow.model.types import evaluated
+
+POPULATE = "populate_dag"
+
+
+@attrs.frozen
+class Application:
+    """What is launched.
+
+    Attributes:
+        name: shown in reports and in Spark's UI.
+        populate_dag: fills the DAG.
+        settings_class: the attrs class of its settings; None: a mapping.
+        where: the file or module.
+    """
+
+    name: str
+    populate_dag: Callable[..., None]
+    settings_class: type | None
+    where: str
+
+
+def load_application(spec: str) -> Application:
+    """The application that a command line names. Raises ConfigError: missing, broken, or without populate_dag."""
+    place, colon, name = spec.partition(":") if not spec[1:3] == ":\\" else (spec, "", "")
+    path = os.path.join(place, "app.py") if os.path.isdir(place) else place
+    if os.path.isdir(place) and not os.path.isfile(path):
+        raise ApplicationMissing(spec=spec, reason=f"the folder {place} has no app.py")
+    if path.endswith(".py"):
+        if not os.path.isfile(path):
+            raise ApplicationMissing(spec=spec, reason=f"there is no file {path}")
+        module = _load_file(os.path.abspath(path), spec)
+    else:
+        module = _load_module(place, spec)
+    default = os.path.basename(os.path.dirname(os.path.abspath(path))) if path.endswith("app.py") else place.rpartition(".")[2]
+    found = _find(module, name if colon else None, spec)
+    return application_of(found, default if not path.endswith(".py") or path.endswith("app.py") else os.path.basename(path)[:-3], spec)
+
+
+def application_of(populate: Any, name: str | None = None, where: str = "") -> Application:
+    """The application behind a function or an object with `populate_dag`."""
+    function = populate if inspect.isroutine(populate) else getattr(populate, POPULATE, populate)
+    if not callable(function):
+        raise NoPopulateDag(spec=where or repr(populate), known=())
+    return Application(name or getattr(populate, "__name__", "application"), function, _settings_class(function), where)
+
+
+def _settings_class(function: Callable[..., Any]) -> type | None:
+    """The annotation of the second parameter, when it is an attrs class. Only that one is evaluated."""
+    function = inspect.unwrap(function)
+    parameters = list(inspect.signature(function).parameters.values())
+    if len(parameters) < 2:
+        return None
+    annotation = parameters[1].annotation
+    if isinstance(annotation, str):
+        holder = types.SimpleNamespace(__module__=function.__module__, __dict__={})
+        annotation = evaluated(annotation, holder) if annotation not in function.__globals__ else function.__globals__[annotation]  # type: ignore[arg-type, attr-defined]
+    return annotation if inspect.isclass(annotation) and attrs.has(annotation) else None
+
+
+def _load_file(path: str, spec: str) -> types.ModuleType:
+    """Loads a file's folder as a package of its own name, so that relative imports and siblings work."""
+    folder, file = os.path.split(path)
+    name = file[:-3]
+    if os.path.isfile(os.path.join(folder, "__init__.py")):
+        package = os.path.basename(folder)
+        parent = os.path.dirname(folder)
+        name = f"{package}.{name}"
+    else:
+        parent = folder
+    if parent not in sys.path:
+        sys.path.insert(0, parent)
+    if folder not in sys.path:
+        sys.path.insert(1, folder)
+    known = sys.modules.get(name)
+    if known is not None and os.path.abspath(getattr(known, "__file__", "") or "") != path:
+        name = f"_dagflow_app_{abs(hash(path)):x}"  # another module of that name is loaded already
+    elif known is not None:
+        return known
+    if "." in name:
+        return _import(name, spec)
+    found = importlib.util.spec_from_file_location(name, path)
+    assert found is not None and found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    sys.modules[name] = module
+    try:
+        found.loader.exec_module(module)
+    except Exception as error:
+        sys.modules.pop(name, None)
+        raise ApplicationBroken.of(spec, error) from error
+    return module
+
+
+def _load_module(name: str, spec: str) -> types.ModuleType:
+    if os.getcwd() not in sys.path and "" not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        if importlib.util.find_spec(name) is None:
+            raise ApplicationMissing(spec=spec, reason=f"there is no folder, file or module {name}")
+    except (ImportError, ValueError) as error:
+        raise ApplicationMissing(spec=spec, reason=f"there is no folder, file or module {name} ({error})") from error
+    return _import(name, spec)
+
+
+def _import(name: str, spec: str) -> types.ModuleType:
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        raise ApplicationBroken.of(spec, error) from error
+
+
+def _find(module: types.ModuleType, name: str | None, spec: str) -> Any:
+    if name is None:
+        found = getattr(module, POPULATE, None) or getattr(module, "application", None)
+        if found is not None:
+            return found
+        owners = [v for v in vars(module).values() if inspect.isclass(v) and v.__module__ == module.__name__ and hasattr(v, POPULATE)]
+        if len(owners) == 1:
+            return owners[0]()
+        raise NoPopulateDag(spec=spec, known=())
+    found = getattr(module, name, None)
+    if found is None:
+        public = tuple(n for n, v in vars(module).items() if callable(v) and not n.startswith("_"))
+        raise ApplicationMissing(spec=spec, reason=f"{module.__name__} has no {name!r}.{nearest(name, public)}")
+    return found() if inspect.isclass(found) and hasattr(found, POPULATE) else found

@@ -1,0 +1,117 @@
+"""From a plan to the programs that tasks run."""
+
+from __future__ import annotations
+
+import pickle
+import site
+import sys
+import sysconfig
+from collections.abc import Iterable
+from types import ModuleType
+from typing import Any
+
+from dagflow.errors.dag import NotPicklable
+from dagflow.model.operator import Operator, fields_of
+from dagflow.model.ports import BATCH, RECORD, InputPort
+from dagflow.plan.plan import Plan
+from dagflow.runtime.program import OutputPlan, PortPlan, Program, ProgramOperator
+
+
+class WorkItems(Operator):
+    """Stands at the driver's end of a stream that crosses to the tasks, and collects what they are to work on."""
+
+    input = InputPort[Any]()
+
+    @input.process
+    def collect(self, item: Any) -> None:
+        """Keeps an item."""
+        self.__dict__.setdefault("collected", []).append(item)
+
+    def take(self) -> list[Any]:
+        """What has been collected since the last call."""
+        items: list[Any] = self.__dict__.pop("collected", [])
+        return items
+
+
+def stage_program(plan: Plan, stage: str) -> Program:
+    """The program of a stage."""
+    names = next(s.operators for s in plan.stages if s.name == stage)
+    return Program(stage, tuple(_operator(plan, name, set(names)) for name in names))
+
+
+def driver_program(plan: Plan) -> Program:
+    """The program of the driver: its operators, and a collector for every port that work items cross to."""
+    operators = [_operator(plan, name, set(plan.driver), crossing=True) for name in plan.driver]
+    for port in plan.work_ports():
+        tp = plan.dag.types[port]
+        operators.append(ProgramOperator(str(port), WorkItems(), {"input": PortPlan(RECORD, tp)}, {}))
+    return Program("driver", tuple(operators))
+
+
+def _operator(plan: Plan, name: str, here: set[str], crossing: bool = False) -> ProgramOperator:
+    node = plan.dag.nodes[name]
+    inputs = {sink.port: PortPlan(plan.forms.handled[sink], plan.dag.types[sink]) for _, sink in plan.dag.upstream(name)}
+    outputs = {}
+    for stream in plan.dag.streams.values():
+        if stream.source.operator != name:
+            continue
+        sinks = [(k.operator, k.port) for k in stream.sinks if k.operator in here]
+        if crossing:
+            sinks += [(str(k), "input") for k in stream.sinks if k.operator not in here]
+        batches = plan.forms.emitted[stream.source] == BATCH and not crossing
+        outputs[stream.source.port] = OutputPlan(plan.dag.types[stream.source], tuple(sinks), batches)
+    return ProgramOperator(name, node.operator, inputs, outputs)
+
+
+def pickled(program: Program, plan: Plan) -> bytes:
+    """The bytes of a program. User code travels by value, whatever module it lives in.
+
+    Raises NotPicklable, naming operator and property.
+    """
+    import cloudpickle
+
+    modules = [m for m in user_modules() if m.__name__ not in cloudpickle.list_registry_pickle_by_value()]
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        return cloudpickle.dumps(program)
+    except Exception as error:  # noqa: BLE001  # picklers raise anything
+        for item in program.operators:
+            culprit = _culprit(item.operator)
+            if culprit is not None:
+                where = plan.dag.nodes[item.name].where if item.name in plan.dag.nodes else ""
+                raise NotPicklable(item.name, culprit[0], culprit[1], where) from error
+        raise
+    finally:
+        for module in modules:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def _culprit(operator: Operator) -> tuple[str, str] | None:
+    import cloudpickle
+
+    for name, value in {**fields_of(operator), "(its class)": type(operator)}.items():
+        try:
+            cloudpickle.dumps(value)
+        except Exception as error:  # noqa: BLE001
+            return name, f"{type(error).__name__}: {error}"
+    return None
+
+
+def user_modules() -> Iterable[ModuleType]:
+    """The loaded modules that belong to the user: those that are in no library's folder."""
+    libraries = {sysconfig.get_path(n) for n in ("stdlib", "platstdlib", "purelib", "platlib")}
+    libraries |= {*site.getsitepackages(), site.getusersitepackages()}
+    for name, module in list(sys.modules.items()):
+        path = getattr(module, "__file__", None)
+        if not path or name == "__main__" or not isinstance(module, ModuleType) or module.__name__ != name:
+            continue
+        if name.partition(".")[0] in ("dagflow", "operators") or any(path.startswith(folder + "/") for folder in libraries):
+            continue
+        yield module
+
+
+def loaded(program_bytes: bytes) -> Program:
+    """The program of its bytes: fresh copies of all operators."""
+    program: Program = pickle.loads(program_bytes)  # noqa: S301  # made by this launch
+    return program

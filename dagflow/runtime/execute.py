@@ -1,0 +1,33 @@
+"""One task of one window as every runner executes it: run the program, publish the report."""
+
+from __future__ import annotations
+
+import time
+
+from dagflow.runtime.files import AttemptFiles
+from dagflow.runtime.program import TaskOutcome, TaskSpec
+from dagflow.runtime.report import TaskReport
+from dagflow.runtime.task import failure_of, run_flow
+from dagflow.runtime.window_log import WindowLog
+from dagflow.storage import Store
+
+
+def execute(program: bytes, spec: TaskSpec, store: Store, attempt: str) -> TaskOutcome:
+    """Runs a task and publishes its report, create-if-absent. An error of user code comes back in the outcome.
+
+    Args:
+        attempt: a name that no other attempt of any task has within this round.
+    """
+    started = time.time()
+    files = AttemptFiles(spec.window, spec.round, f"{spec.name}-{attempt}", spec.durable, spec.base)
+    try:
+        flow = run_flow(program, spec, files)
+        report = TaskReport(spec.name, len(spec.items), flow.figures(), files.finish(), flow.notes())
+        WindowLog(store).report(spec.report_name, report)
+    except BaseException as error:
+        files.abandon()
+        if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)):
+            raise
+        return TaskOutcome(task=spec.name, attempt=attempt, started=started, ended=time.time(), error=failure_of(error))
+    records = sum(figures.records_out for figures in report.operators.values())
+    return TaskOutcome(task=spec.name, attempt=attempt, started=started, ended=time.time(), records=records)

@@ -1,0 +1,79 @@
+"""From an exception in user code to an error that names operator, window, record and the user's line."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from typing import Any
+
+from dagflow.errors import DagflowError
+from dagflow.errors.run import OperatorFailed
+from dagflow.model.context import Cursor
+from dagflow.model.records import ReaderRecord
+from dagflow.model.source import shown
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_RECORD_CHARACTERS = 200
+
+
+class Abort(BaseException):
+    """Ends a task. No `Exception`: user code that catches everything around `emit` must not swallow what failed downstream."""
+
+    def __init__(self, error: DagflowError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def abort(operator: str, window: int | None, doing: str, error: BaseException, record: Any, cursor: Cursor) -> Abort:
+    """An `Abort` with all that is known of an exception. dagflow's own errors stay what they are."""
+    if isinstance(error, DagflowError):
+        return Abort(error)
+    failed = OperatorFailed(
+        operator=operator,
+        doing=doing,
+        error=describe(error),
+        window=window,
+        source=source_of(record, cursor),
+        record=None if record is None else short(record),
+        frames=user_frames(error),
+        trace="".join(traceback.format_exception(error)),
+    )
+    return Abort(failed)
+
+
+def describe(error: BaseException) -> str:
+    """`ValueError: text`."""
+    return "".join(traceback.format_exception_only(error)).strip()
+
+
+def short(record: Any) -> str:
+    """A record's text form, cut."""
+    inner = record.record if isinstance(record, ReaderRecord) else record
+    if isinstance(inner, str | bytes) and len(inner) > _RECORD_CHARACTERS:
+        return f"{inner[:_RECORD_CHARACTERS]!r}… ({len(inner):,} long)"
+    text = repr(inner)
+    return text if len(text) <= _RECORD_CHARACTERS else f"{text[:_RECORD_CHARACTERS]}…"
+
+
+def source_of(record: Any, cursor: Cursor) -> str | None:
+    """`PATH, position N` of a record."""
+    if cursor.path is None:
+        return None
+    if isinstance(record, ReaderRecord):
+        return f"{cursor.path}, position {record.position}"
+    return cursor.path if cursor.position is None else f"{cursor.path}, at or after position {cursor.position}"
+
+
+def user_frames(error: BaseException) -> str:
+    """The frames of an exception that are the user's own, the innermost first; all but dagflow's when there are none."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not _ours(f.filename)]
+    lines = []
+    for frame in reversed(frames[-8:]):
+        code = f": {frame.line}" if frame.line else ""
+        lines.append(f"  at {shown(frame.filename)}:{frame.lineno} in {frame.name}{code}")
+    return "\n".join(lines)
+
+
+def _ours(path: str) -> bool:
+    library = os.path.join(os.path.dirname(_PACKAGE), "operators")
+    return os.path.abspath(path).startswith((_PACKAGE + os.sep, library + os.sep))

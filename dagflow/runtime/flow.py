@@ -1,0 +1,199 @@
+"""How records flow inside one task: outlets collect what operators emit, inlets hand it to handlers in the form they take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from dagflow.model.forms import to_batch, to_records
+from dagflow.model.ports import BATCH, STREAM
+from dagflow.model.records import ReaderRecord
+from dagflow.runtime.failure import Abort
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dagflow.runtime.task import Node
+
+CHUNK = 8192  # records that an outlet holds at the most, and rows of a batch that become Python objects at once
+
+
+class Outlet:
+    """What stands behind a connected output port: a buffer, and the inlets of the stream's sinks.
+
+    A buffer never outlives the chunk that its operator is working on, so memory is bounded by the chunks that readers make.
+    """
+
+    def __init__(self, node: Node, port: str, tp: Any, inlets: list[Inlet], check: Callable[[Any], None] | None = None) -> None:
+        self.node = node
+        self.port = port
+        self.type = tp
+        self.inlets = inlets
+        self.count = 0
+        self._buffer: list[Any] = []
+        self._check = check
+        self.emit = self._checked_emit if check is not None else self._make_emit()
+
+    def _make_emit(self) -> Callable[[Any], None]:
+        buffer, append, flush = self._buffer, self._buffer.append, self.flush
+
+        def emit(record: Any) -> None:
+            append(record)
+            if len(buffer) >= CHUNK:
+                flush()
+
+        return emit
+
+    def _checked_emit(self, record: Any) -> None:
+        assert self._check is not None
+        self._check(record)
+        self._buffer.append(record)
+        if len(self._buffer) >= CHUNK:
+            self.flush()
+
+    def emit_all(self, records: Iterable[Any]) -> None:
+        """Emits all records of an iterable, in bounded chunks."""
+        if self._check is not None:
+            for record in records:
+                self._checked_emit(record)
+            return
+        iterator = iter(records)
+        buffer = self._buffer
+        while True:
+            # what was appended before an exception stays in the buffer: a resumed handler goes on behind the bad record
+            buffer.extend(islice(iterator, CHUNK - len(buffer)))
+            if len(buffer) < CHUNK:
+                return
+            self.flush()
+
+    def emit_batch(self, batch: pa.RecordBatch) -> None:
+        """Emits a batch behind what has been emitted so far."""
+        self.flush()
+        if batch.num_rows == 0:
+            return
+        self.count += batch.num_rows
+        for inlet in self.inlets:
+            inlet.take_batch(batch)
+
+    def flush(self) -> None:
+        """Hands on what has been collected."""
+        if not self._buffer:
+            return
+        chunk = self._buffer[:]
+        self._buffer.clear()
+        self.count += len(chunk)
+        for inlet in self.inlets:
+            inlet.take_records(chunk)
+
+    def drop(self) -> None:
+        """Forgets what has been collected."""
+        self._buffer.clear()
+
+
+class Inlet:
+    """What stands before an input port: turns what arrives into the form of the handler, and deals with bad records."""
+
+    def __init__(self, node: Node, port: str, tp: Any, form: str, handler: Callable[[Any], None]) -> None:
+        self.node = node
+        self.port = port
+        self.type = tp
+        self.form = form
+        self.handler = handler
+        self.count = 0
+        self.converted = 0
+
+    def take_records(self, chunk: list[Any]) -> None:
+        """Handles a chunk of records."""
+        self.count += len(chunk)
+        if self.form == BATCH:
+            self.converted += len(chunk)
+            self._batch(self._to_batch(chunk))
+        else:
+            self._records(chunk)
+        self.node.flush()
+
+    def take_batch(self, batch: pa.RecordBatch) -> None:
+        """Handles a batch."""
+        self.count += batch.num_rows
+        if self.form == BATCH:
+            self._batch(batch)
+            self.node.flush()
+            return
+        self.converted += batch.num_rows
+        for start in range(0, batch.num_rows, CHUNK):
+            self._records(to_records(batch.slice(start, CHUNK), self.type))
+            self.node.flush()
+
+    def _to_batch(self, chunk: list[Any]) -> pa.RecordBatch:
+        try:
+            return to_batch(chunk, self.type if self.type is not Any else _type_of(chunk[0]))
+        except TypeError as error:
+            self.node.fail(f"the conversion to batches before {self.port!r}", error, chunk[0] if len(chunk) == 1 else None)
+
+    def _records(self, chunk: list[Any]) -> None:
+        iterator = iter(chunk)
+        handler = self.handler
+        while True:
+            before = iterator.__length_hint__()
+            try:
+                if self.form == STREAM:
+                    handler(iterator)
+                    if iterator.__length_hint__():
+                        raise ValueError(f"the stream handler of {self.port!r} left {iterator.__length_hint__()} records unread")
+                else:
+                    for record in iterator:
+                        handler(record)
+                return
+            except Abort:
+                raise
+            except Exception as error:  # noqa: BLE001  # user code may raise anything
+                left = iterator.__length_hint__()
+                if left == before:
+                    self.node.fail(self._doing, error, None)  # raised before it took a record
+                self.node.bad_record(self._doing, error, chunk[len(chunk) - left - 1])
+                if not left:
+                    return
+
+    @property
+    def _doing(self) -> str:
+        return f"{self.handler.__name__}() of port {self.port!r}"
+
+    def _batch(self, batch: pa.RecordBatch) -> None:
+        before = self.node.emitted()
+        try:
+            self.handler(batch)
+        except Exception as error:  # noqa: BLE001  # user code may raise anything
+            if self.node.operator.on_error == "fail":
+                self.node.fail(self._doing, error, self._culprit(batch))
+            if batch.num_rows == 1:
+                self.node.drop()
+                self.node.bad_record(self._doing, error, to_records(batch, self.type)[0])
+                return
+            if self.node.emitted() != before:
+                self.node.fail(f"{self._doing} (it had emitted already, so the bad record cannot be set aside)", error, None)
+            self.node.drop()
+            half = batch.num_rows // 2
+            self._batch(batch.slice(0, half))
+            self._batch(batch.slice(half))
+
+    def _culprit(self, batch: pa.RecordBatch) -> Any:
+        """The first row for which the handler raises on its own; None when it is not one row's fault."""
+        low, high = 0, batch.num_rows
+        with self.node.discarding():
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (low, middle) if self._raises(batch.slice(low, middle - low)) else (middle, high)
+            found = high > low and self._raises(batch.slice(low, 1))
+        return to_records(batch.slice(low, 1), self.type)[0] if found else None
+
+    def _raises(self, batch: pa.RecordBatch) -> bool:
+        try:
+            self.handler(batch)
+        except Exception:  # noqa: BLE001
+            return True
+        return False
+
+
+def _type_of(record: Any) -> Any:
+    return ReaderRecord[type(record.record)] if isinstance(record, ReaderRecord) else type(record)  # type: ignore[misc]

@@ -1,0 +1,87 @@
+"""The folders of a run: the outputs of its sinks, and the run folder, which is beside the first of them."""
+
+from __future__ import annotations
+
+import os
+
+import attrs
+
+from dagflow.errors.application import ForeignFiles, OutputOwned
+from dagflow.plan.plan import Plan
+from dagflow.runtime.window_log import WindowLog
+from dagflow.storage import absolute, base_name, explained, file_system, join, open_store
+
+OURS = "_dagflow"
+_OWNER = "owner"
+
+
+@attrs.frozen
+class Folders:
+    """Attributes:
+    outputs: the output folders of all sinks, absolute.
+    run_folder: where the window log is; None when nothing is written that could be continued.
+    """
+
+    outputs: tuple[str, ...]
+    run_folder: str | None
+
+    @classmethod
+    def of(cls, plan: Plan, run_folder: str | None) -> Folders:
+        """The folders of an application."""
+        outputs: list[str] = []
+        for node in plan.dag.nodes.values():
+            outputs += [absolute(folder) for folder in node.operator.output_folders()]
+        first = join(outputs[0], OURS) if outputs else None
+        return cls(tuple(dict.fromkeys(outputs)), absolute(run_folder) if run_folder is not None else first)
+
+    def make(self) -> None:
+        """Makes the folders, and refuses outputs that hold what no run wrote. Raises StorageError, ForeignFiles."""
+        assert self.run_folder is not None
+        for folder in self.outputs:
+            system = file_system(folder)
+            with explained(folder, "making the output folder"):
+                system.make_folders(folder)
+                if not system.exists(join(folder, OURS)):
+                    foreign = sorted(name for s in system.scan(folder) if (name := base_name(s.path))[0] not in "._")
+                    if foreign:
+                        raise ForeignFiles(folder=folder, files=tuple(foreign))
+                system.make_folders(join(folder, OURS))
+        with explained(self.run_folder, "making the run folder"):
+            file_system(self.run_folder).make_folders(self.run_folder)
+
+    def claim(self) -> None:
+        """Notes in every output whose it is. Raises OutputOwned when it is another run's."""
+        assert self.run_folder is not None
+        for folder in self.outputs:
+            store = open_store(join(folder, OURS))
+            mine = self.run_folder.encode()
+            if store.create(_OWNER, mine):
+                continue
+            found = store.read(_OWNER)
+            if found is not None and found != mine:
+                # a folder that was moved as a whole is still its own
+                if os.path.basename(found.decode()) == OURS and self.run_folder == join(folder, OURS):
+                    store.discard(_OWNER)
+                    store.create(_OWNER, mine)
+                    continue
+                raise OutputOwned(folder=folder, owner=found.decode(), mine=self.run_folder)
+
+    def start_over(self) -> None:
+        """Removes what earlier runs have committed, and their log."""
+        assert self.run_folder is not None
+        log = WindowLog(open_store(self.run_folder))
+        for window in log.windows("decision"):
+            decision = log.read_decision(window)
+            for file in decision.files if decision is not None else ():
+                system = file_system(file.folder)
+                if system.exists(join(file.folder, file.name)):
+                    system.remove(join(file.folder, file.name))
+        for folder in (self.run_folder, *(join(f, OURS) for f in self.outputs)):
+            system = file_system(folder)
+            for found in list(system.scan(folder)):
+                if base_name(found.path) in (".lock", "_lock"):
+                    continue
+                if found.is_directory:
+                    system.remove_tree(found.path)
+                else:
+                    system.remove(found.path)

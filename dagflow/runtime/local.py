@@ -1,0 +1,43 @@
+"""The in-process runner: every task in the calling thread, so that a breakpoint works. No JVM."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+
+from dagflow.runtime.execute import execute
+from dagflow.runtime.program import Job, TaskOutcome
+from dagflow.storage import Store, open_store
+
+
+class LocalRunner:
+    """Runs tasks one after the other."""
+
+    name = "local"
+    slots = 1
+    ui = None
+
+    def __init__(self, store: Store | None = None) -> None:
+        self._store = store
+        self._attempts = 0
+
+    def open(self, application: str, run_folder: str) -> None:
+        """Nothing to get ready."""
+
+    def start(self, job: Job) -> Future[list[TaskOutcome]]:
+        """Runs all tasks before it returns; stops at the first that fails."""
+        store = self._store or open_store(job.run_folder, durable=job.durable)
+        outcomes = []
+        for spec in job.tasks:
+            self._attempts += 1
+            outcomes.append(execute(job.programs[spec.stage], spec, store, str(self._attempts)))
+            if outcomes[-1].error is not None:
+                break
+        future: Future[list[TaskOutcome]] = Future()
+        future.set_result(outcomes)
+        return future
+
+    def cancel(self) -> None:
+        """Nothing runs between calls."""
+
+    def close(self) -> None:
+        """Nothing to let go of."""

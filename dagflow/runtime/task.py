@@ -1,0 +1,232 @@
+"""The stage program: what one task does, the same in process and on Spark. Runners only call `run_task`."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from dagflow.errors import DagflowError
+from dagflow.errors.run import OperatorFailed
+from dagflow.model.context import Clock, Cursor, FileMaker, OperatorContext, SystemClock
+from dagflow.model.kept import freeze, renew, thaw
+from dagflow.model.operator import ErrorRecord, Operator
+from dagflow.model.plain import decode
+from dagflow.model.ports import BATCH, RECORD, STREAM, handlers_of, output_ports
+from dagflow.model.records import ReaderRecord
+from dagflow.runtime.failure import Abort, abort, describe, short
+from dagflow.runtime.flow import Inlet, Outlet
+from dagflow.runtime.program import Program, ProgramOperator, TaskSpec
+from dagflow.runtime.report import SAMPLES, OperatorFigures
+from dagflow.runtime.typecheck import type_check
+
+
+class Node:
+    """An operator at work in a task."""
+
+    def __init__(self, plan: ProgramOperator, context: OperatorContext, window: int | None) -> None:
+        self.name = plan.name
+        self.operator: Operator = plan.operator
+        self.context = context
+        self.window = window
+        self.inlets: dict[str, Inlet] = {}
+        self.outlets: dict[str, Outlet] = {}
+        self.figures = OperatorFigures()
+
+    def emitted(self) -> int:
+        """How many records have been handed on so far, those in buffers included."""
+        return sum(o.count + len(o._buffer) for o in self.outlets.values())
+
+    def flush(self) -> None:
+        """Hands on what the operator has emitted."""
+        for outlet in self.outlets.values():
+            outlet.flush()
+
+    def drop(self) -> None:
+        """Forgets what the operator has emitted and has not been handed on."""
+        for outlet in self.outlets.values():
+            outlet.drop()
+
+    def fail(self, doing: str, error: BaseException, record: Any) -> NoReturn:
+        """Ends the task."""
+        raise abort(self.name, self.window, doing, error, record, self.context.cursor) from error
+
+    def bad_record(self, doing: str, error: BaseException, record: Any) -> None:
+        """Does with a record what the operator's `on_error` says."""
+        if self.operator.on_error == "fail":
+            self.fail(doing, error, record)
+        self.figures.errors += 1
+        cursor = self.context.cursor
+        position = record.position if isinstance(record, ReaderRecord) else cursor.position
+        if len(self.figures.samples) < SAMPLES:
+            self.figures.samples.append(f"{describe(error)} ({short(record)}, {cursor.path}, position {position})")
+        outlet = self.outlets.get("errors")
+        if self.operator.on_error == "route" and outlet is not None:
+            outlet.emit(ErrorRecord(self.name, self.context.window, cursor.path, position, describe(error), short(record)))
+
+    @contextlib.contextmanager
+    def discarding(self) -> Iterator[None]:
+        """While this lasts, what the operator emits goes nowhere."""
+        inlets = {name: outlet.inlets for name, outlet in self.outlets.items()}
+        self.drop()
+        for outlet in self.outlets.values():
+            outlet.inlets = []
+        try:
+            yield
+        finally:
+            self.drop()
+            for name, outlet in self.outlets.items():
+                outlet.inlets = inlets[name]
+
+    def call(self, doing: str) -> None:
+        """Calls a lifecycle method without arguments."""
+        try:
+            getattr(self.operator, doing)()
+        except Abort:
+            raise
+        except Exception as error:  # noqa: BLE001  # user code may raise anything
+            self.fail(f"{doing}()", error, None)
+
+    def total(self) -> OperatorFigures:
+        """The operator's figures so far."""
+        self.figures.records_in = sum(i.count for i in self.inlets.values())
+        self.figures.converted = sum(i.converted for i in self.inlets.values())
+        self.figures.records_out = sum(o.count for n, o in self.outlets.items() if n != "errors")
+        self.figures.counters = dict(self.context.counters)
+        return self.figures
+
+
+class Flow:
+    """The operators of a program, connected: deliver items, end the window, read the figures. A context manager."""
+
+    def __init__(self, program: Program, spec: TaskSpec, files: FileMaker | None = None, clock: Clock | None = None) -> None:
+        self.spec = spec
+        self.cursor = Cursor()
+        self.nodes: dict[str, Node] = {}
+        for plan in program.operators:
+            context = OperatorContext(
+                name=plan.name,
+                partition=spec.partition,
+                partitions=spec.partitions,
+                window=spec.window,
+                slots=spec.slots,
+                continuous=spec.continuous,
+                clock=clock or SystemClock(),
+                files=files,
+                cursor=self.cursor,
+            )
+            self.nodes[plan.name] = Node(plan, context, spec.window)
+        for plan in reversed(program.operators):
+            self._connect(plan)
+        self._entered: list[Node] = []
+
+    def _connect(self, plan: ProgramOperator) -> None:
+        node = self.nodes[plan.name]
+        handlers = handlers_of(type(node.operator))
+        for port, into in plan.inputs.items():
+            handler = getattr(node.operator, handlers[port][into.form])
+            node.inlets[port] = Inlet(node, port, into.type, into.form, handler)
+        for port in output_ports(type(node.operator)):
+            bound = getattr(node.operator, port)
+            out = plan.outputs.get(port)
+            sinks = [self.nodes[name].inlets[sink] for name, sink in out.sinks] if out is not None else []
+            check = type_check(f"{plan.name}.{port}", out.type) if out is not None and self.spec.checked else None
+            outlet = Outlet(node, port, out.type if out is not None else None, sinks, check)
+            if out is not None:
+                node.outlets[port] = outlet
+                bound.emit, bound.emit_all, bound.emit_batch = outlet.emit, outlet.emit_all, outlet.emit_batch
+                bound.wants_batches = out.wants_batches
+            else:
+                bound.emit = bound.emit_all = bound.emit_batch = _nowhere
+            bound.is_connected = out is not None
+
+    def __enter__(self) -> Flow:
+        try:
+            for node in self.nodes.values():
+                self._entered.append(node)
+                try:
+                    node.operator.setup(node.context)
+                except Exception as error:  # noqa: BLE001  # user code may raise anything
+                    node.fail("setup()", error, None)
+                freeze(node.operator)
+        except BaseException:
+            self._leave(failing=True)
+            raise
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._leave(failing=error is not None)
+
+    def _leave(self, failing: bool) -> None:
+        entered, self._entered = self._entered, []
+        first: BaseException | None = None
+        for node in reversed(entered):
+            thaw(node.operator)
+            try:
+                node.call("teardown")
+            except Abort as problem:
+                first = first or problem
+        if first is not None and not failing:
+            raise first
+
+    def begin_window(self, window: int) -> None:
+        """Begins a window in all operators, upstream first."""
+        for node in self.nodes.values():
+            node.window = node.context.window = window
+            node.context.window_closed = False
+            renew(node.operator)
+            try:
+                node.operator.begin_window(window)
+            except Abort:
+                raise
+            except Exception as error:  # noqa: BLE001  # user code may raise anything
+                node.fail("begin_window()", error, None)
+            node.flush()
+
+    def deliver(self, operator: str, port: str, records: list[Any]) -> None:
+        """Hands records to an input port and lets them flow to the end."""
+        self.nodes[operator].inlets[port].take_records(records)
+
+    def end_window(self) -> None:
+        """Ends the window in all operators, upstream first; what they emit then flows on."""
+        for node in self.nodes.values():
+            node.call("end_window")
+            node.flush()
+
+    def figures(self) -> dict[str, OperatorFigures]:
+        """The figures of all operators by name."""
+        return {name: node.total() for name, node in self.nodes.items()}
+
+    def notes(self) -> dict[str, list[str]]:
+        """What the operators have noted for the driver."""
+        return {name: node.context.notes for name, node in self.nodes.items() if node.context.notes}
+
+
+def _nowhere(what: object) -> None:
+    """Where records of an unconnected port go."""
+
+
+def run_flow(program_bytes: bytes, spec: TaskSpec, files: FileMaker | None = None, clock: Clock | None = None) -> Flow:
+    """One task from setup to teardown; the flow that it leaves holds the figures. Raises Abort."""
+    program: Program = pickle.loads(program_bytes)  # noqa: S301  # made by this launch, handed over in memory or by Spark
+    types = {(o.name, port): p.type for o in program.operators for port, p in o.inputs.items()}
+    with Flow(program, spec, files, clock) as flow:
+        flow.begin_window(spec.window)
+        for operator, port, item in spec.items:
+            flow.deliver(operator, port, [decode(item, types[operator, port])])
+        flow.cursor.path = flow.cursor.position = None
+        flow.end_window()
+    return flow
+
+
+def failure_of(error: BaseException) -> DagflowError:
+    """The error that an exception out of `run_flow` stands for."""
+    if isinstance(error, Abort):
+        return error.error
+    if isinstance(error, DagflowError):
+        return error
+    return OperatorFailed(operator="(the framework)", doing="a task", error=describe(error))
+
+
+__all__ = ["BATCH", "RECORD", "STREAM", "Flow", "Node", "failure_of", "run_flow"]

@@ -1,0 +1,56 @@
+"""Whether a record is of its port's type: what `run_operator` always asks."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any, Union, get_args, get_origin
+
+from dagflow.errors.run import WrongRecordType
+from dagflow.model.records import ReaderRecord
+from dagflow.model.types import is_variable, type_name
+from dagflow.runtime.failure import short
+
+
+def type_check(port: str, tp: Any) -> Callable[[Any], None] | None:
+    """A function that raises WrongRecordType for a record that is not of type `tp`; None when everything is."""
+    if tp is Any or tp is object:
+        return None
+
+    def check(record: Any) -> None:
+        if not fits(record, tp):
+            raise WrongRecordType(port=port, expected=type_name(tp), got=type_name(type(record)), record=short(record))
+
+    return check
+
+
+def fits(value: Any, tp: Any) -> bool:
+    """Whether a value is of a type, looking into containers.
+
+    >>> fits([1, 2], list[int]), fits(["a"], list[int]), fits(True, int), fits(1, float)
+    (True, False, True, True)
+    """
+    if tp is Any or tp is object or is_variable(tp):
+        return True
+    origin, arguments = get_origin(tp), get_args(tp)
+    if tp is None or tp is type(None):
+        return value is None
+    if origin in (Union, types.UnionType):
+        return any(fits(value, member) for member in arguments)
+    outer = origin or tp
+    if outer is float and type(value) is int:
+        return True
+    if not inspect.isclass(outer):
+        return True
+    if not isinstance(value, outer):
+        return False
+    if outer is ReaderRecord and arguments:
+        return fits(value.record, arguments[0])
+    if outer in (list, set, frozenset) and arguments:
+        return all(fits(v, arguments[0]) for v in value)
+    if outer is dict and arguments:
+        return all(fits(k, arguments[0]) and fits(v, arguments[1]) for k, v in value.items())
+    if outer is tuple and arguments and arguments[-1] is not Ellipsis:
+        return len(value) == len(arguments) and all(fits(v, a) for v, a in zip(value, arguments, strict=True))
+    return True

@@ -1,0 +1,1 @@
+"""Partitioners and stats listeners: how many readers there are, and why."""

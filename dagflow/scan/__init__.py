@@ -1,0 +1,1 @@
+"""The scan framework: managed readers, schema negotiators, result set loader, projection."""

@@ -1,0 +1,1 @@
+"""The Spark runner. The only room that imports pyspark."""

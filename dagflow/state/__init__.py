@@ -1,0 +1,1 @@
+"""What operators keep: its declaration, key groups and checkpoints."""

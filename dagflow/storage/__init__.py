@@ -1,0 +1,39 @@
+"""Files by URL, and publishing: create-if-absent, atomic, durable.
+
+Four doors: `file_system(url)` for files, `open_store(url)` for records that are published once, `FolderLock` for one launch at
+a time, `explained` for errors that users can act upon.
+"""
+
+from __future__ import annotations
+
+from dagflow.storage.doubles import CountingStore
+from dagflow.storage.explain import explained, translate
+from dagflow.storage.files import BinaryReader, BinaryWriter, FileStatus, FileSystem, file_system, read_fully
+from dagflow.storage.localstore import LocalStore
+from dagflow.storage.lock import FolderLock
+from dagflow.storage.store import MemoryStore, Store, open_store, probe
+from dagflow.storage.urls import absolute, base_name, is_local, join, local_path, split_url
+
+__all__ = [
+    "BinaryReader",
+    "BinaryWriter",
+    "CountingStore",
+    "FileStatus",
+    "FileSystem",
+    "FolderLock",
+    "LocalStore",
+    "MemoryStore",
+    "Store",
+    "absolute",
+    "base_name",
+    "explained",
+    "file_system",
+    "is_local",
+    "join",
+    "local_path",
+    "open_store",
+    "probe",
+    "read_fully",
+    "split_url",
+    "translate",
+]

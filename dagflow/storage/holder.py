@@ -1,0 +1,86 @@
+"""Who holds a run folder, written so that another process can tell whether that one still lives."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import socket
+from contextlib import suppress
+from functools import lru_cache
+
+import attrs
+
+
+@attrs.frozen
+class Holder:
+    """A process, told apart from later ones of the same number by its start, and from ones of other machines.
+
+    `machine` names one boot of one machine and, within it, one space of process numbers (containers have their own); `born` is
+    the process's start in the kernel's own count. Both are empty where the system does not tell.
+    """
+
+    pid: int
+    host: str
+    since: str
+    who: str = ""
+    machine: str = ""
+    born: str = ""
+
+    @classmethod
+    def this_process(cls, *, now: float, who: str = "") -> Holder:
+        """This process, since `now` (seconds since the epoch)."""
+        since = datetime.datetime.fromtimestamp(now, tz=datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        pid = os.getpid()
+        return cls(pid=pid, host=socket.gethostname(), since=since, who=who, machine=_machine(), born=_born(pid))
+
+    def is_dead(self) -> bool:
+        """Whether it is certain that the process is gone; False when it lives or cannot be looked at from here."""
+        if self.host != socket.gethostname():
+            return False
+        here = _machine()
+        if self.machine != here:
+            # Another boot of this machine has ended all its processes; another container's cannot be seen.
+            return bool(self.machine and here) and self.machine.partition(" ")[0] != here.partition(" ")[0]
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except (OSError, OverflowError):  # it lives, and belongs to somebody else
+            pass
+        born = _born(self.pid)
+        return bool(self.born and born) and born != self.born
+
+    def to_bytes(self) -> bytes:
+        """One line of JSON."""
+        return json.dumps(attrs.asdict(self), sort_keys=True).encode() + b"\n"
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Holder | None:
+        """The reverse; None for anything else (an empty or half-written file, a newer version's)."""
+        with suppress(ValueError, TypeError, KeyError, AttributeError):
+            found = json.loads(data)
+            text = {name: str(found.get(name, "")) for name in ("host", "since", "who", "machine", "born")}
+            return cls(pid=int(found["pid"]), **text)
+        return None
+
+
+@lru_cache(maxsize=1)
+def _machine() -> str:
+    parts = []
+    with suppress(OSError):
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            parts.append(file.read().strip())
+        parts.append(os.readlink("/proc/self/ns/pid"))
+    return " ".join(parts)
+
+
+def _born(pid: int) -> str:
+    with suppress(OSError, IndexError):
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # The second field is the program's name in parentheses and may hold anything; the start is field 22.
+            fields = file.read().rpartition(b")")[2].split()
+        if fields[0] in (b"Z", b"X"):  # dead, and not yet buried by its parent
+            return "dead"
+        return fields[19].decode()
+    return ""

@@ -1,0 +1,83 @@
+"""The operator library: one operator a file, loaded when it is first used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from operators.contexts.entity import Entity, ReaderContext
+    from operators.contexts.fixed_bytes import FixedBytesReaderContext
+    from operators.contexts.fixed_records import FixedRecordsReaderContext
+    from operators.contexts.line import LineReaderContext
+    from operators.contexts.read_ahead_line import ReadAheadLineReaderContext
+    from operators.files.scanner import TimeBasedDirectoryScanner
+    from operators.files.splitter_base import FileSplitterBase
+    from operators.files.splitter_input import FileSplitterInput
+    from operators.readers.abstract_block_reader import AbstractBlockReader
+    from operators.readers.block_reader import BlockReader
+    from operators.readers.fs_block_reader import AbstractFSBlockReader
+    from operators.readers.slice_reader import FSSliceReader
+    from operators.sinks.console import Console
+    from operators.sinks.record_writer import RecordWriter
+    from operators.transform.filter import Filter
+    from operators.transform.flat_map import FlatMap
+    from operators.transform.map import Map
+
+__all__ = [
+    "AbstractBlockReader",
+    "AbstractFSBlockReader",
+    "BlockReader",
+    "Console",
+    "Entity",
+    "FSSliceReader",
+    "FileSplitterBase",
+    "FileSplitterInput",
+    "Filter",
+    "FixedBytesReaderContext",
+    "FixedRecordsReaderContext",
+    "FlatMap",
+    "LineReaderContext",
+    "Map",
+    "ReadAheadLineReaderContext",
+    "ReaderContext",
+    "RecordWriter",
+    "TimeBasedDirectoryScanner",
+]
+
+if not TYPE_CHECKING:  # type checkers know the names above only, so that they find a misspelt one
+    _MODULES = {
+        "contexts.entity": ["Entity", "ReaderContext"],
+        "contexts.fixed_bytes": ["FixedBytesReaderContext"],
+        "contexts.fixed_records": ["FixedRecordsReaderContext"],
+        "contexts.line": ["LineReaderContext"],
+        "contexts.read_ahead_line": ["ReadAheadLineReaderContext"],
+        "files.scanner": ["TimeBasedDirectoryScanner"],
+        "files.splitter_base": ["FileSplitterBase"],
+        "files.splitter_input": ["FileSplitterInput"],
+        "readers.abstract_block_reader": ["AbstractBlockReader"],
+        "readers.block_reader": ["BlockReader"],
+        "readers.fs_block_reader": ["AbstractFSBlockReader"],
+        "readers.slice_reader": ["FSSliceReader"],
+        "sinks.console": ["Console"],
+        "sinks.record_writer": ["RecordWriter"],
+        "transform.filter": ["Filter"],
+        "transform.flat_map": ["FlatMap"],
+        "transform.map": ["Map"],
+    }
+    _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+    def __getattr__(name: str) -> object:
+        """Loads an operator when it is first asked for."""
+        if name not in _MODULE_OF:
+            import difflib
+
+            near = difflib.get_close_matches(name, _MODULE_OF, n=1)
+            raise AttributeError(f"module 'operators' has no {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        import importlib
+
+        value = getattr(importlib.import_module(f"operators.{_MODULE_OF[name]}"), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return [*globals(), *__all__]

@@ -1,0 +1,73 @@
+"""Records of fixed length, counted from the start of the file."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import attrs
+from typing_extensions import override
+
+from operators.contexts.entity import BinaryStream, PieceReaderContext
+from operators.contexts.errors import PartialRecord
+from operators.contexts.piece import Piece
+from operators.contexts.sizes import MIB, check_size
+from operators.contexts.source import Source
+
+PARTIAL = ("fail", "emit", "drop")
+
+
+@attrs.define
+class FixedRecordsReaderContext(PieceReaderContext):
+    """Records of `length` bytes, aligned to the file: record k starts at k * length and belongs to the block in which it starts.
+
+    So a file may be cut anywhere, and used bytes over all blocks sum to the file's length. `partial` says what becomes
+    of a last record that the file's end cuts short: "fail" (default: such a file is incomplete, or `length` is wrong;
+    raises PartialRecord), "emit" it short, or "drop" it (its bytes are then not among the used ones).
+    Raises FileShortened.
+
+    >>> import io
+    >>> from dagflow import FileBlockMetadata
+    >>> context = FixedRecordsReaderContext(length=4, partial="emit")
+    >>> context.initialize(io.BytesIO(b"aaaabbbbcccc"), FileBlockMetadata(1, "f", start=3, stop=5, file_length=12), False)
+    >>> context.next_piece().bytes_list()
+    [b'bbbb']
+    """
+
+    length: int = attrs.field(validator=check_size)
+    partial: Literal["fail", "emit", "drop"] = attrs.field(default="fail", validator=attrs.validators.in_(PARTIAL), kw_only=True)
+    piece_bytes: int = attrs.field(default=MIB, validator=check_size, kw_only=True)
+
+    _source: Source | None = attrs.field(init=False, eq=False, repr=False, default=None)
+
+    @override
+    def initialize(self, stream: BinaryStream, block: Any, consecutive: bool) -> None:
+        first = -(-block.start // self.length) * self.length
+        self._source = Source.of(stream, block, first)
+        self._entities = iter(())
+
+    @override
+    def next_piece(self) -> Piece | None:
+        source = self._source
+        if source is None or source.position >= source.stop:
+            return None
+        import numpy as np
+
+        length, position = self.length, source.position
+        owned = -(-(source.stop - position) // length)
+        data = source.read(min(max(1, self.piece_bytes // length), owned) * length)
+        whole, rest = divmod(len(data), length)
+        if rest and self.partial == "fail" and not whole:
+            source.seek(position)  # whoever asks again is told again
+            raise PartialRecord(path=source.path, position=position, expected=length, found=rest)
+        offsets = np.arange(0, (whole + 1) * length, length)
+        if rest and self.partial == "emit":
+            offsets = np.append(offsets, len(data))
+        elif rest and self.partial == "fail":
+            source.seek(position + whole * length)  # what is whole comes first, then the error
+        if len(offsets) == 1:
+            return None
+        return Piece.of_slices(data, offsets, position=position, path=source.path)
+
+    @override
+    def close(self) -> None:
+        self._source, self._entities = None, iter(())

@@ -1,0 +1,149 @@
+"""What both contexts of lines share: from a place where a record starts to the last record that starts before `stop`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import attrs
+from typing_extensions import override
+
+from operators.contexts.entity import BinaryStream, PieceReaderContext
+from operators.contexts.errors import RecordTooLong
+from operators.contexts.piece import Piece
+from operators.contexts.sizes import KIB, MIB, check_size
+from operators.contexts.source import Source
+from operators.contexts.terminators import (
+    DEFAULT_TERMINATORS,
+    Newline,
+    Terminators,
+    check_terminators,
+    terminator_rules,
+    to_terminators,
+)
+
+READ_AHEAD_BYTES = 8 * KIB  # the first read past a block's stop; doubled with each further one
+
+
+@attrs.define
+class LinesContext(PieceReaderContext):
+    r"""The base of the contexts of lines.
+
+    - `terminators`: what ends a record. `\n` and `\r\n` by default; `["\n", "\r\n", "\r"]`; or one delimiter of any bytes.
+    - `max_record_bytes` (64 MiB): a longer record raises RecordTooLong.
+    - `piece_bytes` (1 MiB): how much is read, and handed on, at a time. What fits the cache is fastest.
+    """
+
+    terminators: tuple[bytes, ...] = attrs.field(
+        default=DEFAULT_TERMINATORS, converter=to_terminators, validator=check_terminators, kw_only=True
+    )
+    max_record_bytes: int = attrs.field(default=64 * MIB, validator=check_size, kw_only=True)
+    piece_bytes: int = attrs.field(default=MIB, validator=check_size, kw_only=True)
+
+    _rules: Terminators = attrs.field(init=False, eq=False, repr=False, factory=Newline)
+    _source: Source | None = attrs.field(init=False, eq=False, repr=False, default=None)
+    # `_data[_at:]` begins a record (if `_is_aligned`); `_base` is where in the file `_data` begins. `_is_searched`: no
+    # record ends in it.
+    _data: bytes = attrs.field(init=False, eq=False, repr=False, default=b"")
+    _at: int = attrs.field(init=False, eq=False, repr=False, default=0)
+    _base: int = attrs.field(init=False, eq=False, repr=False, default=0)
+    _is_aligned: bool = attrs.field(init=False, eq=False, repr=False, default=True)
+    _is_searched: bool = attrs.field(init=False, eq=False, repr=False, default=False)
+    _is_over: bool = attrs.field(init=False, eq=False, repr=False, default=False)
+
+    @override
+    def initialize(self, stream: BinaryStream, block: Any, consecutive: bool) -> None:
+        before, source = self._source, Source.of(stream, block, block.start)
+        self._source = source
+        self._rules = terminator_rules(self.terminators)
+        self._entities = iter(())
+        known = before if consecutive and before and before.stream is stream and before.path == source.path else None
+        if known is None or not self._reuse(known.stop, source):
+            self._data, self._at, self._base, self._is_aligned = b"", 0, block.start, True
+            source.seek(block.start)
+            self._align(source)
+        self._is_searched = False
+        self._is_over = self._base + self._at >= block.stop
+
+    @abstractmethod
+    def _reuse(self, stopped_at: int, source: Source) -> bool:
+        """Go on with the bytes that are left of a block of the same file that stopped there, if they serve this one."""
+
+    @abstractmethod
+    def _align(self, source: Source) -> None:
+        """Find where the block's first record starts."""
+
+    @override
+    def close(self) -> None:
+        self._source, self._data, self._entities, self._is_over = None, b"", iter(()), True
+
+    @override
+    def next_piece(self) -> Piece | None:
+        source = self._source
+        if self._is_over or source is None:
+            return None
+        cut = -1 if self._is_searched else self._rules.last_end(self._data, self._at, source.is_at_end)
+        is_terminated = True
+        if cut < 0:
+            cut = self._read_to_an_end(source)
+            is_terminated = cut >= 0
+            if not is_terminated:
+                cut = len(self._data)
+                if cut == self._at:  # the end of a file whose length nobody knew
+                    self._is_over = True
+                    return None
+        if self._base + cut > source.stop:
+            owned = self._rules.first_end_from(self._data, source.stop - self._base, self._at, source.is_at_end)
+            cut = owned if owned >= 0 else cut
+        piece = Piece(self._data, self._at, cut, self._base + self._at, self._rules, source.path, is_terminated)
+        self._is_searched = True
+        if cut - self._at > self.max_record_bytes:
+            piece = self._head_within_limit(piece)
+            cut = piece.end
+        self._at = cut
+        self._is_over = self._base + cut >= source.stop
+        return piece
+
+    def _read_to_an_end(self, source: Source) -> int:
+        """Read on until a record ends in `_data`. Just after the last such end; -1 if the file ends without one.
+
+        A record may span many reads: each is searched once, and all are joined once.
+        """
+        rules, overlap = self._rules, self._rules.overlap
+        carried = self._data[self._at :]
+        parts, pending, tail = [carried] if carried else [], len(carried), carried[-overlap:] if overlap else b""
+        self._base += self._at
+        self._data, self._at = b"", 0
+        ahead, end = READ_AHEAD_BYTES, -1
+        while end < 0:
+            missing = source.stop - source.position
+            if missing > 0:
+                size = min(missing, self.piece_bytes)
+            else:
+                size, ahead = min(ahead, self.piece_bytes), 2 * ahead
+            chunk = source.read(size)
+            probe = tail + chunk if tail else chunk
+            end = rules.last_end(probe, 0, source.is_at_end)
+            if chunk:
+                parts.append(chunk)
+                pending += len(chunk)
+            if end >= 0:
+                end += pending - len(probe)
+            elif source.is_at_end:
+                break
+            elif pending > self.max_record_bytes + overlap + 1:
+                source.seek(self._base)  # whoever asks again is told again
+                raise RecordTooLong(path=source.path, position=self._base, limit=self.max_record_bytes)
+            tail = probe[-overlap:] if overlap else b""
+        self._data = parts[0] if len(parts) == 1 else b"".join(parts)
+        return end
+
+    def _head_within_limit(self, piece: Piece) -> Piece:
+        """The records before the first that is too long; that one raises when nothing is before it."""
+        too_long = piece.first_longer_than(self.max_record_bytes)
+        if too_long is None:
+            return piece
+        if too_long == 0:
+            raise RecordTooLong(path=piece.path, position=piece.position, limit=self.max_record_bytes)
+        self._is_searched = False
+        return piece.head(too_long)

@@ -1,0 +1,1 @@
+"""Operators that find files and cut them into blocks, without opening any."""

@@ -1,0 +1,238 @@
+"""Finds files: at once, and again from time to time."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal, get_args
+
+import attrs
+
+from dagflow import OperatorContext
+from dagflow.config import Millis, Seconds
+from dagflow.storage import absolute, file_system, local_path, translate
+from operators.files.errors import InputMissing, InputNotFile
+from operators.files.scan_thread import ScanThread
+from operators.files.tree import Skipped, Visit, Walk
+
+OnModified = Literal["reread", "ignore", "fail"]
+OnUnreadable = Literal["fail", "skip"]
+
+
+def paths(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
+    """A list of paths from one or many.
+
+    >>> paths("logs"), paths(["a", "b"])
+    (['logs'], ['a', 'b'])
+    """
+    return [os.fspath(given)] if isinstance(given, (str, os.PathLike)) else [os.fspath(p) for p in given]
+
+
+def check_paths(instance: object, attribute: Any, value: list[str]) -> None:
+    """An attrs validator: paths are text and not empty."""
+    for path in value:
+        if path == "":
+            raise ValueError(f"{attribute.name} holds an empty path")
+
+
+def not_negative(instance: object, attribute: Any, value: float) -> None:
+    """An attrs validator: a duration is not below zero."""
+    if value < 0:
+        raise ValueError(f"{attribute.name} is {value}, and cannot be below 0")
+
+
+@attrs.define(slots=False)
+class TimeBasedDirectoryScanner:
+    """Finds the files of inputs in a thread of its own: once, or in a continuous run again after each interval.
+
+    A scan follows one order (files of a folder by name, then its folders by name), enters each real folder once whatever
+    links lead there, and opens no file. Which files are new or have changed is decided by the splitter, from its state.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("b.txt", "a.txt", "c.csv"):
+    ...         open(os.path.join(folder, name), "w").close()
+    ...     scanner = TimeBasedDirectoryScanner(files=folder, file_pattern_regular_exp=".*[.]txt")
+    ...     [os.path.basename(status.path) for visit in scanner.scan_once() for status in visit.found]
+    ['a.txt', 'b.txt']
+
+    To accept files by a rule of one's own, override `accept`.
+
+    Attributes:
+        files: files or folders, as paths or URLs; the splitter gives its own when there are none.
+        recursive: whether folders below the inputs are entered.
+        scan_interval_millis: the time from the end of one scan to the next, in milliseconds; continuous runs only.
+        file_pattern_regular_exp: only files whose whole path matches are found.
+        ignore_file_pattern_regular_exp: files whose whole path matches are not.
+        on_modified: what becomes of a file that has changed since it was split: `reread` splits it again, whole; `ignore`
+            leaves it; `fail` ends the run.
+        min_age: files that were modified less than this many seconds ago are left for a later scan (a run with `--once` has
+            only one: they are left for the next launch).
+        wait: whether inputs that are not there are waited for; continuous runs only.
+        on_unreadable: what becomes of folders below the inputs that may not be read: `fail` ends the run, `skip` counts them.
+    """
+
+    files: list[str] = attrs.field(factory=list, converter=paths, validator=check_paths)
+    recursive: bool = True
+    scan_interval_millis: Millis = attrs.field(default=5000, validator=not_negative)
+    file_pattern_regular_exp: str | None = None
+    ignore_file_pattern_regular_exp: str | None = None
+    on_modified: OnModified = attrs.field(default="reread", validator=attrs.validators.in_(get_args(OnModified)))
+    min_age: Seconds = attrs.field(default=0.0, validator=not_negative)
+    wait: bool = False
+    on_unreadable: OnUnreadable = attrs.field(default="fail", validator=attrs.validators.in_(get_args(OnUnreadable)))
+
+    _context: OperatorContext = attrs.field(factory=OperatorContext, init=False, repr=False, eq=False)
+    _inputs: list[str] = attrs.field(factory=list, init=False, repr=False, eq=False)
+    _thread: ScanThread | None = attrs.field(default=None, init=False, repr=False, eq=False)
+    _skipped: Skipped = attrs.field(factory=Skipped, init=False, repr=False, eq=False)
+
+    def __reduce__(self) -> Any:
+        """Copies and pickles properties only: a running thread never travels."""
+        return _remake, (type(self), {a.name: getattr(self, a.name) for a in attrs.fields(type(self)) if a.init})
+
+    def check(self) -> None:
+        """Raises ValueError for a property that cannot work."""
+        self._patterns()
+
+    def setup(self, context: OperatorContext, files: Iterable[str] = ()) -> None:
+        """Looks whether the inputs are there (its own, or `files` when it has none), and starts the first scan.
+
+        Raises InputMissing, InputNotFile.
+        """
+        self._context = context
+        self._skipped = Skipped()
+        self._inputs = inputs(self.files or files)
+        self._look()
+        self._thread = ScanThread(self._scan, context)
+        self._thread.start()
+
+    def teardown(self) -> None:
+        """Stops the thread."""
+        if self._thread is not None:
+            self._thread.stop()
+            self._thread = None
+
+    def trigger(self) -> None:
+        """Asks for a scan now; when one is under way, for another one right after it. May be called from any thread."""
+        if self._thread is not None:
+            self._thread.request()
+
+    def accept(self, path: str) -> bool:
+        """Whether a file is wanted, by its path. Override for rules of one's own; called in the scanner's thread."""
+        return True
+
+    def scan_once(self) -> Iterator[Visit]:
+        """One scan, lazily, in the thread that iterates. Raises StorageError for what cannot be scanned."""
+        return self._walk().visits(self._inputs or inputs(self.files))
+
+    def take(self, seconds: float = 0.0) -> Visit | None:
+        """What was found next, None when there is nothing now; while a scan is under way, waits for it `seconds` at most.
+
+        Starts the next scan when it is time. Raises what ended the scanner's thread.
+        """
+        if self._thread is None:
+            return None
+        if self._context.continuous:
+            self._thread.request_after(self.scan_interval_millis / 1000)
+        return self._thread.take(seconds)
+
+    def is_idle(self) -> bool:
+        """Whether nothing has been found that was not taken, and no scan is under way or asked for."""
+        return self._thread is None or self._thread.is_idle()
+
+    def newly_skipped(self) -> dict[str, int]:
+        """How many paths scans passed over since the last call, by reason."""
+        return self._skipped.counts()
+
+    def _scan(self, at: Callable[[str], None]) -> Iterator[Visit]:
+        walk = self._walk()
+        visits = walk.visits(self._inputs)
+        while True:
+            try:
+                visit = next(visits, None)
+            finally:
+                at(walk.at)
+            if visit is None:
+                return
+            yield visit
+
+    def _walk(self) -> Walk:
+        now = self._context.clock.now()
+        return Walk(
+            recursive=self.recursive,
+            accept=self._acceptance(),
+            newest_ns=round((now - self.min_age) * 1e9) if self.min_age else None,
+            wait=self.wait and self._context.continuous,
+            skip_unreadable=self.on_unreadable == "skip",
+            skipped=self._skipped,
+        )
+
+    def _acceptance(self) -> Callable[[str], bool]:
+        wanted, unwanted = self._patterns()
+        own = self.accept if type(self).accept is not TimeBasedDirectoryScanner.accept else None
+
+        def accept(path: str) -> bool:
+            if wanted is not None and wanted.fullmatch(path) is None:
+                return False
+            if unwanted is not None and unwanted.fullmatch(path) is not None:
+                return False
+            return own is None or own(path)
+
+        return accept
+
+    def _patterns(self) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:
+        names = ("file_pattern_regular_exp", "ignore_file_pattern_regular_exp")
+        wanted, unwanted = (_compiled(name, getattr(self, name)) for name in names)
+        return wanted, unwanted
+
+    def _look(self) -> None:
+        waits = self.wait and self._context.continuous
+        for path in self._inputs:
+            try:
+                status = file_system(path).status(path)
+            except OSError as error:
+                if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+                    raise translate(error, path, "looking for the input") from error
+                if waits:
+                    continue
+                known = translate(error, path, "looking for the input")
+                raise InputMissing(
+                    operator=self._context.name,
+                    path=path,
+                    parent=getattr(known, "parent", None),
+                    nearest=getattr(known, "nearest", None),
+                    waits=self.wait,
+                ) from error
+            if not status.is_directory and not status.is_regular:
+                raise InputNotFile(operator=self._context.name, path=path)
+
+
+def inputs(files: Iterable[str]) -> list[str]:
+    """Inputs as a scan wants them: absolute, since tasks may stand in another folder, without doubles and last slashes.
+
+    >>> inputs(["/logs/", "/logs", "s3://bucket/logs/"])
+    ['/logs', 's3://bucket/logs']
+    """
+    whole = (absolute(path) if local_path(path) is not None else path for path in files)
+    return list(dict.fromkeys(path if path.endswith("://") else path.rstrip("/") or "/" for path in whole))
+
+
+def _compiled(name: str, pattern: str | None) -> re.Pattern[str] | None:
+    if pattern is None:
+        return None
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        # the column counts in the pattern's line, the caret stands under it
+        line = pattern.splitlines()[(error.lineno or 1) - 1] if pattern else ""
+        caret = f"\n    {line}\n    {' ' * ((error.colno or 1) - 1)}^"
+        raise ValueError(
+            f"{name} is no regular expression: {error.msg} at position {error.pos or 0}{caret}\n"
+            "  help: it is matched against the whole path; for all files that end in .txt: .*[.]txt"
+        ) from error
+
+
+def _remake(cls: type[TimeBasedDirectoryScanner], fields: dict[str, Any]) -> TimeBasedDirectoryScanner:
+    return cls(**fields)

@@ -1,0 +1,176 @@
+"""One walk over folders: what is in them, in an order that does not depend on the file system."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+
+import attrs
+
+from dagflow.storage import FileStatus, FileSystem, file_system, translate
+
+DOING = "scanning the input"
+OURS = "_dagflow"
+
+
+@attrs.frozen
+class Visit:
+    """What a scan found in one folder.
+
+    Attributes:
+        root: the input below which it lies; None when what was found is itself an input.
+        folder: the folder.
+        found: the folder itself, when it is to be reported, then files in the order of their names.
+    """
+
+    root: str | None
+    folder: str
+    found: list[FileStatus]
+
+
+@attrs.define
+class Skipped:
+    """What scans passed over. Noted in the scanner's thread, counted in the operator's.
+
+    >>> skipped = Skipped()
+    >>> for path in ("a", "b", "a"):
+    ...     skipped.add("no_regular_files", path)
+    >>> skipped.counts(), skipped.counts()
+    ({'no_regular_files': 2}, {})
+    """
+
+    _known: set[tuple[str, str]] = attrs.field(factory=set)
+    _reasons: deque[str] = attrs.field(factory=deque)
+
+    def add(self, reason: str, path: str) -> None:
+        """Takes note of a path, once for each reason, however many scans pass over it."""
+        if (reason, path) not in self._known:
+            self._known.add((reason, path))
+            self._reasons.append(reason)
+
+    def counts(self) -> dict[str, int]:
+        """How many paths were noted since the last call, by reason."""
+        found: Counter[str] = Counter()
+        while self._reasons:
+            found[self._reasons.popleft()] += 1
+        return dict(found)
+
+
+@attrs.define(kw_only=True)
+class Walk:
+    """One scan: folders depth first, in each the files in the order of their names, then its folders in theirs.
+
+    Attributes:
+        recursive: whether folders below the inputs are entered; otherwise they are only reported.
+        accept: whether a path is wanted; asked for files, and for folders that are not entered.
+        newest_ns: files modified later are passed over; None: none are.
+        wait: whether an input that is not there is passed over instead of ending the scan.
+        skip_unreadable: whether a folder that may not be read is passed over instead of ending the scan.
+        skipped: takes note of what is passed over.
+        at: the path at which the walk is.
+    """
+
+    recursive: bool
+    accept: Callable[[str], bool]
+    newest_ns: int | None = None
+    wait: bool = False
+    skip_unreadable: bool = False
+    skipped: Skipped = attrs.field(factory=Skipped)
+    at: str = ""
+    _entered: set[object] = attrs.field(factory=set, init=False)
+
+    def visits(self, roots: Iterable[str]) -> Iterator[Visit]:
+        """Everything below the inputs. Each real folder is entered once, whatever links lead to it."""
+        for root in roots:
+            self.at = root
+            system = file_system(root)
+            try:
+                status = system.status(root)
+            except OSError as error:
+                if self.wait and isinstance(error, (FileNotFoundError, NotADirectoryError)):
+                    continue
+                raise translate(error, root, DOING) from error
+            if status.is_directory:
+                yield from self._below(system, status)
+            elif self._wanted(status):
+                yield Visit(None, parent(root), [status])
+
+    def _below(self, system: FileSystem, root: FileStatus) -> Iterator[Visit]:
+        stack = [root]
+        while stack:
+            folder = stack.pop()
+            self.at = folder.path
+            identity = folder.inode or folder.path
+            if identity in self._entered:
+                self.skipped.add("folders_found_again", folder.path)
+                continue
+            self._entered.add(identity)
+            entries = self._list(system, folder, is_root=folder is root)
+            if entries is None:
+                continue
+            if folder is root and not entries:
+                yield Visit(None, root.path, [root])
+                continue
+            entries.sort(key=_path)
+            found = [folder] if folder is not root else []
+            found += [e for e in entries if not e.is_directory and self._wanted(e)]
+            if found:
+                yield Visit(root.path, folder.path, found)
+            folders = [e for e in entries if e.is_directory and not self._is_ours(e.path)]
+            if self.recursive:
+                stack += reversed(folders)
+            else:
+                yield from (Visit(root.path, e.path, [e]) for e in folders if self.accept(e.path))
+
+    def _list(self, system: FileSystem, folder: FileStatus, is_root: bool) -> list[FileStatus] | None:
+        try:
+            return list(system.scan(folder.path))
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if is_root and not self.wait:
+                raise translate(error, folder.path, DOING) from error
+            return None  # gone since its parent was listed
+        except PermissionError as error:
+            if not self.skip_unreadable or is_root:
+                raise translate(error, folder.path, DOING) from error
+            self.skipped.add("unreadable_folders", folder.path)
+            return None
+        except OSError as error:
+            raise translate(error, folder.path, DOING) from error
+
+    def _wanted(self, status: FileStatus) -> bool:
+        self.at = path = status.path
+        if not self.accept(path):
+            return False
+        if not status.is_regular:
+            self.skipped.add("no_regular_files", path)
+            return False
+        if self.newest_ns is not None and status.modified_ns > self.newest_ns:
+            self.skipped.add("files_younger_than_min_age", path)
+            return False
+        return True
+
+    def _is_ours(self, path: str) -> bool:
+        return path.rpartition("/")[2].startswith(OURS)
+
+
+def _path(status: FileStatus) -> str:
+    return status.path
+
+
+def parent(path: str) -> str:
+    """The folder of a path or URL.
+
+    >>> parent("/logs/a.txt"), parent("/a.txt"), parent("memory://a.txt")
+    ('/logs', '/', 'memory://')
+    """
+    head = path.rpartition("/")[0]
+    return f"{head}/" if not head or head.endswith(("/", ":")) else head
+
+
+def name_below(folder: str, path: str) -> str:
+    """The part of `path` below `folder`; nothing when it is the folder.
+
+    >>> name_below("/logs", "/logs/a.txt"), name_below("/", "/a.txt"), name_below("/logs", "/logs")
+    ('a.txt', 'a.txt', '')
+    """
+    return path[len(folder) + (not folder.endswith("/")) :]

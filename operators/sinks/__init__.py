@@ -1,0 +1,1 @@
+"""Operators at which records leave the DAG."""

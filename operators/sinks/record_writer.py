@@ -1,0 +1,206 @@
+"""RecordWriter: writes records to files of text."""
+
+from __future__ import annotations
+
+import codecs
+import copy
+from collections import deque
+from collections.abc import Iterator
+from itertools import groupby, islice
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Generic
+
+import attrs
+from typing_extensions import TypeVar
+
+from dagflow import InputPort, Operator, OperatorContext, ReaderRecord, WindowState
+from operators.sinks.errors import NotText
+from operators.sinks.open_files import OpenFiles
+from operators.sinks.text import JOINABLE, READER_COLUMNS, bytes_of, joined, joined_column, text_column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T", default=Any)
+
+_LIST_ITERATOR: type = type(iter([]))
+
+
+@attrs.define
+class RecordWriter(Operator, Generic[T]):
+    r"""Writes records to files in the folder `path` (a path or URL), `terminator` after each.
+
+    Text is encoded, bytes are written as they are, of a ReaderRecord its record; for anything else override
+    `get_bytes_for_tuple`. A file appears whole, when its window is decided.
+    Each partition writes one file a window, `part-WINDOW-PARTITION` and `suffix`, if it has records. `per_block` makes it one
+    file a block, named by the block's id in hexadecimal (seed: Block Reader); for other files override `get_file_name`, which
+    may name sub-folders. Records without a file name are dropped, and counted as `dropped`.
+
+    Args:
+        terminator: text that ends every record; "" for none.
+        encoding: of text. Encodings that begin with a byte-order mark are refused.
+        max_open_files: how many files a task keeps open; the least recently used is closed and later appended to.
+
+    Raises NotText for records that are no text, FileNameRefused for names outside the folder or beginning with `_` or `.`.
+
+    >>> from dagflow.testing import run_operator
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run_operator(RecordWriter(folder), {"input": ["first", "second"]})
+    ...     print(*(file.read_bytes() for file in pathlib.Path(folder).glob("part-*")))
+    {}
+    b'first\nsecond\n'
+    """
+
+    path: str = attrs.field(converter=str)
+    per_block: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
+    suffix: str = attrs.field(default="", kw_only=True, validator=attrs.validators.instance_of(str))
+    terminator: str = attrs.field(default="\n", kw_only=True, validator=attrs.validators.instance_of(str))
+    encoding: str = attrs.field(default="utf-8", kw_only=True)
+    max_open_files: int = attrs.field(default=100, kw_only=True, validator=attrs.validators.ge(1))
+
+    input = InputPort[T]()
+
+    part_name = WindowState("")
+
+    def check(self) -> None:
+        """Raises ValueError where the properties do not fit together."""
+        super().check()
+        if not self.path:
+            raise ValueError("path is empty: name the output folder")
+        if "/" in self.suffix:
+            raise ValueError(f"suffix is {self.suffix!r}: it cannot name a folder")
+        try:
+            mark = "".encode(self.encoding)
+        except LookupError:
+            raise ValueError(
+                f"encoding {self.encoding!r} is no text encoding that Python knows (utf-8, latin-1, cp1252, …)"
+            ) from None
+        if mark:
+            raise ValueError(f"encoding {self.encoding!r} puts a byte-order mark before every record: name one without, as utf-8")
+        try:
+            self.terminator.encode(self.encoding)
+        except UnicodeError:
+            raise ValueError(f"terminator {self.terminator!r} cannot be written in {self.encoding}") from None
+
+    def offered_forms(self, port: str) -> frozenset[str]:
+        """Batches only where the methods are the writer's own, and text is UTF-8 as in the batch."""
+        offered = super().offered_forms(port)
+        if port == "input" and (self._is_custom("get_file_name", "get_bytes_for_tuple") or self._codec() != "utf-8"):
+            offered -= {"batch"}
+        return offered
+
+    def output_folders(self) -> list[str]:
+        """The folder `path`."""
+        return [self.path]
+
+    def get_file_name(self, record: T) -> str | None:
+        """The name of the file that a record belongs to, relative to `path`; None or "" drops the record."""
+        if self.per_block:
+            if not isinstance(record, ReaderRecord):
+                raise NotText(
+                    operator="RecordWriter(per_block=True)",
+                    got=f"{record!r:.60} ({type(record).__name__}), which comes from no block",
+                    method="get_file_name",
+                )
+            return f"{record.block_id:x}{self.suffix}"
+        return self.part_name
+
+    def get_bytes_for_tuple(self, record: T) -> bytes:
+        """The bytes of a record, without its terminator."""
+        return bytes_of(record, self.encoding, type(self).__name__)
+
+    def setup(self, context: OperatorContext) -> None:
+        """Makes the set of open files."""
+        self._context = context
+        self._files = OpenFiles(lambda name: context.create_file(self.path, name), self.max_open_files, type(self).__name__)
+        self._end = self.terminator.encode(self.encoding)
+        self._is_joinable = not self._is_custom("get_file_name", "get_bytes_for_tuple") and self._codec() in JOINABLE
+
+    def begin_window(self, window: int) -> None:
+        """Names the window's file."""
+        self.part_name = f"part-{window:06d}-{self._context.partition:04d}{self.suffix}"
+
+    @input.process
+    def write(self, record: T) -> None:
+        """Writes one record."""
+        name = self.get_file_name(record)
+        if not name:
+            self._context.count("dropped")
+            return
+        data: object = self.get_bytes_for_tuple(record)
+        if not isinstance(data, bytes):
+            got = f"{data!r:.60} ({type(data).__name__}), returned by get_bytes_for_tuple()"
+            raise NotText(operator=type(self).__name__, got=got)
+        self._files.append(name, data + self._end, 1)
+
+    @input.stream
+    def write_all(self, records: Iterator[T]) -> None:
+        """Writes many records."""
+        if self._is_joinable and type(records) is _LIST_ITERATOR:
+            # Looks ahead on a copy: if all is well, writes it at once; if not, the iterator still stands before the bad record.
+            parts = self._joined(copy.copy(records))
+            if parts is not None:
+                for name, data, count in parts:
+                    self._files.append(name, data, count)
+                    deque(islice(records, count), maxlen=0)  # only now they are behind us
+                return
+        for record in records:
+            self.write(record)
+
+    @input.batch
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        """Writes a batch with the column `value` (bare text or bytes), or `block_id`, `position` and `record`."""
+        column = text_column(batch, type(self).__name__)
+        for name, start, stop in self._runs(batch):
+            self._files.of(name)  # refused before anything is written
+            for data in joined_column(column.slice(start, stop - start), self._end):
+                self._files.append(name, data, 0)
+            self._files.of(name).records += stop - start
+
+    def end_window(self) -> None:
+        """Writes what is pending and closes the files."""
+        self._files.close()
+
+    def _joined(self, records: Iterator[Any]) -> list[tuple[str, bytes, int]] | None:
+        """File name, bytes and count of runs of records; None where they must be written one by one."""
+        if not self.per_block:
+            whole = joined(records, self._end, self.encoding)
+            return None if whole is None else [(self.part_name, *whole)] if whole[1] else []
+        parts = []
+        try:
+            for block_id, run in groupby(records, attrgetter("block_id")):
+                part = joined(run, self._end, self.encoding)
+                if part is None:
+                    return None
+                parts.append((f"{block_id:x}{self.suffix}", *part))
+        except AttributeError:
+            return None
+        return parts
+
+    def _runs(self, batch: pa.RecordBatch) -> Iterator[tuple[str, int, int]]:
+        """File name and rows of the runs of a batch that go to the same file."""
+        if not batch.num_rows:
+            return
+        if not self.per_block:
+            yield self.part_name, 0, batch.num_rows
+            return
+        if batch.schema.names != READER_COLUMNS:
+            got = f"batches of {', '.join(batch.schema.names)}, which come from no block"
+            raise NotText(operator="RecordWriter(per_block=True)", got=got, method="get_file_name")
+        import pyarrow.compute as pc
+
+        runs = pc.run_end_encode(batch.column(0))  # pyright: ignore[reportAttributeAccessIssue]  # made at run time
+        start = 0
+        for block_id, stop in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+            yield f"{block_id:x}{self.suffix}", start, stop
+            start = stop
+
+    def _is_custom(self, *methods: str) -> bool:
+        return any(getattr(type(self), method) is not getattr(RecordWriter, method) for method in methods)
+
+    def _codec(self) -> str:
+        try:
+            return codecs.lookup(self.encoding).name
+        except LookupError:
+            return ""  # check() says so

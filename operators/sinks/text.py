@@ -1,0 +1,117 @@
+"""Text and bytes out of records and batches: what sinks of text write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from dagflow import ReaderRecord
+from operators.sinks.errors import NotText
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+READER_COLUMNS = ["block_id", "position", "record"]
+BYTES = (bytes, bytearray, memoryview)
+JOINABLE = frozenset({"utf-8", "ascii", "iso8859-1"})
+"""Encodings in which the text of many records may be encoded at once: that of each does not depend on its neighbours."""
+
+_record_of = attrgetter("record")
+
+
+def bytes_of(record: object, encoding: str, operator: str) -> bytes:
+    """The bytes of a record: text encoded, bytes as they are, of a ReaderRecord its record. Raises NotText."""
+    if isinstance(record, ReaderRecord):
+        record = record.record
+    if isinstance(record, str):
+        return record.encode(encoding)
+    if isinstance(record, BYTES):
+        return bytes(record)
+    raise NotText(operator=operator, got=f"{record!r:.60} ({type(record).__name__})")
+
+
+def joined(records: Iterator[Any], end: bytes, encoding: str) -> tuple[bytes, int] | None:
+    """The bytes of many records, `end` after each, and how many they are; None unless all are of one kind.
+
+    Much faster than `bytes_of` for each: nothing here runs once a record but C.
+    """
+    values = list(records)
+    if values and type(values[0]) is ReaderRecord:
+        try:
+            values = list(map(_record_of, values))
+        except AttributeError:
+            return None
+    values.append("" if not values or isinstance(values[0], str) else b"")  # so that the last record gets its end too
+    try:
+        is_text = isinstance(values[0], str)
+        data = end.decode(encoding).join(values).encode(encoding) if is_text else end.join(values)
+    except (TypeError, UnicodeError):  # of several kinds; or text that cannot be encoded: `bytes_of` says which
+        return None
+    return data, len(values) - 1
+
+
+def text_column(batch: pa.RecordBatch, operator: str) -> Any:
+    """The column of a batch of text or bytes: `value` of a bare type, `record` of a ReaderRecord. Raises NotText."""
+    import pyarrow as pa
+
+    names = batch.schema.names
+    if names == ["value"] or names == READER_COLUMNS:
+        column = batch.column(len(names) - 1)
+        for accepted, plain in _PLAIN:
+            if getattr(pa.types, accepted)(column.type):
+                column = column if plain is None else column.cast(getattr(pa, plain)())
+                if column.null_count:
+                    got = f"null in column {names[-1]!r} ({column.null_count} of {len(column)} records)"
+                    raise NotText(operator=operator, got=got)
+                return column
+    shown = ", ".join(f"{field.name} ({field.type})" for field in batch.schema)
+    raise NotText(operator=operator, got=f"batches of {shown}")
+
+
+_PLAIN = [
+    ("is_string", None),
+    ("is_large_string", None),
+    ("is_binary", None),
+    ("is_large_binary", None),
+    ("is_fixed_size_binary", "binary"),
+    ("is_string_view", "string"),
+    ("is_binary_view", "binary"),
+]
+
+
+def joined_column(column: Any, end: bytes) -> Iterator[bytes | memoryview]:
+    """The bytes of all values of a text or binary column without nulls, `end` after each, in a few pieces.
+
+    Without `end` the piece is a view of the column's own buffer.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not len(column):
+        return
+    if column.nbytes > 1 << 30 and len(column) > 1:  # terminators may bring the offsets of what is joined over 2 GiB
+        half = len(column) // 2
+        yield from joined_column(column.slice(0, half), end)
+        yield from joined_column(column.slice(half), end)
+        return
+    is_large = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
+    if not end:
+        yield _values(column, "q" if is_large else "i")
+        return
+    lists, index = (pa.LargeListArray, pa.int64()) if is_large else (pa.ListArray, pa.int32())
+    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    separator = pa.scalar(end.decode() if is_text else end, column.type)
+    join = pc.binary_join  # pyright: ignore[reportAttributeAccessIssue]  # made at run time
+    whole = join(lists.from_arrays(pa.array([0, len(column)], index), column), separator)
+    yield memoryview(whole[0].as_buffer())
+    yield end
+
+
+def _values(column: Any, offset_format: str) -> memoryview:
+    """The bytes of all values of a column, one after the other, as they lie in memory."""
+    _, offsets, data = column.buffers()
+    if data is None:
+        return memoryview(b"")
+    bounds = memoryview(offsets).cast("b").cast(offset_format)  # type: ignore[call-overload]  # "i" or "q"
+    return memoryview(data)[bounds[column.offset] : bounds[column.offset + len(column)]]

@@ -1,0 +1,1 @@
+"""Operators that turn records into records."""

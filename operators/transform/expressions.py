@@ -1,0 +1,87 @@
+"""pyarrow expressions over batches: how they are told from functions, evaluated, and refused."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+import attrs
+
+from operators.transform.errors import ExpressionRefused
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FUNCTION_FORMS = frozenset({"record", "stream"})
+EXPRESSION_FORMS = frozenset({"batch"})
+
+
+class Expression(Protocol):
+    """What we need to know of a `pyarrow.compute.Expression`: pyarrow has no types, and is loaded only when it is used."""
+
+    def cast(self, *arguments: Any, **options: Any) -> Any:
+        """The same in another type."""
+        ...
+
+    def isin(self, values: Any, /) -> Any:
+        """Whether it is one of some values."""
+        ...
+
+
+def function_or_expression(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    """Validates a property that takes a function of the record or an expression over the batch."""
+    if not callable(value) and not (hasattr(value, "cast") and hasattr(value, "isin")):
+        raise TypeError(
+            f"{attribute.name} must be a function of the record, or a pyarrow.compute expression over the batch; got {value!r}"
+            f" ({type(value).__name__})"
+        )
+
+
+def forms(what: Callable[..., Any] | Expression) -> frozenset[str]:
+    """The forms of handlers that fit a function, or an expression (which is not callable)."""
+    return FUNCTION_FORMS if callable(what) else EXPRESSION_FORMS
+
+
+def kept(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.RecordBatch:
+    """The rows of `batch` for which `expression` is true; null is not true. Raises ExpressionRefused."""
+    import pyarrow as pa
+
+    try:
+        return batch.filter(expression)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        _explain(error, batch, expression, operator)
+
+
+def computed(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.Array:
+    """The values of `expression` over the rows of `batch`. Raises ExpressionRefused."""
+    import pyarrow as pa
+    from pyarrow.acero import Declaration, ProjectNodeOptions, TableSourceNodeOptions
+
+    source = Declaration("table_source", TableSourceNodeOptions(pa.Table.from_batches([batch])))
+    projection = Declaration("project", ProjectNodeOptions([expression], ["value"]), inputs=[source])
+    try:
+        column = projection.to_table(use_threads=False).column(0)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        _explain(error, batch, expression, operator)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _explain(error: Exception, batch: pa.RecordBatch, expression: Any, operator: str) -> NoReturn:
+    """Words what pyarrow says of an expression; what it says of the data (a text that is no number, …) stays as it is."""
+    columns = tuple((field.name, str(field.type)) for field in batch.schema)
+    text = str(error).splitlines()[0]
+    if missing := re.match(r"No match for FieldRef\.(?:Name|FieldPath)\((.*?)\) in ", text):
+        near = difflib.get_close_matches(missing[1], [name for name, _ in columns], n=1)
+        reason, advice = f"there is no column {missing[1]!r}", f'write pc.field("{near[0]}")' if near else ""
+    elif text.startswith("No match for FieldRef"):
+        reason, advice = "it names a column that is not there", ""
+    elif wrong := re.match(r"Filter expression must evaluate to bool, but .* evaluates to (.*)", text):
+        reason = f"it gives {wrong[1]}, but must be true or false"
+        advice = "compare it with something: == != < <= > >=, .isin([…]), .is_valid()"
+    elif "no kernel matching input types" in text:
+        reason, advice = text[0].lower() + text[1:], "cast the column first: pc.field(…).cast(…)"
+    else:
+        raise error
+    raise ExpressionRefused(operator=operator, expression=str(expression), reason=reason, columns=columns, help=advice) from None

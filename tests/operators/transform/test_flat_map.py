@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagflow.model.infer import own_bindings, port_types
+from operators import FlatMap
+from operators.transform.errors import ExpressionRefused
+from tests.operators.fake_task import FakeTask
+
+TEXTS = st.lists(st.text(alphabet="a,é", max_size=5), max_size=10)
+
+
+def run(operator: Any, data: Any, form: str) -> list[Any]:
+    with FakeTask(operator) as task:
+        task.give("input", data, form)
+    return task.emitted["output"]
+
+
+@given(TEXTS, st.integers(0, 10))
+def test_a_function_in_both_forms_and_an_expression_agree(texts: list[str], at: int) -> None:
+    expected = [part for text in texts for part in text.split(",")]
+    by_function, by_expression = FlatMap[str, str](lambda t: t.split(",")), FlatMap[str, str](pc.split_pattern(pc.field("value"), ","))
+    assert run(by_function, texts, "record") == run(by_function, texts, "stream") == expected
+    whole = pa.record_batch([pa.array(texts, pa.string())], names=["value"])
+    assert run(by_expression, whole, "batch") == expected
+    assert run(by_expression, whole.slice(0, at), "batch") + run(by_expression, whole.slice(at), "batch") == expected
+
+
+def test_a_null_list_is_an_empty_one() -> None:
+    lists = pa.record_batch([pa.array([[1, 2], None, [], [3]], pa.list_(pa.int64()))], names=["value"])
+    assert run(FlatMap(pc.field("value")), lists, "batch") == [1, 2, 3]
+
+
+def test_a_long_iterable_is_never_held_as_a_whole() -> None:
+    made = 0
+
+    def many(count: int) -> Iterator[int]:
+        nonlocal made
+        for made in range(count):
+            yield made
+
+    operator = FlatMap(many)
+    with FakeTask(operator) as task:
+        seen: list[int] = []
+
+        def emit_all(records: Any) -> None:
+            for record in records:
+                seen.append(made - record)  # how far the generator is ahead of what was taken
+
+        operator.output.emit_all = emit_all  # type: ignore[method-assign]
+        task.give("input", [10_000], "stream")
+    assert len(seen) == 10_000
+    assert set(seen) == {0}
+
+
+def test_what_a_generator_yielded_before_it_raised_is_emitted() -> None:
+    def digits(text: str) -> Iterator[int]:
+        for character in text:
+            yield int(character)
+
+    operator = FlatMap(digits)
+    records = iter(["12", "3x4", "5"])
+    with FakeTask(operator) as task:
+        with pytest.raises(ValueError, match="invalid literal"):
+            operator.apply_all(records)
+        operator.apply_all(records)
+    assert task.emitted["output"] == [1, 2, 3, 5]
+
+
+def test_the_element_type_is_inferred() -> None:
+    def words(text: str) -> list[str]:
+        return text.split()
+
+    types = port_types(FlatMap(words), own_bindings(FlatMap(words)))
+    assert (types["input"], types["output"]) == (str, str)
+
+
+def test_an_expression_that_gives_no_lists() -> None:
+    with pytest.raises(ExpressionRefused) as caught:
+        run(FlatMap(pc.utf8_upper(pc.field("value"))), pa.record_batch({"value": ["a"]}), "batch")
+    assert str(caught.value) == (
+        "FlatMap: it gives string, but must give lists\n  expression  utf8_upper(value)\n  columns     value (string)\n"
+        "  help: use Map where every record becomes exactly one"
+    )

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MOST_LINES = 400
+
+
+def kept_files() -> list[Path]:
+    """The files that belong to the project: what git tracks or would track."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("not a git work tree")
+    return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_no_module_grows_past_what_one_can_read() -> None:
+    modules = [path for path in kept_files() if path.suffix == ".py"]
+    assert modules
+    lines = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in modules}
+    assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
+
+
+def test_no_file_names_a_place_on_the_machine_that_it_was_written_on() -> None:
+    place = re.compile(r"(?<![\w.:/<>{}$*-])/(?:home|root|Users|work|workspace)/[\w.-]+")
+    found = []
+    for path in kept_files():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        found += [f"{path.relative_to(ROOT)}: {match.group()}" for match in place.finditer(text)]
+    assert found == []
+
+
+@pytest.mark.parametrize("package", ["dagflow", "operators"])
+def test_type_checkers_are_told_that_there_are_types(package: str) -> None:
+    assert (ROOT / package / "py.typed").is_file()
+
+
+def test_each_room_has_a_contract() -> None:
+    """A new room that no contract knows would be free to import anything."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    rooms = [path.parent.name for path in (ROOT / "dagflow").glob("*/__init__.py")]
+    layers = text.partition("layers = [")[2].partition("]")[0]
+    assert sorted(rooms) == sorted(re.findall(r"\w+", layers))
+
+
+@pytest.mark.parametrize("what", ["run", "test"])
+def test_the_readme_has_a_command_to_copy(what: str) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = re.search(rf"<!-- {what} -->\s*```sh\n(.+?)\n```", text, re.DOTALL)
+    assert block is not None
+    assert "python3 -m venv .venv" in block.group(1)
+
+
+def test_the_readme_names_files_that_exist() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    names = [name for name in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in name]
+    assert [name for name in names if not (ROOT / name).exists()] == []
