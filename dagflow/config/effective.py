@@ -82,20 +82,26 @@ def _plain_row(key: str, value: Any, origin: str, group: str) -> Row:
 
 
 def _object_rows(
-    thing: Any, origins: Mapping[str, Setting], before: str, group: str, place: str = "", above: str = ""
+    thing: Any, origins: Mapping[str, Setting], before: str, group: str, place: str = "", above: str = "", base: Any = None
 ) -> Iterable[Row]:
-    """The rows of an object's fields; fields that are attrs objects are followed by their own. `above`: origin of the whole."""
+    """The rows of an object's fields; fields that are attrs objects are followed by their own. `above`: origin of the whole.
+
+    `base`: the object of the same class that is there by default, None: that of the class's own defaults.
+    """
     cls = type(thing)
     docs = field_docs(cls)
     for key, field in hints.settable(cls).items():
         hint, value, path = hints.field_hint(cls, field), getattr(thing, field.name), place + key
         nested = attrs.has(type(value)) and not isinstance(value, type) and not hints.is_secret(hint)
-        origin = _origin(path, value, default_of(field), origins, above)
+        default = _default(field, thing) if base is None else getattr(base, field.name)
+        origin = _origin(path, value, default, origins, above)
         shown = type(value).__name__ if nested else show(value, hint)
         yield Row(before + path, shown, origin, hints.type_name(hint), docs.get(key, ""), group)
         if nested:
             whole = origins[path].origin if path in origins else above
-            yield from _object_rows(value, origins, before, group, f"{path}.", whole)
+            yield from _object_rows(
+                value, origins, before, group, f"{path}.", whole, default if type(default) is type(value) else None
+            )
 
 
 def _below(path: str, origins: Mapping[str, Setting]) -> list[str]:
@@ -113,6 +119,17 @@ def _origin(path: str, value: Any, default: Any, origins: Mapping[str, Setting],
         return above
     # of an object of which only parts were given, the rows below tell which
     return "default" if parts or _same(value, default) else "code"
+
+
+def _default(field: attrs.Attribute[Any], thing: Any) -> Any:
+    """What the constructor makes of a field that is not given."""
+    default: Any = field.default
+    try:
+        own = isinstance(default, attrs.Factory) and default.takes_self  # type: ignore[arg-type]  # Factory is a class
+        default = default.factory(thing) if own else default_of(field)
+        return default if default is attrs.NOTHING else attrs.setters.convert(thing, field, default)
+    except Exception:  # noqa: BLE001  # made for objects that are not whole yet; then there is nothing to compare with
+        return attrs.NOTHING
 
 
 def _same(value: Any, default: Any) -> bool:
@@ -160,6 +177,8 @@ def _inner(value: Any, hint: Any) -> str:
         return _number(value, hint)
     if isinstance(value, str):
         return _quoted(value)
+    if isinstance(value, bytes):
+        return _quoted(value.decode("utf-8", "backslashreplace"))
     if isinstance(value, pathlib.PurePath):
         return str(value)
     if isinstance(value, re.Pattern):

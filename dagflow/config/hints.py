@@ -25,7 +25,7 @@ NoneType = type(None)
 LISTS: tuple[Any, ...] = (list, abc.Sequence, abc.Iterable, abc.Collection, abc.MutableSequence)
 SETS: tuple[Any, ...] = (set, frozenset, abc.Set, abc.MutableSet)
 DICTS: tuple[Any, ...] = (dict, abc.Mapping, abc.MutableMapping)
-TEXTS: tuple[Any, ...] = (str, pathlib.Path, pathlib.PurePath, re.Pattern)
+TEXTS: tuple[Any, ...] = (str, bytes, pathlib.Path, pathlib.PurePath, re.Pattern)
 
 
 class Opaque(type):
@@ -231,6 +231,7 @@ def expected(hint: Any) -> str:
         int: "a whole number, such as 8",
         float: "a number, such as 0.5",
         str: "text",
+        bytes: "text, in UTF-8",
         NoneType: "none",
         Any: "any value",
         re.Pattern: "a regular expression",

@@ -17,7 +17,7 @@ from dagflow.config import hints
 from dagflow.config.problems import Problems
 from dagflow.config.run_settings import RUN_NAMES
 from dagflow.config.toml_lines import key_lines, line_of
-from dagflow.errors.config import BadConfFile, BadDefinition, ConfFileMissing, NotASettingsClass, ReservedSettingName
+from dagflow.errors.config import BadConfFile, BadDefinition, BadValue, ConfFileMissing, NotASettingsClass, ReservedSettingName
 
 ENVIRONMENT_PREFIX = "DAGFLOW_"
 RESERVED = ("operator", "run", "spark")
@@ -59,11 +59,14 @@ def split_key(key: str) -> tuple[str, ...]:
 
 
 def join_key(path: Iterable[str]) -> str:
-    """The key of some parts; parts with dots are quoted.
+    """The key of some parts; parts with dots are quoted, but not in Spark's keys, which are dotted names.
 
-    >>> join_key(("labels", "a.b", "c"))
-    'labels."a.b".c'
+    >>> join_key(("labels", "a.b", "c")), join_key(("spark", "executor.memory"))
+    ('labels."a.b".c', 'spark.executor.memory')
     """
+    path = tuple(path)
+    if path[:1] == ("spark",):
+        return ".".join(path)
     return ".".join(f'"{part}"' if "." in part and '"' not in part else part for part in path)
 
 
@@ -263,14 +266,14 @@ def spark_conf(layers: Layers) -> dict[str, Setting]:
     >>> {key: setting.value for key, setting in spark_conf(layers).items()}
     {'spark.ui.enabled': 'false', 'spark.executor.memory': '2g'}
     """
-    from dagflow.errors.config import BadValue, UnknownSetting
-
     problems, found = Problems(), {}
     for setting in layers.spark():
         path = setting.path
         key, value = ".".join(("spark", *path[1:])), setting.value
         if len(path) == 1:
-            problems.add(UnknownSetting(key=setting.key, origin=setting.origin, known=("spark.*",), known_run=RUN_NAMES))
+            problems.add(
+                BadValue(key=key, value="set", origin=setting.origin, expected="a longer key, such as spark.executor.memory")
+            )
         elif isinstance(value, (str, int, float)):
             text = str(value).lower() if isinstance(value, bool) else str(value)
             found[key] = attrs.evolve(setting, key=key, value=text, is_text=True)

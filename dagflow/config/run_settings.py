@@ -60,6 +60,9 @@ class RunSettings:
     window_attempts: int = attrs.field(default=3, validator=_at_least_one)
     """how often a window is tried from its plan before the run fails"""
 
+    shared_paths: bool = False
+    """the local paths of this application are seen by all machines of the cluster (NFS, say)"""
+
     name: str | None = None
     """the application's name in reports and in Spark's UI; none: that of its folder or module"""
 

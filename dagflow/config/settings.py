@@ -106,10 +106,8 @@ def assemble_run_settings(layers: Layers) -> tuple[RunSettings, dict[str, Settin
 
 def _unknown(cls: type) -> Any:
     def unknown(setting: Setting, name: str, place: str, known: Sequence[str]) -> ConfigError:
-        of_run = () if place or cls is RunSettings else RUN_NAMES
-        prefix = f"{place}." if place else ""
-        names = {"known": tuple(known), "known_run": of_run}
-        return UnknownSetting(key=setting.key, origin=setting.origin, name=name, prefix=prefix, **names)
+        names = {"known_run": tuple(known)} if cls is RunSettings else {"known": tuple(known), "known_run": RUN_NAMES}
+        return UnknownSetting(key=setting.key, origin=setting.origin, name=name, place=place, **names)
 
     return unknown
 

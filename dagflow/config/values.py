@@ -239,6 +239,8 @@ def _text_value(hint: Any, text: str) -> Any:
     what = kind(hint)
     if what is str:
         return text
+    if what is bytes:
+        return text.encode()
     if what is re.Pattern:
         try:
             return re.compile(text.encode() if get_args(hints.unwrap(hint)[0]) == (bytes,) else text)

@@ -5,14 +5,9 @@ from __future__ import annotations
 import traceback
 from typing import ClassVar
 
-import attrs
+from dagflow.errors.base import ConfigError, error
 
-from dagflow.errors.base import ConfigError
-
-_error = attrs.define(slots=False, eq=False, str=False, repr=False)
-
-
-@_error
+@error
 class ApplicationMissing(ConfigError):
     """There is no such application."""
 
@@ -27,7 +22,7 @@ class ApplicationMissing(ConfigError):
         )
 
 
-@_error
+@error
 class ApplicationBroken(ConfigError):
     """The application's code raised while it was loaded or filled the DAG."""
 
@@ -49,7 +44,7 @@ class ApplicationBroken(ConfigError):
         return f"application {self.spec!r}: {self.doing} failed: {self.error}" + (f"\n{self.frames}" if self.frames else "")
 
 
-@_error
+@error
 class NoPopulateDag(ConfigError):
     """What is named is no application."""
 
@@ -61,7 +56,7 @@ class NoPopulateDag(ConfigError):
         return f"{self.spec!r} has no populate_dag(dag, conf)\n  help: write a function of that name, or name another one: {self.spec}:my_function"
 
 
-@_error
+@error
 class ForeignFiles(ConfigError):
     """An output folder holds files that dagflow did not write."""
 
@@ -74,7 +69,7 @@ class ForeignFiles(ConfigError):
         return f"output folder {self.folder} holds files that no run wrote: {shown}\n  help: name an empty or new folder, or move them away"
 
 
-@_error
+@error
 class OutputOwned(ConfigError):
     """An output folder belongs to another run folder."""
 
@@ -90,7 +85,7 @@ class OutputOwned(ConfigError):
         )
 
 
-@_error
+@error
 class LocalPathRemoteMaster(ConfigError):
     """A path that only this machine has, with executors on others."""
 
@@ -102,11 +97,11 @@ class LocalPathRemoteMaster(ConfigError):
     def message(self) -> str:
         return (
             f"operator {self.operator!r} works on {self.path}, a path of this machine, but {self.master} runs on others\n"
-            "  help: use a path or URL that all of them see, and say so with -D shared_paths=true if this one is"
+            "  help: use a path or URL that all of them see, and say so with --shared-paths if this one is"
         )
 
 
-@_error
+@error
 class OperatorsShadowed(ConfigError):
     """A folder of the user's hides the operator library."""
 

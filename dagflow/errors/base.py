@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import attrs
+from typing_extensions import dataclass_transform
+
+ErrorType = TypeVar("ErrorType", bound=type)
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
+@dataclass_transform(field_specifiers=(attrs.field, attrs.Factory))
+def error(cls: ErrorType) -> ErrorType:
+    """Makes an attrs class of an exception: its fields are structured, its wording is `message()`."""
+    return attrs.define(slots=False, eq=False, str=False, repr=False)(cls)
+
+
+
+@error
 class DagflowError(Exception):
     """Everything that dagflow raises on purpose.
 
@@ -37,7 +47,7 @@ def _rebuild(cls: type[DagflowError], fields: dict[str, Any]) -> DagflowError:
     return cls(**{name.lstrip("_"): value for name, value in fields.items()})
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
+@error
 class DagError(DagflowError, ValueError):
     """The application's DAG is wrong; nothing has run."""
 
@@ -45,7 +55,7 @@ class DagError(DagflowError, ValueError):
     exit_code: ClassVar[int] = 2
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
+@error
 class ConfigError(DagflowError, ValueError):
     """A setting or the command line is wrong; nothing has run."""
 
@@ -53,7 +63,7 @@ class ConfigError(DagflowError, ValueError):
     exit_code: ClassVar[int] = 2
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
+@error
 class RunError(DagflowError, RuntimeError):
     """A run failed."""
 
@@ -61,7 +71,7 @@ class RunError(DagflowError, RuntimeError):
     exit_code: ClassVar[int] = 1
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
+@error
 class SurroundingsError(DagflowError, RuntimeError):
     """What dagflow needs around it is missing: Java, a cluster, permissions, disk."""
 

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
+from dagflow.errors.base import SurroundingsError, error
 
-from dagflow.errors.base import SurroundingsError
-
-_error = attrs.define(slots=False, eq=False, str=False, repr=False)
-
-
-@_error
+@error
 class ClusterUnreachable(SurroundingsError):
     """No Spark session could be made."""
 
@@ -23,7 +18,7 @@ class ClusterUnreachable(SurroundingsError):
         return f"Spark at {self.master} does not answer: {self.reason}\n  help: check the address, and that the cluster runs"
 
 
-@_error
+@error
 class ConnectMissing(SurroundingsError):
     """The packages of Spark Connect are not installed."""
 
@@ -35,7 +30,7 @@ class ConnectMissing(SurroundingsError):
         return f"{self.remote} needs the packages of Spark Connect ({self.reason})\n  help: pip install 'dagflow[connect]'"
 
 
-@_error
+@error
 class RunFolderUnseen(SurroundingsError):
     """Driver and tasks do not see the same run folder."""
 

@@ -58,29 +58,33 @@ def _suggest(name: str, known: Iterable[str], before: str, origin: str) -> list[
 class UnknownSetting(ConfigError):
     """A key that nobody reads; `known` are the application's settings, `known_run` those of the run.
 
-    `prefix` is what stands before the unknown name (`database.` in `database.hots`).
+    `name` is the part that is unknown, `place` what it was looked for in (`database` in `database.hots`, empty for the top).
     """
 
     code: ClassVar[str] = "DF201"
     key: str
     origin: str
+    name: str
+    place: str = ""
     known: tuple[str, ...] = ()
     known_run: tuple[str, ...] = ()
-    name: str = ""
-    prefix: str = ""
 
     def message(self) -> str:
-        if self.prefix and not self.known:
-            inside = self.prefix.rstrip(".")
-            return f"there is no setting `{self.key}` ({self.origin})\n  `{inside}` is a single value, nothing lies below it"
-        name = self.name or self.key
         lines = [f"there is no setting `{self.key}` ({self.origin})"]
-        lines += _suggest(name, (*self.known, *self.known_run, "operator", "spark"), self.prefix, self.origin)
-        what = f"settings in `{self.prefix.rstrip('.')}`" if self.prefix else "settings of the application"
-        lines.append(f"  {what}: {', '.join(self.known) or 'none'}")
-        if not self.prefix:
+        if self.place and not self.known:
+            return f"{lines[0]}\n  `{self.place}` is a single value, nothing lies below it"
+        if self.place:
+            lines += _suggest(self.name, self.known, f"{self.place}.", self.origin)
+            return "\n".join([*lines, f"  settings in `{self.place}`: {', '.join(self.known)}"])
+        of_run = self.key.lower().startswith("run.")
+        names = self.known_run if of_run else (*self.known, *self.known_run)
+        close = _suggest(self.name, names, "run." if of_run else "", self.origin)
+        lines += close
+        if not of_run:
+            lines.append(f"  settings of the application: {', '.join(self.known) or 'none'}")
+        if not close:
             lines.append(f"  settings of the run: {', '.join(self.known_run)}")
-            lines.append("  and operator.NAME.PROPERTY, operator.NAME.port.PORT.ATTRIBUTE, spark.*")
+            lines.append("  others: operator.NAME.PROPERTY, operator.NAME.port.PORT.ATTRIBUTE, spark.*")
         return "\n".join(lines)
 
 
@@ -95,6 +99,8 @@ class UnknownOperatorName(ConfigError):
     known: tuple[str, ...] = ()
 
     def message(self) -> str:
+        if not self.name:
+            return f"`{self.key}` names no operator ({self.origin})\n  operators: {', '.join(self.known) or 'none'}"
         after = self.key.removeprefix(f"operator.{self.name}")
         lines = [f"there is no operator `{self.name}` for `{self.key}` ({self.origin})"]
         found = nearest(self.name, self.known)
@@ -151,7 +157,10 @@ class UnknownPortName(ConfigError):
     def message(self) -> str:
         who = "no operator has a" if self.operator == "*" else f"operator `{self.operator}` has no"
         lines = [f"{who} port `{self.name}`, as `{self.key}` asks for ({self.origin})"]
-        lines += _suggest(self.name, self.known, f"operator.{self.operator}.port.", self.origin)
+        found = nearest(self.name, self.known)
+        if found is not None:
+            key = self.key.replace(f".port.{self.name}", f".port.{found}", 1)
+            lines.append(f"  did you mean `{_as_given(key, self.origin)}`?")
         lines.append(f"  ports: {', '.join(self.known) or 'none'}")
         return "\n".join(lines)
 

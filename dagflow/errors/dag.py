@@ -6,12 +6,7 @@ import difflib
 from collections.abc import Sequence
 from typing import ClassVar
 
-import attrs
-
-from dagflow.errors.base import DagError
-
-_error = attrs.define(slots=False, eq=False, str=False, repr=False)
-
+from dagflow.errors.base import DagError, error
 
 def nearest(name: str, known: Sequence[str]) -> str:
     """` Did you mean 'x'?` for the closest known name, else what is known; a sentence with a leading blank, or nothing."""
@@ -21,7 +16,7 @@ def nearest(name: str, known: Sequence[str]) -> str:
     return f" Known: {', '.join(known)}." if known else ""
 
 
-@_error
+@error
 class DagErrors(DagError):
     """Several problems of one DAG, reported together."""
 
@@ -33,7 +28,7 @@ class DagErrors(DagError):
         return "\n\n".join([head, *(f"{p.code} {p.message()}" for p in self.problems)])
 
 
-@_error
+@error
 class DuplicateName(DagError):
     """Two operators, modules or streams share a name."""
 
@@ -47,7 +42,7 @@ class DuplicateName(DagError):
         return f"two {self.kind}s are called {self.name!r}\n  first   {self.first}\n  second  {self.second}\n  help: give one of them another name"
 
 
-@_error
+@error
 class EmptyName(DagError):
     """An operator, module or stream has no usable name."""
 
@@ -63,7 +58,7 @@ class EmptyName(DagError):
         )
 
 
-@_error
+@error
 class NotAnOperator(DagError, TypeError):
     """Something else stands where an operator, a module or a port is wanted."""
 
@@ -76,7 +71,7 @@ class NotAnOperator(DagError, TypeError):
         return f"{self.got} stands where {self.wanted} is wanted ({self.where})"
 
 
-@_error
+@error
 class ForeignPort(DagError):
     """A stream names a port of an operator that is not in this DAG."""
 
@@ -92,7 +87,7 @@ class ForeignPort(DagError):
         )
 
 
-@_error
+@error
 class PortTaken(DagError):
     """Two streams lead into one input port."""
 
@@ -110,7 +105,7 @@ class PortTaken(DagError):
         )
 
 
-@_error
+@error
 class SourceTaken(DagError):
     """Two streams start at one output port."""
 
@@ -128,7 +123,7 @@ class SourceTaken(DagError):
         )
 
 
-@_error
+@error
 class PropertyRefused(DagError):
     """An operator's own check refuses its properties."""
 
@@ -141,7 +136,7 @@ class PropertyRefused(DagError):
         return f"operator {self.operator!r} refuses its properties: {self.reason}\n  {self.where}"
 
 
-@_error
+@error
 class NotPartitionable(DagError):
     """An operator that must not be copied is told to be."""
 
@@ -157,7 +152,7 @@ class NotPartitionable(DagError):
         )
 
 
-@_error
+@error
 class InputUnconnected(DagError):
     """An input port that is not optional has no stream."""
 
@@ -170,7 +165,7 @@ class InputUnconnected(DagError):
         return f"input port {self.port} ({self.type}) is not connected\n  {self.where}\n  help: dag.add_stream(name, source, {self.port})"
 
 
-@_error
+@error
 class OutputUnconnected(DagError):
     """An output port that is not optional has no stream."""
 
@@ -183,7 +178,7 @@ class OutputUnconnected(DagError):
         return f"output port {self.port} ({self.type}) must be connected and is not\n  {self.where}\n  help: dag.add_stream(name, {self.port}, sink)"
 
 
-@_error
+@error
 class PortTypeError(DagError, TypeError):
     """A stream joins ports of different types."""
 
@@ -211,7 +206,7 @@ class PortTypeError(DagError, TypeError):
         return text + (f"\n  help: {self.help}" if self.help else "")
 
 
-@_error
+@error
 class Cycle(DagError):
     """Streams lead in a circle."""
 
@@ -224,7 +219,7 @@ class Cycle(DagError):
         return f"the streams lead in a circle: {' → '.join(self.path)}\n{lines}\n  help: a DAG has no circles; remove one of these streams"
 
 
-@_error
+@error
 class StreamWithoutSink(DagError):
     """A stream leads nowhere."""
 
@@ -236,7 +231,7 @@ class StreamWithoutSink(DagError):
         return f"stream {self.stream!r} has no sink ({self.where})\n  help: name at least one input port: dag.add_stream({self.stream!r}, source, sink)"
 
 
-@_error
+@error
 class RootNotInput(DagError):
     """An operator that gets nothing is no input operator."""
 
@@ -252,7 +247,7 @@ class RootNotInput(DagError):
         )
 
 
-@_error
+@error
 class EmptyDag(DagError):
     """A DAG without operators."""
 
@@ -263,7 +258,7 @@ class EmptyDag(DagError):
         return f"application {self.application!r} has no operators\n  help: populate_dag(dag, conf) adds them with dag.add_operator(name, operator)"
 
 
-@_error
+@error
 class UnknownName(DagError, LookupError):
     """An operator, port, stream or attribute that the DAG does not have."""
 
@@ -277,7 +272,7 @@ class UnknownName(DagError, LookupError):
         return f"there is no {self.kind} {self.name!r}{f' ({self.where})' if self.where else ''}.{nearest(self.name, self.known)}"
 
 
-@_error
+@error
 class ClassWrong(DagError, TypeError):
     """The class of an operator is not written as it must be."""
 
@@ -290,7 +285,7 @@ class ClassWrong(DagError, TypeError):
         return f"class {self.operator}: {self.reason}\n  help: {self.help}"
 
 
-@_error
+@error
 class PortUnbound(DagError):
     """`emit` was called outside a run."""
 
@@ -302,7 +297,7 @@ class PortUnbound(DagError):
         return f"{self.operator or 'an operator'}.{self.port}: emit() works only while the operator runs\n  help: in a test, use dagflow.testing.run_operator"
 
 
-@_error
+@error
 class NotSupported(DagError, NotImplementedError):
     """A shape that this version does not run."""
 
@@ -315,7 +310,7 @@ class NotSupported(DagError, NotImplementedError):
         return f"{self.what} ({self.where})\n  help: {self.help}"
 
 
-@_error
+@error
 class NotPicklable(DagError, TypeError):
     """An operator cannot travel to the tasks."""
 

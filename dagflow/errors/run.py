@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
+from dagflow.errors.base import RunError, error
 
-from dagflow.errors.base import RunError
-
-_error = attrs.define(slots=False, eq=False, str=False, repr=False)
-
-
-@_error
+@error
 class OperatorFailed(RunError):
     """User code in an operator raised.
 
@@ -38,7 +33,7 @@ class OperatorFailed(RunError):
         return "\n".join(lines)
 
 
-@_error
+@error
 class FieldFrozen(RunError, AttributeError):
     """An operator assigns a field while it runs; the value would be lost."""
 
@@ -55,7 +50,7 @@ class FieldFrozen(RunError, AttributeError):
         )
 
 
-@_error
+@error
 class StateDeclaration(RunError, TypeError):
     """A `State` or `WindowState` is declared wrongly."""
 
@@ -67,7 +62,7 @@ class StateDeclaration(RunError, TypeError):
         return f"{self.declaration}: {self.reason}"
 
 
-@_error
+@error
 class WrongRecordType(RunError, TypeError):
     """An operator emitted something that is not of its port's type."""
 
@@ -81,7 +76,7 @@ class WrongRecordType(RunError, TypeError):
         return f"{self.port} carries {self.expected}, but {self.got} was emitted: {self.record}"
 
 
-@_error
+@error
 class StateNotPlain(RunError, TypeError):
     """A `State` or a work item holds something that cannot be written down as plain data."""
 
@@ -96,7 +91,7 @@ class StateNotPlain(RunError, TypeError):
         )
 
 
-@_error
+@error
 class WindowFailed(RunError):
     """A window failed as often as it may."""
 
@@ -109,7 +104,7 @@ class WindowFailed(RunError):
         return f"window {self.window} failed {self.attempts} times; the last time: {self.reason}\n  help: launch again to go on from this window"
 
 
-@_error
+@error
 class WindowIncomplete(RunError):
     """A window's tasks ended, but not all of them reported."""
 
@@ -121,7 +116,7 @@ class WindowIncomplete(RunError):
         return f"window {self.window}: no report from {', '.join(self.missing)}"
 
 
-@_error
+@error
 class Interrupted(RunError):
     """The run was stopped from outside."""
 
@@ -133,7 +128,7 @@ class Interrupted(RunError):
         return f"stopped by {self.by}; launch again to go on from here"
 
 
-@_error
+@error
 class PlanMismatch(RunError):
     """What the run folder holds does not fit this application."""
 

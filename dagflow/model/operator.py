@@ -111,6 +111,10 @@ class Operator:
         """The forms in which an output port can emit when the input is handled in form `handled`: of `record`, `batch`."""
         return frozenset({"batch" if handled == "batch" else "record"})
 
+    def input_paths(self) -> list[str]:
+        """The files and folders that this operator's tasks read; for sources."""
+        return []
+
     def output_folders(self) -> list[str]:
         """The folders that this operator's attempt files go to; for sinks."""
         return []

@@ -12,10 +12,10 @@ from dagflow.runtime.files import STAGING
 from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.report import AttemptFileInfo, TaskReport, summed
 from dagflow.runtime.window_log import Decision, PublishedFile, WindowLog, WindowPlan
-from dagflow.storage import explained, file_system, join
+from dagflow.storage import base_name, explained, file_system, join
 
 
-def decide(log: WindowLog, plan: WindowPlan, round: str, tasks: Iterable[TaskSpec], now: float) -> Decision:
+def decide(log: WindowLog, plan: WindowPlan, round: str, tasks: Iterable[TaskSpec], now: float, durable: bool = True) -> Decision:
     """Checks that the reports cover the plan exactly, and publishes the decision: the commit. Raises WindowIncomplete."""
     tasks = tuple(tasks)
     found = [(task, log.read_report(task.report_name)) for task in tasks]
@@ -27,11 +27,15 @@ def decide(log: WindowLog, plan: WindowPlan, round: str, tasks: Iterable[TaskSpe
     for report in reports:
         for name, lines in report.notes.items():
             notes.setdefault(name, []).extend(lines)
+    files = _named(plan.window, reports)
+    if durable:
+        for folder in {file.attempt.rpartition("/")[0] for file in files}:
+            file_system(folder).sync_folder(folder)
     return log.decide(
         Decision(
             window=plan.window,
             round=round,
-            files=_named(plan.window, reports),
+            files=files,
             operators=summed(report.operators for report in reports),
             notes=notes,
             states=plan.states,
@@ -83,12 +87,16 @@ def roll_forward(log: WindowLog, decision: Decision, operators: dict[str, Operat
         if name in decision.notes:
             operator.show(decision.notes[name], decision.window)
     log.done(decision.window)
-    sweep(log, decision.window, {file.folder for file in decision.files})
+    # the window before: so the folder of reports never becomes empty, and is not removed and made again
+    sweep(log, decision.window - 1, {file.folder for file in decision.files})
 
 
 def sweep(log: WindowLog, window: int, folders: Iterable[str]) -> None:
     """Removes reports and attempt files of a window that is done."""
     log.forget(window)
     for folder in folders:
-        place = join(folder, f"{STAGING}/{window:010d}")
-        file_system(folder).remove_tree(place)
+        system = file_system(folder)
+        place = join(folder, STAGING)
+        for found in list(system.scan(place)) if system.exists(place) else ():
+            if base_name(found.path).startswith(f"{window:010d}."):
+                system.remove(found.path)

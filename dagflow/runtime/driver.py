@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from dagflow.model.context import Clock
 from dagflow.model.kept import State, kept_by
-from dagflow.model.operator import InputOperator, Operator
+from dagflow.model.operator import Operator
 from dagflow.model.plain import decode, encode
 from dagflow.plan.deal import deal
 from dagflow.plan.plan import Plan
@@ -32,7 +32,8 @@ class Driver:
         for name, own in states.items():
             if name in self._flow.nodes:
                 restore(self._flow.nodes[name].operator, own)
-        self._inputs = [n for n in self._flow.nodes.values() if isinstance(n.operator, InputOperator)]
+        # input operators, and those that go on by themselves with what they were given (a splitter in the middle of a file)
+        self._inputs = [n for n in self._flow.nodes.values() if hasattr(n.operator, "emit_tuples")]
         self._ports = {str(port): port for port in plan.work_ports()}
         self.exhausted = False
 
@@ -84,7 +85,7 @@ class Driver:
             self.exhausted = not emitted and all(_exhausted(node) for node in self._inputs)
             if seconds is not None and self._clock.monotonic() - opened >= seconds:
                 return
-            if all(node.context.window_closed for node in self._inputs):
+            if any(node.context.window_closed for node in self._inputs):
                 return
             if not emitted:
                 if self.exhausted and not self._spec.continuous:
@@ -154,5 +155,5 @@ def _reset(node: Node) -> None:
 
 
 def _exhausted(node: Node) -> bool:
-    assert isinstance(node.operator, InputOperator)
-    return node.operator.is_exhausted()
+    operator: Any = node.operator
+    return bool(operator.is_exhausted())

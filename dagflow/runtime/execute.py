@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import time
+from collections.abc import Iterator
 
 from dagflow.runtime.files import AttemptFiles
 from dagflow.runtime.program import TaskOutcome, TaskSpec
 from dagflow.runtime.report import TaskReport
 from dagflow.runtime.task import failure_of, run_flow
 from dagflow.runtime.window_log import WindowLog
-from dagflow.storage import Store
 
 
-def execute(program: bytes, spec: TaskSpec, store: Store, attempt: str) -> TaskOutcome:
+def execute(program: bytes, spec: TaskSpec, log: WindowLog, attempt: str) -> TaskOutcome:
     """Runs a task and publishes its report, create-if-absent. An error of user code comes back in the outcome.
 
     Args:
@@ -21,9 +23,10 @@ def execute(program: bytes, spec: TaskSpec, store: Store, attempt: str) -> TaskO
     started = time.time()
     files = AttemptFiles(spec.window, spec.round, f"{spec.name}-{attempt}", spec.durable, spec.base)
     try:
-        flow = run_flow(program, spec, files)
+        with few_collections():
+            flow = run_flow(program, spec, files)
         report = TaskReport(spec.name, len(spec.items), flow.figures(), files.finish(), flow.notes())
-        WindowLog(store).report(spec.report_name, report)
+        log.report(spec.report_name, report)
     except BaseException as error:
         files.abandon()
         if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)):
@@ -31,3 +34,18 @@ def execute(program: bytes, spec: TaskSpec, store: Store, attempt: str) -> TaskO
         return TaskOutcome(task=spec.name, attempt=attempt, started=started, ended=time.time(), error=failure_of(error))
     records = sum(figures.records_out for figures in report.operators.values())
     return TaskOutcome(task=spec.name, attempt=attempt, started=started, ended=time.time(), records=records)
+
+
+@contextlib.contextmanager
+def few_collections() -> Iterator[None]:
+    """While this lasts, Python looks for garbage in cycles a hundred times less often.
+
+    Readers make thousands of tuples for each piece, which die by themselves: with the default thresholds the collector goes
+    through them again and again, which doubles the cost of a record (260 ns against 139 for making one).
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(200_000, 20, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

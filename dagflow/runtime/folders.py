@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import socket
 
 import attrs
 
-from dagflow.errors.application import ForeignFiles, OutputOwned
+from dagflow.errors.application import ForeignFiles, LocalPathRemoteMaster, OutputOwned
 from dagflow.plan.plan import Plan
 from dagflow.runtime.window_log import WindowLog
-from dagflow.storage import absolute, base_name, explained, file_system, join, open_store
+from dagflow.storage import absolute, base_name, explained, file_system, is_local, join, open_store
 
 OURS = "_dagflow"
 _OWNER = "owner"
@@ -85,3 +86,29 @@ class Folders:
                     system.remove_tree(found.path)
                 else:
                     system.remove(found.path)
+
+
+def refuse_local_paths(plan: Plan, master: str | None) -> None:
+    """Raises LocalPathRemoteMaster when an operator works on a path of this machine, but Spark runs on others."""
+    if master is None or not on_other_machines(master):
+        return
+    for name, node in plan.dag.nodes.items():
+        for path in (*node.operator.input_paths(), *node.operator.output_folders()):
+            if is_local(path):
+                raise LocalPathRemoteMaster(operator=name, path=path, master=master)
+
+
+def on_other_machines(master: str) -> bool:
+    """Whether a master or a Spark Connect address means machines other than this one.
+
+    >>> [on_other_machines(m) for m in ("local[2]", "spark://127.0.0.1:7077", "sc://localhost", "spark://boss:7077", "yarn")]
+    [False, False, False, True, True]
+    """
+    if master.startswith(("local", "local-cluster")):
+        return False
+    scheme, separator, rest = master.partition("://")
+    if not separator:
+        return True
+    host = rest.split("/")[0].split(",")[0]
+    host = host[1:].partition("]")[0] if host.startswith("[") else host.rpartition(":")[0] or host
+    return host not in ("localhost", "127.0.0.1", "::1", socket.gethostname()) and not host.startswith("127.") or scheme == "k8s"

@@ -17,14 +17,14 @@ from dagflow.model.context import Clock, SystemClock
 from dagflow.plan.plan import Plan
 from dagflow.runtime.build import Built, build
 from dagflow.runtime.events import EventStream, RunEnded, RunStarted, Subscriber, line_of
-from dagflow.runtime.folders import Folders
+from dagflow.runtime.folders import Folders, refuse_local_paths
 from dagflow.runtime.local import LocalRunner
 from dagflow.runtime.loop import WindowLoop
 from dagflow.runtime.report import RunReport
 from dagflow.runtime.run import Run
 from dagflow.runtime.runner import Runner
 from dagflow.runtime.window_log import WindowLog
-from dagflow.storage import FolderLock, local_path, open_store, probe
+from dagflow.storage import FolderLock, local_path, probe
 
 
 def launch(
@@ -120,6 +120,8 @@ class _Launch:
 
     def _within(self, stack: ExitStack, events: EventStream) -> None:
         settings, report = self.built.run, self.run.report
+        if settings.runner == "spark" and not settings.shared_paths:
+            refuse_local_paths(self.plan, settings.master or settings.remote or self.built.spark.get("spark.master"))
         folders = Folders.of(self.plan, settings.run_folder)
         if folders.run_folder is None:
             folders = attrs.evolve(folders, run_folder=stack.enter_context(tempfile.TemporaryDirectory(prefix="dagflow-")))
@@ -132,14 +134,13 @@ class _Launch:
             folders.start_over()
         folders.claim()
         launch_id = f"{time.strftime('%Y%m%dT%H%M%S')}-{uuid.uuid4().hex[:6]}"
-        store = open_store(run_folder, durable=settings.durability == "machine")
+        log = WindowLog.open(run_folder, settings.durability == "machine")
         if local_path(run_folder) is None:
-            probe(store)
+            probe(log.store)
         events.subscribe(stack.enter_context(_EventsFile(run_folder, launch_id)))
         runner = self.runner or make_runner(self.built)
         stack.callback(runner.close)
         report.runner = runner.name
-        log = WindowLog(store)
         runner.open(self.built.dag.name, run_folder)
         report.ui = runner.ui
         loop = WindowLoop(

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 from dagflow.runtime.execute import execute
 from dagflow.runtime.program import Job, TaskOutcome
-from dagflow.storage import Store, open_store
+from dagflow.runtime.window_log import WindowLog
 
 
 class LocalRunner:
@@ -16,8 +16,7 @@ class LocalRunner:
     slots = 1
     ui = None
 
-    def __init__(self, store: Store | None = None) -> None:
-        self._store = store
+    def __init__(self) -> None:
         self._attempts = 0
 
     def open(self, application: str, run_folder: str) -> None:
@@ -25,11 +24,11 @@ class LocalRunner:
 
     def start(self, job: Job) -> Future[list[TaskOutcome]]:
         """Runs all tasks before it returns; stops at the first that fails."""
-        store = self._store or open_store(job.run_folder, durable=job.durable)
+        log = WindowLog.open(job.run_folder, job.durable)
         outcomes = []
         for spec in job.tasks:
             self._attempts += 1
-            outcomes.append(execute(job.programs[spec.stage], spec, store, str(self._attempts)))
+            outcomes.append(execute(job.programs[spec.stage], spec, log, str(self._attempts)))
             if outcomes[-1].error is not None:
                 break
         future: Future[list[TaskOutcome]] = Future()

@@ -232,7 +232,7 @@ class WindowLoop:
             figures = attrs.asdict(outcome, filter=lambda a, _: a.name != "error")
             self._events.send(TaskEnded(window=oldest.plan.window, **figures))
         try:
-            decision = decide(self._log, oldest.plan, oldest.round, oldest.tasks, self._clock.now())
+            decision = decide(self._log, oldest.plan, oldest.round, oldest.tasks, self._clock.now(), self._durable)
         except WindowIncomplete as error:
             self._again(oldest, error.message())
             return

@@ -77,7 +77,7 @@ class TaskSpec:
     @property
     def report_name(self) -> str:
         """Where the task's report stands in the run folder."""
-        return f"reports/{self.window:010d}/{self.round}/{self.name}"
+        return f"reports/{self.window:010d}.{self.round}.{self.name}"
 
 
 @attrs.frozen(kw_only=True)

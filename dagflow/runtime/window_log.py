@@ -9,7 +9,7 @@ import attrs
 from dagflow.errors.run import PlanMismatch
 from dagflow.model.plain import decode, dumps, encode, loads
 from dagflow.runtime.report import AttemptFileInfo, OperatorFigures, TaskReport
-from dagflow.storage import Store
+from dagflow.storage import Store, open_store
 
 FORMAT = 1
 
@@ -60,10 +60,22 @@ class Decision:
 
 
 class WindowLog:
-    """Plans, decisions and marks of done, each published once."""
+    """Plans, decisions and marks of done, each published once.
 
-    def __init__(self, store: Store) -> None:
+    Args:
+        store: for plans and decisions.
+        passing: for what may be lost in a power cut: reports (the window then runs again) and marks of done (what follows from
+            the decision is then done again). The same place as `store`, without its syncs.
+    """
+
+    def __init__(self, store: Store, passing: Store | None = None) -> None:
         self.store = store
+        self.passing = passing or store
+
+    @classmethod
+    def open(cls, run_folder: str, durable: bool) -> WindowLog:
+        """The log in a run folder; `durable`: decided windows survive a power cut."""
+        return cls(open_store(run_folder, durable=durable), open_store(run_folder, durable=False))
 
     def plan(self, plan: WindowPlan) -> WindowPlan:
         """Publishes a plan; what counts when there is one already is that one."""
@@ -75,7 +87,7 @@ class WindowLog:
 
     def done(self, window: int) -> None:
         """Marks that all that follows from a decision has been done."""
-        self.store.create(_name("done", window), b"{}\n")
+        self.passing.create(_name("done", window), b"{}\n")
 
     def read_plan(self, window: int) -> WindowPlan | None:
         """The plan of a window."""
@@ -96,20 +108,20 @@ class WindowLog:
     def report(self, name: str, report: TaskReport) -> TaskReport:
         """Publishes a task's report; the first one counts."""
         data = dumps(encode(report, name))
-        if self.store.create(name, data):
+        if self.passing.create(name, data):
             return report
-        found = self.store.read(name)
+        found = self.passing.read(name)
         return decode(loads(found), TaskReport) if found is not None else report
 
     def read_report(self, name: str) -> TaskReport | None:
         """The report of a task."""
-        data = self.store.read(name)
+        data = self.passing.read(name)
         return None if data is None else decode(loads(data), TaskReport)
 
     def forget(self, window: int) -> None:
         """Removes the reports of a window that is done."""
-        for name in self.store.names(f"reports/{window:010d}/"):
-            self.store.discard(name)
+        for name in self.passing.names(f"reports/{window:010d}."):
+            self.passing.discard(name)
 
     def _publish(self, kind: str, window: int, record: Any) -> Any:
         data = dumps({"format": FORMAT, **encode(record, f"{kind} of window {window}")})

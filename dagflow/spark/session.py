@@ -8,7 +8,9 @@ import tempfile
 from typing import Any
 
 from dagflow.errors.cluster import ClusterUnreachable, ConnectMissing
-from dagflow.spark.java import find_java
+from dagflow.errors.java import JavaNotRunnable
+from dagflow.spark.java import Java, find_java
+from dagflow.spark.java_stand_in import stand_in
 
 DEFAULT_MASTER = "local[*,4]"  # with retries: one killed Python worker must not fail a window
 
@@ -25,13 +27,16 @@ DEFAULTS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.driver.memory": "1g",
 }
-QUIET = """rootLogger.level = error
+QUIET = """rootLogger.level = fatal
 rootLogger.appenderRef.console.ref = console
 appender.console.type = Console
 appender.console.name = console
 appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = spark: %p %c{1}: %m%n
+# the level that Spark takes its shells to have asked for: a different one makes it print a notice
+logger.repl.name = org.apache.spark.api.python.PythonGatewayServer
+logger.repl.level = fatal
 """
 
 
@@ -58,7 +63,7 @@ def open_session(application: str, master: str | None, remote: str | None, conf:
         return active, False
     master = master or conf.get("spark.master") or DEFAULT_MASTER
     java = find_java()
-    os.environ["JAVA_HOME"] = str(java.home)
+    os.environ["JAVA_HOME"] = _quiet_home(java)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     settings = {**DEFAULTS, **conf, **PINNED}
@@ -75,7 +80,7 @@ def open_session(application: str, master: str | None, remote: str | None, conf:
         session = builder.getOrCreate()
     except Exception as error:
         raise ClusterUnreachable(master=master, reason=_first_line(error)) from error
-    session.sparkContext.setLogLevel("ERROR")
+    session.sparkContext.setLogLevel("FATAL")
     return session, True
 
 
@@ -93,6 +98,14 @@ def _connect(application: str, remote: str, conf: dict[str, str]) -> Any:
     except Exception as error:
         raise ClusterUnreachable(master=remote, reason=_first_line(error)) from error
     return session
+
+
+def _quiet_home(java: Java) -> str:
+    """A JAVA_HOME whose Java does not warn of the incubator module that Spark's launcher asks for, where one can be made."""
+    try:
+        return str(stand_in(java.home, java.version, os.environ))
+    except JavaNotRunnable:
+        return str(java.home)
 
 
 def _quiet_file() -> str:

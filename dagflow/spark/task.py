@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from dagflow.runtime.execute import execute
 from dagflow.runtime.program import TaskSpec
+from dagflow.runtime.window_log import WindowLog
 from dagflow.storage import open_store
 
 SCHEMA = "task string, outcome binary"
@@ -34,11 +35,11 @@ class SparkTasks:
 
         context = TaskContext.get()
         attempt = str(context.taskAttemptId()) if context is not None else "0"
-        store = open_store(self.run_folder, durable=self.durable)
+        log = WindowLog.open(self.run_folder, self.durable)
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 spec: TaskSpec = pickle.loads(self.specs[number])  # noqa: S301  # came with this function, from the driver
-                outcome = execute(self.programs[spec.stage], spec, store, attempt)
+                outcome = execute(self.programs[spec.stage], spec, log, attempt)
                 yield pa.RecordBatch.from_arrays([pa.array([spec.name]), pa.array([pickle.dumps(outcome)], pa.binary())], schema=_ARROW)
 
 

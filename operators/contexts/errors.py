@@ -96,6 +96,6 @@ class PartialRecord(RunError, ValueError):
     def message(self) -> str:
         return (
             f"{self.path}: the last record, at byte {self.position}, has {self.found} bytes instead of {self.expected}.\n"
-            "The file is incomplete, or `length` is wrong. To read it all the same: "
+            "The file is incomplete, or `length` is wrong. To read it all the same:\n"
             'partial = "emit" (pass the short record on) or "drop" (leave it out).'
         )

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from operators.contexts.entity import BinaryStream, PieceReaderContext
 from operators.contexts.piece import Piece
-from operators.contexts.sizes import MIB, check_size
+from operators.contexts.sizes import MIB, check_piece_size, check_size
 from operators.contexts.source import Source
 
 LARGEST_DEFAULT_LENGTH = MIB
@@ -34,7 +34,7 @@ class FixedBytesReaderContext(PieceReaderContext):
     cuts: ClassVar[Literal["any", "fixed"]] = "fixed"
 
     length: int | None = attrs.field(default=None, validator=attrs.validators.optional(check_size))
-    piece_bytes: int = attrs.field(default=MIB, validator=check_size, kw_only=True)
+    piece_bytes: int = attrs.field(default=MIB, validator=check_piece_size, kw_only=True)
 
     _source: Source | None = attrs.field(init=False, eq=False, repr=False, default=None)
 

@@ -10,7 +10,7 @@ from typing_extensions import override
 from operators.contexts.entity import BinaryStream, PieceReaderContext
 from operators.contexts.errors import PartialRecord
 from operators.contexts.piece import Piece
-from operators.contexts.sizes import MIB, check_size
+from operators.contexts.sizes import MIB, check_piece_size, check_size
 from operators.contexts.source import Source
 
 PARTIAL = ("fail", "emit", "drop")
@@ -35,7 +35,7 @@ class FixedRecordsReaderContext(PieceReaderContext):
 
     length: int = attrs.field(validator=check_size)
     partial: Literal["fail", "emit", "drop"] = attrs.field(default="fail", validator=attrs.validators.in_(PARTIAL), kw_only=True)
-    piece_bytes: int = attrs.field(default=MIB, validator=check_size, kw_only=True)
+    piece_bytes: int = attrs.field(default=MIB, validator=check_piece_size, kw_only=True)
 
     _source: Source | None = attrs.field(init=False, eq=False, repr=False, default=None)
 

@@ -11,7 +11,7 @@ from typing_extensions import override
 from operators.contexts.entity import BinaryStream, PieceReaderContext
 from operators.contexts.errors import RecordTooLong
 from operators.contexts.piece import Piece
-from operators.contexts.sizes import KIB, MIB, check_size
+from operators.contexts.sizes import KIB, MIB, check_piece_size, check_size
 from operators.contexts.source import Source
 from operators.contexts.terminators import (
     DEFAULT_TERMINATORS,
@@ -38,7 +38,7 @@ class LinesContext(PieceReaderContext):
         default=DEFAULT_TERMINATORS, converter=to_terminators, validator=check_terminators, kw_only=True
     )
     max_record_bytes: int = attrs.field(default=64 * MIB, validator=check_size, kw_only=True)
-    piece_bytes: int = attrs.field(default=MIB, validator=check_size, kw_only=True)
+    piece_bytes: int = attrs.field(default=MIB, validator=check_piece_size, kw_only=True)
 
     _rules: Terminators = attrs.field(init=False, eq=False, repr=False, factory=Newline)
     _source: Source | None = attrs.field(init=False, eq=False, repr=False, default=None)

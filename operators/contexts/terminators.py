@@ -114,7 +114,7 @@ class Delimiter(Terminators):
 
         size = len(self.delimiter)
         octets = np.frombuffer(data, np.uint8)
-        found = np.flatnonzero(octets[begin : end - size + 1] == self.delimiter[0]) + begin
+        found = np.flatnonzero(octets[begin : max(begin, end - size + 1)] == self.delimiter[0]) + begin
         for index in range(1, size):
             found = found[octets[found + index] == self.delimiter[index]]
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import attrs
 
@@ -54,6 +55,17 @@ class FileBlocks:
     def left(self) -> int:
         """How many blocks have not been handed out."""
         return self.count - self.planned
+
+    def as_state(self) -> dict[str, Any]:
+        """The fields by name, as `FileBlocks(**state)` takes them; faster than `attrs.asdict`."""
+        return {
+            "path": self.path,
+            "length": self.length,
+            "modified_ns": self.modified_ns,
+            "block_size": self.block_size,
+            "first_id": self.first_id,
+            "planned": self.planned,
+        }
 
     def take(self, most: int) -> Iterator[FileBlockMetadata]:
         """Hands out the next `most` blocks, fewer at the end. They count as planned at once."""

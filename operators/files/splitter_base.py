@@ -19,9 +19,8 @@ from dagflow import (
     WindowState,
 )
 from dagflow.config import Bytes
-from dagflow.errors import DagflowError
 from dagflow.model.records import BlockIds
-from dagflow.storage import FileStatus, absolute, explained, file_system, is_local, split_url
+from dagflow.storage import FileStatus, absolute, file_system, is_local, split_url, translate
 from operators.files.blocks import LEAST_COST, FileBlocks, default_block_size, default_window_bytes
 from operators.files.errors import InputNotFile
 
@@ -71,6 +70,7 @@ class AbstractFileSplitter(Operator):
         """Called by the framework."""
         self._context = context
         self._at_hand = AtHand()
+        self._window_target = default_window_bytes(context.slots) if self.window_bytes is None else self.window_bytes
 
     # What subclasses override
 
@@ -157,7 +157,7 @@ class AbstractFileSplitter(Operator):
             )
         )
         self.next_block_id += count
-        self.unplanned = attrs.asdict(blocks) if count else None
+        self.unplanned = blocks.as_state() if count else None
         self._context.count("directories" if status.is_directory else "files")
         self.planned(info, status)
 
@@ -174,14 +174,16 @@ class AbstractFileSplitter(Operator):
         path = info.file_path
         self._context.at(path)
         try:
-            with explained(path, "splitting a file"):
-                status = self.get_file_status(path)
-            if not (status.is_directory or status.is_regular):
-                raise InputNotFile(operator=self._context.name, path=path)
-        except DagflowError as error:
-            self.set_aside(path, error)
+            status = self.get_file_status(path)
+        except OSError as error:
+            problem = translate(error, path, "splitting a file")
+            problem.__cause__ = error
+            self.set_aside(path, problem)
         else:
-            self.split(info, status)
+            if status.is_regular or status.is_directory:
+                self.split(info, status)
+            else:
+                self.set_aside(path, InputNotFile(operator=self._context.name, path=path))
         self._context.at(None)
         return self._emit_blocks(room if room is None else room - 1)
 
@@ -202,15 +204,13 @@ class AbstractFileSplitter(Operator):
         self.bytes_in_window += size if self.window_bytes is not None else max(size, most * LEAST_COST)
         self._context.count("blocks_planned", most)
         self._context.count("bytes_planned", size)
-        self.unplanned = attrs.asdict(blocks) if blocks.left else None
+        self.unplanned = blocks.as_state() if blocks.left else None
         return room if room is None else room - most
 
     def _room_for_blocks(self, block_size: int) -> int:
-        target = self.window_bytes
-        if target is None:
-            target = default_window_bytes(self._context.slots)
-            block_size = max(block_size, LEAST_COST)
-        room = -(-(target - self.bytes_in_window) // block_size)
+        if self.window_bytes is None and block_size < LEAST_COST:
+            block_size = LEAST_COST
+        room = -(-(self._window_target - self.bytes_in_window) // block_size)
         if self.blocks_threshold is not None:
             room = min(room, self.blocks_threshold - self.blocks_in_window)
         return room
@@ -249,7 +249,7 @@ class FileSplitterBase(AbstractFileSplitter):
 
     waiting = State[list[list[str | None]]](factory=list)  # directory path and relative path of files not begun
 
-    @input.process  # noqa: A003  # the port, on purpose
+    @input.process
     def each(self, info: FileInfo) -> None:
         """Puts a file in line, and emits as much as the window takes."""
         self.waiting.append([info.directory_path, info.relative_path])

@@ -159,7 +159,7 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
             return
         except OSError as error:
             raise translate(error, path, "splitting a file") from error
-        before = _stamp(blocks.modified_ns or 0, blocks.length)
+        before = self.seen[parent(path)][name_below(parent(path), path)]  # a change that was ignored is in there already
         if before != stamp(status) and self._wants_modified(status, before):
             self.unplanned = None
             self.split(FileInfo(None, path), status)
@@ -183,11 +183,7 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
 
 def stamp(status: FileStatus) -> str:
     """By what a file is known again: modification time and length. One short text, since a run keeps one for every file."""
-    return FOLDER if status.is_directory else _stamp(status.modified_ns, status.length)
-
-
-def _stamp(modified_ns: int, length: int) -> str:
-    return f"{modified_ns}:{length}"
+    return FOLDER if status.is_directory else f"{status.modified_ns}:{status.length}"
 
 
 def _in_words(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import compress, repeat
 from operator import is_not
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
@@ -144,9 +144,10 @@ class AbstractBlockReader(Operator, Generic[R, B, S]):
                 task.stream = self.setup_stream(block)
                 task.has_stream = True
                 task.context.count("streams_opened")
-            self.reader_context.initialize(task.stream, block, is_consecutive)
-            self._read(block, path)
+            self._read(block, path, is_consecutive)
         except BaseException:
+            if task.positions:
+                task.context.at(path, task.positions[-1])
             self._let_go()
             raise
         task.last_block_id = block.block_id  # type: ignore[attr-defined]
@@ -161,18 +162,27 @@ class AbstractBlockReader(Operator, Generic[R, B, S]):
             self._let_go()
             self.reader_context.close()
 
-    def _read(self, block: B, path: str | None) -> None:
+    def _read(self, block: B, path: str | None, is_consecutive: bool) -> None:
         """The one loop over what a block holds: pieces, where the context has them, else single entities."""
-        task = self._task
-        fetch: Callable[[], Any] = self.reader_context.next_piece if self._has_pieces else self.reader_context.next
-        take: Callable[[B, Any], None] = self._take_piece if self._has_pieces else self._take_entity
+        if self._has_pieces:
+            for piece in self._found(block, is_consecutive):
+                self._task.context.at(path, piece.position)
+                self._take_piece(block, piece)
+        else:
+            for entity in self._found(block, is_consecutive):
+                self._take_entity(block, entity)
+            self._pass_on_entities(block)
+
+    def _found(self, block: B, is_consecutive: bool) -> Iterator[Any]:
+        """What the context finds in a block."""
+        context = self.reader_context
+        context.initialize(self._task.stream, block, is_consecutive)
+        fetch: Callable[[], Any] = context.next_piece if self._has_pieces else context.next
         while (found := fetch()) is not None:
-            task.context.at(path, found.position)
-            task.context.count("bytes", found.used_bytes)
-            take(block, found)
-        self._pass_on_entities(block)
+            yield found
 
     def _take_piece(self, block: B, piece: Piece) -> None:
+        self._task.context.count("bytes", piece.used_bytes)
         if not self._vectorised:
             self._convert(block, piece.positions, piece.bytes_list())
             return
@@ -198,6 +208,10 @@ class AbstractBlockReader(Operator, Generic[R, B, S]):
     def _pass_on_entities(self, block: B) -> None:
         task = self._task
         positions, data = task.positions, task.data
+        if not data:
+            return
+        task.context.count("bytes", task.size)
+        task.context.at(getattr(block, "file_path", None), positions[0])
         task.positions, task.data, task.size = [], [], 0
         self._convert(block, positions, data)
 

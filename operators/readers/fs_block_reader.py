@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Generic, Protocol
+from collections.abc import Iterator
+from typing import Any, Generic, Protocol
 
 import attrs
 
@@ -68,6 +69,10 @@ class AbstractFSBlockReader(AbstractBlockReader[R, FileBlockMetadata, BinaryRead
                     raise FileGone(path=path, planned_length=block.file_length) from None
                 raise
         return stream
+
+    def _found(self, block: FileBlockMetadata, is_consecutive: bool) -> Iterator[Any]:
+        with explained(block.file_path, "reading"):  # the context's errors; those of operators behind do not come through here
+            yield from super()._found(block, is_consecutive)
 
     def _verify(self, block: FileBlockMetadata, found: FileStatus) -> None:
         is_grown = found.length > block.file_length

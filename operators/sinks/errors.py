@@ -27,7 +27,7 @@ class FileNameRefused(RunError, ValueError):
     def message(self) -> str:
         return (
             f"{self.operator}: get_file_name() gave {self.name!r}: {self.reason}\n"
-            "  help: name files relative to the output folder, as 'errors.txt' or '2026/errors.txt', no part with _ or . before it"
+            "  help: name files relative to the output folder, 'errors.txt' or '2026/errors.txt', no part with _ or . before it"
         )
 
 

@@ -16,7 +16,7 @@ from typing_extensions import TypeVar
 from dagflow import InputPort, Operator, OperatorContext, ReaderRecord, WindowState
 from operators.sinks.errors import NotText
 from operators.sinks.open_files import OpenFiles
-from operators.sinks.text import JOINABLE, READER_COLUMNS, bytes_of, joined, joined_column, text_column
+from operators.sinks.text import JOINABLE, READER_COLUMNS, as_bytes, joined, joined_column, text_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -108,7 +108,7 @@ class RecordWriter(Operator, Generic[T]):
 
     def get_bytes_for_tuple(self, record: T) -> bytes:
         """The bytes of a record, without its terminator."""
-        return bytes_of(record, self.encoding, type(self).__name__)
+        return as_bytes(record, self.encoding, type(self).__name__)
 
     def setup(self, context: OperatorContext) -> None:
         """Makes the set of open files."""
@@ -128,11 +128,7 @@ class RecordWriter(Operator, Generic[T]):
         if not name:
             self._context.count("dropped")
             return
-        data: object = self.get_bytes_for_tuple(record)
-        if not isinstance(data, bytes):
-            got = f"{data!r:.60} ({type(data).__name__}), returned by get_bytes_for_tuple()"
-            raise NotText(operator=type(self).__name__, got=got)
-        self._files.append(name, data + self._end, 1)
+        self._files.append(name, self._checked(self.get_bytes_for_tuple(record)) + self._end, 1)
 
     @input.stream
     def write_all(self, records: Iterator[T]) -> None:
@@ -145,8 +141,7 @@ class RecordWriter(Operator, Generic[T]):
                     self._files.append(name, data, count)
                     deque(islice(records, count), maxlen=0)  # only now they are behind us
                 return
-        for record in records:
-            self.write(record)
+        self._one_by_one(records)
 
     @input.batch
     def write_batch(self, batch: pa.RecordBatch) -> None:
@@ -161,6 +156,43 @@ class RecordWriter(Operator, Generic[T]):
     def end_window(self) -> None:
         """Writes what is pending and closes the files."""
         self._files.close()
+
+    def _checked(self, data: object) -> bytes:
+        if isinstance(data, bytes):
+            return data
+        got = f"{data!r:.60} ({type(data).__name__}), returned by get_bytes_for_tuple()"
+        raise NotText(operator=type(self).__name__, got=got)
+
+    def _one_by_one(self, records: Iterator[T]) -> None:
+        """Asks for every record's name and bytes; writes runs of the same name at once, also those before an error."""
+        name: str | None = None
+        run: list[bytes] = []
+        dropped = 0
+        name_of, bytes_of, own_name = self.get_file_name, self.get_bytes_for_tuple, self.part_name
+        is_named = self.per_block or self._is_custom("get_file_name")
+        try:
+            for record in records:
+                wanted = name_of(record) if is_named else own_name
+                if wanted != name:
+                    self._write_run(name, run)
+                    name, run = None, []
+                    if wanted:
+                        self._files.of(wanted)  # here, so that a name that is refused is this record's fault
+                    name = wanted
+                if wanted:
+                    data: object = bytes_of(record)
+                    run.append(data if type(data) is bytes else self._checked(data))
+                else:
+                    dropped += 1
+        finally:
+            self._write_run(name, run)
+            if dropped:
+                self._context.count("dropped", dropped)
+
+    def _write_run(self, name: str | None, run: list[bytes]) -> None:
+        if name and run:
+            run.append(b"")  # so that the last record gets its end too
+            self._files.append(name, self._end.join(run), len(run) - 1)
 
     def _joined(self, records: Iterator[Any]) -> list[tuple[str, bytes, int]] | None:
         """File name, bytes and count of runs of records; None where they must be written one by one."""

@@ -20,7 +20,7 @@ JOINABLE = frozenset({"utf-8", "ascii", "iso8859-1"})
 _record_of = attrgetter("record")
 
 
-def bytes_of(record: object, encoding: str, operator: str) -> bytes:
+def as_bytes(record: object, encoding: str, operator: str) -> bytes:
     """The bytes of a record: text encoded, bytes as they are, of a ReaderRecord its record. Raises NotText."""
     if isinstance(record, ReaderRecord):
         record = record.record
@@ -34,7 +34,7 @@ def bytes_of(record: object, encoding: str, operator: str) -> bytes:
 def joined(records: Iterator[Any], end: bytes, encoding: str) -> tuple[bytes, int] | None:
     """The bytes of many records, `end` after each, and how many they are; None unless all are of one kind.
 
-    Much faster than `bytes_of` for each: nothing here runs once a record but C.
+    Much faster than `as_bytes` for each: nothing here runs once a record but C.
     """
     values = list(records)
     if values and type(values[0]) is ReaderRecord:
@@ -46,7 +46,7 @@ def joined(records: Iterator[Any], end: bytes, encoding: str) -> tuple[bytes, in
     try:
         is_text = isinstance(values[0], str)
         data = end.decode(encoding).join(values).encode(encoding) if is_text else end.join(values)
-    except (TypeError, UnicodeError):  # of several kinds; or text that cannot be encoded: `bytes_of` says which
+    except (TypeError, UnicodeError):  # of several kinds; or text that cannot be encoded: `as_bytes` says which
         return None
     return data, len(values) - 1
 

@@ -10,9 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.config import Bytes, Secret, Seconds, Setting, apply_operators, apply_ports, apply_to_operator, read_layers
+from dagflow.config import Bytes, Seconds, Secret, Setting, apply_operators, apply_ports, apply_to_operator, read_layers
 from dagflow.errors import ConfigError
-from dagflow.errors.config import BadValue, ConfigErrors, UnknownOperatorName, UnknownPortAttribute, UnknownPortName, UnknownProperty
+from dagflow.errors.config import (
+    BadValue,
+    ConfigErrors,
+    UnknownOperatorName,
+    UnknownPortAttribute,
+    UnknownPortName,
+    UnknownProperty,
+)
 
 
 @attrs.define
@@ -95,7 +102,9 @@ def test_properties_are_set_with_their_types() -> None:
 def test_parts_of_objects_are_replaced_never_changed() -> None:
     shared = FixedContext()
     operators = {"one": Reader(shared), "two": Reader(shared), "three": Reader(FrozenContext())}
-    apply(operators, "operator.one.reader_context.length=4", "operator.three.reader_context={size = '1KiB', encoding = 'latin-1'}")
+    apply(
+        operators, "operator.one.reader_context.length=4", "operator.three.reader_context={size = '1KiB', encoding = 'latin-1'}"
+    )
     assert operators["one"].reader_context == FixedContext(length=4)
     assert operators["two"].reader_context is shared
     assert shared.length == 100
@@ -251,10 +260,13 @@ def test_attributes_of_ports() -> None:
     assert ports("operator.keep.port.input.partition_parallel=true", "operator.keep.prefix=x") == {
         "keep": {"input": {"partition_parallel": True}}
     }
-    assert ports("operator.reader.port.*.memory=1KiB", "operator.*.port.messages.memory=2KiB", "operator.*.port.*.memory=3KiB") == {
+    assert ports(
+        "operator.reader.port.*.memory=1KiB", "operator.*.port.messages.memory=2KiB", "operator.*.port.*.memory=3KiB"
+    ) == {
         "reader": {"blocks": {"memory": 1024}, "messages": {"memory": 1024}},
         "keep": {"input": {"memory": 3072}},
     }
+    assert ports("operator.keep.port.input.memory=5", "operator.keep.port.*.memory=6")["keep"] == {"input": {"memory": 5}}
     assert ports("operator.*.port.*.memory=1KiB", environment={"DAGFLOW_OPERATOR__KEEP__PORT__INPUT__MEMORY": "7"})["keep"] == {
         "input": {"memory": 1024}
     }

@@ -87,7 +87,18 @@ def test_an_empty_document() -> None:
 names = st.text("abcxyz019_-", min_size=1, max_size=4)
 odd_names = st.text("ab.c =#[]{}'é", min_size=1, max_size=6)
 keys = st.lists(names | odd_names, min_size=1, max_size=3).map(tuple)
-VALUES = ["1", "true", '"a # b = c"', "'[x]'", '"""x\ny = 1\n"""', "[\n 1, # ]\n [2],\n]", "{}", "{q = 1}", "07:32:00", "'''\n'''"]
+VALUES = [
+    "1",
+    "true",
+    '"a # b = c"',
+    "'[x]'",
+    '"""x\ny = 1\n"""',
+    "[\n 1, # ]\n [2],\n]",
+    "{}",
+    "{q = 1}",
+    "07:32:00",
+    "'''\n'''",
+]
 
 
 def written(part: str) -> str:

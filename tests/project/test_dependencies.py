@@ -34,9 +34,8 @@ def imported() -> set[str]:
                     names.update(alias.name.partition(".")[0] for alias in node.names)
                 elif isinstance(node, ast.ImportFrom) and node.module:
                     names.add(node.module.partition(".")[0])
-    return (
-        {"attrs" if name == "attr" else name for name in names} - sys.stdlib_module_names - {"dagflow", "operators", "__future__"}
-    )
+    ours = {"dagflow", "operators"}
+    return {"attrs" if name == "attr" else name for name in names} - sys.stdlib_module_names - ours
 
 
 def test_what_is_imported_is_declared() -> None:

@@ -29,7 +29,4 @@ def test_the_pytest_plugin_is_light() -> None:
 
 
 def test_what_is_said_to_be_public_is_there() -> None:
-    statement = (
-        "import dagflow\nmissing = [name for name in dagflow.__all__ if not hasattr(dagflow, name)]\nassert not missing, missing"
-    )
-    loaded_after(statement)
+    loaded_after("import dagflow; missing = [n for n in dagflow.__all__ if not hasattr(dagflow, n)]; assert not missing, missing")

@@ -291,8 +291,10 @@ assert java.origin == "wheel", java
 os.environ.update(JAVA_HOME=str(java.home), PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
 from pyspark.sql import SparkSession
 how = sys.argv[1]
-builder = SparkSession.builder.remote(how.removeprefix("connect ")) if how.startswith("connect ") else SparkSession.builder.master(how)
-spark = builder.getOrCreate()
+if how.startswith("connect "):
+    spark = SparkSession.builder.remote(how.removeprefix("connect ")).getOrCreate()
+else:
+    spark = SparkSession.builder.master(how).getOrCreate()
 def same(batches):
     yield from batches
 print("rows", spark.range(0, 5, 1, 3).mapInArrow(same, "id long").count())

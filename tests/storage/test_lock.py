@@ -146,6 +146,7 @@ def test_nothing_piles_up(tmp_path, has_flock):
     assert kept <= 2
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # another test's threads may still be there
 def test_a_child_does_not_inherit_the_lock(tmp_path):
     held = FolderLock(str(tmp_path))
     held.acquire()
@@ -169,6 +170,7 @@ def test_a_child_does_not_inherit_the_lock(tmp_path):
         os.close(descriptor)
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # another test's threads may still be there
 def test_a_child_does_not_release_what_its_parent_holds(tmp_path, has_flock):
     with FolderLock(str(tmp_path)) as held:
         child = os.fork()

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import errno
 import pickle
+import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from dagflow.errors import surroundings as errors
 from dagflow.storage import file_system, join, open_store
@@ -80,6 +83,19 @@ def test_a_store_in_memory_is_the_processes(url):
     assert first.url == url
     with file_system(url).open(join(url, "log", "0")) as stream:
         assert stream.read() == b"x"
+
+
+def test_looking_and_writing_in_memory_is_one_step(url, monkeypatch):
+    made = open_store(url)
+    real = MemoryFileSystem.pipe_file
+
+    def slow(self, path, value, **options):
+        time.sleep(0.005)
+        real(self, path, value, **options)
+
+    monkeypatch.setattr(MemoryFileSystem, "pipe_file", slow)
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(lambda number: made.create("a", b"%d" % number), range(4))) == 1
 
 
 def test_hidden_files_are_not_listed(url):

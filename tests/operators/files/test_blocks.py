@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,6 +27,13 @@ def test_blocks_cover_a_file_without_gaps_however_they_are_taken(length, size, s
     assert [b.previous_block_id for b in taken] == [-1, *range(100, 99 + len(taken))][: len(taken)]
     assert [b.is_last_block for b in taken] == [False] * (len(taken) - 1) + [True] * bool(taken)
     assert all((b.file_path, b.file_length, b.modified_ns) == ("f", length, 7) for b in taken)
+
+
+def test_state_holds_every_field():
+    rest = blocks_of(10, 2)
+    rest.take(2)
+    assert rest.as_state() == attrs.asdict(rest)
+    assert FileBlocks(**rest.as_state()) == rest
 
 
 def test_blocks_count_as_planned_before_they_are_made():

@@ -15,9 +15,9 @@ from operators.files.splitter_input import FileSplitterInput
 TXT = ".*[.]txt"
 
 
-def splitter(folder: Path | str, *more: Path, block_size: int | None = 2, blocks_threshold: int | None = 100, **scanner) -> FileSplitterInput:
-    files = [str(folder), *map(str, more)]
-    found = TimeBasedDirectoryScanner(files, **{"file_pattern_regular_exp": TXT, "scan_interval_millis": 100, **scanner})
+def splitter(folder: Path, *more: Path, block_size: int | None = 2, blocks_threshold: int = 100, **scanner) -> FileSplitterInput:
+    properties = {"file_pattern_regular_exp": TXT, "scan_interval_millis": 100, **scanner}
+    found = TimeBasedDirectoryScanner([folder, *more], **properties)
     return FileSplitterInput(scanner=found, block_size=block_size, blocks_threshold=blocks_threshold)
 
 
@@ -130,7 +130,10 @@ def test_folders_below_are_entered_and_reported_once(drive, data, clock):
     clock.sleep(1)
     found = driver.window()
     assert found.counts == (2, 1)
-    assert [(f.file_name, f.is_directory, f.number_of_blocks) for f in found.files] == [("child", True, 0), ("file13.txt", False, 1)]
+    assert [(f.file_name, f.is_directory, f.number_of_blocks) for f in found.files] == [
+        ("child", True, 0),
+        ("file13.txt", False, 1),
+    ]
     clock.sleep(1)
     assert driver.window().counts == (0, 0)
 

@@ -26,7 +26,10 @@ def run(operator: Any, data: Any, form: str) -> list[Any]:
 @given(TEXTS, st.integers(0, 10))
 def test_a_function_in_both_forms_and_an_expression_agree(texts: list[str], at: int) -> None:
     expected = [part for text in texts for part in text.split(",")]
-    by_function, by_expression = FlatMap[str, str](lambda t: t.split(",")), FlatMap[str, str](pc.split_pattern(pc.field("value"), ","))
+    by_function, by_expression = (
+        FlatMap[str, str](lambda t: t.split(",")),
+        FlatMap[str, str](pc.split_pattern(pc.field("value"), ",")),
+    )
     assert run(by_function, texts, "record") == run(by_function, texts, "stream") == expected
     whole = pa.record_batch([pa.array(texts, pa.string())], names=["value"])
     assert run(by_expression, whole, "batch") == expected
@@ -43,16 +46,16 @@ def test_a_long_iterable_is_never_held_as_a_whole() -> None:
 
     def many(count: int) -> Iterator[int]:
         nonlocal made
-        for made in range(count):
-            yield made
+        for n in range(count):
+            made = n
+            yield n
 
     operator = FlatMap(many)
     with FakeTask(operator) as task:
         seen: list[int] = []
 
         def emit_all(records: Any) -> None:
-            for record in records:
-                seen.append(made - record)  # how far the generator is ahead of what was taken
+            seen.extend(made - record for record in records)  # how far the generator is ahead of what was taken
 
         operator.output.emit_all = emit_all  # type: ignore[method-assign]
         task.give("input", [10_000], "stream")
@@ -62,8 +65,7 @@ def test_a_long_iterable_is_never_held_as_a_whole() -> None:
 
 def test_what_a_generator_yielded_before_it_raised_is_emitted() -> None:
     def digits(text: str) -> Iterator[int]:
-        for character in text:
-            yield int(character)
+        yield from map(int, text)
 
     operator = FlatMap(digits)
     records = iter(["12", "3x4", "5"])

@@ -82,5 +82,7 @@ def test_it_pickles() -> None:
 
 
 def test_neither_function_nor_expression() -> None:
-    with pytest.raises(TypeError, match="function must be a function of the record, or a pyarrow.compute expression .* got 'upper'"):
+    with pytest.raises(
+        TypeError, match=r"function must be a function of the record, or a pyarrow.compute expression .* got 'upper'"
+    ):
         Map("upper")  # type: ignore[arg-type]
