@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from dagflow.errors.base import ConfigError, error
 
+
 @error
 class ApplicationMissing(ConfigError):
     """There is no such application."""

@@ -22,11 +22,13 @@ class DagflowError(Exception):
     """Everything that dagflow raises on purpose.
 
     Subclasses are attrs classes: one class a cause, with structured fields; the wording lives in `message`.
-    `code` names the cause for documentation and tests, `exit_code` is what a command ends with.
+    `code` names the cause for documentation and tests, `exit_code` is what a command ends with. `is_fatal`: no fault of one
+    record, so `on_error` does not let it pass.
     """
 
     code: ClassVar[str] = "DF000"
     exit_code: ClassVar[int] = 1
+    is_fatal: ClassVar[bool] = False
 
     def message(self) -> str:
         """The text that a user reads: what is wrong, where, and what to do."""
@@ -77,3 +79,4 @@ class SurroundingsError(DagflowError, RuntimeError):
 
     code: ClassVar[str] = "DF400"
     exit_code: ClassVar[int] = 3
+    is_fatal: ClassVar[bool] = True

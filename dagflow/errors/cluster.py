@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from dagflow.errors.base import SurroundingsError, error
 
+
 @error
 class ClusterUnreachable(SurroundingsError):
     """No Spark session could be made."""

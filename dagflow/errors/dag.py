@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from dagflow.errors.base import DagError, error
 
+
 def nearest(name: str, known: Sequence[str]) -> str:
     """` Did you mean 'x'?` for the closest known name, else what is known; a sentence with a leading blank, or nothing."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from dagflow.errors.base import RunError, error
 
+
 @error
 class OperatorFailed(RunError):
     """User code in an operator raised.
@@ -40,6 +41,7 @@ class FieldFrozen(RunError, AttributeError):
     operator: str
     field: str
     code: ClassVar[str] = "DF302"
+    is_fatal: ClassVar[bool] = True
 
     def message(self) -> str:
         return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import attrs
@@ -91,6 +92,7 @@ class OperatorContext:
     cursor: Cursor = attrs.field(factory=Cursor)
     notes: list[str] = attrs.field(factory=list)
     window_closed: bool = False
+    on_bad_record: Callable[[Exception, Any], None] | None = None
 
     def count(self, name: str, n: int = 1) -> None:
         """Adds `n` to a named counter of this operator; the report sums it over tasks and windows."""
@@ -104,6 +106,17 @@ class OperatorContext:
     def note(self, text: str) -> None:
         """Keeps a line for the driver: `show(lines, window)` of the operator gets it once the window is decided."""
         self.notes.append(text)
+
+    def bad_record(self, error: Exception, record: Any, position: int | None = None) -> None:
+        """For operators that make records themselves (readers): does with one that cannot be made what `on_error` says.
+
+        Raises when that is `fail`. `record` is what it could not be made of, `position` where it starts in the file at hand.
+        """
+        if position is not None:
+            self.cursor.position = position
+        if self.on_bad_record is None:
+            raise error
+        self.on_bad_record(error, record)
 
     def close_window(self) -> None:
         """An input operator's word that the window at hand is full."""

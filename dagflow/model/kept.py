@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 from dagflow.errors.run import FieldFrozen, StateDeclaration
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 V = TypeVar("V")
 _MISSING: Any = object()

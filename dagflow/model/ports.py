@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, overload
 from dagflow.errors.dag import PortUnbound
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
     from dagflow.model.operator import Operator
 

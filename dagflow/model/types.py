@@ -110,6 +110,9 @@ def bind(pattern: Any, actual: Any, bindings: Bindings) -> None:
         bindings.setdefault(pattern, actual)
         return
     if get_origin(pattern) in _UNIONS:
+        if type(None) in get_args(pattern) and get_origin(actual) in _UNIONS:
+            rest = tuple(a for a in get_args(actual) if a is not type(None))
+            actual = Union[rest] if rest else Any  # noqa: UP007  # made at run time
         for member in get_args(pattern):
             if member is not type(None):
                 bind(member, actual, bindings)
@@ -181,6 +184,6 @@ def evaluated(annotation: Any, cls: type) -> Any:
         return annotation
     module = sys.modules.get(cls.__module__)
     try:
-        return eval(annotation, {**vars(typing), **(vars(module) if module else {})}, dict(vars(cls)))  # noqa: S307  # the class's own text
+        return eval(annotation, {**vars(typing), **(vars(module) if module else {})}, dict(vars(cls)))  # the class's own text
     except Exception:  # noqa: BLE001
         return Any

@@ -9,7 +9,18 @@ from typing import Any
 
 import attrs
 
-from dagflow.config import Layers, RunSettings, Setting, apply_operators, apply_ports, build_run_settings, build_settings, read_layers, spark_conf
+from dagflow.config import (
+    Layers,
+    Problems,
+    RunSettings,
+    Setting,
+    apply_operators,
+    apply_ports,
+    build_run_settings,
+    build_settings,
+    read_layers,
+    spark_conf,
+)
 from dagflow.errors import DagflowError
 from dagflow.errors.application import ApplicationBroken, OperatorsShadowed
 from dagflow.model.dag import DAG
@@ -17,7 +28,7 @@ from dagflow.model.ports import input_ports
 from dagflow.plan.plan import Plan, make_plan
 from dagflow.runtime.application import Application, application_of, load_application
 
-PORT_ATTRIBUTES = {"partition_parallel": bool}
+PORT_ATTRIBUTES = {"partition_parallel": bool | None}
 
 
 @attrs.frozen
@@ -46,6 +57,7 @@ def build(
     conf_files: Sequence[str] = (),
     definitions: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
+    run: Mapping[str, Any] | None = None,
 ) -> Built:
     """Loads an application (a spec, a function or an object with populate_dag), fills its DAG and applies all settings.
 
@@ -54,12 +66,17 @@ def build(
     app = load_application(application) if isinstance(application, str) else application_of(application)
     shadowed()
     layers = read_layers(
-        app.settings_class, code=code, environment=environment, conf_files=conf_files, definitions=definitions, options=options
+        app.settings_class, code=code, environment=environment, conf_files=conf_files, definitions=definitions, options=options, run=run
     )
-    settings = build_settings(app.settings_class, layers)
-    run = build_run_settings(layers)
-    spark = {key: setting.value for key, setting in spark_conf(layers).items()}
-    dag = DAG(run.name or app.name)
+    problems = Problems()
+    with problems:
+        settings = build_settings(app.settings_class, layers)
+    with problems:
+        run_settings = build_run_settings(layers)
+    with problems:
+        spark = {key: setting.value for key, setting in spark_conf(layers).items()}
+    problems.raise_all()
+    dag = DAG(run_settings.name or app.name)
     try:
         app.populate_dag(dag, settings)
     except DagflowError:
@@ -73,7 +90,7 @@ def build(
     for name, by_port in applied_ports.items():
         for port, attributes in by_port.items():
             dag.set_port_attributes(getattr(operators[name], port), **{k: s.value for k, s in attributes.items()})
-    return Built(app, layers, settings, run, spark, dag, applied, applied_ports)
+    return Built(app, layers, settings, run_settings, spark, dag, applied, applied_ports)
 
 
 def shadowed() -> None:

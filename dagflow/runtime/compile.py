@@ -63,23 +63,27 @@ def _operator(plan: Plan, name: str, here: set[str], crossing: bool = False) -> 
     return ProgramOperator(name, node.operator, inputs, outputs)
 
 
-def pickled(program: Program, plan: Plan) -> bytes:
-    """The bytes of a program. User code travels by value, whatever module it lives in.
+def pickled(program: Program, plan: Plan | None = None, *, travels: bool = True) -> bytes:
+    """The bytes of a program. If it `travels`, user code goes by value, whatever module it lives in.
+
+    What is loaded again in this process must go by reference: loading a class by value would put copies of its methods, whose
+    globals are copies too, in the place of the user's own.
 
     Raises NotPicklable, naming operator and property.
     """
     import cloudpickle
 
-    modules = [m for m in user_modules() if m.__name__ not in cloudpickle.list_registry_pickle_by_value()]
+    known = cloudpickle.list_registry_pickle_by_value()
+    modules = [m for m in user_modules() if m.__name__ not in known] if travels else []
     for module in modules:
         cloudpickle.register_pickle_by_value(module)
     try:
         return cloudpickle.dumps(program)
-    except Exception as error:  # noqa: BLE001  # picklers raise anything
+    except Exception as error:  # picklers raise anything
         for item in program.operators:
             culprit = _culprit(item.operator)
             if culprit is not None:
-                where = plan.dag.nodes[item.name].where if item.name in plan.dag.nodes else ""
+                where = plan.dag.nodes[item.name].where if plan is not None and item.name in plan.dag.nodes else ""
                 raise NotPicklable(item.name, culprit[0], culprit[1], where) from error
         raise
     finally:
@@ -113,5 +117,5 @@ def user_modules() -> Iterable[ModuleType]:
 
 def loaded(program_bytes: bytes) -> Program:
     """The program of its bytes: fresh copies of all operators."""
-    program: Program = pickle.loads(program_bytes)  # noqa: S301  # made by this launch
+    program: Program = pickle.loads(program_bytes)  # made by this launch
     return program

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 from dagflow.model.context import Clock
@@ -28,7 +28,7 @@ class Driver:
         self.plan = plan
         self._spec = spec
         self._clock = clock
-        self._flow = Flow(loaded(pickled(driver_program(plan), plan)), spec, clock=clock)
+        self._flow = Flow(loaded(pickled(driver_program(plan), plan, travels=False)), spec, clock=clock)
         for name, own in states.items():
             if name in self._flow.nodes:
                 restore(self._flow.nodes[name].operator, own)
@@ -59,9 +59,9 @@ class Driver:
         files = AttemptFiles(window, self._spec.round, "driver", self._spec.durable, self._spec.base)
         for node in flow.nodes.values():
             node.context.files = files
-            _reset(node)
+            reset(node)
         flow.begin_window(window)
-        self._fill(seconds, stop)
+        self.exhausted = fill(self._inputs, self._clock, continuous=self._spec.continuous, seconds=seconds, stop=stop)
         flow.end_window()
         figures = flow.figures()
         items = {name: _collector(flow, name).take() for name in self._ports}
@@ -70,29 +70,6 @@ class Driver:
             return None
         driver = TaskReport("driver", 0, {n: f for n, f in figures.items() if n not in self._ports}, files.finish(), flow.notes())
         return self._window_plan(window, items, driver)
-
-    def _fill(self, seconds: float | None, stop: Callable[[], bool]) -> None:
-        opened = self._clock.monotonic()
-        anything = False
-        while not stop():
-            before = sum(node.emitted() for node in self._inputs)
-            for node in self._inputs:
-                if not node.context.window_closed:
-                    node.call("emit_tuples")
-                    node.flush()
-            emitted = sum(node.emitted() for node in self._inputs) > before
-            anything = anything or emitted
-            self.exhausted = not emitted and all(_exhausted(node) for node in self._inputs)
-            if seconds is not None and self._clock.monotonic() - opened >= seconds:
-                return
-            if any(node.context.window_closed for node in self._inputs):
-                return
-            if not emitted:
-                if self.exhausted and not self._spec.continuous:
-                    return
-                if anything and (seconds is None or not self._spec.continuous):
-                    return
-                self._clock.sleep(IDLE)
 
     def _window_plan(self, window: int, items: dict[str, list[Any]], driver: TaskReport) -> WindowPlan:
         by_stage: dict[str, list[list[Any]]] = {}
@@ -124,6 +101,34 @@ class Driver:
         return {name: own for name, own in found.items() if own}
 
 
+def fill(
+    inputs: Sequence[Node], clock: Clock, *, continuous: bool, seconds: float | None, stop: Callable[[], bool]
+) -> bool:
+    """Lets input operators fill an open window; whether all of them are exhausted. See `Driver.plan_window`."""
+    opened = clock.monotonic()
+    anything = exhausted = False
+    while not stop():
+        before = sum(node.emitted() for node in inputs)
+        for node in inputs:
+            if not node.context.window_closed:
+                node.call("emit_tuples")
+                node.flush()
+        emitted = sum(node.emitted() for node in inputs) > before
+        anything = anything or emitted
+        exhausted = not emitted and all(_exhausted(node) for node in inputs)
+        if seconds is not None and clock.monotonic() - opened >= seconds:
+            break
+        if all(node.context.window_closed for node in inputs):
+            break
+        if not emitted:
+            if exhausted and not continuous:
+                break
+            if anything and (seconds is None or not continuous):
+                break
+            clock.sleep(IDLE)
+    return exhausted
+
+
 def saved(operator: Operator, name: str) -> dict[str, Any]:
     """The states of an operator as plain data."""
     declared = {n: d for n, d in kept_by(type(operator)).items() if isinstance(d, State)}
@@ -144,7 +149,8 @@ def _collector(flow: Flow, name: str) -> WorkItems:
     return operator
 
 
-def _reset(node: Node) -> None:
+def reset(node: Node) -> None:
+    """Sets the figures of a node back, before its next window."""
     node.figures = type(node.figures)()
     node.context.counters.clear()
     node.context.notes = []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import functools
 import gc
 import time
 from collections.abc import Iterator
@@ -12,6 +14,8 @@ from dagflow.runtime.program import TaskOutcome, TaskSpec
 from dagflow.runtime.report import TaskReport
 from dagflow.runtime.task import failure_of, run_flow
 from dagflow.runtime.window_log import WindowLog
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 
 
 def execute(program: bytes, spec: TaskSpec, log: WindowLog, attempt: str) -> TaskOutcome:
@@ -49,3 +53,16 @@ def few_collections() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+@functools.cache
+def keep_memory() -> None:
+    """Tells glibc to keep the memory that a chunk has used for the next one; for processes that only run tasks.
+
+    Without it, every piece of some hundred KiB is given back to the system and fetched again, page by page: joining and encoding
+    8,192 lines took 105 to 215 ns a line instead of 10.
+    """
+    with contextlib.suppress(OSError, AttributeError):  # no glibc
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_TRIM_THRESHOLD, 256 << 20)
+        mallopt(_MMAP_THRESHOLD, 64 << 20)

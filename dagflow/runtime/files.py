@@ -10,7 +10,7 @@ from dagflow.runtime.report import AttemptFileInfo
 from dagflow.storage import BinaryWriter, absolute, explained, file_system, is_local, join, local_path
 
 STAGING = "_dagflow/staging"
-_BUFFER = 1 << 20
+_BUFFER = 256 << 10  # writes of this size and more go straight through
 
 
 class _Attempt:

@@ -164,7 +164,7 @@ class Inlet:
         try:
             self.handler(batch)
         except Exception as error:  # noqa: BLE001  # user code may raise anything
-            if self.node.operator.on_error == "fail":
+            if self.node.operator.on_error == "fail" or getattr(error, "is_fatal", False):
                 self.node.fail(self._doing, error, self._culprit(batch))
             if batch.num_rows == 1:
                 self.node.drop()

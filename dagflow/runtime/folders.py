@@ -111,4 +111,4 @@ def on_other_machines(master: str) -> bool:
         return True
     host = rest.split("/")[0].split(",")[0]
     host = host[1:].partition("]")[0] if host.startswith("[") else host.rpartition(":")[0] or host
-    return host not in ("localhost", "127.0.0.1", "::1", socket.gethostname()) and not host.startswith("127.") or scheme == "k8s"
+    return (host not in ("localhost", "127.0.0.1", "::1", socket.gethostname()) and not host.startswith("127.")) or scheme == "k8s"

@@ -72,8 +72,8 @@ def launch(
     ('done', 1)
     """
     name = runner if isinstance(runner, str) else None
-    given = {**options, "continuous": not once or options.get("continuous"), "runner": name}
-    built = build(populate_dag, code=settings, environment=os.environ, options=given)
+    given = {**options, **({"continuous": True} if not once else {}), **({"runner": name} if name else {})}
+    built = build(populate_dag, code=settings, environment=os.environ, run=given)
     run = start(built, runner if not isinstance(runner, str) else None, subscribers, clock)
     if once:
         run.run_here()
@@ -184,7 +184,7 @@ class _EventsFile:
         if self._path is None:
             return lambda event: None
         os.makedirs(os.path.dirname(self._path), exist_ok=True)
-        self._file = open(self._path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115  # closed in __exit__
+        self._file = open(self._path, "a", encoding="utf-8", buffering=1)  # closed in __exit__
         return lambda event: self._file.write(line_of(event)) and None
 
     def __exit__(self, *error: object) -> None:

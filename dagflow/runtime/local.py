@@ -13,6 +13,7 @@ class LocalRunner:
     """Runs tasks one after the other."""
 
     name = "local"
+    in_process = True
     slots = 1
     ui = None
 

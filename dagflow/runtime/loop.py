@@ -88,9 +88,12 @@ class WindowLoop:
             durable=self._durable,
             checked=checked,
         )
-        self._programs = {s.name: pickled(stage_program(plan, s.name), plan) for s in plan.stages}
+        programs = {s.name: stage_program(plan, s.name) for s in plan.stages}
+        self._programs = {name: pickled(program, plan, travels=not runner.in_process) for name, program in programs.items()}
         self._halves: dict[str, Operator] = {
-            item.name: item.operator for program in self._programs.values() for item in loaded(program).operators
+            item.name: item.operator
+            for program in programs.values()
+            for item in loaded(pickled(program, plan, travels=False)).operators
         }
         self._running: deque[_Running] = deque()
         self._decided = 0
@@ -139,7 +142,7 @@ class WindowLoop:
                     assert plan is not None
                     self._begin(plan, replayed=True)
                     continue
-                if self._enough() or driver.exhausted and not self._settings.continuous:
+                if self._enough() or (driver.exhausted and not self._settings.continuous):
                     break
                 fresh = driver.plan_window(next_window, self._seconds(), lambda: self._stopping() is not None)
                 self._check_stop()

@@ -12,6 +12,8 @@ class Runner(Protocol):
     """Runs the tasks of windows. Knows no operators, no plans and no commits."""
 
     name: str
+    in_process: bool
+    """Whether tasks run in this process, with the user's own modules."""
 
     @property
     def slots(self) -> int:

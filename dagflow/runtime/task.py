@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import pickle
 from collections.abc import Iterator
 from typing import Any, NoReturn
@@ -54,7 +55,7 @@ class Node:
 
     def bad_record(self, doing: str, error: BaseException, record: Any) -> None:
         """Does with a record what the operator's `on_error` says."""
-        if self.operator.on_error == "fail":
+        if self.operator.on_error == "fail" or getattr(error, "is_fatal", False):
             self.fail(doing, error, record)
         self.figures.errors += 1
         cursor = self.context.cursor
@@ -116,7 +117,8 @@ class Flow:
                 files=files,
                 cursor=self.cursor,
             )
-            self.nodes[plan.name] = Node(plan, context, spec.window)
+            node = self.nodes[plan.name] = Node(plan, context, spec.window)
+            context.on_bad_record = functools.partial(node.bad_record, "reading")
         for plan in reversed(program.operators):
             self._connect(plan)
         self._entered: list[Node] = []
@@ -209,7 +211,7 @@ def _nowhere(what: object) -> None:
 
 def run_flow(program_bytes: bytes, spec: TaskSpec, files: FileMaker | None = None, clock: Clock | None = None) -> Flow:
     """One task from setup to teardown; the flow that it leaves holds the figures. Raises Abort."""
-    program: Program = pickle.loads(program_bytes)  # noqa: S301  # made by this launch, handed over in memory or by Spark
+    program: Program = pickle.loads(program_bytes)  # made by this launch, handed over in memory or by Spark
     types = {(o.name, port): p.type for o in program.operators for port, p in o.inputs.items()}
     with Flow(program, spec, files, clock) as flow:
         flow.begin_window(spec.window)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import attrs
 import pyarrow as pa
 
-from dagflow.runtime.execute import execute
+from dagflow.runtime.execute import execute, keep_memory
 from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.window_log import WindowLog
 from dagflow.storage import open_store
@@ -33,12 +33,14 @@ class SparkTasks:
         """One control row a task: its name and its pickled outcome."""
         from pyspark import TaskContext
 
+        keep_memory()
+
         context = TaskContext.get()
         attempt = str(context.taskAttemptId()) if context is not None else "0"
         log = WindowLog.open(self.run_folder, self.durable)
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                spec: TaskSpec = pickle.loads(self.specs[number])  # noqa: S301  # came with this function, from the driver
+                spec: TaskSpec = pickle.loads(self.specs[number])  # came with this function, from the driver
                 outcome = execute(self.programs[spec.stage], spec, log, attempt)
                 yield pa.RecordBatch.from_arrays([pa.array([spec.name]), pa.array([pickle.dumps(outcome)], pa.binary())], schema=_ARROW)
 

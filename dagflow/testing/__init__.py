@@ -1,1 +1,41 @@
-"""What users test their operators with."""
+"""What users test their operators and applications with: no Spark and no JVM, unless a test asks for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dagflow.model.records import Window
+    from dagflow.testing.clock import FakeClock
+    from dagflow.testing.collector import Collector
+    from dagflow.testing.dags import run_dag
+    from dagflow.testing.files import read_file
+    from dagflow.testing.laws import check_operator
+    from dagflow.testing.operators import Emitted, run_operator
+
+__all__ = ["Collector", "Emitted", "FakeClock", "Window", "check_operator", "read_file", "run_dag", "run_operator"]
+
+if not TYPE_CHECKING:  # type checkers know the names above only, so that they find a misspelt one
+    _MODULE_OF = {
+        "Collector": "dagflow.testing.collector",
+        "Emitted": "dagflow.testing.operators",
+        "FakeClock": "dagflow.testing.clock",
+        "Window": "dagflow.model.records",
+        "check_operator": "dagflow.testing.laws",
+        "read_file": "dagflow.testing.files",
+        "run_dag": "dagflow.testing.dags",
+        "run_operator": "dagflow.testing.operators",
+    }
+
+    def __getattr__(name: str) -> object:
+        """Loads what is asked for; the pytest plugin in this room is loaded in every test run, and must cost nothing."""
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module 'dagflow.testing' has no attribute {name!r}")
+        import importlib
+
+        value = getattr(importlib.import_module(_MODULE_OF[name]), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return [*globals(), *__all__]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic
 import attrs
 from typing_extensions import TypeVar
 
-from dagflow import ErrorRecord, InputPort, Operator, OperatorContext, OutputPort, ReaderRecord
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, ReaderRecord
 from dagflow.config import Millis
 from operators.contexts import BadText, Entity, Piece, ReaderContext
 from operators.readers.reading import Reading
@@ -63,7 +63,7 @@ class AbstractBlockReader(Operator, Generic[R, B, S]):
         collect_stats: whether the number of readers follows the backlog.
         interval_millis: how often it may change.
 
-    Counters: `blocks`, `records`, `bytes` (terminators and dropped records included), `dropped`, `skipped` (by `on_error`),
+    Counters: `blocks`, `records`, `bytes` (terminators and dropped records included), `dropped`,
     `streams_opened`, `time_ms` (without the time of the operators behind).
     `on_error` applies to each record that cannot be converted; an error of a block's stream or context ends that block.
     """
@@ -239,16 +239,9 @@ class AbstractBlockReader(Operator, Generic[R, B, S]):
 
     def _refuse(self, error: Exception, block: B, position: int, data: bytes) -> None:
         """What `on_error` says of a record that cannot be converted."""
-        context, path = self._task.context, getattr(block, "file_path", None)
-        context.at(path, position)
-        error = self._explained(error, data, path, position)
-        if self.on_error == "fail":
-            raise error
-        context.count("skipped")
-        if self.on_error == "route":
-            text = data[: 4 * SHOWN_CHARACTERS].decode("utf-8", "backslashreplace")[:SHOWN_CHARACTERS]
-            reason = f"{type(error).__name__}: {error}"
-            self.errors.emit(ErrorRecord(context.name, context.window, path, position, reason, text))
+        path = getattr(block, "file_path", None)
+        text = data[: 4 * SHOWN_CHARACTERS].decode("utf-8", "backslashreplace")[:SHOWN_CHARACTERS]
+        self._task.context.bad_record(self._explained(error, data, path, position), text, position)
 
     def _emit_values(self, block: B, positions: Any, values: list[Any]) -> None:
         """Passes on records, as bounded lists; in batches only what had to be converted one by one after a bad record."""

@@ -21,6 +21,7 @@ class ExpressionRefused(RunError, ValueError):
     """
 
     code: ClassVar[str] = "DF332"
+    is_fatal: ClassVar[bool] = True
 
     operator: str
     expression: str

@@ -1,0 +1,59 @@
+"""The pytest plugin: the fixture `runner` runs one test on both runners. Loaded in every test run, so it imports nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+SLOTS = 2
+_OUTCOME = pytest.StashKey[bool]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Makes the marker known."""
+    config.addinivalue_line("markers", "spark: starts Spark")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Notes whether the test itself has passed."""
+    report: Any = yield
+    if call.when == "call":
+        item.stash[_OUTCOME] = report.passed
+    return report
+
+
+@pytest.fixture(scope="session")
+def spark_session() -> Iterator[Any]:
+    """One small Spark session for all tests: two slots, tasks are tried four times, no UI.
+
+    What a test launches on Spark while this lives runs in it, and leaves it running.
+    """
+    from dagflow.runtime.plugged import spark_room
+
+    room = spark_room("session")
+    session, ours = room.open_session("tests", f"local[{SLOTS},4]", None, {"spark.ui.enabled": "false"})
+    yield session
+    if ours:
+        session.stop()
+
+
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.spark)])
+def runner(request: pytest.FixtureRequest) -> Iterator[str]:
+    """`"local"`, then `"spark"`: for `run_dag(…, runner=runner)` and `launch(…, runner=runner)`.
+
+    The Spark half of a test that has passed must have run a Spark job, else it fails: it has tested nothing.
+    """
+    if request.param == "local":
+        yield "local"
+        return
+    session = request.getfixturevalue("spark_session")
+    from dagflow.runtime.plugged import spark_room
+
+    jobs_run = spark_room("session").jobs_run
+    before = jobs_run(session)
+    yield "spark"
+    if request.node.stash.get(_OUTCOME, False) and jobs_run(session) == before:
+        pytest.fail("the Spark half of this test ran no Spark job: launch with runner=runner", pytrace=False)
