@@ -14,6 +14,7 @@ from dagflow.model.source import shown
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _RECORD_CHARACTERS = 200
+_ERROR_CHARACTERS = 1000
 
 
 class Abort(BaseException):
@@ -53,6 +54,12 @@ def short(record: Any) -> str:
         return f"{inner[:_RECORD_CHARACTERS]!r}… ({len(inner):,} long)"
     text = repr(inner)
     return text if len(text) <= _RECORD_CHARACTERS else f"{text[:_RECORD_CHARACTERS]}…"
+
+
+def text_of(record: Any) -> str:
+    """A record as the text that an `ErrorRecord` holds: text as it is, all else as Python shows it."""
+    inner = record.record if isinstance(record, ReaderRecord) else record
+    return (inner if isinstance(inner, str) else repr(inner))[:_ERROR_CHARACTERS]
 
 
 def source_of(record: Any, cursor: Cursor) -> str | None:

@@ -16,7 +16,7 @@ from dagflow.model.operator import ErrorRecord, Operator
 from dagflow.model.plain import decode
 from dagflow.model.ports import BATCH, RECORD, STREAM, handlers_of, output_ports
 from dagflow.model.records import ReaderRecord
-from dagflow.runtime.failure import Abort, abort, describe, short
+from dagflow.runtime.failure import Abort, abort, describe, short, text_of
 from dagflow.runtime.flow import Inlet, Outlet
 from dagflow.runtime.program import Program, ProgramOperator, TaskSpec
 from dagflow.runtime.report import SAMPLES, OperatorFigures
@@ -64,7 +64,7 @@ class Node:
             self.figures.samples.append(f"{describe(error)} ({short(record)}, {cursor.path}, position {position})")
         outlet = self.outlets.get("errors")
         if self.operator.on_error == "route" and outlet is not None:
-            outlet.emit(ErrorRecord(self.name, self.context.window, cursor.path, position, describe(error), short(record)))
+            outlet.emit(ErrorRecord(self.name, self.context.window, cursor.path, position, describe(error), text_of(record)))
 
     @contextlib.contextmanager
     def discarding(self) -> Iterator[None]:

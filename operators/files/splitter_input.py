@@ -98,7 +98,10 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
             raise ValueError("files is empty: name at least one file or folder")
         if self.files and self.scanner.files and inputs(self.files) != inputs(self.scanner.files):
             raise ValueError(f"files is {self.files} and scanner.files is {self.scanner.files}: give them in one place")
-        self.scanner.check()
+        try:
+            self.scanner.check()
+        except ValueError as error:
+            raise ValueError(f"scanner.{error}") from error
 
     def setup(self, context: OperatorContext) -> None:
         """Starts the scanner. Raises InputMissing, InputNotFile."""

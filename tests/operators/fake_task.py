@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from dagflow import Operator, OperatorContext
+from dagflow import ErrorRecord, Operator, OperatorContext
 from dagflow.model.forms import to_records
 from dagflow.model.kept import freeze, renew, thaw
 from dagflow.model.ports import handlers_of, output_ports
@@ -76,6 +76,7 @@ class FakeTask:
         self.files = FakeFiles()
         self.clock = FakeClock()
         self.context = OperatorContext(window=window, partition=partition, slots=slots, files=self.files, clock=self.clock)
+        self.context.on_bad_record = self._bad_record
         self.emitted: dict[str, list[Any]] = {}
         self.chunks: list[tuple[str, int]] = []
         for name in output_ports(type(operator)):
@@ -84,6 +85,15 @@ class FakeTask:
     @property
     def counters(self) -> dict[str, int]:
         return self.context.counters
+
+    def _bad_record(self, error: Exception, record: Any) -> None:
+        if self.operator.on_error == "fail":
+            raise error
+        self.context.count("skipped")
+        if self.operator.on_error == "route":
+            cursor = self.context.cursor
+            text = f"{type(error).__name__}: {error}"
+            self.operator.errors.emit(ErrorRecord(self.context.name, self.context.window, cursor.path, cursor.position, text, record))
 
     def _connect(self, name: str, batches: bool) -> None:
         port = getattr(self.operator, name)

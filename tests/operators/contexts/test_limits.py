@@ -115,6 +115,17 @@ def test_nothing_past_stop_is_read_but_what_the_last_line_needs(helpers: Any) ->
         assert stream.reads == reads
 
 
+def test_reads_past_stop_grow_with_the_record(helpers: Any) -> None:
+    data = b"x" * 5 * MIB
+    stream = helpers.watched(data)
+    context = ReadAheadLineReaderContext()
+    context.initialize(stream, helpers.block(0, 1000, len(data)), False)
+    assert helpers.drain(context, "next") == [(data, len(data), 0)]
+    sizes = [1000] + [8192 << index for index in range(7)] + [MIB] * 5
+    assert [size for _, size in stream.reads][:-1] == sizes[: len(stream.reads) - 1]
+    assert len(stream.reads) == 13
+
+
 def test_a_block_begins_with_one_read_from_the_byte_before_it(helpers: Any) -> None:
     stream = helpers.watched((b"x" * 99 + b"\n") * 1000)
     context = ReadAheadLineReaderContext()
@@ -144,20 +155,34 @@ def test_consecutive_blocks_read_no_byte_twice(helpers: Any, context: Any) -> No
         reached = min(len(data), position + size)
 
 
-def test_what_is_left_of_another_file_is_never_used(helpers: Any) -> None:
-    context = ReadAheadLineReaderContext()
-    context.initialize(io.BytesIO(b"a\nb\n"), helpers.block(0, 2, 4), False)
-    helpers.drain(context, "next")
-    context.initialize(io.BytesIO(b"c\nd\n"), helpers.block(2, 4, 4), True)
-    assert helpers.drain(context, "next") == [(b"d", 2, 2)]
+def test_what_is_left_of_another_stream_or_place_is_never_used(helpers: Any) -> None:
+    context, stream = ReadAheadLineReaderContext(), io.BytesIO(b"a\nb\nc\n")
+    context.initialize(stream, helpers.block(0, 1, 6), False)
+    assert helpers.drain(context, "next") == [(b"a", 2, 0)]
+    context.initialize(io.BytesIO(b"d\ne\nf\n"), helpers.block(1, 3, 6), True)
+    assert helpers.drain(context, "next") == [(b"e", 2, 2)]
+    context.initialize(stream, helpers.block(0, 1, 6), False)
+    assert helpers.drain(context, "next") == [(b"a", 2, 0)]
+    context.initialize(stream, helpers.block(3, 6, 6), True)
+    assert helpers.drain(context, "next") == [(b"c", 2, 4)]
 
 
-def test_a_block_that_was_left_half_read_is_no_hindrance(helpers: Any) -> None:
-    context, stream = ReadAheadLineReaderContext(), io.BytesIO(b"a\nb\nc\nd\n")
+@pytest.mark.parametrize("form", FORMS)
+def test_after_a_block_inside_a_line_the_next_one_still_looks_for_its_first_line(helpers: Any, form: str) -> None:
+    context, stream = ReadAheadLineReaderContext(), io.BytesIO(b"long line\nb\n")
+    for start, stop, expected in [(2, 4, []), (4, 6, []), (6, 12, [(b"b", 2, 10)])]:
+        context.initialize(stream, helpers.block(start, stop, 12), start > 2)
+        assert helpers.drain(context, form) == expected
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("make", [ReadAheadLineReaderContext, LineReaderContext])
+def test_a_block_that_was_left_half_read_is_no_hindrance(helpers: Any, make: Any, form: str) -> None:
+    context, stream = make(piece_bytes=2), io.BytesIO(b"a\nb\nc\nd\n")
     context.initialize(stream, helpers.block(0, 4, 8), False)
     assert context.next() is not None
     context.initialize(stream, helpers.block(4, 8, 8), True)
-    assert helpers.drain(context, "next") == [(b"c", 2, 4), (b"d", 2, 6)]
+    assert helpers.drain(context, form) == [(b"c", 2, 4), (b"d", 2, 6)]
 
 
 def test_the_stream_may_have_been_moved_between_blocks(helpers: Any) -> None:

@@ -47,6 +47,8 @@ SOME_BYTES = [
     errors=st.sampled_from(["strict", "replace", "ignore"]),
 )
 @example(data=b"|\xff||a", encoding="utf-8", errors="ignore")
+@example(data=b"\x81||\x81a\x81\n", encoding="shift_jis", errors="strict")
+@example(data=b"\x81||\x81a\x81\n", encoding="shift_jis", errors="replace")
 @example(data=b"a\xe2\x82\r\n\xc3\n", encoding="utf-8", errors="replace")
 def test_text_is_what_decoding_each_record_gives(helpers: Any, terminators: Any, data: bytes, encoding: str, errors: str) -> None:
     for piece in pieces(helpers, data, terminators=terminators):

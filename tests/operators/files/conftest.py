@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from dagflow import FileBlockMetadata, FileMetadata, OperatorContext, State
-from dagflow.model.kept import freeze, kept_by, renew
+from dagflow.model.kept import freeze, kept_by, renew, thaw
 from dagflow.model.plain import dumps, encode
 
 
@@ -121,7 +121,7 @@ class Driver:
         return found
 
     def close(self) -> None:
-        object.__setattr__(self.operator, "__class__", type(self.operator)._dagflow_frozen_from)
+        thaw(self.operator)
         self.operator.teardown()
 
 

@@ -323,6 +323,6 @@ def test_a_bad_regular_expression_says_where():
         "  help: it is matched against the whole path; for all files that end in .txt: .*[.]txt"
     )
     with pytest.raises(
-        ValueError, match="ignore_file_pattern_regular_exp is no regular expression: nothing to repeat at position 0"
+        ValueError, match=r"scanner\.ignore_file_pattern_regular_exp is no regular expression: nothing to repeat at position 0"
     ):
         FileSplitterInput(["x"], scanner=TimeBasedDirectoryScanner(ignore_file_pattern_regular_exp="*.txt")).check()

@@ -10,6 +10,7 @@ import attrs
 import pytest
 
 from dagflow import FileInfo
+from dagflow.errors.surroundings import PathMissing
 from dagflow.model.operator import fields_of
 from dagflow.storage import FileStatus
 from operators.files.errors import FileGone, FileModified, InputMissing, InputNotFile
@@ -142,6 +143,25 @@ def test_wait_waits_until_an_input_appears(tmp_path, drive, clock):
     clock.sleep(5)
     assert driver.window().names == ["later"]
     assert not driver.operator.is_exhausted()
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_an_input_may_vanish_during_a_continuous_run(tmp_path, drive, clock, wait):
+    path = tmp_path / "f"
+    path.write_text("x")
+    scanner = TimeBasedDirectoryScanner(path, wait=wait, scan_interval_millis=1000)
+    driver = drive(FileSplitterInput(scanner=scanner), continuous=True, clock=clock)
+    assert driver.window().names == ["f"]
+    path.unlink()
+    clock.sleep(1)
+    if not wait:
+        with pytest.raises(PathMissing, match="f: no such file or folder, while scanning the input"):
+            driver.window()
+        return
+    assert driver.window().counts == (0, 0)
+    path.write_text("xy")
+    clock.sleep(1)
+    assert driver.window().names == ["f"]
 
 
 # Once and continuous
@@ -329,7 +349,7 @@ def test_one_call_is_bounded_so_that_time_can_close_a_window(tmp_path, drive):
     assert len(first.blocks) + len(driver.window().blocks) == 25_000
 
 
-@attrs.define(slots=False)
+@attrs.define
 class Sparse(FileSplitterInput):
     """Files that seem to be 10 TB long."""
 
@@ -368,7 +388,7 @@ def test_default_blocks_are_sized_for_the_slots(tmp_path, drive):
 
 
 def test_methods_may_be_overridden(data, drive):
-    @attrs.define(slots=False)
+    @attrs.define
     class Own(FileSplitterInput):
         def get_file_info(self) -> FileInfo | None:
             info = super().get_file_info()
@@ -391,7 +411,7 @@ def test_methods_may_be_overridden(data, drive):
 
 
 def test_a_default_block_size_of_nothing_is_refused(data, drive):
-    @attrs.define(slots=False)
+    @attrs.define
     class Own(FileSplitterInput):
         def get_default_block_size(self) -> int:
             return 0

@@ -1,0 +1,280 @@
+"""One frozen, JSON-safe view of a plan at a named step: everything that is drawn or printed of an application comes from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from dagflow.config import Layers, Setting, effective
+from dagflow.errors.dag import UnknownName
+from dagflow.model.checks import CheckedDag, check, partitioner_of
+from dagflow.model.dag import DAG, OperatorNode, PortName, Stream
+from dagflow.model.operator import InputOperator
+from dagflow.model.ports import input_ports, output_ports
+from dagflow.model.types import type_name
+from dagflow.plan.place import DRIVER, place
+from dagflow.plan.plan import PHASES, Plan, Stage, make_plan
+
+VERSION = 1
+CONTROL_ROWS = "one row a task comes back: its name and its outcome (figures, or the error); records never cross into the JVM"
+
+
+@attrs.frozen(kw_only=True)
+class PropertyView:
+    """A property that is not its default, as a user would write it (secrets: `***`), and where its value comes from."""
+
+    name: str
+    value: str
+    origin: str
+
+
+@attrs.frozen(kw_only=True)
+class PortView:
+    """A port of an operator. `type`: None before the step `checked`. `stream`: None where no stream is connected."""
+
+    name: str
+    type: str | None
+    stream: str | None
+
+
+@attrs.frozen(kw_only=True)
+class OperatorView:
+    """An operator: what it is, and from the steps `placed` and `staged` on where it runs, and why there."""
+
+    name: str
+    class_name: str
+    module: str
+    where: str
+    properties: tuple[PropertyView, ...]
+    inputs: tuple[PortView, ...]
+    outputs: tuple[PortView, ...]
+    placement: str | None = None
+    why: str | None = None
+    stage: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class SinkView:
+    """Where a stream leads to.
+
+    Attributes:
+        port: `operator.port`.
+        form: the form that the port's handler takes (`record`, `stream` or `batch`); None before the step `staged`.
+        conversion: what is converted before it, such as `batches → records`; None where nothing is.
+        crosses: whether it leads from the driver to the tasks: what travels are a window's work items.
+    """
+
+    port: str
+    form: str | None = None
+    conversion: str | None = None
+    crosses: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class StreamView:
+    """A stream. `form`: in which records are emitted, `record` or `batch`; None before the step `staged`."""
+
+    name: str
+    source: str
+    sinks: tuple[SinkView, ...]
+    where: str
+    type: str | None = None
+    form: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class StageView:
+    """Operators fused into one pass of one task. `head` gets the work items; its readers are bounded where it says so."""
+
+    name: str
+    operators: tuple[str, ...]
+    head: str
+    level: int
+    min_readers: int | None = None
+    max_readers: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class PlanView:
+    """An application's plan at one of the `PHASES`. `spark`: what Spark will be given, as lines; of the step `spark` only."""
+
+    v: int = VERSION
+    application: str
+    step: str
+    steps: tuple[str, ...] = PHASES
+    operators: tuple[OperatorView, ...]
+    streams: tuple[StreamView, ...]
+    stages: tuple[StageView, ...] = ()
+    spark: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The view as plain data: dicts, tuples, text, numbers, None."""
+        return attrs.asdict(self)
+
+
+Applied = Mapping[str, Mapping[str, Setting]]
+
+
+def plan_view(of: DAG | CheckedDag | Plan, step: str = "staged", applied: Applied | None = None) -> PlanView:
+    """The view of an application at a step: `logical`, `expanded`, `checked`, `placed`, `staged` or `spark`.
+
+    Args:
+        of: the DAG, or what has been made of it; as much as the step needs is worked out. The first two steps need no checks.
+        step: one of `PHASES`.
+        applied: which properties configuration has set, as `apply_operators` tells it: they are shown with their origin.
+
+    Raises DagError where the DAG does not pass the checks, UnknownName for other steps.
+
+    >>> from dagflow import DAG
+    >>> from operators import Console, FileSplitterInput
+    >>> dag = DAG("demo")
+    >>> files = dag.add_operator("files", FileSplitterInput(files=["logs"]))
+    >>> show = dag.add_operator("show", Console())
+    >>> dag.add_stream("found", files.files_metadata_output, show.input)
+    >>> view = plan_view(dag, "placed")
+    >>> [(o.name, o.placement) for o in view.operators], view.streams[0].type
+    ([('files', 'driver'), ('show', 'driver')], 'FileMetadata')
+    """
+    if step not in PHASES:
+        raise UnknownName("step", step, PHASES)
+    number = PHASES.index(step)
+    if number < PHASES.index("checked"):
+        return _logical(of, step, applied)
+    if number >= PHASES.index("staged"):
+        return _staged(of if isinstance(of, Plan) else _plan_of(of), step, applied)
+    dag = of.dag if isinstance(of, Plan) else of if isinstance(of, CheckedDag) else check(of)
+    view = _view(dag.name, dag.nodes, dag.streams, step, applied, dag.types)
+    return view if step == "checked" else _with_placement(view, dag, place(dag))
+
+
+def _plan_of(of: DAG | CheckedDag) -> Plan:
+    if isinstance(of, DAG):
+        return make_plan(of)
+    dag = DAG(of.name)  # a checked DAG is planned from its parts again: planning starts with the checks
+    dag._nodes, dag._streams = dict(of.nodes), dict(of.streams)
+    return make_plan(dag)
+
+
+def _logical(of: DAG | CheckedDag | Plan, step: str, applied: Applied | None) -> PlanView:
+    dag = of.dag if isinstance(of, Plan) else of
+    nodes = dag.operators if isinstance(dag, DAG) else dag.nodes
+    return _view(dag.name, nodes, dag.streams, step, applied, None)
+
+
+def _view(
+    name: str,
+    nodes: Mapping[str, OperatorNode],
+    streams: Mapping[str, Stream],
+    step: str,
+    applied: Applied | None,
+    types: Mapping[PortName, Any] | None,
+) -> PlanView:
+    """The view of what the user wrote, with the types of all ports where they are known."""
+    properties = _properties(nodes, applied)
+    leading = {s.source: s.name for s in streams.values()} | {k: s.name for s in streams.values() for k in s.sinks}
+
+    def ports(node: OperatorNode, names: Mapping[str, Any]) -> Iterator[PortView]:
+        for port in names:
+            whole = PortName(node.name, port)
+            known = type_name(types[whole]) if types is not None else None
+            yield PortView(name=port, type=known, stream=leading.get(whole))
+
+    operators = []
+    for node in nodes.values():
+        cls = type(node.operator)
+        operators.append(
+            OperatorView(
+                name=node.name,
+                class_name=cls.__qualname__,
+                module=cls.__module__,
+                where=node.where,
+                properties=tuple(properties[node.name]),
+                inputs=tuple(ports(node, input_ports(cls))),
+                outputs=tuple(ports(node, output_ports(cls))),
+            )
+        )
+    shown = tuple(
+        StreamView(
+            name=stream.name,
+            source=str(stream.source),
+            sinks=tuple(SinkView(port=str(sink)) for sink in stream.sinks),
+            where=stream.where,
+            type=type_name(types[stream.source]) if types is not None else None,
+        )
+        for stream in streams.values()
+    )
+    return PlanView(application=name, step=step, operators=tuple(operators), streams=shown)
+
+
+def _properties(nodes: Mapping[str, OperatorNode], applied: Applied | None) -> dict[str, list[PropertyView]]:
+    operators = {name: node.operator for name, node in nodes.items()}
+    rows = effective(None, Layers(), operators=operators, applied=applied)
+    found: dict[str, list[PropertyView]] = {}
+    for name, operator in operators.items():
+        group, before = f"operator {name} ({type(operator).__name__})", f"operator.{name}."
+        mine = [row for row in rows if row.group == group and row.origin != "default"]
+        found[name] = [PropertyView(name=row.key.removeprefix(before), value=row.value, origin=row.origin) for row in mine]
+    return found
+
+
+def _with_placement(view: PlanView, dag: CheckedDag, placement: Mapping[str, str]) -> PlanView:
+    operators = tuple(attrs.evolve(o, placement=placement[o.name], why=_why(dag, placement, o.name)) for o in view.operators)
+    return attrs.evolve(view, operators=operators)
+
+
+def _why(dag: CheckedDag, placement: Mapping[str, str], name: str) -> str:
+    """Why an operator runs where it does."""
+    node, sources = dag.nodes[name], [source.operator for source, _ in dag.upstream(name)]
+    if placement[name] == DRIVER:
+        return "makes the records" if isinstance(node.operator, InputOperator) else "stands before any partitioned operator"
+    above = next((s for s in sources if placement[s] != DRIVER), None)
+    if above is not None:
+        return f"parallel with {above}"
+    return "partitions itself" if partitioner_of(node) == "self" else "has a partitioner"
+
+
+def _staged(plan: Plan, step: str, applied: Applied | None) -> PlanView:
+    view = _view(plan.dag.name, plan.dag.nodes, plan.dag.streams, step, applied, plan.dag.types)
+    view = _with_placement(view, plan.dag, plan.placement)
+    stage_of = {name: stage.name for stage in plan.stages for name in stage.operators}
+    crossing = {str(port) for port in plan.work_ports()}
+    emitted = {str(port): form for port, form in plan.forms.emitted.items()}
+    handled = {str(port): form for port, form in plan.forms.handled.items()}
+    converted = {str(port): words for port, words in plan.forms.converted.items()}
+
+    def with_form(sink: SinkView) -> SinkView:
+        form, conversion = handled.get(sink.port), converted.get(sink.port)
+        return attrs.evolve(sink, form=form, conversion=conversion, crosses=sink.port in crossing)
+
+    return attrs.evolve(
+        view,
+        operators=tuple(attrs.evolve(o, stage=stage_of.get(o.name)) for o in view.operators),
+        streams=tuple(
+            attrs.evolve(s, form=emitted.get(s.source), sinks=tuple(with_form(k) for k in s.sinks)) for s in view.streams
+        ),
+        stages=tuple(_stage_view(plan, stage) for stage in plan.stages),
+        spark=_spark_lines(plan) if step == "spark" else (),
+    )
+
+
+def _stage_view(plan: Plan, stage: Stage) -> StageView:
+    sizer = plan.partitioner(stage)
+    least, most = getattr(sizer, "min_readers", None), getattr(sizer, "max_readers", None)
+    # without exchanges, all stages form one level
+    return StageView(name=stage.name, operators=stage.operators, head=stage.head, level=0, min_readers=least, max_readers=most)
+
+
+def _spark_lines(plan: Plan) -> tuple[str, ...]:
+    if not plan.stages:
+        return ("no Spark job: everything runs on the driver",)
+    lines = ["one job a window (none for a window without work items):"]
+    tasks = "; ".join(f"{stage.name}: {' → '.join(stage.operators)}" for stage in plan.stages)
+    lines.append(f"  range(0, n, 1, n) → mapInArrow({tasks}) → collect")
+    for stage in plan.stages:
+        view = _stage_view(plan, stage)
+        bounds = f", {view.min_readers} to {view.max_readers} of them" if view.max_readers is not None else ""
+        lines.append(f"  {stage.name}: tasks share the work items of {stage.head}{bounds}; {CONTROL_ROWS}")
+    lines.append("  n is the number of tasks of all stages together; task i looks its work items up by i, nothing is shuffled")
+    return tuple(lines)
