@@ -9,13 +9,14 @@ from dagflow.model.dag import DAG
 from dagflow.model.kept import State, WindowState
 from dagflow.model.operator import ErrorRecord, InputOperator, Operator
 from dagflow.model.ports import InputPort, OutputPort, ProxyInputPort, ProxyOutputPort
-from dagflow.model.records import FileBlockMetadata, FileInfo, FileMetadata, ReaderRecord, Window
+from dagflow.model.records import BlockIds, FileBlockMetadata, FileInfo, FileMetadata, ReaderRecord, Window
 
 if TYPE_CHECKING:
     from dagflow.runtime.launch import launch
 
 __all__ = [
     "DAG",
+    "BlockIds",
     "Clock",
     "ErrorRecord",
     "FileBlockMetadata",

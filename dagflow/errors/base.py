@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import attrs
 from typing_extensions import dataclass_transform
@@ -14,7 +14,6 @@ ErrorType = TypeVar("ErrorType", bound=type)
 def error(cls: ErrorType) -> ErrorType:
     """Makes an attrs class of an exception: its fields are structured, its wording is `message()`."""
     return attrs.define(slots=False, eq=False, str=False, repr=False)(cls)
-
 
 
 @error
@@ -41,7 +40,7 @@ class DagflowError(Exception):
         return f"{type(self).__name__}({self.message()!r})"
 
     def __reduce__(self) -> Any:
-        fields = {a.name: getattr(self, a.name) for a in attrs.fields(type(self))}
+        fields = {a.name: getattr(self, a.name) for a in attrs.fields(cast("Any", type(self)))}
         return _rebuild, (type(self), fields)
 
 

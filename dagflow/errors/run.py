@@ -66,16 +66,17 @@ class StateDeclaration(RunError, TypeError):
 
 @error
 class WrongRecordType(RunError, TypeError):
-    """An operator emitted something that is not of its port's type."""
+    """An operator emitted, or was given, something that is not of its port's type."""
 
     port: str
     expected: str
     got: str
     record: str
+    doing: str = "was emitted"
     code: ClassVar[str] = "DF304"
 
     def message(self) -> str:
-        return f"{self.port} carries {self.expected}, but {self.got} was emitted: {self.record}"
+        return f"{self.port} carries {self.expected}, but {self.got} {self.doing}: {self.record}"
 
 
 @error
@@ -140,4 +141,6 @@ class PlanMismatch(RunError):
     exit_code: ClassVar[int] = 2
 
     def message(self) -> str:
-        return f"{self.folder} cannot be continued: {self.reason}\n  help: launch with --fresh to start over, or name another output"
+        return (
+            f"{self.folder} cannot be continued: {self.reason}\n  help: launch with --fresh to start over, or name another output"
+        )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
 
+from dagflow.errors import DagError
 from dagflow.errors.dag import (
     Cycle,
-    DagError,
     DagErrors,
     EmptyDag,
     InputUnconnected,
@@ -130,8 +131,10 @@ def acyclic(dag: DAG) -> Iterator[DagError]:
     """No stream leads back (Apex check 12)."""
     for path in cycles(dag.operators, _edges(dag)):
         lines = []
-        for source, sink in zip(path, path[1:], strict=False):
-            stream = next(s for s in dag.streams.values() if s.source.operator == source and any(k.operator == sink for k in s.sinks))
+        for source, sink in itertools.pairwise(path):
+            stream = next(
+                s for s in dag.streams.values() if s.source.operator == source and any(k.operator == sink for k in s.sinks)
+            )
             lines.append(f"{source} → {sink}  stream {stream.name!r}  {stream.where}")
         yield Cycle(tuple(path), tuple(lines))
 

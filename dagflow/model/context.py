@@ -14,9 +14,11 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Seconds since the epoch."""
+        ...
 
     def monotonic(self) -> float:
         """Seconds since some moment; never goes back."""
+        ...
 
     def sleep(self, seconds: float) -> None:
         """Waits."""
@@ -43,6 +45,7 @@ class AttemptFile(Protocol):
 
     def write(self, data: Any, /) -> int:
         """Appends bytes (anything with the buffer protocol); the number of bytes written."""
+        ...
 
     def records(self, count: int) -> None:
         """Tells how many records have been written since the last call, for the report."""
@@ -56,6 +59,7 @@ class FileMaker(Protocol):
 
     def create(self, operator: str, folder: str, name: str) -> AttemptFile:
         """Opens an attempt file that becomes `folder/name`."""
+        ...
 
 
 @attrs.define

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import attrs
 
+from dagflow.errors import DagError
 from dagflow.errors.dag import (
-    DagError,
     DuplicateName,
     EmptyName,
     ForeignPort,
@@ -98,7 +98,7 @@ class DAG:
     def add_operator(self, name: str, operator: OperatorType, **attributes: Any) -> OperatorType:
         """Adds an operator and returns it. `attributes`: `partitioner`."""
         where = caller()
-        if not isinstance(operator, Operator):
+        if not isinstance(cast("object", operator), Operator):
             self._problems.append(NotAnOperator(wanted=f"an operator (named {name!r})", got=repr(operator), where=where))
             return operator
         known = next((n for n in self._nodes.values() if n.operator is operator), None)

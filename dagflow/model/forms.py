@@ -14,7 +14,7 @@ import attrs
 
 from dagflow.model.operator import own_annotations
 from dagflow.model.records import ReaderRecord
-from dagflow.model.types import evaluated, substitute
+from dagflow.model.types import Bindings, evaluated, substitute
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,7 +68,7 @@ def columns_of(tp: Any) -> list[pa.Field] | None:
         return [pa.field(n, t) for n, t in names] if inner is not None else None
     if not inspect.isclass(outer) or not attrs.has(outer):
         return None
-    bindings = dict(zip(getattr(outer, "__parameters__", ()), get_args(tp), strict=False))
+    bindings: Bindings = dict(zip(getattr(outer, "__parameters__", ()), get_args(tp), strict=False))
     columns = []
     for field in attrs.fields(outer):
         owner = next((k for k in outer.__mro__ if field.name in own_annotations(k)), outer)
@@ -132,7 +132,8 @@ def to_records(batch: pa.RecordBatch, tp: Any) -> list[Any]:
         makers = _makers(outer)
         columns = [_objects(batch.column(name), makers[name]) for name in makers]
         return list(map(lambda *values: outer(**dict(zip(_aliases(outer), values, strict=True))), *columns))
-    return batch.to_pylist()
+    rows: list[Any] = batch.to_pylist()
+    return rows
 
 
 def _objects(column: Any, tp: Any) -> list[Any]:
@@ -170,5 +171,3 @@ def _makers(cls: type) -> dict[str, Any]:
 @functools.cache
 def _aliases(cls: type) -> list[str]:
     return [a.alias or a.name for a in attrs.fields(cls)]
-
-

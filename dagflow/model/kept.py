@@ -76,9 +76,13 @@ class State(Kept[V]):
     """
 
 
-@functools.cache
-def kept_by(cls: type) -> dict[str, Kept[Any]]:
+def kept_by(cls: Any) -> dict[str, Kept[Any]]:
     """The declarations of a class and its bases by name."""
+    return _kept_by(cls)
+
+
+@functools.cache
+def _kept_by(cls: Any) -> dict[str, Kept[Any]]:
     found: dict[str, Kept[Any]] = {}
     for klass in reversed(cls.__mro__):
         found.update({name: value for name, value in vars(klass).items() if isinstance(value, Kept)})
@@ -86,21 +90,21 @@ def kept_by(cls: type) -> dict[str, Kept[Any]]:
 
 
 @functools.cache
-def _frozen(cls: type) -> type:
+def _frozen(cls: Any) -> type:
     allowed = frozenset(kept_by(cls))
 
-    def __setattr__(self: Any, name: str, value: Any) -> None:
+    def assign(self: Any, name: str, value: Any) -> None:
         if name not in allowed:
             raise FieldFrozen(operator=cls.__name__, field=name)
         self.__dict__[name] = value
 
-    def __delattr__(self: Any, name: str) -> None:
+    def delete(self: Any, name: str) -> None:
         raise FieldFrozen(operator=cls.__name__, field=name)
 
     body = {
         "__slots__": (),
-        "__setattr__": __setattr__,
-        "__delattr__": __delattr__,
+        "__setattr__": assign,
+        "__delattr__": delete,
         "__module__": cls.__module__,
         "__qualname__": cls.__qualname__,
         "_dagflow_frozen_from": cls,
@@ -108,9 +112,13 @@ def _frozen(cls: type) -> type:
     return type(cls.__name__, (cls,), body)
 
 
+def _class(operator: object) -> Any:
+    return type(operator)
+
+
 def freeze(operator: object) -> None:
     """From now on, assigning anything but declared state to `operator` is an error."""
-    object.__setattr__(operator, "__class__", _frozen(type(operator)))  # past validators and whatever else watches fields
+    object.__setattr__(operator, "__class__", _frozen(_class(operator)))  # past validators and whatever else watches fields
 
 
 def thaw(operator: object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, cast, get_args
 
 import attrs
 
@@ -37,7 +37,7 @@ def own_annotations(cls: type) -> dict[str, Any]:
         import annotationlib
 
         return dict(annotationlib.get_annotations(cls, format=annotationlib.Format.FORWARDREF))
-    return dict(cls.__dict__.get("__annotations__", {}))
+    return dict(vars(cls).get("__annotations__", {}))
 
 
 @attrs.define(slots=False, eq=False)
@@ -85,6 +85,7 @@ class Operator:
                 )
 
     def __new__(cls, *args: object, **kwargs: object) -> Any:  # Any: mypy takes the constructor's signature from attrs
+        """Refuses classes that forgot `@attrs.define`."""
         if "__attrs_attrs__" not in cls.__dict__:
             fields = [n for n, text in own_annotations(cls).items() if "ClassVar" not in str(text)]
             if fields and not hasattr(cls, "_dagflow_frozen_from"):
@@ -158,7 +159,7 @@ class InputOperator(Operator):
 
 def fields_of(operator: object) -> dict[str, Any]:
     """The properties of an operator: its attrs fields that its constructor takes, by name."""
-    return {a.name: getattr(operator, a.name) for a in attrs.fields(type(operator)) if a.init}
+    return {a.name: getattr(operator, a.name) for a in attrs.fields(cast("Any", type(operator))) if a.init}
 
 
 def _remake(cls: type[Operator], fields: dict[str, Any], orig_class: Any) -> Operator:
@@ -176,4 +177,13 @@ def ports_of_instance(operator: Operator) -> Iterator[Port]:
         yield getattr(operator, name)
 
 
-__all__ = ["ErrorRecord", "InputOperator", "InputPort", "OnError", "Operator", "fields_of", "own_annotations", "ports_of_instance"]
+__all__ = [
+    "ErrorRecord",
+    "InputOperator",
+    "InputPort",
+    "OnError",
+    "Operator",
+    "fields_of",
+    "own_annotations",
+    "ports_of_instance",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 import attrs
 from typing_extensions import TypeVar
@@ -42,20 +42,20 @@ class FileInfo:
 
 @attrs.frozen
 class BlockIds(Sequence[int]):
-    """The ids `first, first + 1, …` of one file's blocks, made when asked for: a file may have millions.
+    """The ids `first, first + 1, …` (`total` of them) of one file's blocks, made when asked for: a file may have millions.
 
-    >>> list(BlockIds(first=10, count=3))
+    >>> list(BlockIds(first=10, total=3))
     [10, 11, 12]
     """
 
     first: int
-    count: int
+    total: int
 
     def __len__(self) -> int:
-        return self.count
+        return self.total
 
-    def __getitem__(self, index):  # type: ignore[no-untyped-def, override]  # int and slice alike, as range has it
-        return range(self.first, self.first + self.count)[index]
+    def __getitem__(self, index: Any) -> Any:  # an int for an int, a range for a slice
+        return range(self.first, self.first + self.total)[index]
 
 
 @attrs.frozen

@@ -65,7 +65,7 @@ def substitute(tp: Any, bindings: Bindings) -> Any:
         return Union[arguments]  # noqa: UP007  # made at run time
     if origin is collections.abc.Callable:
         return Any
-    return origin[arguments]  # type: ignore[index]  # every other origin with arguments can be subscripted
+    return origin[arguments]
 
 
 def difference(source: Any, sink: Any) -> str | None:
@@ -171,7 +171,7 @@ def _element(tp: Any) -> Any:
 
 def annotations_of(function: Any) -> dict[str, Any]:
     """The annotations of a function, evaluated; those that cannot be are left out."""
-    call = function if inspect.isroutine(function) else getattr(type(function), "__call__", None)
+    call = function if inspect.isroutine(function) else vars(type(function)).get("__call__")
     try:
         return typing.get_type_hints(call)
     except Exception:  # noqa: BLE001  # user's annotations may name anything; what cannot be evaluated says nothing

@@ -16,10 +16,12 @@ from dagflow.model.types import type_name
 
 @attrs.frozen
 class Forms:
-    """Attributes:
-    emitted: the form (`record` or `batch`) of every output port in use.
-    handled: the form of the handler that is called on every input port in use.
-    converted: input ports before which records are converted, with the direction.
+    """What `choose_forms` has chosen.
+
+    Attributes:
+        emitted: the form (`record` or `batch`) of every output port in use.
+        handled: the form of the handler that is called on every input port in use.
+        converted: input ports before which records are converted, with the direction.
     """
 
     emitted: dict[PortName, str]
@@ -37,9 +39,11 @@ def choose_forms(dag: CheckedDag) -> Forms:
             offered = node.operator.offered_forms(sink.port)
             if not offered:
                 raise NotSupported(
-                    f"port {sink} has no handler", node.where, f"write a method of {type(node.operator).__name__} marked @{sink.port}.process"
+                    f"port {sink} has no handler",
+                    node.where,
+                    f"write a method of {type(node.operator).__name__} marked @{sink.port}.process",
                 )
-            handled[sink] = _handled(emitted[source], offered)
+            handled[sink] = preferred_form(emitted[source], offered)
             if (handled[sink] == BATCH) != (emitted[source] == BATCH):
                 converted[sink] = "batches → records" if emitted[source] == BATCH else "records → batches"
                 _must_convert(dag, source, sink)
@@ -49,13 +53,20 @@ def choose_forms(dag: CheckedDag) -> Forms:
             stream = dag.stream_from(out)
             if stream is None:
                 continue
-            can = frozenset().union(*(node.operator.emitted_forms(port, form) for form in forms)) if port != "errors" else {RECORD}
+            can = (
+                frozenset().union(*(node.operator.emitted_forms(port, form) for form in forms)) if port != "errors" else {RECORD}
+            )
             take = any(BATCH in dag.nodes[k.operator].operator.offered_forms(k.port) for k in stream.sinks)
             emitted[out] = BATCH if BATCH in can and (take or RECORD not in can) else RECORD
     return Forms(emitted, handled, converted)
 
 
-def _handled(arriving: str, offered: frozenset[str]) -> str:
+def preferred_form(arriving: str, offered: frozenset[str]) -> str:
+    """Of the forms that an operator offers, the one that takes least for records that arrive as `record` or `batch`.
+
+    >>> preferred_form("record", frozenset({"record", "stream", "batch"}))
+    'stream'
+    """
     preference = (BATCH, STREAM, RECORD) if arriving == BATCH else (STREAM, RECORD, BATCH)
     return next(form for form in preference if form in offered)
 

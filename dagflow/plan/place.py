@@ -11,7 +11,9 @@ DRIVER, PARALLEL = "driver", "parallel"
 
 
 def place(dag: CheckedDag) -> dict[str, str]:
-    """Input operators and what follows them run on the driver, up to the first operator with a partitioner; from there on,
+    """The placement of every operator.
+
+    Input operators and what follows them run on the driver, up to the first operator with a partitioner; from there on,
     everything runs in its partitions.
 
     Raises NotSupported for shapes that need an exchange.
@@ -22,7 +24,7 @@ def place(dag: CheckedDag) -> dict[str, str]:
         head = partitioner_of(node) is not None and upstream
         if head and PARALLEL in upstream:
             raise NotSupported(
-                f"operator {name!r} is partitioned by itself but follows an operator that is partitioned already, which needs an exchange",
+                f"operator {name!r} is partitioned by itself but follows one that is partitioned already: that needs an exchange",
                 node.where,
                 "set its partitioner to None, so that it runs in the partitions of the operator upstream",
             )

@@ -49,7 +49,12 @@ class Plan:
     def work_ports(self) -> list[PortName]:
         """The input ports that work items cross to, from the driver to the stages."""
         heads = {stage.head for stage in self.stages}
-        return [k for s in self.dag.streams.values() for k in s.sinks if k.operator in heads and self.placement[s.source.operator] == DRIVER]
+        return [
+            k
+            for s in self.dag.streams.values()
+            for k in s.sinks
+            if k.operator in heads and self.placement[s.source.operator] == DRIVER
+        ]
 
 
 def make_plan(dag: DAG) -> Plan:

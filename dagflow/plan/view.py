@@ -18,7 +18,7 @@ from dagflow.plan.place import DRIVER, place
 from dagflow.plan.plan import PHASES, Plan, Stage, make_plan
 
 VERSION = 1
-CONTROL_ROWS = "one row a task comes back: its name and its outcome (figures, or the error); records never cross into the JVM"
+CONTROL_ROWS = "one control row a task comes back (its name; figures or the error), no records"
 
 
 @attrs.frozen(kw_only=True)
@@ -269,12 +269,11 @@ def _stage_view(plan: Plan, stage: Stage) -> StageView:
 def _spark_lines(plan: Plan) -> tuple[str, ...]:
     if not plan.stages:
         return ("no Spark job: everything runs on the driver",)
-    lines = ["one job a window (none for a window without work items):"]
     tasks = "; ".join(f"{stage.name}: {' → '.join(stage.operators)}" for stage in plan.stages)
-    lines.append(f"  range(0, n, 1, n) → mapInArrow({tasks}) → collect")
+    lines = ["one job a window, none for a window without work items:", f"  range(0, n, 1, n) → mapInArrow({tasks}) → collect"]
     for stage in plan.stages:
         view = _stage_view(plan, stage)
-        bounds = f", {view.min_readers} to {view.max_readers} of them" if view.max_readers is not None else ""
-        lines.append(f"  {stage.name}: tasks share the work items of {stage.head}{bounds}; {CONTROL_ROWS}")
-    lines.append("  n is the number of tasks of all stages together; task i looks its work items up by i, nothing is shuffled")
+        bounds = f"{view.min_readers} to {view.max_readers} tasks" if view.max_readers is not None else "its tasks"
+        lines.append(f"{stage.name}: {bounds} share the window's work items for {stage.head}, neighbours together; {CONTROL_ROWS}")
+    lines.append("n: the tasks of all stages together; task i looks its work items up by i, so nothing is shuffled")
     return tuple(lines)

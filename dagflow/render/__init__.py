@@ -1,1 +1,1 @@
-"""Pure functions from a plan view or a run report to text, Mermaid, SVG and HTML."""
+"""Plan views, reports and errors as text, pictures and JSON: pure functions, which walk no live object."""

@@ -39,7 +39,7 @@ class Application:
 
 def load_application(spec: str) -> Application:
     """The application that a command line names. Raises ConfigError: missing, broken, or without populate_dag."""
-    place, colon, name = spec.partition(":") if not spec[1:3] == ":\\" else (spec, "", "")
+    place, colon, name = spec.partition(":") if spec[1:3] != ":\\" else (spec, "", "")
     path = os.path.join(place, "app.py") if os.path.isdir(place) else place
     if os.path.isdir(place) and not os.path.isfile(path):
         raise ApplicationMissing(spec=spec, reason=f"the folder {place} has no app.py")
@@ -51,15 +51,17 @@ def load_application(spec: str) -> Application:
         module = _load_module(place, spec)
     default = os.path.basename(os.path.dirname(os.path.abspath(path))) if path.endswith("app.py") else place.rpartition(".")[2]
     found = _find(module, name if colon else None, spec)
-    return application_of(found, default if not path.endswith(".py") or path.endswith("app.py") else os.path.basename(path)[:-3], spec)
+    return application_of(
+        found, default if not path.endswith(".py") or path.endswith("app.py") else os.path.basename(path)[:-3], spec
+    )
 
 
 def application_of(populate: Any, name: str | None = None, where: str = "") -> Application:
     """The application behind a function or an object with `populate_dag`."""
-    function = populate if inspect.isroutine(populate) else getattr(populate, POPULATE, populate)
+    function: Any = populate if inspect.isroutine(populate) else getattr(populate, POPULATE, populate)
     if not callable(function):
         raise NoPopulateDag(spec=where or repr(populate), known=())
-    return Application(name or getattr(populate, "__name__", "application"), function, _settings_class(function), where)
+    return Application(name or str(getattr(populate, "__name__", "application")), function, _settings_class(function), where)
 
 
 def _settings_class(function: Callable[..., Any]) -> type | None:
@@ -70,8 +72,9 @@ def _settings_class(function: Callable[..., Any]) -> type | None:
         return None
     annotation = parameters[1].annotation
     if isinstance(annotation, str):
-        holder = types.SimpleNamespace(__module__=function.__module__, __dict__={})
-        annotation = evaluated(annotation, holder) if annotation not in function.__globals__ else function.__globals__[annotation]  # type: ignore[arg-type, attr-defined]
+        known: dict[str, Any] = getattr(function, "__globals__", {})
+        holder: Any = types.SimpleNamespace(__module__=function.__module__)
+        annotation = known[annotation] if annotation in known else evaluated(annotation, holder)
     return annotation if inspect.isclass(annotation) and attrs.has(annotation) else None
 
 
@@ -97,7 +100,8 @@ def _load_file(path: str, spec: str) -> types.ModuleType:
     if "." in name:
         return _import(name, spec)
     found = importlib.util.spec_from_file_location(name, path)
-    assert found is not None and found.loader is not None
+    assert found is not None
+    assert found.loader is not None
     module = importlib.util.module_from_spec(found)
     sys.modules[name] = module
     try:
@@ -131,7 +135,9 @@ def _find(module: types.ModuleType, name: str | None, spec: str) -> Any:
         found = getattr(module, POPULATE, None) or getattr(module, "application", None)
         if found is not None:
             return found
-        owners = [v for v in vars(module).values() if inspect.isclass(v) and v.__module__ == module.__name__ and hasattr(v, POPULATE)]
+        owners = [
+            v for v in vars(module).values() if inspect.isclass(v) and v.__module__ == module.__name__ and hasattr(v, POPULATE)
+        ]
         if len(owners) == 1:
             return owners[0]()
         raise NoPopulateDag(spec=spec, known=())

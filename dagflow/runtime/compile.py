@@ -78,7 +78,8 @@ def pickled(program: Program, plan: Plan | None = None, *, travels: bool = True)
     for module in modules:
         cloudpickle.register_pickle_by_value(module)
     try:
-        return cloudpickle.dumps(program)
+        data: bytes = cloudpickle.dumps(program)
+        return data
     except Exception as error:  # picklers raise anything
         for item in program.operators:
             culprit = _culprit(item.operator)
@@ -108,7 +109,7 @@ def user_modules() -> Iterable[ModuleType]:
     libraries |= {*site.getsitepackages(), site.getusersitepackages()}
     for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None)
-        if not path or name == "__main__" or not isinstance(module, ModuleType) or module.__name__ != name:
+        if not path or name == "__main__" or getattr(module, "__name__", None) != name:
             continue
         if name.partition(".")[0] in ("dagflow", "operators") or any(path.startswith(folder + "/") for folder in libraries):
             continue

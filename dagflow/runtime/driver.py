@@ -101,9 +101,7 @@ class Driver:
         return {name: own for name, own in found.items() if own}
 
 
-def fill(
-    inputs: Sequence[Node], clock: Clock, *, continuous: bool, seconds: float | None, stop: Callable[[], bool]
-) -> bool:
+def fill(inputs: Sequence[Node], clock: Clock, *, continuous: bool, seconds: float | None, stop: Callable[[], bool]) -> bool:
     """Lets input operators fill an open window; whether all of them are exhausted. See `Driver.plan_window`."""
     opened = clock.monotonic()
     anything = exhausted = False

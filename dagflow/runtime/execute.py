@@ -21,8 +21,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 def execute(program: bytes, spec: TaskSpec, log: WindowLog, attempt: str) -> TaskOutcome:
     """Runs a task and publishes its report, create-if-absent. An error of user code comes back in the outcome.
 
-    Args:
-        attempt: a name that no other attempt of any task has within this round.
+    `attempt` is a name that no other attempt of any task has within this round.
     """
     started = time.time()
     files = AttemptFiles(spec.window, spec.round, f"{spec.name}-{attempt}", spec.durable, spec.base)

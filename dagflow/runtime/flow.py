@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from dagflow.errors.run import WrongRecordType
 from dagflow.model.forms import to_batch, to_records
 from dagflow.model.ports import BATCH, STREAM
 from dagflow.model.records import ReaderRecord
@@ -46,8 +47,7 @@ class Outlet:
         return emit
 
     def _checked_emit(self, record: Any) -> None:
-        assert self._check is not None
-        self._check(record)
+        self._checked(record)
         self._buffer.append(record)
         if len(self._buffer) >= CHUNK:
             self.flush()
@@ -67,11 +67,21 @@ class Outlet:
                 return
             self.flush()
 
+    def _checked(self, record: Any) -> None:
+        assert self._check is not None
+        try:
+            self._check(record)
+        except WrongRecordType as error:
+            raise Abort(error) from None  # the operator is wrong, not the record: no `on_error` lets it pass
+
     def emit_batch(self, batch: pa.RecordBatch) -> None:
         """Emits a batch behind what has been emitted so far."""
         self.flush()
         if batch.num_rows == 0:
             return
+        if self._check is not None:
+            for record in _records_of(batch, self.type):
+                self._checked(record)
         self.count += batch.num_rows
         for inlet in self.inlets:
             inlet.take_batch(batch)
@@ -132,7 +142,7 @@ class Inlet:
             self.node.fail(f"the conversion to batches before {self.port!r}", error, chunk[0] if len(chunk) == 1 else None)
 
     def _records(self, chunk: list[Any]) -> None:
-        iterator = iter(chunk)
+        iterator: Any = iter(chunk)  # a list iterator: it knows how many are left
         handler = self.handler
         while True:
             before = iterator.__length_hint__()
@@ -193,6 +203,14 @@ class Inlet:
         except Exception:  # noqa: BLE001
             return True
         return False
+
+
+def _records_of(batch: pa.RecordBatch, tp: Any) -> list[Any]:
+    """The records of a batch of type `tp`; of one that has other columns than the type, dicts."""
+    try:
+        return to_records(batch, tp)
+    except (KeyError, IndexError):
+        return batch.to_pylist()
 
 
 def _type_of(record: Any) -> Any:

@@ -18,9 +18,11 @@ _OWNER = "owner"
 
 @attrs.frozen
 class Folders:
-    """Attributes:
-    outputs: the output folders of all sinks, absolute.
-    run_folder: where the window log is; None when nothing is written that could be continued.
+    """What folders a run works on.
+
+    Attributes:
+        outputs: the output folders of all sinks, absolute.
+        run_folder: where the window log is; None when nothing is written that could be continued.
     """
 
     outputs: tuple[str, ...]
@@ -111,4 +113,6 @@ def on_other_machines(master: str) -> bool:
         return True
     host = rest.split("/")[0].split(",")[0]
     host = host[1:].partition("]")[0] if host.startswith("[") else host.rpartition(":")[0] or host
-    return (host not in ("localhost", "127.0.0.1", "::1", socket.gethostname()) and not host.startswith("127.")) or scheme == "k8s"
+    return (
+        host not in ("localhost", "127.0.0.1", "::1", socket.gethostname()) and not host.startswith("127.")
+    ) or scheme == "k8s"

@@ -37,7 +37,7 @@ def launch(
     clock: Clock | None = None,
     **options: Any,
 ) -> Run:
-    """Runs an application.
+    r"""Runs an application.
 
     Args:
         populate_dag: the function, an object that has it, or what the command line would name (`apps/line_filter`).
@@ -64,7 +64,7 @@ def launch(
     ...     dag.add_stream("blocks", files.blocks_metadata_output, lines.blocks_metadata_input)
     ...     dag.add_stream("text", lines.messages, show.input)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pathlib.Path(folder, "a.txt").write_text("one\\ntwo\\n")
+    ...     _ = pathlib.Path(folder, "a.txt").write_text("one\ntwo\n")
     ...     report = launch(populate_dag, {"input": folder}, runner="local").report
     > one
     > two

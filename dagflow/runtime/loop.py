@@ -185,10 +185,20 @@ class WindowLoop:
         for stage in self._plan.stages:
             items = plan.items.get(stage.name, [])
             for partition in range(plan.partitions.get(stage.name, 0)):
-                mine = [(stage.head, *item) for item, place in zip(items, plan.places[stage.name], strict=True) if place == partition]
-                common = {"window": plan.window, "round": round, "stage": stage.name}
-                parts = {"partition": partition, "partitions": plan.partitions[stage.name], "items": tuple(mine)}
-                tasks.append(attrs.evolve(self._spec, **common, **parts))
+                mine = [
+                    (stage.head, *item) for item, place in zip(items, plan.places[stage.name], strict=True) if place == partition
+                ]
+                tasks.append(
+                    attrs.evolve(
+                        self._spec,
+                        window=plan.window,
+                        round=round,
+                        stage=stage.name,
+                        partition=partition,
+                        partitions=plan.partitions[stage.name],
+                        items=tuple(mine),
+                    )
+                )
         return tuple(tasks)
 
     def _start(self, plan: WindowPlan, tasks: tuple[TaskSpec, ...], round: str, attempt: int) -> _Running:
@@ -259,8 +269,8 @@ class WindowLoop:
             with contextlib.suppress(Exception):
                 old.future.result(timeout=30)
             attempt = old.attempt + 1 if old is failed else old.attempt
-            round = f"{self._launch}.{old.attempt + 1}" if old is failed else f"{old.round}+"
-            self._running.append(self._start(old.plan, self._tasks(old.plan, round), round, attempt))
+            again = f"{self._launch}.{old.attempt + 1}" if old is failed else f"{old.round}+"
+            self._running.append(self._start(old.plan, self._tasks(old.plan, again), again, attempt))
 
     def _count(self, decision: Decision) -> None:
         report = self._report
@@ -268,7 +278,9 @@ class WindowLoop:
         if report.first_window is None:
             report.first_window = decision.window
         report.operators = {
-            name: figures for name, figures in summed([report.operators, decision.operators]).items() if name in self._plan.dag.nodes
+            name: figures
+            for name, figures in summed([report.operators, decision.operators]).items()
+            if name in self._plan.dag.nodes
         }
         report.files += len(decision.files)
         report.bytes_written += sum(file.size for file in decision.files)

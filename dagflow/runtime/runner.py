@@ -18,16 +18,19 @@ class Runner(Protocol):
     @property
     def slots(self) -> int:
         """How many tasks can work at once."""
+        ...
 
     @property
     def ui(self) -> str | None:
         """Where a browser can see it work."""
+        ...
 
     def open(self, application: str, run_folder: str) -> None:
         """Gets ready. Raises SurroundingsError when it cannot, also when its tasks do not see the run folder."""
 
     def start(self, job: Job) -> Future[list[TaskOutcome]]:
         """Runs the tasks of a window. The future raises when tasks died, not when they reported a failure."""
+        ...
 
     def cancel(self) -> None:
         """Gives up everything that is running, soon."""

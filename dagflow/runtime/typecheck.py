@@ -13,16 +13,22 @@ from dagflow.model.types import is_variable, type_name
 from dagflow.runtime.failure import short
 
 
-def type_check(port: str, tp: Any) -> Callable[[Any], None] | None:
+def type_check(port: str, tp: Any, doing: str = "was emitted") -> Callable[[Any], None] | None:
     """A function that raises WrongRecordType for a record that is not of type `tp`; None when everything is."""
     if tp is Any or tp is object:
         return None
 
     def check(record: Any) -> None:
         if not fits(record, tp):
-            raise WrongRecordType(port=port, expected=type_name(tp), got=type_name(type(record)), record=short(record))
+            raise WrongRecordType(port, type_name(tp), _name_of(record), short(record), doing)
 
     return check
+
+
+def _name_of(record: Any) -> str:
+    if isinstance(record, ReaderRecord):
+        return f"ReaderRecord[{type_name(type(record.record))}]"
+    return type_name(type(record))
 
 
 def fits(value: Any, tp: Any) -> bool:
@@ -45,12 +51,13 @@ def fits(value: Any, tp: Any) -> bool:
         return True
     if not isinstance(value, outer):
         return False
+    inside: Any = value
     if outer is ReaderRecord and arguments:
-        return fits(value.record, arguments[0])
+        return fits(inside.record, arguments[0])
     if outer in (list, set, frozenset) and arguments:
-        return all(fits(v, arguments[0]) for v in value)
+        return all(fits(v, arguments[0]) for v in inside)
     if outer is dict and arguments:
-        return all(fits(k, arguments[0]) and fits(v, arguments[1]) for k, v in value.items())
+        return all(fits(k, arguments[0]) and fits(v, arguments[1]) for k, v in inside.items())
     if outer is tuple and arguments and arguments[-1] is not Ellipsis:
-        return len(value) == len(arguments) and all(fits(v, a) for v, a in zip(value, arguments, strict=True))
+        return len(inside) == len(arguments) and all(fits(v, a) for v, a in zip(inside, arguments, strict=True))
     return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -12,6 +12,7 @@ from dagflow.runtime.report import AttemptFileInfo, OperatorFigures, TaskReport
 from dagflow.storage import Store, open_store
 
 FORMAT = 1
+Record = TypeVar("Record")
 
 
 @attrs.frozen(kw_only=True)
@@ -123,13 +124,14 @@ class WindowLog:
         for name in self.passing.names(f"reports/{window:010d}."):
             self.passing.discard(name)
 
-    def _publish(self, kind: str, window: int, record: Any) -> Any:
+    def _publish(self, kind: str, window: int, record: Record) -> Record:
         data = dumps({"format": FORMAT, **encode(record, f"{kind} of window {window}")})
         if self.store.create(_name(kind, window), data):
             return record
-        return self._read(kind, window, type(record))
+        found = self._read(kind, window, type(record))
+        return record if found is None else found
 
-    def _read(self, kind: str, window: int, cls: type) -> Any:
+    def _read(self, kind: str, window: int, cls: type[Record]) -> Record | None:
         data = self.store.read(_name(kind, window))
         if data is None:
             return None
@@ -137,8 +139,11 @@ class WindowLog:
             found = loads(data)
             written = found.pop("format")
             if written != FORMAT:
-                raise PlanMismatch(self.store.url, f"it was written by another version of dagflow (format {written}, this one reads {FORMAT})")
-            return decode(found, cls)
+                raise PlanMismatch(
+                    self.store.url, f"it was written by another version of dagflow (format {written}, this one reads {FORMAT})"
+                )
+            record: Record = decode(found, cls)
+            return record
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, PlanMismatch):
                 raise

@@ -84,6 +84,11 @@ def open_session(application: str, master: str | None, remote: str | None, conf:
     return session, True
 
 
+def jobs_run(session: Any) -> int:
+    """How many jobs a classic session's Spark has run so far: Spark's own count, not ours."""
+    return int(session.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
+
+
 def _connect(application: str, remote: str, conf: dict[str, str]) -> Any:
     try:
         from pyspark.sql.connect.session import SparkSession

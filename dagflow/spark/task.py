@@ -42,7 +42,9 @@ class SparkTasks:
             for number in batch.column(0).to_pylist():
                 spec: TaskSpec = pickle.loads(self.specs[number])  # came with this function, from the driver
                 outcome = execute(self.programs[spec.stage], spec, log, attempt)
-                yield pa.RecordBatch.from_arrays([pa.array([spec.name]), pa.array([pickle.dumps(outcome)], pa.binary())], schema=_ARROW)
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array([spec.name]), pa.array([pickle.dumps(outcome)], pa.binary())], schema=_ARROW
+                )
 
 
 @attrs.frozen

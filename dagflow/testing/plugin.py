@@ -31,10 +31,9 @@ def spark_session() -> Iterator[Any]:
 
     What a test launches on Spark while this lives runs in it, and leaves it running.
     """
-    from dagflow.runtime.plugged import spark_room
+    from dagflow.spark.session import open_session
 
-    room = spark_room("session")
-    session, ours = room.open_session("tests", f"local[{SLOTS},4]", None, {"spark.ui.enabled": "false"})
+    session, ours = open_session("tests", f"local[{SLOTS},4]", None, {"spark.ui.enabled": "false"})
     yield session
     if ours:
         session.stop()
@@ -50,9 +49,8 @@ def runner(request: pytest.FixtureRequest) -> Iterator[str]:
         yield "local"
         return
     session = request.getfixturevalue("spark_session")
-    from dagflow.runtime.plugged import spark_room
+    from dagflow.spark.session import jobs_run
 
-    jobs_run = spark_room("session").jobs_run
     before = jobs_run(session)
     yield "spark"
     if request.node.stash.get(_OUTCOME, False) and jobs_run(session) == before:

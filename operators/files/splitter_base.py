@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import attrs
 
 from dagflow import (
+    BlockIds,
     ErrorRecord,
     FileBlockMetadata,
     FileInfo,
@@ -19,7 +20,6 @@ from dagflow import (
     WindowState,
 )
 from dagflow.config import Bytes
-from dagflow.model.records import BlockIds
 from dagflow.storage import FileStatus, absolute, file_system, is_local, split_url, translate
 from operators.files.blocks import LEAST_COST, FileBlocks, default_block_size, default_window_bytes
 from operators.files.errors import InputNotFile

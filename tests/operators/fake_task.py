@@ -93,7 +93,9 @@ class FakeTask:
         if self.operator.on_error == "route":
             cursor = self.context.cursor
             text = f"{type(error).__name__}: {error}"
-            self.operator.errors.emit(ErrorRecord(self.context.name, self.context.window, cursor.path, cursor.position, text, record))
+            self.operator.errors.emit(
+                ErrorRecord(self.context.name, self.context.window, cursor.path, cursor.position, text, record)
+            )
 
     def _connect(self, name: str, batches: bool) -> None:
         port = getattr(self.operator, name)

@@ -1,0 +1,67 @@
+"""How commands tell what went wrong, and with which exit code they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import traceback
+from typing import TextIO
+
+import attrs
+
+from dagflow.cli.group import State
+from dagflow.cli.main import FAILED
+from dagflow.errors.base import DagflowError
+from dagflow.render.errors import each, error_json, error_text
+from dagflow.render.style import Style, style_for
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False)
+class Refused(DagflowError):
+    """All that is wrong with an application and its settings."""
+
+    problems: tuple[DagflowError, ...]
+
+    def message(self) -> str:
+        """All messages."""
+        return "\n\n".join(problem.message() for problem in self.problems)
+
+
+def style_of(stream: TextIO) -> Style:
+    """How text on a stream may look."""
+    is_terminal = stream.isatty()
+    return style_for(is_terminal, shutil.get_terminal_size().columns if is_terminal else None, os.environ)
+
+
+def tell(error: BaseException, state: State) -> int:
+    """Tells an error on standard error, and returns the exit code. No traceback for a user's mistake unless `--debug`."""
+    style = style_of(sys.stderr)
+    if state.debug:
+        print("".join(_traces(error)), file=sys.stderr)
+    if not isinstance(error, DagflowError):
+        text = "".join(traceback.format_exception_only(error)).strip()
+        print(f"{style.paint('bold red', 'internal error:')} {text}", file=sys.stderr)
+        if not state.debug:
+            print("  help: --debug shows the traceback", file=sys.stderr)
+        return FAILED
+    if state.json:
+        print(json.dumps({"ok": False, "problems": error_json(error)}, indent=2, ensure_ascii=False), flush=True)
+    if state.json_progress:
+        print(json.dumps({"event": "problems", "problems": error_json(error)}, ensure_ascii=False), file=sys.stderr)
+    else:
+        print(error_text(error, style), file=sys.stderr)
+    return exit_code(error)
+
+
+def exit_code(error: DagflowError) -> int:
+    """What a command ends with: of several errors, the code of the first."""
+    return each(error)[0].exit_code
+
+
+def _traces(error: BaseException) -> list[str]:
+    """The tracebacks: of a task's error, the one from there."""
+    singles = each(error) if isinstance(error, DagflowError) else []
+    remote = [f"in the task:\n{trace}" for single in singles if (trace := getattr(single, "trace", ""))]
+    return [*traceback.format_exception(error), *remote]

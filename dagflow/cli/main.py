@@ -1,0 +1,52 @@
+"""The command `dagflow`: calls a command, and makes an exit code of however it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+
+DONE, FAILED, WRONG, SURROUNDINGS, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; the exit code: 0 done, 1 failed, 2 wrong use, 3 surroundings, 130 interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError):  # replaced by somebody, or closed
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a terminal that cannot show → is no error
+    import click
+
+    from dagflow.cli.group import State, commands
+
+    state = State()
+    try:
+        result = commands.main(list(arguments) if arguments is not None else None, "dagflow", standalone_mode=False, obj=state)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else DONE
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.ClickException as error:
+        error.show()
+        return WRONG
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except BrokenPipeError:
+        return _nobody_reads()
+    except SystemExit as end:  # click's own answer to a closed pipe, or the application's code
+        return _nobody_reads() if end.code == FAILED else _code(end)
+    except Exception as error:  # noqa: BLE001  # the last stop
+        from dagflow.cli.ending import tell
+
+        return tell(error, state)
+
+
+def _code(end: SystemExit) -> int:
+    return end.code if isinstance(end.code, int) else DONE if end.code is None else FAILED
+
+
+def _nobody_reads() -> int:
+    """Whoever read our output has gone: nothing more is written, also not when Python ends."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return FAILED

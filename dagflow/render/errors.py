@@ -1,0 +1,73 @@
+"""Errors as users read them: `error[DF012] what is wrong`, all of them, with what helps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from dagflow.errors.base import DagflowError
+from dagflow.render.style import Style
+
+
+def each(error: DagflowError) -> list[DagflowError]:
+    """The single errors that an error stands for: those in its `problems` or `errors`."""
+    parts = getattr(error, "problems", None) or getattr(error, "errors", None) or ()
+    return [single for part in parts for single in each(part)] or [error]
+
+
+def error_text(error: DagflowError, style: Style | None = None) -> str:
+    """An error, or several, as text.
+
+    >>> from dagflow.errors.dag import EmptyDag
+    >>> print(error_text(EmptyDag("demo")))
+    error[DF016] application 'demo' has no operators
+      help: populate_dag(dag, conf) adds them with dag.add_operator(name, operator)
+    """
+    style = style or Style()
+    singles = each(error)
+    blocks = [_block(single, style) for single in singles]
+    if len(singles) > 1:
+        blocks.append(style.paint("bold", f"{len(singles)} problems found"))
+    return "\n\n".join(blocks)
+
+
+def _block(error: DagflowError, style: Style) -> str:
+    first, *rest = error.message().split("\n")
+    head = f"{style.paint('bold red', f'error[{error.code}]')} {style.paint('bold', first)}"
+    # what follows the first line stands below it, however its author wrote it
+    lines = [line if not line or line.startswith("  ") else f"  {line}" for line in rest]
+    return "\n".join([head, *(_line(line, style) for line in lines)])
+
+
+def _line(line: str, style: Style) -> str:
+    for word in ("help:", "did you mean"):
+        if line.lstrip().startswith(word):
+            blanks = len(line) - len(line.lstrip())
+            return line[:blanks] + style.paint("cyan", word) + line[blanks + len(word) :]
+    return line
+
+
+def error_json(error: DagflowError) -> list[dict[str, Any]]:
+    """An error, or several, as plain data: `code`, `class`, `message` and the structured fields as text or numbers."""
+    return [
+        {
+            "code": e.code,
+            "class": type(e).__name__,
+            "message": e.message(),
+            "fields": {k: _plain(v) for k, v in _fields(e).items()},
+        }
+        for e in each(error)
+    ]
+
+
+def _fields(error: DagflowError) -> dict[str, Any]:
+    return {a.name: getattr(error, a.name) for a in attrs.fields(type(error)) if a.name != "trace"}
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return str(value)

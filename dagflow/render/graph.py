@@ -1,0 +1,186 @@
+"""A plan view as a picture: lines of text with one lane for each stream, and Mermaid."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from dagflow.plan.view import OperatorView, PlanView, StreamView
+from dagflow.render.style import Style
+
+
+def graph_text(view: PlanView, style: Style | None = None) -> str:
+    """The DAG from top to bottom: a dot an operator, a lane for each stream that is on its way to a sink.
+
+    >>> from dagflow import DAG
+    >>> from dagflow.plan.view import plan_view
+    >>> from operators import Console, FileSplitterInput
+    >>> dag = DAG("demo")
+    >>> files = dag.add_operator("files", FileSplitterInput(files=["logs"]))
+    >>> show = dag.add_operator("show", Console())
+    >>> dag.add_stream("found", files.files_metadata_output, show.input)
+    >>> print(graph_text(plan_view(dag, "checked")))
+    ● files  FileSplitterInput
+    │ found: FileMetadata  files_metadata_output → show.input
+    ● show  Console
+    """
+    style = style or Style()
+    drawing = _Lanes(style)
+    drawn: set[str] = set()
+    for operator in ordered(view):
+        drawn.add(operator.name)
+        streams = [s for s in view.streams if _operator(s.source) == operator.name]
+        drawing.node(operator, streams, drawn)
+    return "\n".join(drawing.lines)
+
+
+class _Lanes:
+    """Columns of lanes; each lane is a stream on its way to the operator that it leads to. Empty columns are used again."""
+
+    def __init__(self, style: Style) -> None:
+        self.style = style
+        self.lanes: list[str | None] = []
+        self.lines: list[str] = []
+
+    def node(self, operator: OperatorView, streams: list[StreamView], drawn: set[str]) -> None:
+        mine = [i for i, target in enumerate(self.lanes) if target == operator.name]
+        if len(mine) > 1:
+            self._line(self._branches(mine, "╯", "┴"))
+        for column in mine[1:]:
+            self.lanes[column] = None
+        column = mine[0] if mine else self._free(0)
+        self.lanes[column] = operator.name
+        where = operator.stage or operator.placement
+        text = f"{self.style.paint('bold', operator.name)}  {operator.class_name}"
+        self._line(self._plain({column: "●"}), text + (f"  {self.style.paint('dim', where)}" if where else ""))
+        targets = [_operator(sink.port) for s in streams for sink in s.sinks]
+        targets = [target for target in targets if target not in drawn]  # a circle's way back has no lane
+        self.lanes[column] = targets[0] if targets else None
+        columns = [column]
+        for target in targets[1:]:
+            columns.append(self._free(column + 1))
+            self.lanes[columns[-1]] = target
+        first = self._branches(columns, "╮", "┬") if len(columns) > 1 else self._plain({})
+        for stream in streams:
+            self._line(first, _label(stream, self.style))
+            first = self._plain({})
+
+    def _free(self, start: int) -> int:
+        for column in range(start, len(self.lanes)):
+            if self.lanes[column] is None:
+                return column
+        self.lanes.extend([None] * (max(0, start - len(self.lanes)) + 1))
+        return len(self.lanes) - 1
+
+    def _plain(self, marks: dict[int, str]) -> str:
+        return " ".join(marks.get(i, " " if lane is None else "│") for i, lane in enumerate(self.lanes)).rstrip()
+
+    def _branches(self, columns: list[int], last: str, between: str) -> str:
+        """A line that joins columns, or parts them; other lanes that it crosses go on behind it."""
+        parts = []
+        for i, lane in enumerate(self.lanes):
+            inside = columns[0] <= i < columns[-1]
+            if i == columns[0]:
+                mark = "├"
+            elif i in columns:
+                mark = last if i == columns[-1] else between
+            elif inside:
+                mark = "─" if lane is None else "┼"
+            else:
+                mark = " " if lane is None else "│"
+            parts.append(mark + ("─" if inside else " "))
+        return "".join(parts).rstrip()
+
+    def _line(self, lanes: str, text: str = "") -> None:
+        self.lines.append(f"{lanes} {text}".rstrip())
+
+
+def _label(stream: StreamView, style: Style) -> str:
+    port = stream.source.rpartition(".")[2]
+    sinks = ", ".join(sink.port + (f" ({sink.conversion})" if sink.conversion else "") for sink in stream.sinks)
+    kind = f": {stream.type}" if stream.type is not None else ""
+    return f"{stream.name}{kind}  " + style.paint("dim", f"{port} → {sinks or 'nowhere'}")
+
+
+def ordered(view: PlanView) -> list[OperatorView]:
+    """The operators such that every stream leads forward, ties as written; those of a circle come last, as written."""
+    before: dict[str, set[str]] = {o.name: set() for o in view.operators}
+    for stream in view.streams:
+        for sink in stream.sinks:
+            before[_operator(sink.port)].add(_operator(stream.source))
+    left, placed = list(view.operators), []
+    while left:
+        done = {o.name for o in placed}
+        following = next((o for o in left if before[o.name] <= done), left[0])
+        placed.append(following)
+        left.remove(following)
+    return placed
+
+
+def mermaid(view: PlanView) -> str:
+    """The DAG as a Mermaid flowchart: ports and types on the arrows, the driver and each stage as a box.
+
+    >>> from dagflow import DAG
+    >>> from dagflow.plan.view import plan_view
+    >>> from operators import Console, FileSplitterInput
+    >>> dag = DAG("demo")
+    >>> files = dag.add_operator("files", FileSplitterInput(files=["logs"]))
+    >>> show = dag.add_operator("show", Console())
+    >>> dag.add_stream("found", files.files_metadata_output, show.input)
+    >>> print(mermaid(plan_view(dag, "checked")))
+    flowchart LR
+      op_files["files<br/>FileSplitterInput"]
+      op_show["show<br/>Console"]
+      op_files -- "found: FileMetadata<br/>files_metadata_output → input" --> op_show
+    """
+    ids = _ids(o.name for o in view.operators)
+    lines = ["flowchart LR"]
+    boxes = [("driver", "driver", [o for o in view.operators if o.placement is not None and o.stage is None])] if view.stages else []
+    boxes += [
+        (f"stage_{stage.name}", f"stage {stage.name}", [o for o in view.operators if o.stage == stage.name]) for stage in view.stages
+    ]
+    boxed: set[str] = set()
+    for name, title, operators in boxes:
+        if operators:
+            lines.append(f'  subgraph {name}["{_escaped(title)}"]')
+            lines += [f"    {_shape(o, ids)}" for o in operators]
+            lines.append("  end")
+        boxed |= {o.name for o in operators}
+    lines += [f"  {_shape(o, ids)}" for o in view.operators if o.name not in boxed]
+    for stream in view.streams:
+        source, _, port = stream.source.rpartition(".")
+        for sink in stream.sinks:
+            target, _, into = sink.port.rpartition(".")
+            kind = f": {stream.type}" if stream.type is not None else ""
+            label = [f"{stream.name}{kind}", f"{port} → {into}", *([sink.conversion] if sink.conversion else [])]
+            arrow = "<br/>".join(_escaped(part) for part in label)
+            lines.append(f'  {ids[source]} -- "{arrow}" --> {ids[target]}')
+    return "\n".join(lines)
+
+
+def _shape(operator: OperatorView, ids: dict[str, str]) -> str:
+    return f'{ids[operator.name]}["{_escaped(operator.name)}<br/>{_escaped(operator.class_name)}"]'
+
+
+def _ids(names: Iterable[str]) -> dict[str, str]:
+    """An id for each operator: Mermaid takes letters and digits only, and has reserved words."""
+    found: dict[str, str] = {}
+    for name in names:
+        base = wanted = "op_" + re.sub(r"\W", "_", name, flags=re.ASCII)
+        number = 2
+        while wanted in found.values():
+            wanted, number = f"{base}_{number}", number + 1
+        found[name] = wanted
+    return found
+
+
+def _escaped(text: str) -> str:
+    """Text inside Mermaid's quotes, where HTML counts."""
+    for character, code in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "#quot;"), ("`", "#96;")):
+        text = text.replace(character, code)
+    return text
+
+
+def _operator(port: str) -> str:
+    """The operator of `operator.port`; names of operators may hold dots."""
+    return port.rpartition(".")[0]

@@ -1,0 +1,138 @@
+"""A plan view as text: for each step what that step has decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dagflow.plan.view import OperatorView, PlanView, StageView, StreamView
+from dagflow.render.style import Style, indented, narrower, table
+from dagflow.render.words import counted
+
+FORMS = {"record": "records", "stream": "records", "batch": "batches"}
+
+
+def plan_text(view: PlanView, style: Style | None = None) -> str:
+    """A plan view as text.
+
+    >>> from dagflow import DAG
+    >>> from dagflow.plan.view import plan_view
+    >>> print(plan_text(plan_view(DAG("demo"), "logical")))
+    demo: logical (as written)
+    <BLANKLINE>
+    0 operators
+    """
+    style = style or Style()
+    head = f"{style.paint('bold', view.application)}: {view.step} ({_STEPS[view.step][0]})"
+    blocks = [block for block in _STEPS[view.step][1](view, style) if block]
+    return "\n\n".join([head, *("\n".join(block) for block in blocks)])
+
+
+def hint(view: PlanView) -> str:
+    """How to see the other steps."""
+    others = ", ".join(step for step in view.steps if step != view.step)
+    return f"other steps: {others} (--step NAME)"
+
+
+def _logical(view: PlanView, style: Style) -> list[list[str]]:
+    blocks = [[counted(len(view.operators), "operator")]]
+    if view.operators:
+        blocks[0] += indented(_operators(view.operators, style, [_where]))
+    return [*blocks, _streams(view, style)]
+
+
+def _checked(view: PlanView, style: Style) -> list[list[str]]:
+    blocks = []
+    for operator in view.operators:
+        rows = [["in", p.name, p.type or "", p.stream or "(not connected)"] for p in operator.inputs]
+        rows += [["out", p.name, p.type or "", p.stream or "(not connected)"] for p in operator.outputs]
+        head = f"{style.paint('bold', operator.name)}  {operator.class_name}  {style.paint('dim', operator.where)}"
+        blocks.append([head, *indented(table(rows, "llLl", narrower(style, 2)))])
+    return blocks
+
+
+def _placed(view: PlanView, style: Style) -> list[list[str]]:
+    return [indented(_operators(view.operators, style, [lambda o: o.placement or "", lambda o: o.why or ""]))]
+
+
+def _staged(view: PlanView, style: Style) -> list[list[str]]:
+    driver = [o for o in view.operators if o.stage is None]
+    blocks = []
+    if driver:
+        what = "plans the windows" if view.stages else "does everything"
+        blocks.append([f"{style.paint('bold', 'driver')}: {what}", *indented(_operators(driver, style, [_why]))])
+    for stage in view.stages:
+        mine = [o for o in view.operators if o.stage == stage.name]
+        blocks.append([_stage(stage, style), *indented(_operators(mine, style, [_why]))])
+    return [*blocks, _streams(view, style), [_conversions(view)]]
+
+
+def _spark(view: PlanView, style: Style) -> list[list[str]]:
+    return [list(view.spark)]
+
+
+def _stage(stage: StageView, style: Style) -> str:
+    name = style.paint("bold", f"stage {stage.name}")
+    if stage.max_readers is None:
+        return f"{name} (level {stage.level}): one pass, in the partitions of {stage.head}"
+    least = "" if stage.min_readers == stage.max_readers else f"{stage.min_readers} to "
+    return f"{name} (level {stage.level}): one pass, in {least}{counted(stage.max_readers, 'partition')} of {stage.head}"
+
+
+def _operators(operators: Sequence[OperatorView], style: Style, more: Sequence[Callable[[OperatorView], str]]) -> list[str]:
+    """A line an operator, and below it its properties that are not their defaults."""
+    inner = narrower(style, 2)
+    lines = table([[o.name, o.class_name, *(column(o) for column in more)] for o in operators], "llL", inner)
+    found = []
+    for operator, line in zip(operators, lines, strict=True):
+        found.append(line)
+        rows = [[p.name, "=", p.value, "" if p.origin == "code" else f"({p.origin})"] for p in operator.properties]
+        found += [style.paint("dim", text) for text in indented(table(rows, "llLl", narrower(inner, 4), gap=" "), 4)]
+    return found
+
+
+def _where(operator: OperatorView) -> str:
+    return operator.where
+
+
+def _why(operator: OperatorView) -> str:
+    return operator.why or ""
+
+
+def _streams(view: PlanView, style: Style) -> list[str]:
+    if not view.streams:
+        return []
+    rows = []
+    for stream in view.streams:
+        for number, sink in enumerate(stream.sinks):
+            first = [stream.name, stream.source] if number == 0 else ["", ""]
+            rows.append([*first, "→", sink.port, *_carries(stream, number)])
+        if not stream.sinks:
+            rows.append([stream.name, stream.source, "→", "nowhere"])
+    return ["streams", *indented(table(rows, "llllLl", narrower(style, 2)))]
+
+
+def _carries(stream: StreamView, number: int) -> list[str]:
+    """The type of a stream's records, and the form in which they travel to one of its sinks."""
+    if stream.type is None:
+        return []
+    sink = stream.sinks[number]
+    if stream.form is None:
+        return [stream.type]
+    if sink.crosses:
+        return [stream.type, "work items"]
+    return [stream.type, f"{FORMS[stream.form]}, converted ({sink.conversion})" if sink.conversion else FORMS[stream.form]]
+
+
+def _conversions(view: PlanView) -> str:
+    converted = [sink.port for stream in view.streams for sink in stream.sinks if sink.conversion]
+    return f"records are converted before {', '.join(converted)}" if converted else "nothing is converted on the way"
+
+
+_STEPS: dict[str, tuple[str, Callable[[PlanView, Style], list[list[str]]]]] = {
+    "logical": ("as written", _logical),
+    "expanded": ("modules inlined", _logical),
+    "checked": ("the types of all ports", _checked),
+    "placed": ("what runs where, and why", _placed),
+    "staged": ("fused into stages; forms and conversions", _staged),
+    "spark": ("what Spark is given", _spark),
+}

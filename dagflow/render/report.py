@@ -1,0 +1,106 @@
+"""What a run did, as the closing table and as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from dagflow.render.style import Style, table
+from dagflow.render.words import byte_rate, count, counted, rate, seconds, size
+from dagflow.runtime.report import OperatorFigures, RunReport
+
+VERSION = 1
+_COLOURS = {"done": "green", "failed": "red", "interrupted": "yellow"}
+_IN_COLUMNS = ("dropped", "skipped", "bytes", "bytes_planned")  # counters that have a column
+
+
+def report_text(report: RunReport, style: Style | None = None) -> str:
+    """The closing table: a line an operator, then windows, files, bytes, time, output, and how it ended.
+
+    >>> from dagflow.runtime.report import OperatorFigures, RunReport
+    >>> print(report_text(RunReport(application="demo", runner="local", status="done", windows=1, first_window=0, seconds=0.5,
+    ...     operators={"keep": OperatorFigures(records_in=3, records_out=2)})))
+    operator  records in  records out  dropped  errors  bytes  converted
+    keep               3            2        0       0      –          0
+    <BLANKLINE>
+    demo: done
+      windows  1 (number 0)
+      time     500 ms
+    """
+    style = style or Style()
+    blocks = []
+    if report.operators:
+        head = ["operator", "records in", "records out", "dropped", "errors", "bytes", "converted"]
+        lines = table([head, *(_row(name, figures) for name, figures in report.operators.items())], "lrrrrrr", style)
+        blocks.append("\n".join([style.paint("bold", lines[0]), *lines[1:]]))
+        notes = _notes(report, style)
+        if notes:
+            blocks.append("\n".join(notes))
+    blocks.append("\n".join(_summary(report, style)))
+    return "\n\n".join(blocks)
+
+
+def report_json(report: RunReport) -> dict[str, Any]:
+    """The report as plain data; `v` is the version of the form."""
+    return {"v": VERSION, **attrs.asdict(report)}
+
+
+def errors_of(figures: OperatorFigures) -> int:
+    """The records that an operator could not handle: those that the framework set aside, and those that it did itself."""
+    return figures.errors + figures.counters.get("skipped", 0)
+
+
+def _row(name: str, figures: OperatorFigures) -> list[str]:
+    size_of = figures.counters.get("bytes", figures.counters.get("bytes_planned"))
+    numbers = (figures.records_in, figures.records_out, figures.counters.get("dropped", 0), errors_of(figures))
+    return [name, *(count(n) for n in numbers), "–" if size_of is None else size(size_of), count(figures.converted)]
+
+
+def _notes(report: RunReport, style: Style) -> list[str]:
+    """Samples of errors, and counters without a column, by operator."""
+    lines = []
+    for name, figures in report.operators.items():
+        others = [f"{n:,} {key.replace('_', ' ')}" for key, n in figures.counters.items() if key not in _IN_COLUMNS and not _known(key, n, figures)]
+        if others:
+            lines.append(style.cut(f"{name}: {', '.join(others)}"))
+        if errors_of(figures):
+            missing = errors_of(figures) - len(figures.samples)
+            shown = f"{name}: {counted(errors_of(figures), 'record')} let pass with errors" + (":" if figures.samples else "")
+            lines.append(style.paint("yellow", shown))
+            lines += [style.cut(f"  {sample}") for sample in figures.samples]
+            lines += [f"  and {missing:,} more"] if figures.samples and missing > 0 else []
+    return lines
+
+
+def _known(key: str, n: int, figures: OperatorFigures) -> bool:
+    """Whether a counter says again what a column says, or nothing."""
+    same = {"records": figures.records_out, "blocks": figures.records_in, "blocks_planned": figures.records_out}
+    return n == 0 or key.endswith("_ms") or same.get(key) == n
+
+
+def _summary(report: RunReport, style: Style) -> list[str]:
+    status = style.paint(_COLOURS.get(report.status, "bold"), report.status)
+    rows = [["windows", _windows(report)]]
+    read = sum(figures.counters.get("bytes", 0) for figures in report.operators.values())
+    records = sum(figures.records_out for figures in report.operators.values() if "bytes" in figures.counters)
+    if read:
+        speed = [byte_rate(read, report.seconds), rate(records, report.seconds).replace("/s", " records/s")]
+        rows.append(["read", f"{size(read)}, {counted(records, 'record')} ({', '.join(part for part in speed if part)})"])
+    if report.outputs:
+        rows.append(["written", f"{counted(report.files, 'file')}, {size(report.bytes_written)}"])
+    rows.append(["time", seconds(report.seconds)])
+    rows += [["output", folder] for folder in report.outputs]
+    if report.run_folder and report.outputs:
+        rows.append(["run", report.run_folder])
+    if report.ui:
+        rows.append(["Spark UI", f"{report.ui} (while the run lasted)"])
+    return [f"{style.paint('bold', report.application)}: {status}", *(f"  {line}" for line in table(rows, "ll"))]
+
+
+def _windows(report: RunReport) -> str:
+    if not report.windows:
+        return "0 (nothing new)" if report.status == "done" else "0"
+    first = report.first_window or 0
+    last = first + report.windows - 1
+    return f"1 (number {first})" if report.windows == 1 else f"{report.windows:,} (numbers {first} to {last})"

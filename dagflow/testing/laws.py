@@ -1,0 +1,244 @@
+"""What holds for every operator, tried with many records by Hypothesis."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from dagflow.errors.run import OperatorFailed
+from dagflow.model.forms import schema_of
+from dagflow.model.kept import kept_by
+from dagflow.model.operator import ErrorRecord, Operator, fields_of
+from dagflow.model.ports import BATCH, RECORD, STREAM, handlers_of, input_ports, output_ports
+from dagflow.runtime.program import TaskSpec
+from dagflow.testing.operators import NAME, Bench
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+
+def check_operator(
+    operator: Operator, strategy: SearchStrategy[Any], *, port: str | None = None, max_records: int = 20, max_examples: int = 50
+) -> None:
+    """Tries the laws of operators with lists of records that `strategy` makes; Hypothesis finds the smallest that breaks one.
+
+    Whatever the records, a list of none included:
+
+    1. *It travels*: a copy that was pickled does the same, and its properties are unchanged afterwards.
+    2. *It forgets*: what comes out of a window does not depend on the windows before (unless it declares `State`).
+    3. *Forms agree*: records, streams and batches, as many of these as it handles, give the same output and the same files.
+    4. *Chunks do not matter*: however a window's records are split, the output is the same.
+    5. *Partitions do not matter*: the outputs of two copies that share the records are the output of one. Left out for operators
+       that must not be copied, that declare what they keep, or that ask which partition they are.
+
+    Every record is checked against its port's type. Of records that `on_error` lets pass, laws compare which, not why.
+
+    Args:
+        port: the input port to feed; by default the only one.
+
+    Raises AssertionError, naming the law, the smallest records that break it, and both outputs.
+
+    >>> from hypothesis import strategies as st
+    >>> from operators import Filter
+    >>> check_operator(Filter(str.isalpha), st.text())
+    """
+    from hypothesis import HealthCheck, given, settings
+    from hypothesis import strategies as st
+
+    laws = _Laws(operator, port or _only_port(operator))
+
+    @settings(max_examples=max_examples, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(st.lists(strategy, max_size=max_records), st.integers(0, max_records), st.integers(0, max_records))
+    def hold(records: list[Any], one: int, other: int) -> None:
+        laws.hold(records, *sorted((min(one, len(records)), min(other, len(records)))))
+
+    laws.hold([], 0, 0)
+    hold()
+
+
+def _only_port(operator: Operator) -> str:
+    ports = tuple(input_ports(type(operator)))
+    if len(ports) != 1:
+        raise ValueError(f"{type(operator).__name__} has the input ports {', '.join(ports) or '(none)'}: say which, port=…")
+    return ports[0]
+
+
+@attrs.frozen
+class _Output:
+    """What a window gave: records by port, files by name, and the error that ended it."""
+
+    ports: dict[str, list[Any]]
+    files: dict[str, bytes]
+    skipped: int = 0
+    error: str | None = None
+
+
+@attrs.frozen
+class _Laws:
+    operator: Operator
+    port: str
+
+    def hold(self, records: list[Any], first: int, second: int) -> None:
+        """Tries all laws with one list of records, split at two places."""
+        whole = [records]
+        reference = self._run(whole)
+        self._same("it travels: two copies give the same", records, reference, self._run(whole))
+        self._fields_unchanged(records)
+        if not any(True for _ in self._states()):
+            again = self._run(whole, warm=records)
+            self._same("it forgets: a window after another one gives the same", records, reference, again)
+        parts = [records[:first], records[first:second], records[second:]]
+        for form in self._forms(records):
+            if form != reference_form(self.operator, self.port):
+                self._same(f"forms agree: {form}", records, reference, self._run(whole, form))
+            split = self._run(parts, form)
+            self._same(f"chunks do not matter: {form}, split at {first} and {second}", records, reference, split)
+        if self._is_partitioned_freely():
+            one, other = self._run([records[:second]]), self._run([records[second:]])
+            if reference.error is None and reference.files == {} and one.files == {} and other.files == {}:
+                ports = {name: one.ports[name] + other.ports[name] for name in reference.ports}
+                joined = _Output(ports, {}, one.skipped + other.skipped)
+                self._same(f"partitions do not matter: split at {second}", records, reference, joined)
+
+    def _states(self) -> Iterator[str]:
+        from dagflow.model.kept import State
+
+        return (name for name, declared in kept_by(type(self.operator)).items() if isinstance(declared, State))
+
+    def _is_partitioned_freely(self) -> bool:
+        return self.operator.partitionable and not kept_by(type(self.operator))
+
+    def _forms(self, records: Sequence[Any]) -> list[str]:
+        offered = self.operator.offered_forms(self.port) & set(handlers_of(type(self.operator)).get(self.port, ()))
+        if BATCH in offered and offered != {BATCH}:
+            tp = Bench(self.operator, {self.port: records}).types[self.port]
+            if tp is Any or schema_of(tp) is None:
+                offered -= {BATCH}  # records that have no Arrow form never come in batches
+        return [form for form in (RECORD, STREAM, BATCH) if form in offered]
+
+    def _run(self, chunks: list[list[Any]], form: str | None = None, warm: list[Any] | None = None) -> _Output:
+        bench = Bench(self.operator, {self.port: [r for chunk in chunks for r in chunk]}, form=form)
+        files = _Files()
+        error = None
+        try:
+            with bench.errors(), bench.flow(_SPEC, files) as flow:
+                if warm is not None:
+                    bench.run(flow, 0, {self.port: warm})
+                    files.contents.clear()
+                    bench.emitted.forget()
+                bench.run(flow, 0, *({self.port: chunk} for chunk in chunks))
+        except OperatorFailed as failed:
+            error = failed.record or failed.error
+        ports = {name: bench.emitted.get(name, []) for name in output_ports(type(self.operator))}
+        return _Output({} if error else ports, {} if error else files.read(), bench.emitted.skipped, error)
+
+    def _fields_unchanged(self, records: list[Any]) -> None:
+        bench = Bench(self.operator, {self.port: records})
+        with bench.flow(_SPEC, _Files()) as flow:
+            live = flow.nodes[NAME].operator
+            before = {name: copy for name, value in fields_of(live).items() if (copy := _comparable_copy(value)) is not _NONE}
+            try:
+                with bench.errors():
+                    bench.run(flow, 0, {self.port: records})
+            except OperatorFailed:
+                return
+            for name, value in before.items():
+                now = getattr(live, name)
+                if not _equal(value, now):
+                    raise AssertionError(
+                        f"{self._name}: it travels: its property {name!r} has changed while it ran\n  before  {value!r}\n"
+                        f"  after   {now!r}\n  records {records!r}\n"
+                        f"  help: what an operator keeps is declared: {name} = WindowState(factory={type(now).__name__})"
+                    )
+
+    def _same(self, law: str, records: list[Any], expected: _Output, found: _Output) -> None:
+        for what, left, right in (
+            ("error", expected.error, found.error),
+            *((f"port {n}", v, found.ports.get(n)) for n, v in expected.ports.items()),
+            ("files", expected.files, found.files),
+            ("records that on_error let pass", expected.skipped, found.skipped),
+        ):
+            if not _equal(_without_reasons(left), _without_reasons(right)):
+                raise AssertionError(
+                    f"{self._name}: {law}: {what} differ\n  records  {records!r}\n  expected {left!r}\n  found    {right!r}"
+                )
+
+    @property
+    def _name(self) -> str:
+        return type(self.operator).__name__
+
+
+def reference_form(operator: Operator, port: str) -> str:
+    """The form in which records are handled when nothing else is asked for."""
+    from dagflow.plan.forms import preferred_form
+
+    return preferred_form(RECORD, operator.offered_forms(port))
+
+
+_SPEC = TaskSpec(window=0, round="test", stage="test", partition=0, partitions=1, durable=False, checked=True, base=os.sep)
+
+
+def _without_reasons(value: Any) -> Any:
+    """Errors of several forms are worded differently: what counts is which record."""
+    if isinstance(value, list):
+        return [v.record if isinstance(v, ErrorRecord) else v for v in value]
+    return value
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Whether two values are the same: also where `==` says no, as for NaN."""
+    try:
+        if bool(one == other):
+            return True
+    except Exception:  # noqa: BLE001  # whatever has an `==` of its own
+        return one is other
+    try:
+        return pickle.dumps(one) == pickle.dumps(other) and repr(one) == repr(other)
+    except Exception:  # noqa: BLE001
+        return False
+
+
+_NONE: Any = object()
+
+
+def _comparable_copy(value: Any) -> Any:
+    """A copy of a property's value, where such copies can be compared with it."""
+    import cloudpickle
+
+    try:
+        copied = pickle.loads(cloudpickle.dumps(value))  # noqa: S301  # made the moment before
+    except Exception:  # noqa: BLE001  # what does not travel has been refused already
+        return _NONE
+    return copied if _equal(copied, value) else _NONE
+
+
+class _File:
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def write(self, data: Any, /) -> int:
+        self.data += data
+        return memoryview(data).nbytes
+
+    def records(self, count: int) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class _Files:
+    """Files in memory, in the place of a task's attempt files."""
+
+    def __init__(self) -> None:
+        self.contents: dict[str, _File] = {}
+
+    def create(self, operator: str, folder: str, name: str) -> _File:
+        return self.contents.setdefault(f"{folder}/{name}", _File())
+
+    def read(self) -> dict[str, bytes]:
+        return {name: bytes(file.data) for name, file in self.contents.items()}

@@ -1,0 +1,309 @@
+"""One operator on its own: given records, run as a task runs it, what it emits collected."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import attrs
+
+from dagflow.errors.dag import NotSupported, UnknownName
+from dagflow.model.context import Clock, FileMaker, SystemClock
+from dagflow.model.infer import bind_input, own_bindings, port_types
+from dagflow.model.operator import InputOperator, Operator
+from dagflow.model.ports import BATCH, RECORD, STREAM, handlers_of, input_ports, output_ports
+from dagflow.model.records import ReaderRecord, Window
+from dagflow.plan.forms import preferred_form
+from dagflow.runtime.commit import decide, roll_forward, sweep
+from dagflow.runtime.compile import WorkItems, loaded, pickled
+from dagflow.runtime.driver import fill, reset, restore, saved
+from dagflow.runtime.failure import Abort
+from dagflow.runtime.files import AttemptFiles, place
+from dagflow.runtime.program import OutputPlan, PortPlan, Program, ProgramOperator, TaskSpec
+from dagflow.runtime.report import TaskReport
+from dagflow.runtime.task import Flow
+from dagflow.runtime.typecheck import type_check
+from dagflow.runtime.window_log import WindowLog, WindowPlan
+from dagflow.storage import MemoryStore
+
+Given = Mapping[str, Sequence[Any]]
+
+
+class Emitted(dict[str, list[Any]]):
+    """What an operator emitted, by output port; the port `errors` is there only when something came out of it.
+
+    Attributes:
+        counters: what the operator counted (`context.count`).
+        skipped: how many records its `on_error` let pass.
+    """
+
+    def __init__(self, ports: Mapping[str, list[Any]]) -> None:
+        super().__init__(ports)
+        self.counters: dict[str, int] = {}
+        self.skipped = 0
+
+    def forget(self) -> None:
+        """Begins anew."""
+        for records in self.values():
+            records.clear()
+        self.counters.clear()
+        self.skipped = 0
+
+
+def run_operator(
+    operator: Operator,
+    records: Given,
+    *,
+    form: str | None = None,
+    window: int = 0,
+    windows: int | None = None,
+    seconds: float | None = None,
+    partition: int = 0,
+    partitions: int = 1,
+    slots: int = 2,
+    continuous: bool = False,
+    clock: Clock | None = None,
+) -> Emitted:
+    """Runs one operator as a task does, without Spark, and returns what it emitted, by output port.
+
+    It works on a copy that was pickled, as in a run; it is set up and torn down, its fields are frozen; every record that goes in
+    and comes out is checked against its port's type. What sinks write stands in place at the end, as after a decided window.
+
+    Args:
+        records: by input port, the records of one window, or a list of `Window([...])`. Input operators take none.
+        form: `record`, `stream` or `batch`: which of its handlers to call. Default: the one that the framework takes for records.
+        window: the number of the first window.
+        windows: for input operators, how many windows to fill at most. Default: all, until the operator is exhausted.
+        seconds: for input operators, how long a window stays open; 0: for one call of `emit_tuples`. Default: until it is full,
+            or nothing comes any more.
+        partition, partitions, slots, continuous, clock: what the operator is told in its context.
+
+    Each window gets a copy of its own, as in tasks; input operators, and others that must not be copied, live for all of them.
+    `State` goes on from window to window.
+
+    Raises:
+        OperatorFailed: the operator raised; its own exception is the `__cause__`.
+        WrongRecordType: a record is not of its port's type.
+        FieldFrozen: the operator assigned what is not declared.
+        ValueError: its own `check()` refuses its properties.
+
+    >>> from operators import Filter
+    >>> run_operator(Filter(lambda line: line != ""), {"input": ["a", "", "b"]})
+    {'output': ['a', 'b']}
+    >>> import pyarrow.compute as pc
+    >>> run_operator(Filter(pc.field("value") > 1), {"input": [Window([1, 2]), Window([3])]})
+    {'output': [2, 3]}
+    """
+    bench = Bench(operator, records, form=form)
+    spec = TaskSpec(
+        window=window,
+        round="test",
+        stage="test",
+        partition=partition,
+        partitions=partitions,
+        slots=slots,
+        continuous=continuous,
+        base=os.getcwd(),
+        durable=False,
+        checked=True,
+    )
+    with bench.errors():
+        if isinstance(operator, InputOperator):
+            bench.fill(spec, windows, seconds, clock or SystemClock())
+        else:
+            bench.feed(spec, windows_of(records), clock or SystemClock())
+    return bench.emitted
+
+
+def windows_of(records: Given) -> list[dict[str, Sequence[Any]]]:
+    """The records of each window by port."""
+    split = {
+        port: list(given) if given and all(isinstance(item, Window) for item in given) else [given]
+        for port, given in records.items()
+    }
+    count = max((len(windows) for windows in split.values()), default=1)
+    return [{port: windows[n] for port, windows in split.items() if n < len(windows)} for n in range(count)]
+
+
+@attrs.define(init=False)
+class Bench:
+    """A program of one operator, with a collector behind each of its output ports."""
+
+    operator: Operator
+    program: bytes
+    emitted: Emitted
+    types: dict[str, Any]
+    _log: WindowLog
+
+    def __init__(self, operator: Operator, records: Given, *, form: str | None = None) -> None:
+        if not isinstance(operator, Operator):
+            raise TypeError(f"{operator!r} is no operator")
+        operator.check()
+        self.operator = operator
+        self.emitted = Emitted({port: [] for port in output_ports(type(operator)) if port != "errors"})
+        self._log = WindowLog(MemoryStore())
+        known = tuple(input_ports(type(operator)))
+        for port in records:
+            if port not in known:
+                raise UnknownName(f"input port of {type(operator).__name__}", port, known)
+        self.types = _types(operator, records)
+        self.program = pickled(_program(operator, self.types, list(records), form), travels=False)
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Turns the end of a task into the error that it stands for."""
+        try:
+            yield
+        except Abort as end:
+            raise end.error from end.__cause__
+
+    def flow(self, spec: TaskSpec, files: FileMaker | None = None, clock: Clock | None = None) -> Flow:
+        """The program at work on a fresh copy."""
+        return Flow(loaded(self.program), spec, files, clock)
+
+    def run(self, flow: Flow, window: int, *chunks: Given) -> None:
+        """One window of given records, in chunks."""
+        self._within(flow, window, lambda: [self._deliver(flow, given) for given in chunks])
+
+    def feed(self, spec: TaskSpec, windows: Sequence[Given], clock: Clock) -> None:
+        """Runs windows of given records: each on a fresh copy, or all on one if the operator must not be copied."""
+        states: dict[str, Any] = {}
+        with ExitStack() as stack:
+            flow = None
+            for number, given in enumerate(windows):
+                at = attrs.evolve(spec, window=spec.window + number)
+                if flow is not None and self.operator.partitionable:
+                    stack.close()
+                    flow = None
+                if flow is None:
+                    flow = self.flow(at, clock=clock)
+                    restore(flow.nodes[NAME].operator, states)
+                    stack.enter_context(flow)
+                with self._committed(flow, at):
+                    self.run(flow, at.window, given)
+                states = saved(flow.nodes[NAME].operator, type(self.operator).__name__)
+
+    def fill(self, spec: TaskSpec, windows: int | None, seconds: float | None, clock: Clock) -> None:
+        """Runs windows that the operator fills itself."""
+        exhausted = False
+        with self.flow(spec, clock=clock) as flow:
+
+            def body() -> None:
+                nonlocal exhausted
+                nodes = [flow.nodes[NAME]]
+                exhausted = fill(nodes, clock, continuous=spec.continuous, seconds=seconds, stop=lambda: False)
+
+            number = 0
+            while not exhausted and (windows is None or number < windows):
+                at = attrs.evolve(spec, window=spec.window + number)
+                with self._committed(flow, at):
+                    self._within(flow, at.window, body)
+                number += 1
+
+    def _within(self, flow: Flow, window: int, body: Callable[[], object]) -> None:
+        reset(flow.nodes[NAME])
+        try:
+            flow.begin_window(window)
+            body()
+            flow.cursor.path = flow.cursor.position = None
+            flow.end_window()
+        finally:
+            self._collect(flow)
+
+    @contextmanager
+    def _committed(self, flow: Flow, spec: TaskSpec) -> Iterator[None]:
+        """Gives the window within it attempt files, and does afterwards what follows from a decision."""
+        node = flow.nodes[NAME]
+        files = AttemptFiles(spec.window, spec.round, spec.name, False, spec.base)
+        node.context.files = files
+        try:
+            yield
+            report = TaskReport(spec.name, 0, {NAME: node.total()}, files.finish(), flow.notes())
+            self._decide(spec.window, report, node.operator)
+        except BaseException:
+            files.abandon()
+            raise
+        finally:
+            sweep(self._log, spec.window, [place(folder, spec.base) for folder in self.operator.output_folders()])
+
+    def _deliver(self, flow: Flow, given: Given) -> None:
+        for port, records in given.items():
+            check = type_check(f"{NAME}.{port}", self.types[port], "was given")
+            if check is not None:
+                for record in records:
+                    check(record)
+            if records:
+                flow.deliver(NAME, port, list(records))
+
+    def _decide(self, window: int, report: TaskReport, live: Operator) -> None:
+        plan = WindowPlan(window=window, items={}, partitions={}, places={}, states={}, driver=report)
+        decision = decide(self._log, plan, "test", (), 0.0, False)
+        half = live if not live.partitionable else loaded(self.program).operators[0].operator
+        roll_forward(self._log, decision, {NAME: half}, False)
+
+    def _collect(self, flow: Flow) -> None:
+        for port in output_ports(type(self.operator)):
+            collector = flow.nodes[f"{NAME}.{port}"].operator
+            assert isinstance(collector, WorkItems)
+            found = collector.take()
+            if found or port in self.emitted:
+                self.emitted.setdefault(port, []).extend(found)
+        figures = flow.nodes[NAME].total()
+        self.emitted.skipped += figures.errors
+        for name, n in figures.counters.items():
+            self.emitted.counters[name] = self.emitted.counters.get(name, 0) + n
+
+
+NAME = "operator"
+"""What the operator is called in its program."""
+
+
+def _types(operator: Operator, records: Given) -> dict[str, Any]:
+    """The types of all ports: what the operator says of itself, else what the given records are."""
+    bindings = own_bindings(operator)
+    for port, given in records.items():
+        kinds = [_type_of(record) for window in windows_of({port: given}) for record in window.get(port, ())]
+        if kinds and all(kind == kinds[0] for kind in kinds):
+            bind_input(operator, port, kinds[0], bindings)
+    return port_types(operator, bindings)
+
+
+def _type_of(record: Any) -> Any:
+    if isinstance(record, ReaderRecord):
+        return ReaderRecord[_type_of(record.record)]  # type: ignore[misc]  # made at run time
+    if isinstance(record, list) and record:
+        kinds = [_type_of(item) for item in record]
+        if all(kind == kinds[0] for kind in kinds):
+            return list[kinds[0]]  # type: ignore[valid-type]
+    return type(record)
+
+
+def _program(operator: Operator, types: dict[str, Any], used: list[str], form: str | None) -> Program:
+    inputs = {port: PortPlan(_handled(operator, port, form), types[port]) for port in used}
+    outputs, collectors = {}, []
+    handled = {into.form for into in inputs.values()} or {RECORD}
+    offered: set[str] = set()
+    for port in used:
+        offered |= operator.offered_forms(port)
+    for port in output_ports(type(operator)):
+        can = frozenset().union(*(operator.emitted_forms(port, one) for one in handled)) if port != "errors" else {RECORD}
+        offered |= can if port != "errors" else set()
+        batches = BATCH in can and (form == BATCH or RECORD not in can)
+        collector = f"{NAME}.{port}"
+        outputs[port] = OutputPlan(types[port], ((collector, "input"),), batches)
+        collectors.append(ProgramOperator(collector, WorkItems(), {"input": PortPlan(RECORD, types[port])}, {}))
+    if form is not None and form not in offered:
+        raise UnknownName(f"form of {type(operator).__name__}", form, tuple(f for f in (RECORD, STREAM, BATCH) if f in offered))
+    return Program("test", (ProgramOperator(NAME, operator, inputs, outputs), *collectors))
+
+
+def _handled(operator: Operator, port: str, form: str | None) -> str:
+    offered = operator.offered_forms(port) & set(handlers_of(type(operator)).get(port, ()))
+    if not offered:
+        name = type(operator).__name__
+        raise NotSupported(
+            f"port {name}.{port} has no handler", "run_operator", f"write a method of {name} marked @{port}.process"
+        )
+    return form if form in offered and form is not None else preferred_form(RECORD, offered)

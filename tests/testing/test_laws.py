@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import strategies as st
+
+from dagflow import InputPort, Operator, OutputPort, ReaderRecord, WindowState
+from dagflow.errors.run import WrongRecordType
+from dagflow.testing import check_operator
+from operators import Console, Filter, FlatMap, Map, RecordWriter
+
+READ = st.builds(ReaderRecord, st.integers(0, 9), st.integers(0, 1000), st.text(max_size=3))
+
+
+@pytest.mark.parametrize(
+    ("operator", "records"),
+    [
+        (Filter(lambda line: not line.startswith(".")), st.text(alphabet=".a\n")),
+        (Filter[Any](~pc.starts_with(pc.field("record"), ".")), READ),
+        (Map(len), st.text()),
+        (Map(int, on_error="skip"), st.text(alphabet="1x", max_size=2)),
+        (Map(int, on_error="route"), st.text(alphabet="1x", max_size=2)),
+        (Map(int), st.text(alphabet="1x", max_size=2)),
+        (Map[float, float](pc.sqrt(pc.field("value"))), st.floats()),
+        (FlatMap(str.split), st.text(alphabet="a ")),
+        (Console(limit=3), st.text()),
+        (RecordWriter("/never/written"), st.text()),
+        (RecordWriter("/never/written", per_block=True), READ),
+        (RecordWriter("/never/written", encoding="latin-1", on_error="skip"), st.text(max_size=2)),
+    ],
+    ids=lambda value: repr(value)[:60],
+)
+def test_the_library_obeys(operator: Operator, records: Any) -> None:
+    check_operator(operator, records, max_examples=25)
+
+
+@attrs.define
+class Base(Operator):
+    input = InputPort[int]()
+    output = OutputPort[int]()
+
+
+@attrs.define
+class FormsDiffer(Base):
+    @Base.input.process
+    def each(self, record: int) -> None:
+        self.output.emit(record)
+
+    @Base.input.batch
+    def batch(self, batch: pa.RecordBatch) -> None:
+        self.output.emit_batch(batch.filter(pc.field("value") < 100))
+
+
+@attrs.define
+class Numbers(Base):
+    """Numbers records, which depends on who else is there."""
+
+    @Base.input.stream
+    def all(self, records: Iterator[int]) -> None:
+        self.output.emit_all(n for n, _ in enumerate(records))
+
+
+@attrs.define
+class Remembers(Base):
+    """Keeps what it must not in a mutable field."""
+
+    seen: list[int] = attrs.field(factory=list)
+
+    @Base.input.process
+    def each(self, record: int) -> None:
+        if record not in self.seen:
+            self.seen.append(record)
+            self.output.emit(record)
+
+
+@attrs.define
+class RemembersElsewhere(Base):
+    def setup(self, context: object) -> None:
+        self.seen: list[int] = []
+
+    @Base.input.process
+    def each(self, record: int) -> None:
+        if record not in self.seen:
+            self.seen.append(record)
+            self.output.emit(record)
+
+
+@attrs.define
+class Random(Base):
+    @Base.input.process
+    def each(self, record: int) -> None:
+        self.output.emit(next(_COUNTER))
+
+
+@attrs.define
+class Sums(Base):
+    """A sum per task, without saying that it keeps something."""
+
+    def setup(self, context: object) -> None:
+        self.box = [0]
+
+    def begin_window(self, window: int) -> None:
+        self.box[0] = 0
+
+    @Base.input.process
+    def each(self, record: int) -> None:
+        self.box[0] += record
+
+    def end_window(self) -> None:
+        self.output.emit(self.box[0])
+
+
+@attrs.define
+class Declared(Base):
+    """The same sum, declared."""
+
+    total = WindowState(0)
+
+    @Base.input.process
+    def each(self, record: int) -> None:
+        self.total += record
+
+    def end_window(self) -> None:
+        self.output.emit(self.total)
+
+
+_COUNTER = itertools.count()
+
+
+@pytest.mark.parametrize(
+    ("operator", "law"),
+    [
+        (FormsDiffer(), "FormsDiffer: forms agree: batch: port output differ\n  records  [100]"),
+        (Numbers(), "Numbers: chunks do not matter: stream"),
+        (Remembers(), "Remembers: it travels: its property 'seen' has changed while it ran\n  before  []\n  after   [0]"),
+        (RemembersElsewhere(), "RemembersElsewhere: it forgets"),
+        (Random(), "Random: it travels: two copies give the same"),
+        (Sums(), "Sums: partitions do not matter"),
+    ],
+)
+def test_a_law_that_is_broken_is_named(operator: Operator, law: str) -> None:
+    with pytest.raises(AssertionError) as caught:
+        check_operator(operator, st.integers(0, 1000))
+    assert str(caught.value).startswith(law)
+
+
+def test_declared_state_may_depend_on_the_partition() -> None:
+    check_operator(Declared(), st.integers(0, 9))
+
+
+def test_records_of_the_wrong_type_are_caught() -> None:
+    wrong: Any = Map[str, int](lambda text: text)  # type: ignore[arg-type, return-value]
+    with pytest.raises(WrongRecordType):
+        check_operator(wrong, st.text())
+
+
+def test_of_several_ports_one_must_be_named() -> None:
+    @attrs.define
+    class Two(Operator):
+        left = InputPort[int]()
+        right = InputPort[int]()
+
+        @left.process
+        def each(self, record: int) -> None:
+            pass
+
+        @right.process
+        def other(self, record: int) -> None:
+            pass
+
+    with pytest.raises(ValueError, match="has the input ports left, right: say which"):
+        check_operator(Two(), st.integers())
+    check_operator(Two(), st.integers(), port="right", max_examples=5)
