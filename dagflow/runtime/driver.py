@@ -104,7 +104,8 @@ class Driver:
 def fill(inputs: Sequence[Node], clock: Clock, *, continuous: bool, seconds: float | None, stop: Callable[[], bool]) -> bool:
     """Lets input operators fill an open window; whether all of them are exhausted. See `Driver.plan_window`."""
     opened = clock.monotonic()
-    anything = exhausted = False
+    anything = any(node.emitted() for node in inputs)  # begin_window may have emitted
+    exhausted = False
     while not stop():
         before = sum(node.emitted() for node in inputs)
         for node in inputs:
@@ -116,7 +117,7 @@ def fill(inputs: Sequence[Node], clock: Clock, *, continuous: bool, seconds: flo
         exhausted = not emitted and all(_exhausted(node) for node in inputs)
         if seconds is not None and clock.monotonic() - opened >= seconds:
             break
-        if all(node.context.window_closed for node in inputs):
+        if any(node.context.window_closed for node in inputs):
             break
         if not emitted:
             if exhausted and not continuous:

@@ -187,9 +187,7 @@ def test_skipped_and_routed_records() -> None:
     assert (emitted, emitted.skipped) == ({"output": [1, 2]}, 1)
     emitted = run_operator(Map(int, on_error="route"), {"input": ["1", "x", "2"]})
     assert emitted["output"] == [1, 2]
-    assert [(e.record, e.error) for e in emitted["errors"]] == [
-        ("x", "ValueError: invalid literal for int() with base 10: 'x'")
-    ]
+    assert [(e.record, e.error) for e in emitted["errors"]] == [("x", "ValueError: invalid literal for int() with base 10: 'x'")]
 
 
 def test_what_cannot_be_pickled_is_named() -> None:

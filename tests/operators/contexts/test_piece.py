@@ -100,13 +100,13 @@ def test_encodings_in_which_a_line_end_is_not_a_byte_are_refused(helpers: Any, e
 
 
 def test_slices_may_have_any_encoding(helpers: Any) -> None:
-    for encoding in ("cp037", "utf-16-le"):
-        data = "Jürgen".encode(encoding)
+    for encoding, text in [("cp037", "Jürgen"), ("utf-16-le", "Jürgen"), ("utf-16-le", "Jan")]:
+        data = text.encode(encoding)
         context = FixedBytesReaderContext()
         context.initialize(io.BytesIO(data), helpers.block(0, len(data), len(data)), False)
         piece = context.next_piece()
         assert piece is not None
-        assert piece.text_list(encoding) == piece.string_array(encoding).to_pylist() == ["Jürgen"]
+        assert piece.text_list(encoding) == piece.string_array(encoding).to_pylist() == [text]
 
 
 def test_a_text_of_one_record_can_be_had_too() -> None:

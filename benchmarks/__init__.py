@@ -1,0 +1,1 @@
+"""Benchmarks: peers and ourselves in turn in one go."""

@@ -1,0 +1,86 @@
+"""What the machine says of itself: load, processor seconds, memory of processes. Linux; elsewhere there is less to see."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+_TICK = os.sysconf("SC_CLK_TCK")
+PROC = Path("/proc")
+
+
+def load() -> float:
+    """How many processes wanted a processor in the last minute, ours included."""
+    return os.getloadavg()[0]
+
+
+def describe() -> str:
+    """Processor, number of cores, memory, system."""
+    model = platform.processor() or platform.machine()
+    memory = ""
+    if (PROC / "cpuinfo").exists():
+        names = [line.partition(":")[2].strip() for line in (PROC / "cpuinfo").read_text().splitlines() if line.startswith("model name")]
+        model = names[0] if names else model
+        kib = int((PROC / "meminfo").read_text().split()[1])
+        memory = f", {kib / 1024**2:.0f} GiB of memory"
+    return f"{model}, {os.cpu_count()} cores{memory}, {platform.system()}, Python {platform.python_version()}"
+
+
+def _stat(pid: str) -> list[str]:
+    try:
+        return (PROC / pid / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def descendants(of: int) -> list[int]:
+    """The processes that a process has started, and those that they have."""
+    parents: dict[int, list[int]] = {}
+    for entry in os.listdir(PROC) if PROC.exists() else ():
+        if entry.isdigit() and (fields := _stat(entry)):
+            parents.setdefault(int(fields[1]), []).append(int(entry))
+    found, left = [], [of]
+    while left:
+        mine = parents.get(left.pop(), [])
+        found += mine
+        left += mine
+    return found
+
+
+def processor_seconds() -> float:
+    """What this process and all that it has started (a JVM and its Python workers, say) have used of the processors."""
+    total = 0.0
+    for pid in (os.getpid(), *descendants(os.getpid())):
+        fields = _stat(str(pid))
+        total += sum(map(int, fields[11:15])) / _TICK if fields else 0.0  # own and of children that have ended
+    return total
+
+
+def python_workers() -> list[int]:
+    """The Python workers of Spark below this process."""
+    found = []
+    for pid in descendants(os.getpid()):
+        try:
+            command = (PROC / str(pid) / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if b"pyspark" in command and b"daemon" in command:
+            found.append(pid)
+    return found
+
+
+def memory(pid: int, field: str) -> int:
+    """Bytes of `VmRSS` (resident now) or `VmHWM` (the most so far); 0 for a process that is gone."""
+    try:
+        for line in (PROC / str(pid) / "status").read_text().splitlines():
+            if line.startswith(field + ":"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
+
+
+def forget_peak(pid: int) -> None:
+    """From now on, VmHWM counts anew."""
+    (PROC / str(pid) / "clear_refs").write_text("5")

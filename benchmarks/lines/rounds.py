@@ -1,0 +1,146 @@
+"""Contestants, in turn, round after round; and what comes out."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from benchmarks.lines import machine
+
+
+@attrs.frozen
+class Contestant:
+    """Somebody who does the work.
+
+    Attributes:
+        run: does it once; may return the seconds that it took, where not the whole call counts.
+        check: after the first round: what came out (lines and bytes, say), the same for all contestants of a case.
+        clean: removes what came out; not timed.
+        size: bytes of input, where throughput makes sense.
+        alone: why its output is not compared with that of the others.
+    """
+
+    name: str
+    run: Callable[[], float | None]
+    check: Callable[[], object] | None = None
+    clean: Callable[[], None] = lambda: None
+    size: int | None = None
+
+
+@attrs.frozen
+class Goal:
+    """`ours` is at least `least` times as fast as `peer`, by seconds for each byte where both have a size."""
+
+    ours: str
+    peer: str
+    least: float
+
+    @property
+    def words(self) -> str:
+        return f"{self.ours} ≥ {self.least:g} × {self.peer}"
+
+
+@attrs.frozen
+class Limit:
+    """`ours` takes at most so many seconds (or another unit)."""
+
+    ours: str
+    most: float
+    unit: str = "s"
+
+    @property
+    def words(self) -> str:
+        return f"{self.ours} ≤ {self.most:g} {self.unit}"
+
+
+@attrs.frozen
+class Case:
+    """One piece of work. `unit` is what `run` returns: seconds, or something else that is measured (MB of memory)."""
+
+    name: str
+    title: str
+    contestants: Sequence[Contestant]
+    goals: Sequence[Goal | Limit] = ()
+    unit: str = "s"
+    notes: Sequence[str] = ()
+    rounds: int | None = None
+    warm_up: int = 1
+
+
+@attrs.frozen
+class Figure:
+    """What one contestant needed: `values` by round, processor seconds (median), bytes of input."""
+
+    name: str
+    values: tuple[float, ...]
+    processor: float | None
+    size: int | None
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.values)
+
+    @property
+    def each(self) -> float:
+        """Seconds for a byte, or seconds."""
+        return self.median / self.size if self.size else self.median
+
+
+@attrs.frozen
+class Result:
+    """A case with its figures; `load`: the load of the machine before it and the highest during it."""
+
+    case: Case
+    figures: dict[str, Figure]
+    load: tuple[float, float]
+
+    def outcome(self, goal: Goal | Limit) -> tuple[str, bool] | None:
+        """What was measured, and whether it is what was wanted; None where somebody is missing."""
+        ours = self.figures.get(goal.ours)
+        if ours is None:
+            return None
+        if isinstance(goal, Limit):
+            return f"{ours.median:.3g} {goal.unit}", ours.median <= goal.most
+        peer = self.figures.get(goal.peer)
+        if peer is None:
+            return None
+        ratio = peer.each / ours.each
+        return f"{ratio:.2f} ×", ratio >= goal.least
+
+
+class DifferentOutput(Exception):
+    """Contestants of one case did not make the same."""
+
+
+def compete(case: Case, rounds: int, say: Callable[[str], None]) -> Result:
+    """Runs the contestants in turn: a round of warming up, in which their outputs are compared, then the rounds that count."""
+    rounds = case.rounds or rounds
+    before = highest = machine.load()
+    values: dict[str, list[float]] = {c.name: [] for c in case.contestants}
+    processor: dict[str, list[float]] = {c.name: [] for c in case.contestants}
+    made: dict[str, object] = {}
+    for number in range(-case.warm_up, rounds):
+        for contestant in case.contestants:
+            contestant.clean()
+            used, began = machine.processor_seconds(), time.perf_counter()
+            told = contestant.run()
+            seconds = time.perf_counter() - began
+            used = machine.processor_seconds() - used
+            if contestant.name not in made and contestant.check is not None:
+                made[contestant.name] = contestant.check()
+            contestant.clean()
+            highest = max(highest, machine.load())
+            if number >= 0:
+                values[contestant.name].append(seconds if told is None else told)
+                processor[contestant.name].append(used)
+        say(f"{case.name}: round {number + 1} of {rounds}")
+    if len(set(made.values())) > 1:
+        raise DifferentOutput(f"{case.name}: {made}")
+    figures = {
+        c.name: Figure(c.name, tuple(values[c.name]), statistics.median(processor[c.name]) if case.unit == "s" else None, c.size)
+        for c in case.contestants
+    }
+    return Result(case, figures, (before, highest))

@@ -1,0 +1,102 @@
+"""`dagflow launch APP`: runs an application; progress on standard error, the closing report on standard output."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+
+import click
+
+from dagflow.cli.children import kill_descendants
+from dagflow.cli.ending import style_of, tell
+from dagflow.cli.group import State
+from dagflow.cli.main import DONE, INTERRUPTED
+from dagflow.cli.options import Given, app_command
+from dagflow.cli.prepare import planned
+from dagflow.cli.progress import Progress, make_progress
+from dagflow.cli.stopping import Stopping
+from dagflow.errors import DagflowError
+from dagflow.errors.run import Interrupted
+from dagflow.model.source import shown
+from dagflow.plan.plan import Plan
+from dagflow.render.report import report_json, report_text
+from dagflow.runtime.build import Built
+from dagflow.runtime.failure import Abort
+from dagflow.runtime.folders import Folders
+from dagflow.runtime.launch import start
+from dagflow.runtime.report import RunReport
+from dagflow.runtime.run import Run
+
+
+@app_command(
+    "launch",
+    help="Runs an application. A launch on the same output goes on where the last one ended.\n\n"
+    "Progress goes to standard error, the closing report to standard output.",
+)
+@click.pass_obj
+def command(state: State, given: Given) -> int:
+    """Runs; the exit code."""
+    built, plan = planned(given)
+    progress = make_progress(built.run.progress, sys.stderr)
+    stopping = Stopping(interrupts=built.run.runner == "local", quiet=state.json_progress)
+    run = stopping.run = start(built, subscribers=(stopping, progress))
+    with stopping:
+        error = _run(run, progress, what_runs_where(built, plan))
+        if stopping.by is not None and not stopping.started:
+            kill_descendants()  # a JVM that was about to start
+    _print_report(run.report, given.json)
+    if error is None:
+        return DONE
+    if stopping.by is not None or isinstance(error, (Interrupted, KeyboardInterrupt)):
+        if not state.json_progress:
+            print(interrupted(run.report, stopping.by or "Ctrl-C"), file=sys.stderr)
+        return INTERRUPTED
+    return tell(error, State(debug=state.debug, json_progress=state.json_progress))
+
+
+def _run(run: Run, progress: Progress, first_line: str) -> BaseException | None:
+    """Runs to the end; what ended it, None when it is done."""
+    try:
+        with progress:
+            progress.say(first_line)
+            run.run_here()
+    except Abort as abort:  # an operator failed on the driver
+        return abort.error
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # told at the end, after the report
+        return error
+    except SystemExit as end:
+        return RuntimeError(f"the application called sys.exit({end.code!r})")
+    return None
+
+
+def what_runs_where(built: Built, plan: Plan) -> str:
+    """One line before the run: the application, its runner, where it writes, and where it keeps its log."""
+    settings = built.run
+    runner = "in this process" if settings.runner == "local" else "on Spark"
+    address = settings.remote or settings.master or built.spark.get("spark.master")
+    if address and settings.runner != "local":
+        runner += f" at {address}"
+    folders = Folders.of(plan, settings.run_folder)
+    output = ", ".join(shown(folder) for folder in folders.outputs)
+    parts = [f"{built.dag.name} {runner}", f"output {output}" if output else "no output folder"]
+    parts.append(f"run folder {shown(folders.run_folder)}" if folders.run_folder else "nothing to go on with later")
+    if settings.fresh:
+        parts.append("starting over")
+    return "; ".join(parts)
+
+
+def interrupted(report: RunReport, by: str) -> str:
+    """One line for a run that was stopped: how to go on."""
+    if not report.outputs:
+        return f"stopped by {by}"
+    return f"stopped by {by}: what was decided is kept; launch again with the same settings to go on from there"
+
+
+def _print_report(report: RunReport, as_json: bool) -> None:
+    with contextlib.suppress(BrokenPipeError):  # the run is what it is, whether or not somebody reads this
+        if as_json:
+            print(json.dumps(report_json(report), indent=2, ensure_ascii=False), flush=True)
+        elif report.operators or report.status == "done":
+            print(report_text(report, style_of(sys.stdout)), flush=True)
+

@@ -1,0 +1,201 @@
+"""Progress on standard error: subscribers of the run's events."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, TextIO
+
+from dagflow.render.words import byte_rate, counted, seconds, size
+from dagflow.runtime.events import Event, RunEnded, RunStarted, WindowDecided, WindowPlanned, WindowRetried, line_of
+
+QUIET = 1.0  # seconds between two lines of plain progress; what happens in between is told together
+
+
+class Progress:
+    """Shows nothing; the base of the others. A subscriber and a context manager."""
+
+    def __call__(self, event: Event) -> None:
+        """Takes an event."""
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Ends showing."""
+
+    def say(self, text: str) -> None:
+        """Shows a line that is no event."""
+
+
+class JsonProgress(Progress):
+    """Every event as a line of JSON."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._write = writer(stream)
+
+    def __call__(self, event: Event) -> None:
+        """Writes the event."""
+        self._write(line_of(event))
+
+
+class PlainProgress(Progress):
+    """A line for each change of a window's state, at most one a second: what happens in between is told together."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._write = writer(stream)
+        self._last = float("-inf")
+        self._planned: dict[int, WindowPlanned] = {}
+        self._decided: list[WindowDecided] = []
+        self._since = 0.0
+
+    def say(self, text: str) -> None:
+        """Writes a line."""
+        self._write(text + "\n")
+
+    def __call__(self, event: Event) -> None:
+        """Writes what there is to tell."""
+        if isinstance(event, RunStarted):
+            self.say(started(event))
+        elif isinstance(event, WindowPlanned):
+            self._planned[event.window] = event
+            if event.at - self._last >= QUIET and not self._decided:
+                self._last = event.at
+                again = ", planned by an earlier launch" if event.replayed else ""
+                self.say(f"window {event.window}: {_work(event)}, {counted(event.tasks, 'task')}{again}")
+        elif isinstance(event, WindowRetried):
+            self.say(f"window {event.window}: attempt {event.attempt}, since the one before failed: {event.reason}")
+        elif isinstance(event, WindowDecided):
+            self._decided.append(event)
+            if event.at - self._last >= QUIET:
+                self._tell(event.at)
+        elif isinstance(event, RunEnded):
+            self._tell(event.at)
+
+    def _tell(self, now: float) -> None:
+        if not self._decided:
+            return
+        self._last = now
+        self.say(decided(self._decided, self._planned))
+        for event in self._decided:
+            self._planned.pop(event.window, None)
+        self._decided = []
+
+
+def started(event: RunStarted) -> str:
+    """What the run starts with."""
+    next_window = f"goes on with window {event.first_window}" if event.first_window else "starts with window 0"
+    slots = counted(event.slots, "slot")
+    return f"running: {slots}, {next_window}" + (f", Spark UI {event.ui}" if event.ui else "")
+
+
+def decided(windows: list[WindowDecided], planned: dict[int, WindowPlanned]) -> str:
+    """What windows have done, with the rate from their plan to their decision."""
+    plans = [planned[w.window] for w in windows if w.window in planned]
+    first, last = windows[0].window, windows[-1].window
+    name = f"window {first}" if first == last else f"windows {first} to {last}"
+    read = sum(plan.bytes for plan in plans)
+    took = windows[-1].at - min((plan.at for plan in plans), default=windows[-1].at)
+    parts = [f"{size(read)} read" if read else "", f"in {seconds(took)}" if plans else "", ""]
+    if read and (speed := byte_rate(read, took)):
+        parts[2] = f"({speed})"
+    done = " ".join(part for part in parts if part)
+    files, records = sum(w.files for w in windows), sum(w.records for w in windows)
+    wrote = f"{counted(records, 'record')} in {counted(files, 'file')} written, {size(sum(w.bytes for w in windows))}"
+    return f"{name} decided: {done}" + (f"; {wrote}" if files else "")
+
+
+def _work(event: WindowPlanned) -> str:
+    items = counted(event.items, "work item")
+    return f"{items}, {size(event.bytes)}" if event.bytes else items
+
+
+class LiveProgress(Progress):
+    """One line on a terminal that tells where the run stands; what is worth keeping stays above it."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._began = clock()
+        self._live: Any = None
+        self._flying: dict[int, WindowPlanned] = {}
+        self._windows = self._read = self._written = 0
+        self._status = "starting"
+
+    def __enter__(self) -> LiveProgress:
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console(file=self._stream)
+        # operators that print to a terminal go through the console, so that the live line stays below; into a pipe they do not
+        to_terminal = sys.stdout.isatty()
+        self._live = Live(
+            get_renderable=self.line, console=console, transient=True, refresh_per_second=4, redirect_stdout=to_terminal
+        )
+        self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Takes the line away."""
+        live, self._live = self._live, None
+        if live is not None:
+            with contextlib.suppress(OSError):
+                live.stop()
+
+    def say(self, text: str) -> None:
+        """Writes a line above."""
+        if self._live is not None:
+            self._live.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def __call__(self, event: Event) -> None:
+        """Notes where the run stands."""
+        if isinstance(event, RunStarted):
+            self._status = "waiting for input"
+            self.say(started(event))
+        elif isinstance(event, WindowPlanned):
+            self._flying[event.window] = event
+        elif isinstance(event, WindowRetried):
+            self.say(f"window {event.window}: attempt {event.attempt}, since the one before failed: {event.reason}")
+        elif isinstance(event, WindowDecided):
+            plan = self._flying.pop(event.window, None)
+            self._windows += 1
+            self._read += plan.bytes if plan is not None else 0
+            self._written += event.records
+
+    def line(self) -> Any:
+        """Where the run stands, as one line."""
+        from rich.text import Text
+
+        took = self._clock() - self._began
+        flying = ", ".join(f"{window} ({counted(plan.tasks, 'task')})" for window, plan in sorted(self._flying.items()))
+        parts = [f"window {flying}" if flying else self._status, f"{counted(self._windows, 'window')} done"]
+        if self._read:
+            parts.append(f"{size(self._read)} read ({byte_rate(self._read, took)})")
+        if self._written:
+            parts.append(f"{counted(self._written, 'record')} written")
+        return Text(" · ".join([*parts, seconds(round(took) or took)]), no_wrap=True, overflow="ellipsis")
+
+
+def writer(stream: TextIO) -> Callable[[str], None]:
+    """Writes to a stream for as long as somebody reads it: progress that nobody reads must not end a run."""
+
+    def write(text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            stream.write(text)
+            stream.flush()
+
+    return write
+
+
+def make_progress(kind: str, stream: TextIO) -> Progress:
+    """The progress that `--progress` names; `auto` is live on a terminal that can move its cursor, else plain."""
+    if kind == "auto":
+        can_move = stream.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
+        kind = "live" if can_move else "plain"
+    if kind == "live":
+        return LiveProgress(stream)
+    return {"plain": PlainProgress, "json": JsonProgress}[kind](stream) if kind != "none" else Progress()

@@ -1,0 +1,152 @@
+"""What type checkers must accept, in the words that users write. Run too: the DAG's own check agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import attrs
+import pyarrow.compute as pc
+
+from dagflow import (
+    DAG,
+    ErrorRecord,
+    FileBlockMetadata,
+    FileMetadata,
+    InputOperator,
+    InputPort,
+    Operator,
+    OperatorContext,
+    OutputPort,
+    ReaderRecord,
+    State,
+    WindowState,
+)
+from dagflow.testing import Collector, FakeClock, Window, run_operator
+from operators import (
+    BlockReader,
+    Console,
+    FileSplitterInput,
+    Filter,
+    FixedBytesReaderContext,
+    FlatMap,
+    FSSliceReader,
+    Map,
+    RecordWriter,
+)
+
+
+def to_int(data: bytes) -> int | None:
+    return int(data) if data else None
+
+
+def is_kept(line: ReaderRecord[str]) -> bool:
+    return not line.record.startswith(".")
+
+
+def words_of(line: ReaderRecord[str]) -> Iterable[str]:
+    return line.record.split()
+
+
+@attrs.define
+class IntSink(Operator):
+    input = InputPort[ReaderRecord[int]]()
+    total = WindowState(0)
+    kept = WindowState[list[int]](factory=list)
+
+    @input.process
+    def each(self, record: ReaderRecord[int]) -> None:
+        self.total += record.record
+        self.kept.append(self.total)
+
+    def end_window(self) -> None:
+        number: int = self.total
+        self.total = number
+
+
+@attrs.define
+class Anything(Operator):
+    """Takes all records: a port of object takes any type, since ports take what is more special."""
+
+    input = InputPort[object]()
+
+    @input.stream
+    def all(self, records: Iterator[object]) -> None:
+        for _ in records:
+            pass
+
+
+@attrs.define
+class Numbers(InputOperator):
+    last: int = 3
+    output = OutputPort[int]()
+    next_number = State(0)
+
+    def setup(self, context: OperatorContext) -> None:
+        self.context = context
+
+    def emit_tuples(self) -> None:
+        if self.next_number < self.last:
+            self.output.emit(self.next_number)
+            self.next_number += 1
+        self.context.count("numbers", 1)
+
+
+@attrs.define
+class Found(Operator):
+    input = InputPort[FileMetadata]()
+
+    @input.process
+    def each(self, file: FileMetadata) -> None:
+        length: int = file.file_length
+        assert length >= 0
+
+
+class OwnWriter(RecordWriter[ReaderRecord[str]]):
+    def get_file_name(self, record: ReaderRecord[str]) -> str | None:
+        return f"{record.block_id}.txt"
+
+
+def populate_dag(dag: DAG, conf: Any = None) -> None:
+    splitter = dag.add_operator("splitter", FileSplitterInput(files=["/"]))
+    reader = dag.add_operator("reader", BlockReader())
+    found = dag.add_operator("found", Found())
+    dag.add_stream("files", splitter.files_metadata_output, found.input)
+    numbers = dag.add_operator("numbers", BlockReader(to_int))
+    slices = dag.add_operator("slices", FSSliceReader(reader_context=FixedBytesReaderContext(length=4)))
+    dag.add_stream(
+        "blocks",
+        splitter.blocks_metadata_output,
+        reader.blocks_metadata_input,
+        numbers.blocks_metadata_input,
+        slices.blocks_metadata_input,
+    )
+    # a lambda's operator is of Any, and fits everywhere
+    by_lambda = dag.add_operator("by_lambda", Filter(lambda line: not line.record.startswith(".")))
+    by_function = dag.add_operator("by_function", Filter(is_kept))
+    by_expression = dag.add_operator("by_expression", Filter[ReaderRecord[str]](~pc.starts_with(pc.field("record"), ".")))
+    words = dag.add_operator("words", FlatMap(words_of))
+    dag.add_stream("lines", reader.messages, by_lambda.input, by_function.input, by_expression.input, words.input)
+    writer = dag.add_operator("writer", RecordWriter("/tmp/typing-out"))
+    dag.add_stream("kept", by_lambda.output, writer.input)
+    own = dag.add_operator("own", OwnWriter("/tmp/typing-own"))
+    dag.add_stream("kept too", by_function.output, own.input)
+    lengths = dag.add_operator("lengths", Map(len))
+    dag.add_stream("all words", words.output, lengths.input)
+    show = dag.add_operator("show", Console[int]())
+    dag.add_stream("all lengths", lengths.output, show.input)
+    sink = dag.add_operator("sink", IntSink())
+    dag.add_stream("numbers", numbers.messages, sink.input)
+    anything = dag.add_operator("anything", Anything())
+    dag.add_stream("slices", slices.messages, anything.input)
+    errors = dag.add_operator("errors", Collector[ErrorRecord]())
+    dag.add_stream("bad", numbers.errors, errors.input)
+
+
+def in_tests() -> None:
+    found: list[Any] = run_operator(Filter(bool), {"input": [0, 1]})["output"]
+    run_operator(Filter[int](lambda n: n > 1), {"input": [Window([1]), Window([2])]}, clock=FakeClock())
+    lines: list[str] = Collector[str]().records
+    block = FileBlockMetadata(1, "path", start=0, stop=1, file_length=1)
+    position: int = block.stop
+    print(found, lines, position, Numbers(last=3))

@@ -1,0 +1,85 @@
+"""What type checkers must refuse: exactly the lines that say so, and no others. Never run."""
+
+from __future__ import annotations
+
+import attrs
+
+from dagflow import DAG, FileBlockMetadata, InputPort, Operator, OutputPort, ReaderRecord
+from dagflow.testing import Collector, run_operator
+from operators import BlockReader, Console, FileSplitterInput, Filter, FSSliceReader, Map, RecordWriter
+
+
+@attrs.define
+class IntSink(Operator):
+    input = InputPort[ReaderRecord[int]]()
+
+    @input.process
+    def each(self, record: ReaderRecord[int]) -> None: ...
+
+
+@attrs.define
+class Words(Operator):
+    least: int = 1
+
+    input = InputPort[str]()
+    output = OutputPort[str]()
+
+    @input.process
+    def each(self, line: str) -> None:
+        self.output.emit(len(line))  # error
+        self.output.emit_all([1, 2])  # error
+        self.outptu.emit(line)  # error
+
+
+def to_int(data: bytes) -> int:
+    return int(data)
+
+
+def is_dotted(line: ReaderRecord[str]) -> bool:
+    return line.record.startswith(".")
+
+
+def populate_dag(dag: DAG) -> None:
+    splitter = dag.add_operator("splitter", FileSplitterInput(files=["logs"]))
+    reader = dag.add_operator("reader", BlockReader())
+    slices = dag.add_operator("slices", FSSliceReader())
+    numbers = dag.add_operator("numbers", BlockReader(to_int))
+    keep = dag.add_operator("keep", Filter(is_dotted))
+    lengths = dag.add_operator("lengths", Map[str, int](len))
+    words = dag.add_operator("words", Words())
+    sink = dag.add_operator("sink", IntSink())
+
+    dag.add_stream("blocks", splitter.blocks_metadata_output, numbers.blocks_metadata_input)
+    # blocks are no lines, and lines no blocks
+    dag.add_stream("1", splitter.blocks_metadata_output, words.input)  # error
+    dag.add_stream("2", splitter.files_metadata_output, reader.blocks_metadata_input)  # error
+    dag.add_stream("3", reader.messages, reader.blocks_metadata_input)  # error
+    # records of another type
+    dag.add_stream("4", reader.messages, sink.input)  # error
+    dag.add_stream("5", slices.messages, sink.input)  # error
+    dag.add_stream("6", numbers.messages, keep.input)  # error
+    dag.add_stream("7", keep.output, sink.input)  # error
+    dag.add_stream("8", lengths.output, words.input)  # error
+    # the second sink is as wrong as the first would be
+    dag.add_stream("9", numbers.messages, sink.input, words.input)  # error
+    # ports the wrong way round, operators in the place of ports, ports that are not there
+    dag.add_stream("10", words.input, words.output)  # error
+    dag.add_stream("11", words, words.input)  # error
+    dag.add_stream("12", words.outptu, words.input)  # error
+    dag.add_operator("13", "no operator")  # error
+
+
+def properties() -> None:
+    from operators import RecordWrite  # error
+
+    Words(most=3)  # error
+    Words("3")  # error
+    Words(on_error="ignore")  # error
+    RecordWriter()  # error
+    BlockReader(reader_context="lines")  # error
+    Filter[str](is_dotted)  # error
+    run_operator("no operator", {})  # error
+    numbers: list[str] = Collector[int]().records  # error
+    FileBlockMetadata(1, "path", begin=0, stop=1, file_length=1)  # error
+    Console(limit="many")  # error
+    print(numbers, RecordWrite)
