@@ -27,7 +27,8 @@ class Given:
 def app_command(name: str, *, help: str, params: Sequence[click.Parameter] = ()) -> Callable[[Callable[..., Any]], click.Command]:
     """Makes a command of `function(given, **own)`: it takes APP, all settings, `--json`, `--debug` and `params`."""
     is_launch = name == "launch"
-    run_options = [_run_option(field, hidden=not is_launch) for field in hints.settable(RunSettings).values()]
+    docs = field_docs(RunSettings) if is_launch else {}
+    run_options = [_run_option(field, docs.get(key, ""), not is_launch) for key, field in hints.settable(RunSettings).items()]
     run_names = [option.name for option in run_options]
 
     def make(function: Callable[..., Any]) -> click.Command:
@@ -57,9 +58,8 @@ def app_command(name: str, *, help: str, params: Sequence[click.Parameter] = ())
     return make
 
 
-def _run_option(field: attrs.Attribute[Any], hidden: bool) -> click.Option:
+def _run_option(field: attrs.Attribute[Any], doc: str, hidden: bool) -> click.Option:
     """The option for a setting of the run. Its value stays text: the configuration room converts it and words what is wrong."""
-    doc = field_docs(RunSettings).get(field.name, "")
     doc = doc[:1].upper() + doc[1:]
     hint = hints.field_hint(RunSettings, field)
     if field.name == "continuous":

@@ -210,7 +210,8 @@ def _records_of(batch: pa.RecordBatch, tp: Any) -> list[Any]:
     try:
         return to_records(batch, tp)
     except (KeyError, IndexError):
-        return batch.to_pylist()
+        rows: list[Any] = batch.to_pylist()
+        return rows
 
 
 def _type_of(record: Any) -> Any:

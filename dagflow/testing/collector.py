@@ -57,7 +57,7 @@ class Collector(Operator, Generic[T]):
         for name in sorted(n for n in os.listdir(self.folder) if n[0] not in "._"):
             with open(os.path.join(self.folder, name), "rb") as file:
                 while file.peek(1):
-                    found += pickle.load(file)  # noqa: S301  # written by our own tasks, in a folder of our own
+                    found += pickle.load(file)  # written by our own tasks, in a folder of our own
         return found
 
     def clear(self) -> None:

@@ -9,7 +9,7 @@ from dagflow.runtime.report import RunReport
 
 
 def run_dag(populate_dag: Any, settings: object = None, runner: str = "local", **options: Any) -> RunReport:
-    """Runs an application until all its input is read, and returns the report. Takes what `launch` takes.
+    r"""Runs an application until all its input is read, and returns the report. Takes what `launch` takes.
 
     Args:
         populate_dag: the function that fills the DAG, or what the command line would name.
@@ -30,7 +30,7 @@ def run_dag(populate_dag: Any, settings: object = None, runner: str = "local", *
     ...     dag.add_stream("blocks", files.blocks_metadata_output, reader.blocks_metadata_input)
     ...     dag.add_stream("text", reader.messages, lines.input)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pathlib.Path(folder, "a.txt").write_text("one\\ntwo\\n")
+    ...     _ = pathlib.Path(folder, "a.txt").write_text("one\ntwo\n")
     ...     run_dag(populate_dag, {"input": folder}).status
     'done'
     >>> [line.record for line in lines.records]

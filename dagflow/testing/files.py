@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable
 from typing import Any
@@ -25,6 +26,7 @@ def read_file(
 
     Args:
         reader: a block reader: an operator with the ports `blocks_metadata_input` and `messages`.
+        path: the file.
         block_size: bytes of each block but the last. Default: the whole file is one block.
         cuts: positions at which blocks end, instead of `block_size`.
         consecutive: True: one reader goes from block to block on one stream. False: no block follows the one before it, as when
@@ -76,7 +78,7 @@ def blocks_of(path: str, block_size: int | None = None, cuts: Iterable[int] | No
             previous_block_id=number - 1,
             modified_ns=status.st_mtime_ns,
         )
-        for number, (start, stop) in enumerate(zip(bounds, bounds[1:], strict=False))
+        for number, (start, stop) in enumerate(itertools.pairwise(bounds))
     ]
 
 

@@ -37,10 +37,8 @@ def check_operator(
 
     Every record is checked against its port's type. Of records that `on_error` lets pass, laws compare which, not why.
 
-    Args:
-        port: the input port to feed; by default the only one.
-
-    Raises AssertionError, naming the law, the smallest records that break it, and both outputs.
+    `port` is the input port to feed, by default the only one. Raises AssertionError, naming the law, the smallest records that
+    break it, and both outputs.
 
     >>> from hypothesis import strategies as st
     >>> from operators import Filter
@@ -51,7 +49,7 @@ def check_operator(
 
     laws = _Laws(operator, port or _only_port(operator))
 
-    @settings(max_examples=max_examples, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=max_examples, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
     @given(st.lists(strategy, max_size=max_records), st.integers(0, max_records), st.integers(0, max_records))
     def hold(records: list[Any], one: int, other: int) -> None:
         laws.hold(records, *sorted((min(one, len(records)), min(other, len(records)))))
@@ -210,7 +208,7 @@ def _comparable_copy(value: Any) -> Any:
     import cloudpickle
 
     try:
-        copied = pickle.loads(cloudpickle.dumps(value))  # noqa: S301  # made the moment before
+        copied = pickle.loads(cloudpickle.dumps(value))  # made the moment before
     except Exception:  # noqa: BLE001  # what does not travel has been refused already
         return _NONE
     return copied if _equal(copied, value) else _NONE

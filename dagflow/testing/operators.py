@@ -72,13 +72,18 @@ def run_operator(
     and comes out is checked against its port's type. What sinks write stands in place at the end, as after a decided window.
 
     Args:
+        operator: stays as it is: what runs is a copy.
         records: by input port, the records of one window, or a list of `Window([...])`. Input operators take none.
         form: `record`, `stream` or `batch`: which of its handlers to call. Default: the one that the framework takes for records.
         window: the number of the first window.
         windows: for input operators, how many windows to fill at most. Default: all, until the operator is exhausted.
         seconds: for input operators, how long a window stays open; 0: for one call of `emit_tuples`. Default: until it is full,
             or nothing comes any more.
-        partition, partitions, slots, continuous, clock: what the operator is told in its context.
+        partition: which of how many copies the operator is told to be.
+        partitions: how many copies it is told that there are.
+        slots: how many tasks it is told can work at once.
+        continuous: whether it is told that the run goes on when the input is exhausted.
+        clock: where it takes time from.
 
     Each window gets a copy of its own, as in tasks; input operators, and others that must not be copied, live for all of them.
     `State` goes on from window to window.
@@ -165,7 +170,12 @@ class Bench:
 
     def run(self, flow: Flow, window: int, *chunks: Given) -> None:
         """One window of given records, in chunks."""
-        self._within(flow, window, lambda: [self._deliver(flow, given) for given in chunks])
+
+        def body() -> None:
+            for given in chunks:
+                self._deliver(flow, given)
+
+        self._within(flow, window, body)
 
     def feed(self, spec: TaskSpec, windows: Sequence[Given], clock: Clock) -> None:
         """Runs windows of given records: each on a fresh copy, or all on one if the operator must not be copied."""

@@ -47,7 +47,7 @@ def test_each_form_that_is_offered_can_be_asked_for(form: str | None, first: str
 
 
 def test_a_form_that_is_not_offered_is_refused_with_those_that_are() -> None:
-    with pytest.raises(UnknownName, match="no form of Filter 'batch'. Known: record, stream"):
+    with pytest.raises(UnknownName, match=r"no form of Filter 'batch'\. Known: record, stream"):
         run_operator(Filter(bool), {"input": [1]}, form="batch")
 
 
@@ -102,7 +102,7 @@ def test_every_window_has_a_copy_of_its_own_and_state_goes_on() -> None:
     emitted = run_operator(operator, {"input": [Window([1, 2]), Window([3])]}, window=7, partition=1, partitions=4)
     assert emitted["output"] == ["1 1", "2 3", "end", "1 6", "end"]
     one = ["begin {0}", "end", "committed {0}", "teardown"]
-    assert CALLS == ["setup 7 1/4", *(c.format(7) for c in one), "setup 8 1/4", *(c.format(8) for c in one)]
+    assert ["setup 7 1/4", *(c.format(7) for c in one), "setup 8 1/4", *(c.format(8) for c in one)] == CALLS
     assert "made_here" not in operator.__dict__, "the copy was set up, not what the test holds"
 
 
@@ -202,7 +202,7 @@ def test_a_port_without_handler_is_refused() -> None:
     class Deaf(Operator):
         input = InputPort[int]()
 
-    with pytest.raises(NotSupported, match="port Deaf.input has no handler"):
+    with pytest.raises(NotSupported, match=r"port Deaf\.input has no handler"):
         run_operator(Deaf(), {"input": [1]})
 
 

@@ -124,7 +124,7 @@ def populate_dag(dag: DAG, conf: Any = None) -> None:
     # a lambda's operator is of Any, and fits everywhere
     by_lambda = dag.add_operator("by_lambda", Filter(lambda line: not line.record.startswith(".")))
     by_function = dag.add_operator("by_function", Filter(is_kept))
-    by_expression = dag.add_operator("by_expression", Filter[ReaderRecord[str]](~pc.starts_with(pc.field("record"), ".")))
+    by_expression = dag.add_operator("by_expression", Filter[ReaderRecord[str]](pc.field("record") != ""))
     words = dag.add_operator("words", FlatMap(words_of))
     dag.add_stream("lines", reader.messages, by_lambda.input, by_function.input, by_expression.input, words.input)
     writer = dag.add_operator("writer", RecordWriter("/tmp/typing-out"))

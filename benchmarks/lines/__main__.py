@@ -1,0 +1,76 @@
+"""`python -m benchmarks.lines`: runs the cases and prints the tables."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import shlex
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from benchmarks.lines import machine, table
+from benchmarks.lines.cases import CASES
+from benchmarks.lines.place import Place
+from benchmarks.lines.rounds import Result, compete
+from dagflow.config.units import parse_size
+
+START, STOP = "<!-- measured: begin -->", "<!-- measured: end -->"
+QUICK = 8_000_000
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the cases that are asked for. 1 when a goal is missed (never with --quick), else 0."""
+    given = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, _leave)  # so that the large files go in any case
+    size = QUICK if given.quick else given.size
+    results: list[Result] = []
+    with Place(size, given.quick, given.beam_python, given.disk) as place:
+        for name in given.only or CASES:
+            for case in CASES[name](place):
+                if given.match and given.match not in case.name:
+                    continue
+                results.append(compete(case, 1 if given.quick else given.rounds, _say))
+                print(f"\n{case.title}\n{table.figures_table(results[-1])}", flush=True)
+    command = shlex.join(["python", "-m", "benchmarks.lines", *(arguments if arguments is not None else sys.argv[1:])])
+    today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    page = table.page(results, command, machine.describe(), today)
+    print("\n" + table.goals_table(results))
+    if given.markdown is not None:
+        _write(given.markdown, page)
+    outcomes = [result.outcome(goal) for result in results for goal in result.case.goals]
+    return 0 if given.quick or all(outcome is None or outcome[1] for outcome in outcomes) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.lines", description="Peers and dagflow, in turn, in one go.")
+    parser.add_argument("--size", type=parse_size, default=2_000_000_000, help="bytes of the large inputs (2GB)")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds that count; one more warms up (5)")
+    parser.add_argument("--only", action="append", choices=list(CASES), help="run this group of cases; may be given again")
+    parser.add_argument("--match", help="of these, only the cases with this in their name: memory, say")
+    parser.add_argument("--quick", action="store_true", help="everything small, one round: shows that it works, not how fast")
+    parser.add_argument("--markdown", type=Path, help="write the tables here (between the marks, where the file has them)")
+    parser.add_argument("--beam-python", help="a Python that has apache-beam, where this one does not")
+    parser.add_argument("--disk", help="a folder on a local disk for inputs and outputs (that for temporary files)")
+    return parser
+
+
+def _write(path: Path, page: str) -> None:
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    before, start, rest = text.partition(START)
+    _, stop, after = rest.partition(STOP)
+    path.write_text(f"{before}{start}\n\n{page}\n{stop}{after}" if start and stop else page, encoding="utf-8")
+
+
+def _say(text: str) -> None:
+    print(f"  {text} (load {machine.load():.1f})", file=sys.stderr, flush=True)
+
+
+def _leave(number: int, frame: object) -> NoReturn:
+    sys.exit(128 + number)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

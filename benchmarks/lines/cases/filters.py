@@ -1,0 +1,99 @@
+"""The line filter, vectorised and by a Python function, beside Spark's own ways, Beam and loops without a framework."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from benchmarks.lines import ours, peers
+from benchmarks.lines.inputs import counted
+from benchmarks.lines.place import Place
+from benchmarks.lines.rounds import Case, Contestant, Goal
+
+OURS, SAFE = "dagflow", "dagflow, durable"
+SPARK, GREP = "Spark read.text → filter → write.text", "grep -v, one process"
+ARROW = "Spark read.text → mapInArrow → write.text"
+KINDS = (("lines of 100 bytes", Place.lines), ("lines of 20 bytes", Place.short_lines))
+
+
+def _contestant(place: Place, where: str, source: Path, name: str, work: Callable[[Path, Path], object]) -> Contestant:
+    target = place.target(where)
+
+    def run() -> float | None:
+        taken = work(source, target)
+        return taken if isinstance(taken, float) else None
+
+    return Contestant(
+        name=name, run=run, check=partial(counted, target), clean=partial(place.clean, where), size=source.stat().st_size
+    )
+
+
+def _ours(application: ours.Application, **options: str) -> Callable[[Path, Path], object]:
+    def work(source: Path, target: Path) -> None:
+        ours.run(application, source, target, **options)
+
+    return work
+
+
+def vectorised(place: Place) -> Iterator[Case]:
+    """With an expression over batches."""
+    for kind, make in KINDS:
+        source = make(place)
+        for where in ("memory", "disk"):
+            one = partial(_contestant, place, where, source)
+            contestants = [
+                one(SPARK, place.spark.filter),
+                one(OURS, _ours(ours.vectorised)),
+                one(SAFE, _ours(ours.vectorised, durability="machine")),
+                one(GREP, peers.grep),
+            ]
+            goals = [Goal(OURS, SPARK, 2.0 if where == "memory" else 1.3)]
+            yield Case(f"vectorised, {where}, {kind[9:]}", f"Line filter by an expression, {kind}, to {where}", contestants, goals)
+        source.unlink()
+
+
+def by_function(place: Place) -> Iterator[Case]:
+    """With a Python function for each record."""
+    for kind, make in KINDS:
+        source = make(place, 0.5)
+        for where in ("memory", "disk"):
+            one = partial(_contestant, place, where, source)
+            contestants = [
+                one(ARROW, place.spark.map_in_arrow),
+                one(OURS, _ours(ours.by_function)),
+                one(SAFE, _ours(ours.by_function, durability="machine")),
+            ]
+            goals = [Goal(OURS, ARROW, 1.3)]
+            yield Case(f"function, {where}, {kind[9:]}", f"Line filter by a Python function, {kind}, to {where}", contestants, goals)
+        yield _bare(place, kind, make(place, 0.1))
+        source.unlink()
+    yield _beam(place)
+
+
+def _bare(place: Place, kind: str, source: Path) -> Case:
+    loop, plain, mine = "bare loop, same function", "bare loop over text", "dagflow, in process"
+    one = partial(_contestant, place, "memory", source)
+    contestants = [
+        one(loop, peers.bare_loop),
+        one(plain, peers.plain_loop),
+        one(mine, _ours(ours.by_function, runner="local")),
+    ]
+    goals = [Goal(mine, loop, 1 / 1.5), Goal(mine, plain, 1 / 1.5)]
+    return Case(f"loop, {kind[9:]}", f"Line filter by a Python function, {kind}, one process, to memory", contestants, goals)
+
+
+def _beam(place: Place) -> Case:
+    source = place.lines(0.05)
+    one = partial(_contestant, place, "memory", source)
+    contestants = [one(OURS, _ours(ours.by_function))]
+    python = peers.beam_python(place.beam)
+    notes = []
+    if python is None:
+        notes.append("Beam: n/a (apache-beam cannot be imported; name a Python that has it with --beam-python)")
+    else:
+        contestants += [one("Beam, one process", partial(peers.beam, python)), one("Beam, two processes", partial(peers.beam2, python))]
+    goals = [Goal(OURS, "Beam, one process", 15), Goal(OURS, "Beam, two processes", 15)]
+    return Case(
+        "beam", "Line filter by a Python function beside Beam's Python runner, to memory", contestants, goals, notes=notes
+    )
