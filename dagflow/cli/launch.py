@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import sys
 
@@ -37,6 +38,7 @@ from dagflow.runtime.run import Run
 @click.pass_obj
 def command(state: State, given: Given) -> int:
     """Runs; the exit code."""
+    gc.enable()  # see `main`: from here on there is much to collect
     built, plan = planned(given)
     progress = make_progress(built.run.progress, sys.stderr)
     stopping = Stopping(interrupts=built.run.runner == "local", quiet=state.json_progress)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -12,6 +13,16 @@ DONE, FAILED, WRONG, SURROUNDINGS, INTERRUPTED = 0, 1, 2, 3, 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; the exit code: 0 done, 1 failed, 2 wrong use, 3 surroundings, 130 interrupted."""
+    collects = gc.isenabled()
+    gc.disable()  # a seventh of what `validate` takes is looking for garbage that a short life never makes; launch turns it on
+    try:
+        return _main(arguments)
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError):  # replaced by somebody, or closed
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a terminal that cannot show → is no error

@@ -37,7 +37,8 @@ class FileInfo:
         """The whole path."""
         if self.directory_path is None:
             return self.relative_path
-        return f"{self.directory_path.rstrip('/')}/{self.relative_path}"
+        end = "" if self.directory_path.endswith(("/", "://")) else "/"
+        return f"{self.directory_path}{end}{self.relative_path}"
 
 
 @attrs.frozen

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 
 from dagflow.render.style import Style, table
-from dagflow.render.words import byte_rate, count, counted, rate, seconds, size
+from dagflow.render.words import byte_rate, count, counted, seconds, size
 from dagflow.runtime.report import OperatorFigures, RunReport
 
 VERSION = 1
@@ -85,8 +85,8 @@ def _summary(report: RunReport, style: Style) -> list[str]:
     read = sum(figures.counters.get("bytes", 0) for figures in report.operators.values())
     records = sum(figures.records_out for figures in report.operators.values() if "bytes" in figures.counters)
     if read:
-        speed = [byte_rate(read, report.seconds), rate(records, report.seconds).replace("/s", " records/s")]
-        rows.append(["read", f"{size(read)}, {counted(records, 'record')} ({', '.join(part for part in speed if part)})"])
+        speed = byte_rate(read, report.seconds)
+        rows.append(["read", f"{size(read)}, {counted(records, 'record')}" + (f" ({speed})" if speed else "")])
     if report.outputs:
         rows.append(["written", f"{counted(report.files, 'file')}, {size(report.bytes_written)}"])
     rows.append(["time", seconds(report.seconds)])

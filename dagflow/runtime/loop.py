@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as StillRunning
+from typing import Any
 
 import attrs
 
@@ -20,7 +21,7 @@ from dagflow.runtime.commit import decide, roll_forward, sweep
 from dagflow.runtime.compile import loaded, pickled, stage_program
 from dagflow.runtime.driver import Driver
 from dagflow.runtime.events import EventStream, TaskEnded, WindowDecided, WindowDone, WindowPlanned, WindowRetried, WindowStarted
-from dagflow.runtime.failure import describe
+from dagflow.runtime.failure import Abort, describe
 from dagflow.runtime.program import Job, TaskOutcome, TaskSpec
 from dagflow.runtime.report import RunReport, summed
 from dagflow.runtime.runner import Runner
@@ -114,7 +115,13 @@ class WindowLoop:
         self._recover(sorted(decided))
         waiting = deque(window for window in planned if window not in decided)
         last = self._log.read_plan(planned[-1]) if planned else None
-        with Driver(self._plan, self._spec, self._clock, last.states if last else {}) as driver:
+        try:
+            self._drive(last.states if last else {}, waiting)
+        except Abort as abort:  # of an operator on the driver
+            raise abort.error from abort
+
+    def _drive(self, states: dict[str, dict[str, Any]], waiting: deque[int]) -> None:
+        with Driver(self._plan, self._spec, self._clock, states) as driver:
             for item in self._plan.driver:
                 operator = driver.operator(item)
                 if operator is not None:

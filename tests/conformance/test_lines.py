@@ -1,0 +1,70 @@
+r"""The output is what `sed 's/\r$//' | grep -v '^\.'` prints, as a multiset of lines, however the files are cut."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dagflow import Operator
+from dagflow.testing import run_dag
+from tests.conformance.apps import by_function, line_filter, lines_in, vectorised
+from tests.strategies import file_contents, kept_lines, small_files
+
+PREDICATES = [vectorised, by_function]
+
+
+def put(folder: Path, contents: Iterable[bytes]) -> Path:
+    folder.mkdir()
+    for number, data in enumerate(contents):
+        (folder / f"{number:05d}.txt").write_bytes(data)
+    return folder
+
+
+def reference(contents: Iterable[bytes]) -> Counter[bytes]:
+    return Counter(line for data in contents for line in kept_lines(data))
+
+
+@settings(max_examples=60)
+@given(
+    contents=st.lists(file_contents(), min_size=1, max_size=4),
+    block_size=st.integers(1, 40),
+    predicate=st.sampled_from(PREDICATES),
+    blocks_threshold=st.none() | st.integers(1, 9),
+)
+def test_any_files_at_any_block_size(
+    contents: list[bytes], block_size: int, predicate: Callable[[], Operator], blocks_threshold: int | None
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        source, output = put(Path(folder, "in"), contents), Path(folder, "out")
+        splitter = {"block_size": block_size, "blocks_threshold": blocks_threshold}
+        run_dag(line_filter(source, output, predicate(), **splitter))
+        assert lines_in(output) == reference(contents)
+
+
+@pytest.mark.parametrize("predicate", PREDICATES)
+@pytest.mark.parametrize("block_size", [1, 2, 3, 5, None])
+def test_many_files_at_once(runner: str, tmp_path: Path, block_size: int | None, predicate: Callable[[], Operator]) -> None:
+    contents = list(small_files())
+    source, output = put(tmp_path / "in", contents), tmp_path / "out"
+    report = run_dag(line_filter(source, output, predicate(), block_size=block_size), runner=runner)
+    assert lines_in(output) == reference(contents)
+    kept = sum(reference(contents).values())
+    assert report.operators["m0"].records_out == report.operators["sink"].records_in == kept
+
+
+@pytest.mark.skipif(shutil.which("sed") is None or shutil.which("grep") is None, reason="needs sed and grep")
+def test_the_reference_is_what_the_tools_print(runner: str, tmp_path: Path) -> None:
+    data = "a\r\n.b\n\n\r\nßé日\r\n.日\n🙂\r\rc\r\n\tlast without end".encode()
+    source, output = put(tmp_path / "in", [data]), tmp_path / "out"
+    pipe = r"sed 's/\r$//' | LC_ALL=C grep -v '^\.'"
+    printed = subprocess.run(["sh", "-c", pipe], input=data, capture_output=True, check=True).stdout
+    run_dag(line_filter(source, output, vectorised(), block_size=7), runner=runner)
+    assert lines_in(output) == Counter(printed.removesuffix(b"\n").split(b"\n")) == reference([data])

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.golden.compare import Golden
+from tests.render import sample
+
+from dagflow import DAG
+from dagflow.errors.dag import DagError, UnknownName
+from dagflow.model.checks import check
+from dagflow.plan.plan import PHASES, make_plan
+from dagflow.plan.view import PlanView, plan_view
+from dagflow.render.plan import hint, plan_text
+from dagflow.render.style import Style, cells
+
+
+@pytest.mark.parametrize("step", PHASES)
+@pytest.mark.parametrize("make", [sample.chain, sample.diamond])
+def test_each_step_as_text(make: object, step: str, golden: Golden) -> None:
+    view = plan_view(make(), step)  # type: ignore[operator]
+    golden(f"plan_{view.application}_{step}.txt", plan_text(view, Style(width=120)) + "\n")
+
+
+def test_the_whole_view_as_json(golden: Golden) -> None:
+    text = json.dumps(plan_view(sample.chain(), "staged").as_json(), indent=2, ensure_ascii=False)
+    golden("plan_chain_staged.json", text + "\n")
+
+
+@pytest.mark.parametrize("step", PHASES)
+def test_a_dag_a_checked_dag_and_a_plan_give_the_same_view(step: str) -> None:
+    def views() -> list[PlanView]:
+        return [plan_view(of, step) for of in (sample.diamond(), check(sample.diamond()), make_plan(sample.diamond()))]
+
+    first, *others = views()
+    if step in ("logical", "expanded"):  # as written, then in the order of the plan
+        assert [sorted(o.name for o in view.operators) for view in others] == [sorted(o.name for o in first.operators)] * 2
+    else:
+        assert others == [first, first]
+
+
+def test_the_first_steps_work_on_a_dag_with_mistakes() -> None:
+    view = plan_view(sample.circle(), "logical")
+    assert [o.name for o in view.operators] == ["one", "two"]
+    with pytest.raises(DagError, match="circle"):
+        plan_view(sample.circle(), "checked")
+
+
+def test_an_unknown_step_names_the_nearest() -> None:
+    with pytest.raises(UnknownName, match="'staged'"):
+        plan_view(DAG(), "stage")
+
+
+def test_what_configuration_has_set_is_shown_with_its_origin() -> None:
+    from dagflow.config import apply_operators, read_layers
+
+    dag = sample.chain()
+    layers = read_layers(definitions=["operator.reader.max_readers=3"])
+    applied = apply_operators({name: node.operator for name, node in dag.operators.items()}, layers)
+    text = plan_text(plan_view(dag, "logical", applied))
+    assert "max_readers = 3 (-D)" in text
+    assert "min_readers = 2\n" in text
+
+
+def test_defaults_are_left_out() -> None:
+    assert "encoding" not in plan_text(plan_view(sample.chain(), "staged"))
+
+
+def test_secrets_are_not_shown() -> None:
+    import attrs
+
+    from dagflow.config import Secret
+
+    @attrs.define
+    class Login(sample.Both):
+        password: Secret = ""
+
+    dag = DAG()
+    dag.add_operator("login", Login(password="hunter2"))
+    view = plan_view(dag, "logical")
+    assert [p.value for p in view.operators[0].properties] == ["***"]
+    assert "hunter2" not in json.dumps(view.as_json()) + plan_text(view)
+
+
+@pytest.mark.parametrize("step", ["logical", "checked", "placed", "staged"])
+def test_lines_fit_the_width(step: str) -> None:
+    text = plan_text(plan_view(sample.diamond(), step), Style(width=70))
+    assert max(cells(line) for line in text.split("\n")) <= 70
+
+
+def test_the_hint_names_the_other_steps() -> None:
+    assert hint(plan_view(DAG(), "logical")) == "other steps: expanded, checked, placed, staged, spark (--step NAME)"
+
+
+def test_everything_on_the_driver_needs_no_job() -> None:
+    from operators import Console, FileSplitterInput
+
+    dag = DAG("small")
+    files = dag.add_operator("files", FileSplitterInput(files=["logs"]))
+    show = dag.add_operator("show", Console())
+    dag.add_stream("found", files.files_metadata_output, show.input)
+    assert plan_view(dag, "spark").spark == ("no Spark job: everything runs on the driver",)
+    assert "driver: does everything" in plan_text(plan_view(dag, "staged"))
