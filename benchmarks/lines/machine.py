@@ -20,7 +20,11 @@ def describe() -> str:
     model = platform.processor() or platform.machine()
     memory = ""
     if (PROC / "cpuinfo").exists():
-        names = [line.partition(":")[2].strip() for line in (PROC / "cpuinfo").read_text().splitlines() if line.startswith("model name")]
+        names = [
+            line.partition(":")[2].strip()
+            for line in (PROC / "cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ]
         model = names[0] if names else model
         kib = int((PROC / "meminfo").read_text().split()[1])
         memory = f", {kib / 1024**2:.0f} GiB of memory"

@@ -69,7 +69,9 @@ def scanned(dag: DAG, conf: Settings) -> None:
 Application = Callable[[DAG, Settings], None]
 
 
-def run(application: Application, source: Path, output: Path, *, runner: str = "spark", durability: str = "process", **more: Any) -> Any:
+def run(
+    application: Application, source: Path, output: Path, *, runner: str = "spark", durability: str = "process", **more: Any
+) -> Any:
     """Runs an application once to its end; the ended run."""
     shown = {name: more.pop(name) for name in ("block_size", "blocks_threshold") if name in more}
     settings = Settings(input=[str(source)], output=str(output), **shown)

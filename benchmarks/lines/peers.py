@@ -55,7 +55,7 @@ class Spark:
         """Median seconds of a micro-batch: two files of text read, filtered and written."""
         from pyspark.sql import functions as f
 
-        frame = self.session.readStream.option("maxFilesPerTrigger", 2).text(str(source))
+        frame = self.session.readStream.option("maxFilesPerTrigger", 2).option("recursiveFileLookup", True).text(str(source))
         writer = frame.filter(~f.col("value").startswith(".")).writeStream.format("text").option("path", str(folder / "out"))
         return self._stream(writer, batches, folder)
 

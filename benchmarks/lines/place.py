@@ -7,11 +7,13 @@ import shutil
 import tempfile
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import attrs
 
+from benchmarks.lines import ours
+
 from benchmarks.lines.inputs import make_lines, short_line
-from benchmarks.lines.ours import remove
 from benchmarks.lines.peers import Spark
 
 MEMORY = Path("/dev/shm")
@@ -45,6 +47,12 @@ class Place:
         for folder in (self.disk, self.memory):
             shutil.rmtree(folder, ignore_errors=True)
 
+    def run(self, application: ours.Application, source: Path, target: Path, **options: Any) -> Any:
+        """Runs an application to its end; on Spark, in the session that everybody uses."""
+        if options.get("runner", "spark") == "spark":
+            _ = self.spark.session
+        return ours.run(application, source, target, **options)
+
     def lines(self, share: float = 1.0) -> Path:
         """A file of lines of about 100 bytes; `share` of the size."""
         return make_lines(self.disk / f"lines-{share:g}.txt", int(self.size * share))
@@ -59,6 +67,6 @@ class Place:
 
     def clean(self, where: str) -> None:
         """Removes the output; on disk, waits until nothing is left to be written, so that nobody pays for his predecessor."""
-        remove(self.target(where))
+        ours.remove(self.target(where))
         if where == "disk":
             os.sync()

@@ -269,7 +269,7 @@ def _stage_view(plan: Plan, stage: Stage) -> StageView:
 def _spark_lines(plan: Plan) -> tuple[str, ...]:
     if not plan.stages:
         return ("no Spark job: everything runs on the driver",)
-    tasks = "; ".join(f"{stage.name}: {' → '.join(stage.operators)}" for stage in plan.stages)
+    tasks = "; ".join(f"{stage.name}: {_passing(plan, stage)}" for stage in plan.stages)
     lines = ["one job a window, none for a window without work items:", f"  range(0, n, 1, n) → mapInArrow({tasks}) → collect"]
     for stage in plan.stages:
         view = _stage_view(plan, stage)
@@ -277,3 +277,10 @@ def _spark_lines(plan: Plan) -> tuple[str, ...]:
         lines.append(f"{stage.name}: {bounds} share the window's work items for {stage.head}, neighbours together; {CONTROL_ROWS}")
     lines.append("n: the tasks of all stages together; task i looks its work items up by i, so nothing is shuffled")
     return tuple(lines)
+
+
+def _passing(plan: Plan, stage: Stage) -> str:
+    """The operators of a stage: a chain with arrows, anything else with commas."""
+    names = stage.operators
+    chain = all([s.operator for s, _ in plan.dag.upstream(b)] == [a] for a, b in zip(names, names[1:], strict=False))
+    return (" → " if chain else ", ").join(names)

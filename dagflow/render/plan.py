@@ -120,7 +120,7 @@ def _carries(stream: StreamView, number: int) -> list[str]:
         return [stream.type]
     if sink.crosses:
         return [stream.type, "work items"]
-    return [stream.type, f"{FORMS[stream.form]}, converted ({sink.conversion})" if sink.conversion else FORMS[stream.form]]
+    return [stream.type, f"converted ({sink.conversion})" if sink.conversion else FORMS[stream.form]]
 
 
 def _conversions(view: PlanView) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from dagflow.errors.run import WindowIncomplete
 from dagflow.errors.surroundings import PathMissing
@@ -88,15 +89,17 @@ def roll_forward(log: WindowLog, decision: Decision, operators: dict[str, Operat
             operator.show(decision.notes[name], decision.window)
     log.done(decision.window)
     # the window before: so the folder of reports never becomes empty, and is not removed and made again
-    sweep(log, decision.window - 1, {file.folder for file in decision.files})
+    sweep(log, {decision.window - 1}, {file.folder for file in decision.files})
 
 
-def sweep(log: WindowLog, window: int, folders: Iterable[str]) -> None:
-    """Removes reports and attempt files of a window that is done."""
-    log.forget(window)
+def sweep(log: WindowLog, windows: Collection[int], folders: Iterable[str]) -> None:
+    """Removes reports and attempt files of windows that are done, also what zombies have left there since."""
+    log.forget(windows)
     for folder in folders:
         system = file_system(folder)
         place = join(folder, STAGING)
         for found in list(system.scan(place)) if system.exists(place) else ():
-            if base_name(found.path).startswith(f"{window:010d}."):
-                system.remove(found.path)
+            window = base_name(found.path).partition(".")[0]
+            if window.isdigit() and int(window) in windows:
+                with contextlib.suppress(FileNotFoundError):
+                    system.remove(found.path)

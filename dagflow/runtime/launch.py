@@ -169,7 +169,6 @@ class _Launch:
             )
         )
         loop.run()
-        loop.sweep(iter(folders.outputs))
 
 
 class _EventsFile:

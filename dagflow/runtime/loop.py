@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as StillRunning
 from typing import Any
@@ -113,12 +113,14 @@ class WindowLoop:
         planned = self._log.windows("plan")
         decided = set(self._log.windows("decision"))
         self._recover(sorted(decided))
+        self._sweep()
         waiting = deque(window for window in planned if window not in decided)
         last = self._log.read_plan(planned[-1]) if planned else None
         try:
             self._drive(last.states if last else {}, waiting)
         except Abort as abort:  # of an operator on the driver
             raise abort.error from abort
+        self._sweep()
 
     def _drive(self, states: dict[str, dict[str, Any]], waiting: deque[int]) -> None:
         with Driver(self._plan, self._spec, self._clock, states) as driver:
@@ -296,7 +298,6 @@ class WindowLoop:
         roll_forward(self._log, decision, self._halves, self._durable)
         self._events.send(WindowDone(window=decision.window))
 
-    def sweep(self, folders: Iterator[str]) -> None:
-        """Removes what tasks that were cancelled have left for windows that are done."""
-        for window in self._log.windows("done")[-3:]:
-            sweep(self._log, window, folders)
+    def _sweep(self) -> None:
+        """Removes what tasks that were cancelled or killed have left for windows that are done."""
+        sweep(self._log, set(self._log.windows("done")), self._report.outputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, TypeVar
 
 import attrs
@@ -119,10 +120,11 @@ class WindowLog:
         data = self.passing.read(name)
         return None if data is None else decode(loads(data), TaskReport)
 
-    def forget(self, window: int) -> None:
-        """Removes the reports of a window that is done."""
-        for name in self.passing.names(f"reports/{window:010d}."):
-            self.passing.discard(name)
+    def forget(self, windows: Collection[int]) -> None:
+        """Removes the reports of windows that are done."""
+        for name in self.passing.names("reports/"):
+            if int(name.rpartition("/")[2].partition(".")[0]) in windows:
+                self.passing.discard(name)
 
     def _publish(self, kind: str, window: int, record: Record) -> Record:
         data = dumps({"format": FORMAT, **encode(record, f"{kind} of window {window}")})

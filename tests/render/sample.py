@@ -8,6 +8,7 @@ import attrs
 import pyarrow.compute as pc
 
 from dagflow import DAG, InputPort, Operator, OutputPort, ReaderRecord
+from dagflow.config import Secret
 from operators import BlockReader, Console, FileSplitterInput, Filter, Map, RecordWriter
 
 
@@ -32,7 +33,7 @@ class Both(Operator):
 class Keyed(Operator):
     """Has a secret."""
 
-    password: str = attrs.field(default="", metadata={"secret": True})
+    password: Secret = ""
     input = InputPort[Any]()
 
     @input.process

@@ -67,16 +67,8 @@ def test_defaults_are_left_out() -> None:
 
 
 def test_secrets_are_not_shown() -> None:
-    import attrs
-
-    from dagflow.config import Secret
-
-    @attrs.define
-    class Login(sample.Both):
-        password: Secret = ""
-
     dag = DAG()
-    dag.add_operator("login", Login(password="hunter2"))
+    dag.add_operator("login", sample.Keyed(password="hunter2"))
     view = plan_view(dag, "logical")
     assert [p.value for p in view.operators[0].properties] == ["***"]
     assert "hunter2" not in json.dumps(view.as_json()) + plan_text(view)

@@ -29,9 +29,9 @@ def _contestant(place: Place, where: str, source: Path, name: str, work: Callabl
     )
 
 
-def _ours(application: ours.Application, **options: str) -> Callable[[Path, Path], object]:
+def _ours(place: Place, application: ours.Application, **options: str) -> Callable[[Path, Path], object]:
     def work(source: Path, target: Path) -> None:
-        ours.run(application, source, target, **options)
+        place.run(application, source, target, **options)
 
     return work
 
@@ -44,12 +44,14 @@ def vectorised(place: Place) -> Iterator[Case]:
             one = partial(_contestant, place, where, source)
             contestants = [
                 one(SPARK, place.spark.filter),
-                one(OURS, _ours(ours.vectorised)),
-                one(SAFE, _ours(ours.vectorised, durability="machine")),
+                one(OURS, _ours(place, ours.vectorised)),
+                one(SAFE, _ours(place, ours.vectorised, durability="machine")),
                 one(GREP, peers.grep),
             ]
             goals = [Goal(OURS, SPARK, 2.0 if where == "memory" else 1.3)]
-            yield Case(f"vectorised, {where}, {kind[9:]}", f"Line filter by an expression, {kind}, to {where}", contestants, goals)
+            yield Case(
+                f"vectorised, {where}, {kind[9:]}", f"Line filter by an expression, {kind}, to {where}", contestants, goals
+            )
         source.unlink()
 
 
@@ -61,11 +63,13 @@ def by_function(place: Place) -> Iterator[Case]:
             one = partial(_contestant, place, where, source)
             contestants = [
                 one(ARROW, place.spark.map_in_arrow),
-                one(OURS, _ours(ours.by_function)),
-                one(SAFE, _ours(ours.by_function, durability="machine")),
+                one(OURS, _ours(place, ours.by_function)),
+                one(SAFE, _ours(place, ours.by_function, durability="machine")),
             ]
             goals = [Goal(OURS, ARROW, 1.3)]
-            yield Case(f"function, {where}, {kind[9:]}", f"Line filter by a Python function, {kind}, to {where}", contestants, goals)
+            yield Case(
+                f"function, {where}, {kind[9:]}", f"Line filter by a Python function, {kind}, to {where}", contestants, goals
+            )
         yield _bare(place, kind, make(place, 0.1))
         source.unlink()
     yield _beam(place)
@@ -77,7 +81,7 @@ def _bare(place: Place, kind: str, source: Path) -> Case:
     contestants = [
         one(loop, peers.bare_loop),
         one(plain, peers.plain_loop),
-        one(mine, _ours(ours.by_function, runner="local")),
+        one(mine, _ours(place, ours.by_function, runner="local")),
     ]
     goals = [Goal(mine, loop, 1 / 1.5), Goal(mine, plain, 1 / 1.5)]
     return Case(f"loop, {kind[9:]}", f"Line filter by a Python function, {kind}, one process, to memory", contestants, goals)
@@ -86,13 +90,16 @@ def _bare(place: Place, kind: str, source: Path) -> Case:
 def _beam(place: Place) -> Case:
     source = place.lines(0.05)
     one = partial(_contestant, place, "memory", source)
-    contestants = [one(OURS, _ours(ours.by_function))]
+    contestants = [one(OURS, _ours(place, ours.by_function))]
     python = peers.beam_python(place.beam)
     notes = []
     if python is None:
         notes.append("Beam: n/a (apache-beam cannot be imported; name a Python that has it with --beam-python)")
     else:
-        contestants += [one("Beam, one process", partial(peers.beam, python)), one("Beam, two processes", partial(peers.beam2, python))]
+        contestants += [
+            one("Beam, one process", partial(peers.beam, python)),
+            one("Beam, two processes", partial(peers.beam2, python)),
+        ]
     goals = [Goal(OURS, "Beam, one process", 15), Goal(OURS, "Beam, two processes", 15)]
     return Case(
         "beam", "Line filter by a Python function beside Beam's Python runner, to memory", contestants, goals, notes=notes

@@ -32,7 +32,13 @@ def memory(place: Place) -> Iterator[Case]:
         for title, path, options, longest in rows:
             name = f"{title}, {application.replace('_', ' ')}"
             most = ALLOWED + 6 * longest
-            contestants.append(Contestant(name, partial(_apart, application, path, place.target("memory"), options), clean=partial(place.clean, "memory")))
+            contestants.append(
+                Contestant(
+                    name,
+                    partial(_apart, application, path, place.target("memory"), options),
+                    clean=partial(place.clean, "memory"),
+                )
+            )
             goals.append(Limit(name, most, "MB"))
     title = "Memory of a Python worker beyond its imports: the highest peak of all workers"
     yield Case("memory", title, contestants, goals, unit="MB", rounds=1, warm_up=0)

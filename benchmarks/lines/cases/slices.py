@@ -22,7 +22,7 @@ def slices(place: Place) -> Iterator[Case]:
         target = place.target(where)
 
         def copy(durability: str, target: Path = target) -> None:
-            ours.run(ours.slices, folder, target, durability=durability)
+            place.run(ours.slices, folder, target, durability=durability)
 
         common = {"check": partial(counted, target), "clean": partial(place.clean, where), "size": size}
         contestants = [

@@ -22,7 +22,7 @@ def windows(place: Place) -> Iterator[Case]:
 
     def window(durability: str, in_flight: int) -> float:
         times = ours.Times()
-        ours.run(
+        place.run(
             ours.vectorised,
             files,
             target,
@@ -61,8 +61,8 @@ def _nothing(place: Place, files: Path, target: Path) -> Case:
     """A launch that finds nothing new: how many jobs it starts."""
 
     def jobs() -> float:
-        first = ours.run(ours.vectorised, files, target)
-        again = ours.run(ours.vectorised, files, target)
+        first = place.run(ours.vectorised, files, target)
+        again = place.run(ours.vectorised, files, target)
         if not first.report.windows or again.report.windows:
             raise AssertionError("a launch that found nothing new made a window")
         return float(again.report.jobs)

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from tests.cli.conftest import LINE_FILTER, Answer
+
+import dagflow.cli.main
+from dagflow.cli.group import COMMANDS
+
+Dagflow = Callable[..., Answer]
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_names_all_commands_and_exit_codes(dagflow: Dagflow, option: str) -> None:
+    answer = dagflow(option)
+    assert answer.code == 0
+    for name in COMMANDS:
+        assert f"\n  {name} " in answer.out
+    for code in ("0    done", "1    ", "2    ", "3    ", "130  "):
+        assert code in answer.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_has_help_with_the_exit_codes(dagflow: Dagflow, command: str) -> None:
+    answer = dagflow(command, "--help")
+    assert answer.code == 0
+    assert f"dagflow {command} [OPTIONS] APP" in answer.out
+    assert "130  interrupted" in answer.out
+
+
+def test_launch_has_an_option_for_each_setting_of_the_run(dagflow: Dagflow) -> None:
+    from dagflow.config import RUN_NAMES
+
+    text = dagflow("launch", "--help").out
+    assert [name for name in RUN_NAMES if f"--{name.replace('_', '-')} " not in text] == []
+    assert "--once" in text
+
+
+def test_version(dagflow: Dagflow) -> None:
+    assert dagflow("--version").out.startswith("dagflow ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["lanch"], "There is no command 'lanch'. Did you mean 'launch'?"),
+        (["frobnicate"], "There is no command 'frobnicate'. Commands: launch, validate"),
+        (["launch"], "Missing argument 'APP'"),
+        (["launch", LINE_FILTER, "--runer", "local"], "--runner"),
+        (["plan", LINE_FILTER, "--step", "stage"], "stage"),
+        (["graph", LINE_FILTER, "-f", "svg"], "svg"),
+        ([], "Usage"),
+    ],
+)
+def test_a_wrong_command_line_ends_with_2(dagflow: Dagflow, arguments: list[str], words: str) -> None:
+    answer = dagflow(*arguments)
+    assert answer.code == 2
+    assert words in answer.err + answer.out
+    assert "Traceback" not in answer.err
+
+
+def test_a_user_s_mistake_shows_a_traceback_only_with_debug(dagflow: Dagflow) -> None:
+    answer = dagflow("validate", "nowhere")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith("error[DF251] no application 'nowhere'")
+    debug = dagflow("validate", "nowhere", "--debug")
+    assert debug.code == 2
+    assert "Traceback" in debug.err
+    assert "error[DF251]" in debug.err
+
+
+def test_what_nobody_expected_is_one_line(dagflow: Dagflow, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise LookupError("lost")
+
+    monkeypatch.setattr("dagflow.cli.prepare.examine", broken)
+    answer = dagflow("validate", LINE_FILTER)
+    assert answer.code == 1
+    assert answer.err == "internal error: LookupError: lost\n  help: --debug shows the traceback\n"
+    assert "in broken" in dagflow("validate", LINE_FILTER, "--debug").err
+
+
+def test_ctrl_c_anywhere_ends_with_130(dagflow: Dagflow, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dagflow.cli.prepare.examine", interrupted)
+    assert dagflow("validate", LINE_FILTER).code == 130
+
+
+def test_as_a_module(begin: Callable[..., subprocess.Popen[str]]) -> None:
+    out, err = begin("--version").communicate(timeout=60)
+    assert out.startswith("dagflow ")
+    assert err == ""
+
+
+def test_a_reader_that_goes_away_is_no_error(begin: Callable[..., subprocess.Popen[str]]) -> None:
+    process = begin("config", LINE_FILTER, "-D", "input=.", "-D", "output=out")
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    assert process.wait(timeout=60) == 1
+
+
+def test_text_that_a_terminal_cannot_show_is_no_error(begin: Callable[..., subprocess.Popen[str]]) -> None:
+    import os
+
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(dagflow_root())}
+    process = begin("plan", LINE_FILTER, "-D", "input=.", "-D", "output=out", env=environment)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    assert "\\u2192" in out
+
+
+def dagflow_root() -> str:
+    return __import__("pathlib").Path(dagflow.cli.main.__file__).parents[2]  # type: ignore[no-any-return]
+
+
+def test_the_collector_is_left_as_it_was(dagflow: Dagflow) -> None:
+    import gc
+
+    assert gc.isenabled()
+    dagflow("--help")
+    assert gc.isenabled()
+    assert sys.getswitchinterval() > 0

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import json
+
+from dagflow.errors.config import BadDefinition, ConfigErrors, MissingSetting
+from dagflow.errors.dag import DagErrors, DuplicateName, EmptyDag
+from dagflow.errors.run import OperatorFailed
+from dagflow.render.errors import each, error_json, error_text
+from dagflow.render.style import Style
+
+
+def test_one_error() -> None:
+    error = DuplicateName(kind="stream", name="a", first="app.py:1", second="app.py:2")
+    assert error_text(error) == (
+        "error[DF001] two streams are called 'a'\n  first   app.py:1\n  second  app.py:2\n  help: give one of them another name"
+    )
+
+
+def test_several_errors_each_have_their_code() -> None:
+    problems = DagErrors((EmptyDag("x"), ConfigErrors(errors=(BadDefinition(text="a"), MissingSetting(key="b")))))
+    assert [e.code for e in each(problems)] == ["DF016", "DF211", "DF207"]
+    text = error_text(problems)
+    assert text.count("error[") == 3
+    assert text.endswith("\n\n3 problems found")
+
+
+def test_what_follows_the_first_line_is_indented() -> None:
+    class Loose(EmptyDag):
+        def message(self) -> str:
+            return "first\nsecond\n    third"
+
+    assert error_text(Loose("x")) == "error[DF016] first\n  second\n    third"
+
+
+def test_colours_only_where_they_are_wanted() -> None:
+    assert "\x1b" not in error_text(EmptyDag("x"))
+    coloured = error_text(EmptyDag("x"), Style(colour=True))
+    assert coloured.startswith("\x1b[1;31merror[DF016]\x1b[0m ")
+    assert "  \x1b[36mhelp:\x1b[0m populate_dag" in coloured
+
+
+def test_as_json_with_fields_but_without_traces() -> None:
+    failed = OperatorFailed(operator="keep", doing="each()", error="ValueError: no", window=3, trace="Traceback …")
+    (found,) = json.loads(json.dumps(error_json(failed)))
+    assert (found["code"], found["class"], found["fields"]["window"]) == ("DF301", "OperatorFailed", 3)
+    assert "trace" not in found["fields"]
