@@ -236,7 +236,7 @@ class Bench:
             files.abandon()
             raise
         finally:
-            sweep(self._log, spec.window, [place(folder, spec.base) for folder in self.operator.output_folders()])
+            sweep(self._log, {spec.window}, [place(folder, spec.base) for folder in self.operator.output_folders()])
 
     def _deliver(self, flow: Flow, given: Given) -> None:
         for port, records in given.items():
