@@ -8,10 +8,10 @@ from pathlib import Path
 
 MIB = 1 << 20
 POOL = 32  # different chunks of 1 MiB; a file is a random row of them
-WORDS = (
-    "GET POST user session cache index/login timeout retry accepted connection closed by peer upstream request completed in ms "
-    "status order shipment invoice worker queue"
-).split()
+WORDS = tuple(
+    "GET POST user session cache index/login timeout retry accepted connection closed by peer upstream request completed in ms "  # noqa: SIM905
+    "status order shipment invoice worker queue".split()
+)
 
 
 def log_line(chance: random.Random) -> str:
@@ -19,12 +19,14 @@ def log_line(chance: random.Random) -> str:
     when = f"2026-{chance.randint(1, 12):02d}-{chance.randint(1, 28):02d}T{chance.randint(0, 23):02d}:{chance.randint(0, 59):02d}"
     what = " ".join(chance.choices(WORDS, k=6))
     name = " Zoë Müller" if chance.random() < 0.0005 else ""
-    return f"{when}:{chance.randint(0, 59):02d}Z host-{chance.randint(1, 400)} svc[{chance.randint(100, 9999)}]: {what} id={chance.getrandbits(32):08x}{name}"
+    who = f"host-{chance.randint(1, 400)} svc[{chance.randint(100, 9999)}]"
+    return f"{when}:{chance.randint(0, 59):02d}Z {who}: {what} id={chance.getrandbits(32):08x}{name}"
 
 
 def short_line(chance: random.Random) -> str:
     """About 20 characters: a number, a key, a word."""
-    return f"{chance.getrandbits(20):06d} k{chance.randint(0, 9999):04d} {chance.choice(('ok', 'fail', 'slow'))}{'x' * chance.randint(0, 4)}"
+    how = chance.choice(("ok", "fail", "slow"))
+    return f"{chance.getrandbits(20):06d} k{chance.randint(0, 9999):04d} {how}{'x' * chance.randint(0, 4)}"
 
 
 def _chunks(make: Callable[[random.Random], str], size: int) -> Iterator[bytes]:

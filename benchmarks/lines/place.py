@@ -12,7 +12,6 @@ from typing import Any
 import attrs
 
 from benchmarks.lines import ours
-
 from benchmarks.lines.inputs import make_lines, short_line
 from benchmarks.lines.peers import Spark
 

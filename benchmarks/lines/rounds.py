@@ -20,7 +20,6 @@ class Contestant:
         check: after the first round: what came out (lines and bytes, say), the same for all contestants of a case.
         clean: removes what came out; not timed.
         size: bytes of input, where throughput makes sense.
-        alone: why its output is not compared with that of the others.
     """
 
     name: str
@@ -32,15 +31,25 @@ class Contestant:
 
 @attrs.frozen
 class Goal:
-    """`ours` is at least `least` times as fast as `peer`, by seconds for each byte where both have a size."""
+    """`ours` is at least `least` times as fast as `peer`, or needs at most the share `most` of its seconds."""
 
     ours: str
     peer: str
-    least: float
+    least: float | None = None
+    most: float | None = None
 
     @property
     def words(self) -> str:
-        return f"{self.ours} ≥ {self.least:g} × {self.peer}"
+        """The goal as the table shows it."""
+        if self.most is not None:
+            return f"{self.ours}: at most {self.most:g} of the time of {self.peer}"
+        return f"{self.ours}: at least {self.least:g} times as fast as {self.peer}"
+
+    def of(self, ours: float, peer: float) -> tuple[str, bool]:
+        """What was measured, of the seconds (for each byte) of both."""
+        if self.most is not None:
+            return f"{ours / peer:.2f}", ours / peer <= self.most
+        return f"{peer / ours:.2f}", self.least is None or peer / ours >= self.least
 
 
 @attrs.frozen
@@ -53,7 +62,8 @@ class Limit:
 
     @property
     def words(self) -> str:
-        return f"{self.ours} ≤ {self.most:g} {self.unit}"
+        """The limit as the table shows it."""
+        return f"{self.ours}: at most {self.most:g} {self.unit}"
 
 
 @attrs.frozen
@@ -105,10 +115,7 @@ class Result:
         if isinstance(goal, Limit):
             return f"{ours.median:.3g} {goal.unit}", ours.median <= goal.most
         peer = self.figures.get(goal.peer)
-        if peer is None:
-            return None
-        ratio = peer.each / ours.each
-        return f"{ratio:.2f} ×", ratio >= goal.least
+        return None if peer is None else goal.of(ours.each, peer.each)
 
 
 class DifferentOutput(Exception):

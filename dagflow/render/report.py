@@ -12,7 +12,7 @@ from dagflow.runtime.report import OperatorFigures, RunReport
 
 VERSION = 1
 _COLOURS = {"done": "green", "failed": "red", "interrupted": "yellow"}
-_IN_COLUMNS = ("dropped", "skipped", "bytes", "bytes_planned")  # counters that have a column
+_IN_COLUMNS = ("dropped", "bytes", "bytes_planned")  # counters that have a column
 
 
 def report_text(report: RunReport, style: Style | None = None) -> str:
@@ -46,14 +46,9 @@ def report_json(report: RunReport) -> dict[str, Any]:
     return {"v": VERSION, **attrs.asdict(report)}
 
 
-def errors_of(figures: OperatorFigures) -> int:
-    """The records that an operator could not handle: those that the framework set aside, and those that it did itself."""
-    return figures.errors + figures.counters.get("skipped", 0)
-
-
 def _row(name: str, figures: OperatorFigures) -> list[str]:
     size_of = figures.counters.get("bytes", figures.counters.get("bytes_planned"))
-    numbers = (figures.records_in, figures.records_out, figures.counters.get("dropped", 0), errors_of(figures))
+    numbers = (figures.records_in, figures.records_out, figures.counters.get("dropped", 0), figures.errors)
     return [name, *(count(n) for n in numbers), "–" if size_of is None else size(size_of), count(figures.converted)]
 
 
@@ -64,9 +59,9 @@ def _notes(report: RunReport, style: Style) -> list[str]:
         others = [f"{n:,} {key.replace('_', ' ')}" for key, n in figures.counters.items() if key not in _IN_COLUMNS and not _known(key, n, figures)]
         if others:
             lines.append(style.cut(f"{name}: {', '.join(others)}"))
-        if errors_of(figures):
-            missing = errors_of(figures) - len(figures.samples)
-            shown = f"{name}: {counted(errors_of(figures), 'record')} let pass with errors" + (":" if figures.samples else "")
+        if figures.errors:
+            missing = figures.errors - len(figures.samples)
+            shown = f"{name}: {counted(figures.errors, 'record')} let pass with errors" + (":" if figures.samples else "")
             lines.append(style.paint("yellow", shown))
             lines += [style.cut(f"  {sample}") for sample in figures.samples]
             lines += [f"  and {missing:,} more"] if figures.samples and missing > 0 else []

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import pickle
+import platform
+import struct
 from collections.abc import Iterable, Iterator
 
 import attrs
+import cloudpickle
 import pyarrow as pa
 
+from dagflow.errors.run import OperatorFailed
 from dagflow.runtime.execute import execute, keep_memory
-from dagflow.runtime.program import TaskSpec
+from dagflow.runtime.failure import describe
+from dagflow.runtime.program import TaskOutcome, TaskSpec
 from dagflow.runtime.window_log import WindowLog
 from dagflow.storage import open_store
 
-SCHEMA = "task string, outcome binary"
-_ARROW = pa.schema([("task", pa.string()), ("outcome", pa.binary())])
+SCHEMA = "answer binary"
+_ARROW = pa.schema([("answer", pa.binary())])
 
 
 @attrs.frozen
@@ -30,11 +37,10 @@ class SparkTasks:
     durable: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One control row a task: its name and its pickled outcome."""
+        """One control row a task: its pickled outcome."""
         from pyspark import TaskContext
 
         keep_memory()
-
         context = TaskContext.get()
         attempt = str(context.taskAttemptId()) if context is not None else "0"
         log = WindowLog.open(self.run_folder, self.durable)
@@ -42,9 +48,8 @@ class SparkTasks:
             for number in batch.column(0).to_pylist():
                 spec: TaskSpec = pickle.loads(self.specs[number])  # came with this function, from the driver
                 outcome = execute(self.programs[spec.stage], spec, log, attempt)
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array([spec.name]), pa.array([pickle.dumps(outcome)], pa.binary())], schema=_ARROW
-                )
+                yield row(pickled(outcome))
+        settle()
 
 
 @attrs.frozen
@@ -56,8 +61,42 @@ class Probe:
     content: bytes
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One row: what the task read."""
+        """One row: what the task found."""
         for _ in batches:
             found = open_store(self.run_folder).read(self.name)
-            answer = "same" if found == self.content else "missing" if found is None else "other"
-            yield pa.RecordBatch.from_arrays([pa.array([answer]), pa.array([b""], pa.binary())], schema=_ARROW)
+            answer = "" if found == self.content else "it is not there" if found is None else "another one is there"
+            yield row(f"{answer}, on {platform.node()}".encode() if answer else b"")
+
+
+def row(answer: bytes) -> pa.RecordBatch:
+    """A batch of one row. Made of buffers: `pa.array` would import pandas, which costs each new worker 0.3 s.
+
+    >>> row(b"done").to_pylist()
+    [{'answer': b'done'}]
+    """
+    offsets = struct.pack("=2i", 0, len(answer))
+    array = pa.BinaryArray.from_buffers(pa.binary(), 1, [None, pa.py_buffer(offsets), pa.py_buffer(answer)])
+    return pa.RecordBatch.from_arrays([array], schema=_ARROW)
+
+
+def pickled(outcome: TaskOutcome) -> bytes:
+    """An outcome as bytes. User code may raise errors of its own, whose classes may have come by value, or do not pickle at all."""
+    if outcome.error is None:
+        return pickle.dumps(outcome)
+    try:
+        data: bytes = cloudpickle.dumps(outcome)
+    except Exception:  # noqa: BLE001  # picklers raise anything
+        told = OperatorFailed(operator="(unknown)", doing="a task", error=describe(outcome.error))
+        return pickle.dumps(attrs.evolve(outcome, error=told))
+    return data
+
+
+@functools.cache
+def settle() -> None:
+    """After a worker's first task: takes what has been imported by now out of garbage collection.
+
+    Spark collects all garbage after every task of a reused worker. Looking through the 75,000 objects of our imports took 30 of
+    the 36 ms of processor time that a small task cost.
+    """
+    gc.collect()
+    gc.freeze()

@@ -15,7 +15,7 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OperatorContext, ReaderRecord, WindowState
 from operators.sinks.errors import NotText
-from operators.sinks.open_files import OpenFiles
+from operators.sinks.open_files import OpenFiles, check_name
 from operators.sinks.text import JOINABLE, READER_COLUMNS, as_bytes, joined, joined_column, text_column
 
 if TYPE_CHECKING:
@@ -148,8 +148,7 @@ class RecordWriter(Operator, Generic[T]):
         """Writes a batch with the column `value` (bare text or bytes), or `block_id`, `position` and `record`."""
         column = text_column(batch, type(self).__name__)
         for name, start, stop in self._runs(batch):
-            self._files.of(name)  # refused before anything is written
-            for data in joined_column(column.slice(start, stop - start), self._end):
+            for data in list(joined_column(column.slice(start, stop - start), self._end)):  # all or, if a row is refused, nothing
                 self._files.append(name, data, 0)
             self._files.of(name).records += stop - start
 
@@ -177,7 +176,7 @@ class RecordWriter(Operator, Generic[T]):
                     self._write_run(name, run)
                     name, run = None, []
                     if wanted:
-                        self._files.of(wanted)  # here, so that a name that is refused is this record's fault
+                        check_name(wanted, type(self).__name__)  # here, so that a name that is refused is this record's fault
                     name = wanted
                 if wanted:
                     data: object = bytes_of(record)

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
+import gc
+import os
 import subprocess
-import sys
 from collections.abc import Callable
 
 import pytest
-from tests.cli.conftest import LINE_FILTER, Answer
+from tests.cli.conftest import LINE_FILTER, ROOT, Answer
 
-import dagflow.cli.main
 from dagflow.cli.group import COMMANDS
 
 Dagflow = Callable[..., Answer]
@@ -107,23 +107,14 @@ def test_a_reader_that_goes_away_is_no_error(begin: Callable[..., subprocess.Pop
 
 
 def test_text_that_a_terminal_cannot_show_is_no_error(begin: Callable[..., subprocess.Popen[str]]) -> None:
-    import os
-
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(dagflow_root())}
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(ROOT)}
     process = begin("plan", LINE_FILTER, "-D", "input=.", "-D", "output=out", env=environment)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
     assert "\\u2192" in out
 
 
-def dagflow_root() -> str:
-    return __import__("pathlib").Path(dagflow.cli.main.__file__).parents[2]  # type: ignore[no-any-return]
-
-
 def test_the_collector_is_left_as_it_was(dagflow: Dagflow) -> None:
-    import gc
-
     assert gc.isenabled()
     dagflow("--help")
     assert gc.isenabled()
-    assert sys.getswitchinterval() > 0

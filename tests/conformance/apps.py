@@ -52,7 +52,9 @@ def line_filter(source: Path, output: Path, keep: Operator, **splitter: Any) -> 
 
 def written(output: Path) -> list[Path]:
     """The data files in an output folder."""
-    return sorted(p for p in output.rglob("*") if p.is_file() and not any(part[0] in "._" for part in p.relative_to(output).parts))
+    return sorted(
+        p for p in output.rglob("*") if p.is_file() and not any(part[0] in "._" for part in p.relative_to(output).parts)
+    )
 
 
 def lines_in(output: Path) -> Counter[bytes]:

@@ -83,7 +83,7 @@ def _bare(place: Place, kind: str, source: Path) -> Case:
         one(plain, peers.plain_loop),
         one(mine, _ours(place, ours.by_function, runner="local")),
     ]
-    goals = [Goal(mine, loop, 1 / 1.5), Goal(mine, plain, 1 / 1.5)]
+    goals = [Goal(mine, loop, most=1.5), Goal(mine, plain, most=1.5)]
     return Case(f"loop, {kind[9:]}", f"Line filter by a Python function, {kind}, one process, to memory", contestants, goals)
 
 

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import LINE_FILTER, Answer
+from tests.golden.compare import Golden
+
+Dagflow = Callable[..., Answer]
+Write = Callable[..., None]
+GIVEN = ["-D", "input=logs", "-D", "output=out", "--runner", "local"]
+
+FAILS_HALFWAY = """
+from operators import BlockReader, FileSplitterInput, Map, RecordWriter
+
+def number(record):
+    return str(int(record.record))
+
+def populate_dag(dag, conf):
+    files = dag.add_operator("files", FileSplitterInput(files=["logs"]))
+    lines = dag.add_operator("lines", BlockReader())
+    numbers = dag.add_operator("numbers", Map(number))
+    writer = dag.add_operator("writer", RecordWriter("out"))
+    dag.add_stream("blocks", files.blocks_metadata_output, lines.blocks_metadata_input)
+    dag.add_stream("text", lines.messages, numbers.input)
+    dag.add_stream("all", numbers.output, writer.input)
+"""
+
+
+def times_taken_out(text: str) -> str:
+    """What differs from run to run."""
+    text = re.sub(r"[\d.]+ (ms|s)\b", "N s", text)
+    return re.sub(r"\([\d.]+ [KM]?i?B/s\)", "(N B/s)", text)
+
+
+@pytest.fixture
+def logs(write: Write) -> None:
+    write("logs/a.txt", "one\n.two\nthree\n")
+    write("logs/b.txt", "four\n.five")
+
+
+@pytest.mark.usefixtures("logs")
+def test_the_report_goes_to_standard_output_and_progress_to_standard_error(dagflow: Dagflow, golden: Golden, tmp_path: Path) -> None:
+    answer = dagflow("launch", LINE_FILTER, *GIVEN)
+    assert answer.code == 0
+    golden("cli_launch_out.txt", times_taken_out(answer.out))
+    golden("cli_launch_err.txt", times_taken_out(answer.err))
+    written = [file.read_text() for file in (tmp_path / "out").glob("part-*")]
+    assert sorted("".join(written).split()) == ["four", "one", "three"]
+
+
+@pytest.mark.usefixtures("logs")
+def test_a_second_launch_finds_nothing_new(dagflow: Dagflow) -> None:
+    dagflow("launch", LINE_FILTER, *GIVEN)
+    answer = dagflow("launch", LINE_FILTER, *GIVEN)
+    assert answer.code == 0
+    assert "windows  0 (nothing new)" in answer.out
+    assert "goes on with window 1" in answer.err
+    again = dagflow("launch", LINE_FILTER, *GIVEN, "--fresh")
+    assert "windows  1 (number 0)" in again.out
+    assert "starting over" in again.err
+
+
+@pytest.mark.usefixtures("logs")
+def test_the_report_as_json(dagflow: Dagflow) -> None:
+    answer = dagflow("launch", LINE_FILTER, *GIVEN, "--json")
+    report = json.loads(answer.out)
+    assert (report["status"], report["windows"], report["operators"]["keep"]["records_out"]) == ("done", 1, 3)
+
+
+@pytest.mark.usefixtures("logs")
+def test_progress_none_says_nothing(dagflow: Dagflow) -> None:
+    assert dagflow("launch", LINE_FILTER, *GIVEN, "--progress", "none").err == ""
+
+
+@pytest.mark.usefixtures("logs")
+def test_progress_as_json_is_nothing_but_json_lines(dagflow: Dagflow, write: Write) -> None:
+    events = [json.loads(line) for line in dagflow("launch", LINE_FILTER, *GIVEN, "--progress", "json").err.splitlines()]
+    assert [e["event"] for e in events] == [
+        "run_started",
+        "window_planned",
+        "window_started",
+        "task_ended",
+        "task_ended",
+        "window_decided",
+        "window_done",
+        "run_ended",
+    ]
+    write("app.py", FAILS_HALFWAY)
+    answer = dagflow("launch", ".", "--runner", "local", "--progress", "json", "-D", "run.run_folder=other", "--fresh")
+    assert [json.loads(line)["event"] for line in answer.err.splitlines()][-1] == "problems"
+
+
+def test_a_run_that_fails_ends_with_1_and_the_error_comes_last(dagflow: Dagflow, write: Write) -> None:
+    write("app.py", FAILS_HALFWAY)
+    write("logs/a.txt", "1\n2\nthree\n")
+    answer = dagflow("launch", ".", "--runner", "local")
+    assert answer.code == 1
+    assert answer.out == ""  # no window was decided: there is nothing to report
+    assert answer.err.splitlines()[2].startswith("error[DF301] operator 'numbers' failed")
+    assert "Traceback" not in answer.err
+    assert "Traceback" in dagflow("launch", ".", "--runner", "local", "--debug").err
+    report = json.loads(dagflow("launch", ".", "--runner", "local", "--json").out)
+    assert report["status"] == "failed"
+    assert "operator 'numbers' failed" in report["error"]
+
+
+def test_sys_exit_in_an_operator_is_a_failure(dagflow: Dagflow, write: Write) -> None:
+    write("app.py", FAILS_HALFWAY.replace("return str(int(record.record))", "raise SystemExit(0)"))
+    write("logs/a.txt", "1\n")
+    assert dagflow("launch", ".", "--runner", "local").code == 1
+
+
+@pytest.mark.usefixtures("logs")
+def test_two_at_once_the_second_is_refused_with_3(dagflow: Dagflow, tmp_path: Path) -> None:
+    from dagflow.storage import FolderLock
+
+    folder = tmp_path / "out" / "_dagflow"
+    folder.mkdir(parents=True)
+    with FolderLock(str(folder), who="somebody else"):
+        answer = dagflow("launch", LINE_FILTER, *GIVEN)
+    assert answer.code == 3
+    assert "error[DF430]" in answer.err
+    assert "somebody else" in answer.err
+
+
+def test_an_application_without_output_has_nothing_to_go_on_with(dagflow: Dagflow, write: Write) -> None:
+    write("logs/a.txt", "one\n")
+    write(
+        "app.py",
+        """
+        from operators import BlockReader, Console, FileSplitterInput
+
+        def populate_dag(dag, conf):
+            files = dag.add_operator("files", FileSplitterInput(files=["logs"]))
+            lines = dag.add_operator("lines", BlockReader())
+            show = dag.add_operator("show", Console(prefix="> "))
+            dag.add_stream("blocks", files.blocks_metadata_output, lines.blocks_metadata_input)
+            dag.add_stream("text", lines.messages, show.input)
+        """,
+    )
+    answer = dagflow("launch", ".", "--runner", "local")
+    assert answer.code == 0
+    assert answer.out.startswith("> one\noperator ")
+    assert "no output folder; nothing to go on with later" in answer.err
+    assert "written" not in answer.out
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.usefixtures("logs")
+def test_on_spark(begin: Callable[..., object], tmp_path: Path) -> None:
+    process = begin("launch", LINE_FILTER, "-D", "input=logs", "-D", "output=out", "--master", "local[1]")
+    out, err = process.communicate(timeout=200)  # type: ignore[attr-defined]
+    assert process.returncode == 0, err  # type: ignore[attr-defined]
+    assert "Spark UI  http" in out
+    assert err.startswith("line_filter on Spark at local[1]; output out; run folder out/_dagflow\nrunning: 1 slot")

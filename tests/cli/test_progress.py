@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+
+import pytest
+
+from dagflow.cli.progress import JsonProgress, LiveProgress, PlainProgress, Progress, make_progress, writer
+from dagflow.runtime.events import Event, RunEnded, RunStarted, WindowDecided, WindowPlanned, WindowRetried
+
+STARTED = RunStarted(at=0.0, application="a", runner="spark", run_folder="r", launch="l", slots=4, first_window=0, ui="http://x:4040")
+
+
+def planned(window: int, at: float, replayed: bool = False) -> WindowPlanned:
+    return WindowPlanned(at=at, window=window, items=10, bytes=1 << 20, tasks=2, replayed=replayed)
+
+
+def decided(window: int, at: float) -> WindowDecided:
+    return WindowDecided(at=at, window=window, files=2, bytes=1000, records=50)
+
+
+def ended(at: float) -> RunEnded:
+    return RunEnded(at=at, status="done", windows=1, seconds=at)
+
+
+def lines_of(events: list[Event]) -> list[str]:
+    stream = io.StringIO()
+    progress = PlainProgress(stream)
+    for event in events:
+        progress(event)
+    return stream.getvalue().splitlines()
+
+
+def test_plain_tells_each_change_of_slow_windows() -> None:
+    assert lines_of([STARTED, planned(0, 1.0), decided(0, 5.0), planned(1, 7.0, replayed=True), decided(1, 9.0), ended(9.0)]) == [
+        "running: 4 slots, starts with window 0, Spark UI http://x:4040",
+        "window 0: 10 work items, 1 MiB, 2 tasks",
+        "window 0 decided: 1 MiB read in 4 s (256 KiB/s); 50 records in 2 files written, 1000 B",
+        "window 1: 10 work items, 1 MiB, 2 tasks, planned by an earlier launch",
+        "window 1 decided: 1 MiB read in 2 s (512 KiB/s); 50 records in 2 files written, 1000 B",
+    ]
+
+
+def test_plain_tells_fast_windows_together() -> None:
+    events: list[Event] = []
+    for window in range(100):
+        events += [planned(window, window * 0.1), decided(window, window * 0.1 + 0.05)]
+    lines = lines_of([*events, ended(10.0)])
+    assert len(lines) <= 12
+    assert lines[0] == "window 0: 10 work items, 1 MiB, 2 tasks"
+    assert lines[1].startswith("windows 0 to 10 decided: 11 MiB read in 1.05 s ")
+    assert sum(" decided: " in line for line in lines) == len(lines) - 1
+    assert "to 99 decided" in lines[-1]
+
+
+def test_plain_always_tells_of_failures() -> None:
+    assert lines_of([WindowRetried(at=0.1, window=3, attempt=2, reason="a worker died")]) == [
+        "window 3: attempt 2, since the one before failed: a worker died"
+    ]
+
+
+def test_json_is_one_event_a_line() -> None:
+    stream = io.StringIO()
+    progress = JsonProgress(stream)
+    progress(STARTED)
+    progress(planned(0, 1.0))
+    assert [json.loads(line)["event"] for line in stream.getvalue().splitlines()] == ["run_started", "window_planned"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_auto_is_live_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    assert isinstance(make_progress("auto", Terminal()), LiveProgress)
+    assert isinstance(make_progress("auto", io.StringIO()), PlainProgress)
+    monkeypatch.setenv("TERM", "dumb")
+    assert isinstance(make_progress("auto", Terminal()), PlainProgress)
+    assert type(make_progress("none", Terminal())) is Progress
+    assert isinstance(make_progress("json", Terminal()), JsonProgress)
+
+
+def test_live_keeps_one_line_and_takes_it_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    stream = Terminal()
+    clock = iter([0.0, *[2.0] * 1000])
+    with LiveProgress(stream, lambda: next(clock)) as progress:
+        progress.say("line [filter] here")
+        progress(STARTED)
+        assert str(progress.line()) == "waiting for input · 0 windows done · 2 s"
+        progress(planned(0, 1.0))
+        progress(planned(1, 1.5))
+        assert str(progress.line()) == "window 0 (2 tasks), 1 (2 tasks) · 0 windows done · 2 s"
+        progress(decided(0, 2.0))
+        assert str(progress.line()) == "window 1 (2 tasks) · 1 window done · 1 MiB read (512 KiB/s) · 50 records written · 2 s"
+        progress(WindowRetried(at=0.1, window=1, attempt=2, reason="a worker died"))
+    shown = stream.getvalue()
+    assert "line [filter] here" in shown
+    assert "a worker died" in shown
+    progress(decided(1, 3.0))  # after the end: noted, not shown
+    progress.say("too late")
+    assert stream.getvalue() == shown
+
+
+def test_progress_that_nobody_reads_ends_no_run() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as stream:
+        write_to = writer(stream)
+        write_to("x" * 100_000)
+        with pytest.raises(BrokenPipeError):
+            stream.flush()
+        stream.detach()

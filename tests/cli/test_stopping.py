@@ -1,0 +1,169 @@
+"""Ctrl-C and SIGTERM, on real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import LINE_FILTER
+
+Begin = Callable[..., "subprocess.Popen[str]"]
+Write = Callable[..., None]
+SIGNALS = [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")]
+
+SLEEPS = """
+import subprocess, time
+from operators import BlockReader, FileSplitterInput, Map, RecordWriter
+
+def sleep(record):
+    open("handling", "w").close()
+    HOW
+    return record.record
+
+def populate_dag(dag, conf):
+    files = dag.add_operator("files", FileSplitterInput(files=["logs"]))
+    lines = dag.add_operator("lines", BlockReader())
+    slow = dag.add_operator("slow", Map(sleep))
+    writer = dag.add_operator("writer", RecordWriter("out"))
+    dag.add_stream("blocks", files.blocks_metadata_output, lines.blocks_metadata_input)
+    dag.add_stream("text", lines.messages, slow.input)
+    dag.add_stream("all", slow.output, writer.input)
+"""
+
+
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    """Waits until something is so."""
+    for _ in range(1200):
+        if condition():
+            return
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    raise AssertionError("it never happened")
+
+
+@pytest.mark.parametrize(("number", "word"), SIGNALS)
+def test_a_continuous_run_ends_cleanly_and_can_go_on(begin: Begin, write: Write, tmp_path: Path, number: int, word: str) -> None:
+    write("logs/a.txt", "one\n")
+    given = ["launch", LINE_FILTER, "-D", "input=logs", "-D", "output=out", "--runner", "local"]
+    process = begin(*given, "--continuous")
+    wait_for(lambda: any((tmp_path / "out").glob("part-*")), process)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert f"{word}: stopping; once more stops at once" in err
+    assert f"stopped by {word}: what was decided is kept; launch again with the same settings to go on from there" in err
+    assert "Traceback" not in err
+    assert "line_filter: interrupted" in out
+    write("logs/b.txt", "two\n")
+    again = begin(*given)
+    out, err = again.communicate(timeout=60)
+    assert again.returncode == 0, err
+    assert "windows  1 (number 1)" in out
+    assert sorted(f.read_text() for f in (tmp_path / "out").glob("part-*")) == ["one\n", "two\n"]
+
+
+@pytest.mark.parametrize(("number", "word"), SIGNALS)
+def test_user_code_that_takes_its_time_is_interrupted(begin: Begin, write: Write, tmp_path: Path, number: int, word: str) -> None:
+    write("logs/a.txt", "one\n")
+    write("app.py", SLEEPS.replace("HOW", "time.sleep(600)"))
+    process = begin("launch", ".", "--runner", "local")
+    wait_for((tmp_path / "handling").exists, process)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert f"stopped by {word}" in err
+    assert "Traceback" not in err
+    assert [p.name for p in (tmp_path / "out").iterdir()] == ["_dagflow"]
+
+
+def test_a_second_signal_stops_at_once_and_leaves_no_process(begin: Begin, write: Write, tmp_path: Path) -> None:
+    write("logs/a.txt", "one\n")
+    # deaf to the first signal, and with a child of its own
+    how = """
+    child = subprocess.Popen(["sleep", "600"])
+    open("child", "w").write(str(child.pid))
+    while True:
+        try:
+            time.sleep(600)
+        except KeyboardInterrupt:
+            open("deaf", "w").close()
+    """
+    write("app.py", SLEEPS.replace("    HOW\n", how))
+    process = begin("launch", ".", "--runner", "local")
+    wait_for(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text() != "", process)
+    process.send_signal(signal.SIGINT)
+    wait_for((tmp_path / "deaf").exists, process)
+    child = int((tmp_path / "child").read_text())
+    assert is_running(child)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    wait_until_gone(child)
+
+
+def is_running(process: int) -> bool:
+    answer = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False)
+    return answer.stdout.strip()[:1] not in ("", "Z")
+
+
+def wait_until_gone(process: int) -> None:
+    for _ in range(200):
+        if not is_running(process):
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"process {process} is still there")
+
+
+def test_an_ignored_interrupt_stays_ignored(begin: Begin, write: Write, tmp_path: Path) -> None:
+    """As for a job in the background of a shell: Ctrl-C is meant for somebody else."""
+    write("logs/a.txt", "one\n")
+    process = begin(
+        "launch",
+        LINE_FILTER,
+        *["-D", "input=logs", "-D", "output=out", "--runner", "local", "--continuous"],
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
+    wait_for(lambda: any((tmp_path / "out").glob("part-*")), process)
+    process.send_signal(signal.SIGINT)
+    write("logs/b.txt", "two\n")
+    wait_for(lambda: len(list((tmp_path / "out").glob("part-*"))) == 2, process)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == 130
+
+
+def test_descendants_are_found() -> None:
+    from dagflow.cli.children import descendants
+
+    with subprocess.Popen(["sh", "-c", "sleep 600 & echo $!; wait"], stdout=subprocess.PIPE, text=True) as shell:
+        assert shell.stdout is not None
+        below = int(shell.stdout.readline())
+        found = descendants()
+        assert shell.pid in found
+        assert below in found
+        assert os.getpid() not in found
+        os.kill(below, signal.SIGKILL)
+        shell.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("signals", [1, 2])
+def test_on_spark(begin: Begin, write: Write, tmp_path: Path, signals: int) -> None:
+    write("logs/a.txt", "one\n")
+    write("app.py", SLEEPS.replace("HOW", "time.sleep(600)"))
+    process = begin("launch", ".", "--master", "local[1]", start_new_session=True)
+    wait_for((tmp_path / "handling").exists, process)
+    for _ in range(signals):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Ctrl-C: stopping" in err
+    assert "Traceback" not in err
+    answer = subprocess.run(["ps", "-s", str(process.pid), "-o", "pid=,stat="], capture_output=True, text=True, check=False)
+    assert [line for line in answer.stdout.splitlines() if " Z" not in line] == []

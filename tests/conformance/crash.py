@@ -1,0 +1,87 @@
+"""Kills launches at every touch of a file below the output, and lets others go on from there.
+
+`python crash.py SOURCE FOLDER STRIDE`; prints one line of JSON. A process of its own, which forks one child a launch: forking is
+a hundred times faster than starting Python, and nothing that a child does outlives it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from dagflow.testing import run_dag
+from tests.conformance.apps import left_over, line_filter, lines_in, vectorised
+
+TOUCHES = ("open", "os.rename", "os.link", "os.remove", "os.mkdir", "os.rmdir", "os.truncate")
+
+
+def run(source: Path, output: Path, kill_at: int | None) -> int:
+    """Launches in a child; the number of the touch at which it is killed, or None. Its exit status, -9 if it was killed."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    try:
+        if kill_at is not None:
+            kill_at_touch(str(output), kill_at)
+        run_here(source, output)
+        os._exit(0)
+    except BaseException as error:  # noqa: BLE001
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        os._exit(1)
+
+
+def run_here(source: Path, output: Path) -> None:
+    run_dag(line_filter(source, output, vectorised(), block_size=5, blocks_threshold=3), windows_in_flight=2)
+
+
+def kill_at_touch(folder: str, number: int) -> None:
+    left = number
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        nonlocal left
+        if event in TOUCHES and any(isinstance(a, str) and a.startswith(folder) for a in arguments):
+            left -= 1
+            if left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(watch)
+
+
+def case(source: Path, output: Path, expected: Counter[bytes], *kills: int) -> tuple[bool, list[str]]:
+    """Kills launches at these touches, one after the other, then lets one run. Whether any was killed, and what is wrong."""
+    killed = [run(source, output, kill_at) == -signal.SIGKILL for kill_at in kills]
+    wrong = []
+    status = run(source, output, None)
+    if status != 0:
+        wrong.append(f"the launch after {kills} ended with {status}")
+    elif lines_in(output) != expected:
+        wrong.append(f"after {kills}: {dict(lines_in(output) - expected)} too many, {dict(expected - lines_in(output))} missing")
+    elif left_over(output):
+        wrong.append(f"after {kills}: {[p.name for p in left_over(output)]} left over")
+    return any(killed), wrong
+
+
+def main(source: Path, folder: Path, stride: int) -> dict[str, Any]:
+    run_here(source, folder / "reference")  # here, so that the children find everything imported
+    expected = lines_in(folder / "reference")
+    wrong: list[str] = []
+    touch, cases = 0, 0
+    while True:
+        killed, found = case(source, folder / f"out{touch}", expected, touch)
+        wrong += found
+        if not killed:
+            break
+        cases += 1
+        if touch % 3 == 0:  # and again, while the next launch picks up the pieces
+            wrong += case(source, folder / f"twice{touch}", expected, touch, touch // 2, 7)[1]
+        touch += stride
+    return {"cases": cases, "lines": sum(expected.values()), "wrong": wrong}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))))
