@@ -100,10 +100,12 @@ def to_batch(records: Sequence[Any], tp: Any) -> pa.RecordBatch:
         raise TypeError(f"{tp} has no Arrow form")
     try:
         if schema.names == [VALUE] and columns_of(tp) is None:
-            return pa.RecordBatch.from_arrays([pa.array(records, schema.field(0).type)], schema=schema)
+            return pa.RecordBatch.from_arrays(
+                [pa.array(_plain_all(records, schema.field(0)), schema.field(0).type)], schema=schema
+            )
         if (get_origin(tp) or tp) is ReaderRecord:
             columns: Any = list(zip(*records, strict=True)) or [(), (), ()]
-            columns[2] = [_plain(v) for v in columns[2]] if pa.types.is_struct(schema.field(2).type) else columns[2]
+            columns[2] = _plain_all(columns[2], schema.field(2))
         else:
             columns = [[_plain(getattr(r, name)) for r in records] for name in schema.names]
         return pa.RecordBatch.from_arrays([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
@@ -111,11 +113,20 @@ def to_batch(records: Sequence[Any], tp: Any) -> pa.RecordBatch:
         raise TypeError(f"a record does not fit its type: {error}") from error
 
 
+def _plain_all(values: Sequence[Any], field: pa.Field) -> Sequence[Any]:
+    """The values of a column as pyarrow takes them: nothing to do unless there may be objects in them."""
+    import pyarrow as pa
+
+    return [_plain(v) for v in values] if pa.types.is_nested(field.type) else values
+
+
 def _plain(value: Any) -> Any:
     if attrs.has(type(value)):
         return {a.name: _plain(getattr(value, a.name)) for a in attrs.fields(type(value))}
     if isinstance(value, list):
         return [_plain(v) for v in value]
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
     return value
 
 
@@ -165,9 +176,9 @@ def maker(tp: Any) -> Callable[[Any], Any] | None:
 
 @functools.cache
 def _makers(cls: type) -> dict[str, Any]:
-    return {a.name: evaluated(a.type, cls) for a in attrs.fields(cls)}
+    return {a.name: evaluated(a.type, cls) for a in attrs.fields(cls) if a.init}
 
 
 @functools.cache
 def _aliases(cls: type) -> list[str]:
-    return [a.alias or a.name for a in attrs.fields(cls)]
+    return [a.alias or a.name for a in attrs.fields(cls) if a.init]

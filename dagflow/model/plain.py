@@ -25,6 +25,8 @@ def encode(value: Any, where: str) -> Any:
         for key in value:
             if type(key) is not str:
                 raise StateNotPlain(where=where, got=f"a dict with a key of type {type(key).__name__}")
+        if len(value) == 1 and (key := next(iter(value))).startswith("$"):
+            return {f"${key}": encode(value[key], where)}  # so that it is not taken for bytes
         return {k: v if type(v) in _SCALARS else encode(v, where) for k, v in value.items()}
     if kind is list or kind is tuple:
         return [v if type(v) in _SCALARS else encode(v, where) for v in value]
@@ -56,8 +58,8 @@ def loads(data: bytes) -> Any:
 
 def _bytes_back(data: Any) -> Any:
     if isinstance(data, dict):
-        if len(data) == 1 and _BYTES in data:
-            return base64.b64decode(data[_BYTES])
+        if len(data) == 1 and (key := next(iter(data))).startswith("$"):
+            return base64.b64decode(data[key]) if key == _BYTES else {key[1:]: _bytes_back(data[key])}
         return {k: _bytes_back(v) if isinstance(v, dict | list) else v for k, v in data.items()}
     if isinstance(data, list):
         return [_bytes_back(v) if isinstance(v, dict | list) else v for v in data]

@@ -42,9 +42,13 @@ class Port:
         if instance is None:
             return self
         bound = copy.copy(self)
+        bound.unbind()
         bound.operator = instance  # type: ignore[assignment]  # only operators have ports; checked when the class is made
         instance.__dict__[self.name] = bound  # found before this descriptor from now on
         return bound
+
+    def unbind(self) -> None:
+        """Called on the copy that an instance gets."""
 
     @property
     def declared_type(self) -> Any:
@@ -113,9 +117,11 @@ class OutputPort(Port, Generic[OneRecordType]):
 
     def __init__(self, *, optional: bool = True) -> None:
         self.optional = optional
-        self.emit = self._outside
-        self.emit_all = self._outside
-        self.emit_batch = self._outside
+        self.unbind()
+
+    def unbind(self) -> None:
+        """Makes `emit` say that it works only in a run."""
+        self.emit = self.emit_all = self.emit_batch = self._outside
 
     def _outside(self, what: object) -> None:
         raise PortUnbound(port=self.name, operator=type(self.operator).__name__ if self.operator is not None else "")

@@ -150,7 +150,8 @@ class Inlet:
                 if self.form == STREAM:
                     handler(iterator)
                     if iterator.__length_hint__():
-                        raise ValueError(f"the stream handler of {self.port!r} left {iterator.__length_hint__()} records unread")
+                        text = f"the stream handler of {self.port!r} left {iterator.__length_hint__()} records unread"
+                        self.node.fail(self._doing, ValueError(text), None)  # no record's fault: no `on_error` lets it pass
                 else:
                     for record in iterator:
                         handler(record)
@@ -179,6 +180,7 @@ class Inlet:
             if batch.num_rows == 1:
                 self.node.drop()
                 self.node.bad_record(self._doing, error, to_records(batch, self.type)[0])
+                self.node.flush()
                 return
             if self.node.emitted() != before:
                 self.node.fail(f"{self._doing} (it had emitted already, so the bad record cannot be set aside)", error, None)
@@ -186,6 +188,8 @@ class Inlet:
             half = batch.num_rows // 2
             self._batch(batch.slice(0, half))
             self._batch(batch.slice(half))
+        else:
+            self.node.flush()  # so that a bad record in the other half drops nothing of what this one has emitted
 
     def _culprit(self, batch: pa.RecordBatch) -> Any:
         """The first row for which the handler raises on its own; None when it is not one row's fault."""

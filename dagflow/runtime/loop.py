@@ -24,7 +24,7 @@ from dagflow.runtime.events import EventStream, TaskEnded, WindowDecided, Window
 from dagflow.runtime.failure import Abort, describe
 from dagflow.runtime.program import Job, TaskOutcome, TaskSpec
 from dagflow.runtime.report import RunReport, summed
-from dagflow.runtime.runner import Runner
+from dagflow.runtime.runner import Runner, TasksDied
 from dagflow.runtime.window_log import Decision, WindowLog, WindowPlan
 
 POLL = 0.05  # seconds between looks at a running window, while the loop waits to be stopped
@@ -245,6 +245,9 @@ class WindowLoop:
                     return
             except DagflowError:
                 raise
+            except TasksDied as error:
+                self._again(oldest, str(error))
+                return
             except Exception as error:  # noqa: BLE001  # what a dying cluster raises is anything
                 self._again(oldest, describe(error))
                 return

@@ -8,6 +8,10 @@ from typing import Protocol
 from dagflow.runtime.program import Job, TaskOutcome
 
 
+class TasksDied(Exception):
+    """Tasks ended without a report, for a reason that may pass: a killed process, a lost machine. The window may be tried again."""
+
+
 class Runner(Protocol):
     """Runs the tasks of windows. Knows no operators, no plans and no commits."""
 
@@ -29,7 +33,7 @@ class Runner(Protocol):
         """Gets ready. Raises SurroundingsError when it cannot, also when its tasks do not see the run folder."""
 
     def start(self, job: Job) -> Future[list[TaskOutcome]]:
-        """Runs the tasks of a window. The future raises when tasks died, not when they reported a failure."""
+        """Runs the tasks of a window. The future raises TasksDied when tasks died, not when they reported a failure."""
         ...
 
     def cancel(self) -> None:

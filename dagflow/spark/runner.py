@@ -4,39 +4,51 @@ from __future__ import annotations
 
 import contextlib
 import pickle
-import threading
+import time
 import uuid
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any
 
-from dagflow.errors.cluster import RunFolderUnseen
+from dagflow.errors import DagflowError
+from dagflow.errors.cluster import ClusterUnreachable, RunFolderUnseen
 from dagflow.runtime.program import Job, TaskOutcome
-from dagflow.spark.session import DEFAULT_MASTER, is_local, open_session
+from dagflow.runtime.runner import TasksDied
+from dagflow.spark.failures import failure
+from dagflow.spark.links import Link
+from dagflow.spark.session import connect
 from dagflow.spark.task import SCHEMA, Probe, SparkTasks
+from dagflow.spark.threads import JobThreads
 from dagflow.storage import open_store
+
+CANCELLED_WITHIN = 10.0  # seconds that cancelled jobs get to return; Spark needs some hundredths
 
 
 class SparkRunner:
     """Runs the tasks of windows on Spark: embedded, on a cluster's master, or through Spark Connect.
 
+    Without `session`, `master` and `remote` an active session is used, and left running; else `local[*,4]` is started.
+
     Args:
-        master: `local[*,4]` by default; remote: `sc://host:port` of a Spark Connect server.
+        master: Spark's master.
+        remote: `sc://host:port` of a Spark Connect server.
         conf: further `spark.*` settings.
+        session: the session to use, whatever else is active.
     """
 
     name = "spark"
     in_process = False
 
-    def __init__(self, *, master: str | None = None, remote: str | None = None, conf: dict[str, str] | None = None) -> None:
-        self._master = master
-        self._remote = remote
-        self._conf = conf or {}
-        self._session: Any = None
+    def __init__(
+        self, *, master: str | None = None, remote: str | None = None, conf: dict[str, str] | None = None, session: Any = None
+    ) -> None:
+        self._wanted = {"master": master, "remote": remote, "conf": conf or {}, "session": session}
+        self._link: Link | None = None
         self._ours = False
         self._slots = 1
+        self._threads = JobThreads("dagflow-window")
         self._group = f"dagflow-{uuid.uuid4().hex[:8]}"
         self._generation = 0
-        self.jobs = 0
+        self._running: set[Future[list[TaskOutcome]]] = set()
 
     @property
     def slots(self) -> int:
@@ -46,82 +58,89 @@ class SparkRunner:
     @property
     def ui(self) -> str | None:
         """The address of Spark's own UI."""
-        return None if self._remote is not None else self._session.sparkContext.uiWebUrl
+        return None if self._link is None else self._link.ui
 
     def open(self, application: str, run_folder: str) -> None:
-        """Starts or finds the session, and checks that tasks see the run folder."""
-        self._session, self._ours = open_session(application, self._master, self._remote, self._conf)
-        if self._remote is None:
-            context = self._session.sparkContext
-            self._slots = max(1, context.defaultParallelism)
-            if is_local(context.master):
-                return
-            self._session.range(0, 1, 1, 1).collect()  # waits for the first executor: only then is the parallelism known
-            self._slots = max(1, context.defaultParallelism)
-        else:
-            self._slots = _connect_slots(self._session)
-        self._probe(run_folder)
+        """Starts or finds the session, and checks that tasks see the run folder.
 
-    def _probe(self, run_folder: str) -> None:
+        Raises JavaMissing, ConnectMissing, ClusterUnreachable, SessionElsewhere, SettingFixed, WorkerUnfit, RunFolderUnseen.
+        """
+        self._link, self._ours = connect(application, **self._wanted)
+        doing = f"{application}: looking for executors"
+        try:
+            with self._link.labelled(self._group, doing):
+                self._slots = self._link.slots()
+            if not self._link.in_one_process:
+                self._probe(self._link, application, run_folder)
+        except Exception as error:
+            told = self._told(error, doing)
+            if isinstance(told, TasksDied):
+                told = ClusterUnreachable(master=self._link.address, reason=str(told))
+            raise told from error
+
+    def _probe(self, link: Link, application: str, run_folder: str) -> None:
         store = open_store(run_folder)
         name, content = f"probe/{uuid.uuid4().hex}", uuid.uuid4().hex.encode()
         store.create(name, content)
         try:
-            rows = self._session.range(0, 1, 1, 1).mapInArrow(Probe(run_folder, name, content).__call__, SCHEMA).collect()
+            with link.labelled(self._group, f"{application}: looking for the run folder"):
+                rows = link.spark.range(0, 1, 1, 1).mapInArrow(Probe(run_folder, name, content).__call__, SCHEMA).collect()
         finally:
             store.discard(name)
-        if rows[0][0] != "same":
-            raise RunFolderUnseen(run_folder, self._master or self._remote or DEFAULT_MASTER, rows[0][0])
+        if rows[0][0]:
+            raise RunFolderUnseen(run_folder, link.address, bytes(rows[0][0]).decode())
 
     def start(self, job: Job) -> Future[list[TaskOutcome]]:
         """Runs a window as one Spark action in a thread of its own."""
-        future: Future[list[TaskOutcome]] = Future()
         generation = self._generation
-        self.jobs += 1
-
-        def body() -> None:
-            try:
-                future.set_result(self._collect(job, generation))
-            except BaseException as error:  # noqa: BLE001  # handed to whoever waits
-                future.set_exception(error)
-
-        threading.Thread(target=body, name=f"dagflow-window-{job.window}", daemon=True).start()
+        future = self._threads.submit(lambda: self._collect(job, generation))
+        self._running = {f for f in self._running if not f.done()} | {future}
         return future
 
     def _collect(self, job: Job, generation: int) -> list[TaskOutcome]:
+        link = self._link
+        if link is None:
+            raise TasksDied("the session has been closed")
         specs = tuple(pickle.dumps(spec) for spec in job.tasks)
         tasks = SparkTasks(specs, job.programs, job.run_folder, job.durable)
-        session, tag = self._session, f"{self._group}-{generation}"
-        if self._remote is not None:
-            session.addTag(tag)
-        else:
-            session.sparkContext.setJobGroup(tag, job.name, interruptOnCancel=True)
         count = len(specs)
-        rows = session.range(0, count, 1, count).mapInArrow(tasks.__call__, SCHEMA).collect()
-        return [pickle.loads(row[1]) for row in rows]  # made by our own tasks, handed over by Spark
+        try:
+            with link.labelled(self._group_of(generation), job.name):
+                if generation != self._generation:
+                    raise TasksDied("cancelled")
+                rows = link.spark.range(0, count, 1, count).mapInArrow(tasks.__call__, SCHEMA).collect()
+        except TasksDied:
+            raise
+        except Exception as error:
+            if generation != self._generation:
+                raise TasksDied("cancelled") from error
+            raise self._told(error, job.name) from error
+        return [pickle.loads(row[0]) for row in rows]  # made by our own tasks, handed over by Spark
+
+    def _group_of(self, generation: int) -> str:
+        return f"{self._group}-{generation}"
+
+    def _told(self, error: Exception, doing: str) -> Exception:
+        if self._link is None or isinstance(error, DagflowError):
+            return error
+        return failure(error, self._link, doing)
 
     def cancel(self) -> None:
-        """Cancels all jobs that run."""
-        generation, self._generation = self._generation, self._generation + 1
-        tag = f"{self._group}-{generation}"
-        with contextlib.suppress(Exception):
-            if self._session is None:
-                return
-            if self._remote is not None:
-                self._session.interruptTag(tag)
-            else:
-                self._session.sparkContext.cancelJobGroup(tag)
+        """Cancels all jobs that run, or are just about to; returns when their calls have, or after a while."""
+        group = self._group_of(self._generation)
+        self._generation += 1
+        link, running = self._link, self._running
+        deadline = time.monotonic() + CANCELLED_WITHIN
+        while link is not None and running and time.monotonic() < deadline:
+            with contextlib.suppress(Exception):  # whoever cancels has a better reason to tell
+                link.cancel(group)
+            # again and again: a call may be on its way to Spark, which forgets what was cancelled before it came
+            running = wait(running, timeout=0.2).not_done
 
     def close(self) -> None:
         """Stops the session if it is ours."""
-        session, self._session = self._session, None
-        if session is not None and self._ours:
+        link, self._link = self._link, None
+        self._threads.close()
+        if link is not None and self._ours:
             with contextlib.suppress(Exception):
-                session.stop()
-
-
-def _connect_slots(session: Any) -> int:
-    try:
-        return int(session.conf.get("spark.default.parallelism"))
-    except Exception:  # noqa: BLE001  # not set: the server does not tell
-        return 2
+                link.stop()

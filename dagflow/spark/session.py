@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dagflow.errors.cluster import ClusterUnreachable, ConnectMissing
+from dagflow.errors.cluster import ClusterUnreachable, ConnectMissing, SessionElsewhere, SettingFixed, SparkLost
 from dagflow.errors.java import JavaNotRunnable
+from dagflow.spark.failures import first_line
 from dagflow.spark.java import Java, find_java
 from dagflow.spark.java_stand_in import stand_in
+from dagflow.spark.links import ClassicLink, ConnectLink, Link, on_this_machine
+from dagflow.spark.reach import check_reachable
 
 DEFAULT_MASTER = "local[*,4]"  # with retries: one killed Python worker must not fail a window
 
-PINNED = {
-    # stealing and overlap replace it; a copy could claim what the first attempt does not know of
-    "spark.speculation": "false",
-}
 DEFAULTS = {
     # half the latency of a task: sockets of the loopback interface wait for acknowledgements
     "spark.python.unix.domain.socket.enabled": "true",
+    # Not for correctness: of a task's copies the first that reports counts, as of its attempts. A sink's files would be written twice.
+    "spark.speculation": "false",
     "spark.ui.showConsoleProgress": "false",
     # one stage a window: adaptive execution would only cost latency
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.driver.memory": "1g",
 }
+LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 QUIET = """rootLogger.level = fatal
 rootLogger.appenderRef.console.ref = console
 appender.console.type = Console
@@ -38,50 +41,82 @@ appender.console.layout.pattern = spark: %p %c{1}: %m%n
 logger.repl.name = org.apache.spark.api.python.PythonGatewayServer
 logger.repl.level = fatal
 """
+_NAMED = ("spark.master", "spark.remote", "spark.app.name")  # settings of the run's own
+_RETRIES = 6  # of Connect's client: a server that is gone is given up after a minute, not after ten
 
 
-def is_local(master: str) -> bool:
-    """Whether a master runs on this machine, in one process.
+def connect(
+    application: str, *, master: str | None = None, remote: str | None = None, conf: Mapping[str, str] | None = None, session: Any = None
+) -> tuple[Link, bool]:
+    """A session with its adapter, and whether it is ours to stop.
 
-    >>> is_local("local[2]"), is_local("spark://host:7077")
-    (True, False)
+    `session` is used as it is, and so is an active one when neither master nor remote is given; only settings of `conf` that it has
+    not are set.
+
+    Raises JavaMissing, JavaUnsuitable, ConnectMissing, ClusterUnreachable, SessionElsewhere, SettingFixed, SparkLost.
     """
-    return master == "local" or master.startswith("local[")
+    conf = dict(conf or {})
+    master = master or conf.get("spark.master")
+    remote = remote or conf.get("spark.remote")
+    if remote is not None and session is None:
+        link: Link = _connect(application, remote, conf)
+        adapt(link, conf)
+        return link, True
+    session = session if session is not None else active_session()
+    if session is not None:
+        link = link_of(session)
+        if master is not None and master != link.address:
+            raise SessionElsewhere(active=link.address, wanted=master)
+        adapt(link, conf)
+        return link, False
+    return ClassicLink(_start(application, master or DEFAULT_MASTER, conf)), True
 
 
 def open_session(application: str, master: str | None, remote: str | None, conf: dict[str, str]) -> tuple[Any, bool]:
-    """A session, and whether it is ours to stop. An active session is used as it is when neither master nor remote is given.
+    """The session of `connect`, and whether it is ours to stop."""
+    link, ours = connect(application, master=master, remote=remote, conf=conf)
+    return link.spark, ours
 
-    Raises JavaMissing, JavaUnsuitable, ConnectMissing, ClusterUnreachable.
-    """
-    if remote is not None:
-        return _connect(application, remote, conf), True
+
+def active_session() -> Any:
+    """The session that this process has, whichever thread asks; None when there is none. Raises SparkLost when its Spark is gone."""
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    active = SparkSession.getActiveSession()
-    if active is not None and master is None:
-        return active, False
-    master = master or conf.get("spark.master") or DEFAULT_MASTER
-    java = find_java()
-    os.environ["JAVA_HOME"] = _quiet_home(java)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    settings = {**DEFAULTS, **conf, **PINNED}
-    if is_local(master):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # servers, the UI's too, bind to loopback
-        settings.setdefault("spark.driver.host", "127.0.0.1")
-        settings.setdefault("spark.driver.bindAddress", "127.0.0.1")
-    options = settings.get("spark.driver.extraJavaOptions", "")
-    settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile=file:{_quiet_file()} {options}".strip()
-    builder = SparkSession.builder.master(master).appName(application)
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    try:
-        session = builder.getOrCreate()
-    except Exception as error:
-        raise ClusterUnreachable(master=master, reason=_first_line(error)) from error
-    session.sparkContext.setLogLevel("FATAL")
-    return session, True
+    places = [SparkSession]
+    if remote := sys.modules.get("pyspark.sql.connect.session"):
+        places.append(remote.SparkSession)
+    for place in places:
+        try:
+            found = place.active()
+        except PySparkException:  # none
+            continue
+        except Exception as error:
+            raise SparkLost(address="the active session", doing="an earlier run", reason=first_line(error)) from error
+        return found
+    return None
+
+
+def link_of(session: Any) -> Link:
+    """The adapter of a session."""
+    if ".connect." in type(session).__module__:
+        return ConnectLink(session, "the active Spark Connect session")
+    return ClassicLink(session)
+
+
+def adapt(link: Link, conf: Mapping[str, str]) -> None:
+    """Sets what a session that runs already has not. Raises SettingFixed for what can be set only when Spark starts."""
+    for key, value in conf.items():
+        if key in _NAMED:
+            continue
+        has = link.spark.conf.get(key, None)
+        if has == value:
+            continue
+        if not link.spark.conf.isModifiable(key):
+            raise SettingFixed(key=key, value=value, has=has, address=link.address)
+        link.spark.conf.set(key, value)
 
 
 def jobs_run(session: Any) -> int:
@@ -89,20 +124,77 @@ def jobs_run(session: Any) -> int:
     return int(session.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
 
 
-def _connect(application: str, remote: str, conf: dict[str, str]) -> Any:
+def _start(application: str, master: str, conf: Mapping[str, str]) -> Any:
+    from pyspark.sql import SparkSession
+
+    check_reachable(master)
+    with _surroundings(master, conf), _quiet_file() as quiet:
+        settings = {**DEFAULTS, **(LOOPBACK if on_this_machine(master) else {}), **conf}
+        options = settings.get("spark.driver.extraJavaOptions", "")
+        settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile=file:{quiet} {options}".strip()
+        builder = SparkSession.builder.master(master).appName(application)
+        for key, value in settings.items():
+            if key not in _NAMED:
+                builder = builder.config(key, value)
+        try:
+            session = builder.getOrCreate()
+        except Exception as error:
+            raise ClusterUnreachable(master=master, reason=first_line(error)) from error
+    session.sparkContext.setLogLevel("FATAL")
+    return session
+
+
+def _connect(application: str, remote: str, conf: Mapping[str, str]) -> Link:
     try:
         from pyspark.sql.connect.session import SparkSession
     except ImportError as error:
         raise ConnectMissing(remote=remote, reason=str(error)) from error
-    builder = SparkSession.builder.remote(remote).appName(application)
-    for key, value in conf.items():
-        builder = builder.config(key, value)
+    check_reachable(remote)
     try:
-        session = builder.create()
+        if not remote.startswith("sc://"):  # local[2]: pyspark starts a server in this process
+            return ConnectLink(_serve(application, remote, conf), remote)
+        session = SparkSession.builder.remote(remote).appName(application).create()
+        with contextlib.suppress(ImportError, AttributeError):
+            from pyspark.sql.connect.client.retries import DefaultPolicy
+
+            session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
         session.range(1).collect()
     except Exception as error:
-        raise ClusterUnreachable(master=remote, reason=_first_line(error)) from error
-    return session
+        raise ClusterUnreachable(master=remote, reason=first_line(error)) from error
+    return ConnectLink(session, remote)
+
+
+def _serve(application: str, remote: str, conf: Mapping[str, str]) -> Any:
+    from pyspark.sql import SparkSession
+
+    with _surroundings(remote, conf), _quiet_file() as quiet:
+        builder = SparkSession.builder.remote(remote).appName(application)
+        for key, value in {**DEFAULTS, **LOOPBACK, **conf, "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{quiet}"}.items():
+            if key not in _NAMED:
+                builder = builder.config(key, value)
+        return builder.getOrCreate()
+
+
+@contextlib.contextmanager
+def _surroundings(master: str, conf: Mapping[str, str]) -> Iterator[None]:
+    """While Spark starts: the environment variables that it takes from us. Those of the user's stay as they are."""
+    wanted = {"JAVA_HOME": _quiet_home(find_java())}
+    python = conf.get("spark.pyspark.python")
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        # else tasks would run with the python3 of PATH, which has neither us nor pyarrow
+        wanted[name] = python if python and name == "PYSPARK_PYTHON" else os.environ.get(name) or sys.executable
+    if on_this_machine(master):
+        wanted["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP") or "127.0.0.1"  # servers, the UI's too, bind to loopback
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _quiet_home(java: Java) -> str:
@@ -113,13 +205,11 @@ def _quiet_home(java: Java) -> str:
         return str(java.home)
 
 
-def _quiet_file() -> str:
-    path = os.path.join(tempfile.mkdtemp(prefix="dagflow-log4j-"), "log4j2.properties")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(QUIET)
-    return path
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return lines[0].strip() if lines else type(error).__name__
+@contextlib.contextmanager
+def _quiet_file() -> Iterator[str]:
+    """A file that tells log4j to say nothing; Spark reads it when it starts."""
+    with tempfile.TemporaryDirectory(prefix="dagflow-log4j-") as folder:
+        path = os.path.join(folder, "log4j2.properties")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(QUIET)
+        yield path

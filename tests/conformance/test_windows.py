@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import Counter
 from pathlib import Path
@@ -122,7 +123,7 @@ def test_events_tell_the_life_of_each_window(source: Path, tmp_path: Path) -> No
         "window_done 1",
         "run_ended",
     ]
-    assert all(a.at <= b.at for a, b in zip(events, events[1:], strict=False))
+    assert all(a.at <= b.at for a, b in itertools.pairwise(events))
     assert [(e.items, e.tasks, e.bytes, e.replayed) for e in events if isinstance(e, WindowPlanned)] == [
         (4, 2, 40, False),
         (1, 1, 10, False),

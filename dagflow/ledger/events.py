@@ -1,0 +1,367 @@
+"""What entries are made of: frozen values with the names of the ODF's RFC-014, times in microseconds since the epoch (UTC).
+
+They hold what they are given; what must hold between the fields of an entry and of those before it is in `rules`. Every class
+has `unknown`: fields that a newer dagflow wrote, kept when the value is written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import attrs
+
+MAX_OFFSET = 2**63 - 1
+ROOT = "root"
+DERIVATIVE = "derivative"
+
+
+@attrs.frozen
+class OffsetInterval:
+    """The offsets of rows from `start` to `end`, both included.
+
+    >>> OffsetInterval(10, 19).rows
+    10
+    """
+
+    start: int
+    end: int
+    unknown: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True)
+
+    @property
+    def rows(self) -> int:
+        """How many offsets it has."""
+        return self.end - self.start + 1
+
+
+@attrs.frozen
+class EntryRef:
+    """Names one entry of a ledger for good: its number and its hash.
+
+    >>> str(EntryRef(7, "sha256:0123456789abcdef"))
+    '7 (sha256:01234567…)'
+    """
+
+    seq: int
+    hash: str
+    unknown: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True)
+
+    def __str__(self) -> str:
+        algorithm, _, digest = self.hash.partition(":")
+        return f"{self.seq} ({algorithm}:{digest[:8]}…)"
+
+
+@attrs.frozen(kw_only=True)
+class DataFile:
+    """A file of a slice.
+
+    Attributes:
+        path: relative to the dataset's folder, with `/`.
+        rows: how many records it holds, at least one.
+        size: bytes.
+        physical_hash: hash of its bytes, as `algorithm:hex`.
+        interval: the offsets of its rows.
+    """
+
+    path: str
+    rows: int
+    size: int
+    physical_hash: str
+    interval: OffsetInterval
+    unknown: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class DataSlice:
+    """The rows that an entry adds: files that follow each other in the order of offsets.
+
+    Attributes:
+        interval: the offsets of all rows.
+        files: at least one.
+        schema_hash: of the schema in effect, see `schema_hash`.
+        logical_hash: of the values, however they are written; absent where the writer's bytes are reproducible themselves.
+    """
+
+    interval: OffsetInterval
+    files: tuple[DataFile, ...]
+    schema_hash: str
+    logical_hash: str | None = None
+    unknown: Mapping[str, Any] = attrs.field(factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+
+@attrs.frozen(kw_only=True)
+class Checkpoint:
+    """State of an application, kept beside the entries under its hash; see `Ledger.save_checkpoint`."""
+
+    hash: str
+    size: int
+    unknown: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class SourceState:
+    """How far a source has been read: `value` means something to who wrote it, `kind` says who that is.
+
+    >>> SourceState(name="logs", kind="dagflow/scanner", value="sha256:…").name
+    'logs'
+    """
+
+    name: str
+    kind: str
+    value: str
+    unknown: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Txn:
+    """Who committed: what makes a repeated commit recognisable.
+
+    Attributes:
+        app_id: the application, the same over restarts; two pipelines have two.
+        window_id: the window of the application, from 0, ascending; a window's number always stands for the same plan.
+        attempt_id: of this try: how a writer knows its own entry after an answer that was lost.
+    """
+
+    app_id: str
+    window_id: int
+    attempt_id: str
+    unknown: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True)
+
+
+@attrs.frozen(kw_only=True)
+class InputSlice:
+    """What was read of one input: the entries `(prev_block, new_block]`, the rows `(prev_offset, new_offset]`.
+
+    Previous positions are carried always; new ones are absent when there is nothing new, never equal to the previous.
+
+    Attributes:
+        watermark: the newest watermark seen of this input, carried.
+    """
+
+    dataset_id: str
+    prev_block: EntryRef | None = None
+    new_block: EntryRef | None = None
+    prev_offset: int | None = None
+    new_offset: int | None = None
+    watermark: int | None = None
+    unknown: Mapping[str, Any] = attrs.field(factory=dict)
+
+    @property
+    def last_block(self) -> EntryRef | None:
+        """The last entry that was processed."""
+        return self.prev_block if self.new_block is None else self.new_block
+
+    @property
+    def last_offset(self) -> int | None:
+        """The last row that was processed."""
+        return self.prev_offset if self.new_offset is None else self.new_offset
+
+    @property
+    def rows(self) -> int:
+        """How many new rows.
+
+        >>> InputSlice(dataset_id="d", new_offset=0).rows, InputSlice(dataset_id="d", prev_offset=0).rows
+        (1, 0)
+        """
+        if self.new_offset is None:
+            return 0
+        return self.new_offset + 1 if self.prev_offset is None else self.new_offset - self.prev_offset
+
+
+@attrs.frozen(kw_only=True)
+class Seed:
+    """Begins a ledger: whose it is, and of which kind: `root` (fed from outside) or `derivative` (made of other datasets)."""
+
+    dataset_id: str
+    dataset_kind: str = ROOT
+    unknown: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class SchemaField:
+    """A column: its type as Arrow spells it."""
+
+    name: str
+    type: str
+    optional: bool = False
+    unknown: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class SetSchema:
+    """The schema of all slices after it, whole."""
+
+    schema: tuple[SchemaField, ...]
+    unknown: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class SetTransform:
+    """What a derivative dataset is made of: the ids of its inputs in their order, and the application that makes it."""
+
+    inputs: tuple[str, ...]
+    plan_hash: str
+    spec: Mapping[str, Any] = attrs.field(factory=dict)
+    engine_version: str | None = None
+    unknown: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class SetSource:
+    """Where the rows of a root dataset come from; several sources have several names."""
+
+    name: str
+    spec: Mapping[str, Any] = attrs.field(factory=dict)
+    merge: str = "append"
+    unknown: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class AddData:
+    """Progress of a root dataset. What it does not change it states again, so that the next one needs only this one.
+
+    Attributes:
+        prev_offset: end of the last slice that was not empty, also here where there is no data; absent before the first.
+        prev_checkpoint: hash of the last data entry's checkpoint.
+        new_watermark: stands on every entry once it was set, and never goes back.
+        sources: the states of all sources, by name.
+        extra: for those who build upon the ledger; plain JSON without floats.
+    """
+
+    txn: Txn
+    prev_offset: int | None = None
+    new_data: DataSlice | None = None
+    prev_checkpoint: str | None = None
+    new_checkpoint: Checkpoint | None = None
+    new_watermark: int | None = None
+    sources: Mapping[str, SourceState] = attrs.field(factory=dict)
+    extra: Mapping[str, Any] = attrs.field(factory=dict)
+    unknown: Mapping[str, Any] = attrs.field(factory=dict)
+
+    @property
+    def last_offset(self) -> int | None:
+        """The newest row after it."""
+        return self.prev_offset if self.new_data is None else self.new_data.interval.end
+
+
+@attrs.frozen(kw_only=True)
+class ExecuteQuery:
+    """Progress of a derivative dataset: which parts of its inputs were processed, and what came out. See `AddData`."""
+
+    txn: Txn
+    inputs: tuple[InputSlice, ...]
+    prev_offset: int | None = None
+    new_data: DataSlice | None = None
+    prev_checkpoint: str | None = None
+    new_checkpoint: Checkpoint | None = None
+    new_watermark: int | None = None
+    extra: Mapping[str, Any] = attrs.field(factory=dict)
+    unknown: Mapping[str, Any] = attrs.field(factory=dict)
+
+    @property
+    def last_offset(self) -> int | None:
+        """The newest row after it."""
+        return self.prev_offset if self.new_data is None else self.new_data.interval.end
+
+
+@attrs.frozen
+class UnknownEvent:
+    """An event that a newer dagflow wrote: it can be read and passed on, and nothing is appended after it."""
+
+    kind: str
+    unknown: Mapping[str, Any]
+
+
+DataEvent: TypeAlias = AddData | ExecuteQuery
+Event: TypeAlias = Seed | SetSchema | SetTransform | SetSource | AddData | ExecuteQuery | UnknownEvent
+KINDS: dict[str, type[Any]] = {c.__name__: c for c in (Seed, SetSchema, SetTransform, SetSource, AddData, ExecuteQuery)}
+
+
+def kind_of(event: Event) -> str:
+    """The name of an event's kind.
+
+    >>> kind_of(SetSource(name="logs"))
+    'SetSource'
+    """
+    return event.kind if isinstance(event, UnknownEvent) else type(event).__name__
+
+
+@attrs.frozen(kw_only=True)
+class Carried:
+    """What every entry carries so that nobody scans: the numbers of the newest entries of the rare kinds up to itself.
+
+    Attributes:
+        schema: the newest SetSchema.
+        transform: the newest SetTransform.
+        data: the newest data entry.
+        rows: the newest data entry that added rows.
+        sources: the newest SetSource by the source's name.
+        windows: the newest window committed, by application.
+        kinds: all kinds of events up to here, sorted.
+    """
+
+    schema: int | None = None
+    transform: int | None = None
+    data: int | None = None
+    rows: int | None = None
+    sources: Mapping[str, int] = attrs.field(factory=dict)
+    windows: Mapping[str, int] = attrs.field(factory=dict)
+    kinds: tuple[str, ...] = ()
+    unknown: Mapping[str, Any] = attrs.field(factory=dict)
+
+    def after(self, seq: int, event: Event) -> Carried:
+        """What the next entry carries."""
+        changes: dict[str, Any] = {}
+        if isinstance(event, SetSchema):
+            changes["schema"] = seq
+        elif isinstance(event, SetTransform):
+            changes["transform"] = seq
+        elif isinstance(event, SetSource):
+            changes["sources"] = {**self.sources, event.name: seq}
+        elif isinstance(event, AddData | ExecuteQuery):
+            changes["data"] = seq
+            changes["windows"] = {**self.windows, event.txn.app_id: event.txn.window_id}
+            if event.new_data is not None:
+                changes["rows"] = seq
+        if kind_of(event) not in self.kinds:
+            changes["kinds"] = tuple(sorted({*self.kinds, kind_of(event)}))
+        return attrs.evolve(self, **changes)
+
+
+@attrs.frozen(kw_only=True)
+class LedgerEntry:
+    """One entry of a ledger.
+
+    Attributes:
+        seq: its number, from 0.
+        prev_hash: the hash of the entry before; absent in the first.
+        system_time: when it was made, microseconds since the epoch; never before the entry before.
+        event: what happened.
+        carried: where to find what is in effect here.
+        format: version of the encoding.
+        hash: of its stored bytes; known of entries that were read or appended.
+    """
+
+    seq: int
+    prev_hash: str | None = None
+    system_time: int
+    event: Event
+    carried: Carried
+    format: int
+    unknown: Mapping[str, Any] = attrs.field(factory=dict)
+    hash: str = attrs.field(default="", eq=False, metadata={"stored": False})
+
+    @property
+    def ref(self) -> EntryRef:
+        """Its number and hash."""
+        return EntryRef(self.seq, self.hash)
+
+    @property
+    def data(self) -> DataEvent | None:
+        """Its event, when that is a data event."""
+        return self.event if isinstance(self.event, AddData | ExecuteQuery) else None

@@ -1,0 +1,61 @@
+"""What Spark's exceptions mean for a run."""
+
+from __future__ import annotations
+
+import re
+
+from dagflow.errors import DagflowError
+from dagflow.errors.cluster import SparkLost, WorkerUnfit
+from dagflow.runtime.runner import TasksDied
+from dagflow.spark.links import Link
+
+_UNFIT = re.compile(r"ModuleNotFoundError: No module named '((?:dagflow|operators|pyspark|pyarrow|attrs|attr|cloudpickle)[\w.]*)'")
+_VERSIONS = re.compile(r"\[PYTHON_VERSION_MISMATCH\] ([^\n]+)")
+_NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"[^\n]*')
+_DRIVER_STACK = "\n\nDriver stacktrace:"
+
+
+def failure(error: Exception, link: Link, doing: str) -> DagflowError | TasksDied:
+    """What is raised instead of an exception of pyspark's: an error that ends the run, or else TasksDied, after which the window
+    may be tried again. `doing` is the name of the job.
+    """
+    text = str(error)
+    unfit = unfit_worker(text)
+    if unfit is not None:
+        return WorkerUnfit(address=link.address, reason=unfit)
+    if link.is_lost():
+        return SparkLost(address=link.address, doing=doing, reason=first_line(error))
+    return TasksDied(why(text) or first_line(error))
+
+
+def unfit_worker(text: str) -> str | None:
+    """Why the Python of the tasks cannot run them, when that is what an exception's text says."""
+    if found := _UNFIT.search(text):
+        return f"it has no module {found[1]}"
+    if found := _VERSIONS.search(text):
+        return found[1].strip()
+    if found := _NO_PROGRAM.search(text):
+        return f"there is no program {found[1]}"
+    return None
+
+
+def why(text: str) -> str:
+    """The one line that tells why Spark gave a job up.
+
+    >>> why("Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: Lost task 0.3 in stage 1.0 "
+    ...     "(TID 7) (host executor 1): org.apache.spark.SparkException: Python worker exited unexpectedly (crashed): EOF\\n\\tat x")
+    'Spark gave up after 4 attempts: Python worker exited unexpectedly (crashed): EOF'
+    """
+    attempts = re.search(r"failed (\\d+) times", text.replace("\n", " ")) or re.search(r"failed (\d+) times", text)
+    found = re.search(r"most recent failure: Lost task [^:]*\): ([^\n]+)", text)
+    if found is None:
+        return ""
+    cause = re.sub(r"^(?:[\w$]+\.)+[\w$]+: ", "", found[1].strip())
+    times = f" after {attempts[1]} attempts" if attempts else ""
+    return f"Spark gave up{times}: {cause}"
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's text; its class when it has none."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

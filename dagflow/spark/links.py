@@ -1,0 +1,171 @@
+"""What classic Spark and Spark Connect do differently: slots, labels of jobs, cancelling, telling whether they live."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from dagflow.runtime.folders import on_other_machines
+
+PATIENCE = 3.0  # seconds to wait for further executors once the first one is there
+STEADY = 0.4  # seconds without another executor after which all are taken to be there
+RELEASE = 10.0  # seconds that letting go of a Connect session may take: it is tried again and again when the server is gone
+
+
+class Link(Protocol):
+    """A Spark session as the runner sees it."""
+
+    spark: Any
+    address: str
+    in_one_process: bool
+    """Whether tasks run on this machine, below this process: what it sees, they see."""
+
+    @property
+    def ui(self) -> str | None:
+        """Spark's own UI, where it tells."""
+        ...
+
+    def slots(self) -> int:
+        """How many tasks can work at once. May wait for executors."""
+        ...
+
+    def labelled(self, group: str, name: str) -> contextlib.AbstractContextManager[None]:
+        """While this lasts, jobs that the calling thread starts belong to `group` and show `name` in Spark's UI."""
+        ...
+
+    def cancel(self, group: str) -> None:
+        """Cancels what runs of a group."""
+        ...
+
+    def is_lost(self) -> bool:
+        """Whether no job will run in this session any more."""
+        ...
+
+    def stop(self) -> None:
+        """Ends the session."""
+        ...
+
+
+class ClassicLink:
+    """A session in this process's own JVM."""
+
+    def __init__(self, spark: Any) -> None:
+        self.spark = spark
+        self.address: str = spark.sparkContext.master
+        self.in_one_process = self.address == "local" or self.address.startswith("local[")
+
+    @property
+    def ui(self) -> str | None:
+        """The address of the UI; None when it is switched off."""
+        address: str | None = self.spark.sparkContext.uiWebUrl
+        return address
+
+    def slots(self) -> int:
+        """Spark's default parallelism, which is that of the executors that are there: so waits for them on a cluster."""
+        context = self.spark.sparkContext
+        if not self.in_one_process:
+            self.spark.range(0, 1, 1, 1).collect()  # waits for the first
+            deadline = time.monotonic() + PATIENCE
+            slots, since = context.defaultParallelism, time.monotonic()
+            while time.monotonic() < min(deadline, since + STEADY):
+                time.sleep(0.05)
+                if context.defaultParallelism != slots:
+                    slots, since = context.defaultParallelism, time.monotonic()
+        return max(1, context.defaultParallelism)
+
+    @contextlib.contextmanager
+    def labelled(self, group: str, name: str) -> Iterator[None]:
+        """Sets the job group of the calling thread."""
+        self.spark.sparkContext.setJobGroup(group, name, interruptOnCancel=True)
+        yield
+
+    def cancel(self, group: str) -> None:
+        """Cancels the group's jobs."""
+        self.spark.sparkContext.cancelJobGroup(group)
+
+    def is_lost(self) -> bool:
+        """Whether the JVM is gone, or its SparkContext stopped: both refuse this question."""
+        try:
+            _ = self.spark.sparkContext.defaultParallelism
+        except Exception:  # noqa: BLE001  # py4j raises anything from AttributeError to ConnectionRefusedError
+            return True
+        return False
+
+    def stop(self) -> None:
+        """Stops Spark."""
+        self.spark.stop()
+
+
+class ConnectLink:
+    """A session on a Spark Connect server."""
+
+    ui = None
+
+    def __init__(self, spark: Any, address: str) -> None:
+        self.spark = spark
+        self.address = address
+        self.in_one_process = "SPARK_LOCAL_REMOTE" in os.environ  # pyspark has started the server itself, in this process
+
+    def slots(self) -> int:
+        """The server's default parallelism: as many partitions as it gives a range when nobody says how many."""
+        from pyspark.sql import functions as f
+
+        self.spark.range(0, 1, 1, 1).collect()  # waits for the first executor
+        found = self.spark.range(0, 1 << 14).select(f.max(f.spark_partition_id())).collect()
+        return int(found[0][0]) + 1
+
+    @contextlib.contextmanager
+    def labelled(self, group: str, name: str) -> Iterator[None]:
+        """Tags what the calling thread starts; Spark's UI shows tags."""
+        tags = (group, name.replace(",", ";"))
+        for tag in tags:
+            self.spark.addTag(tag)
+        try:
+            yield
+        finally:
+            for tag in tags:
+                self.spark.removeTag(tag)
+
+    def cancel(self, group: str) -> None:
+        """Interrupts what has the group's tag; does not wait longer than a while for a server that does not answer."""
+        within(RELEASE, lambda: self.spark.interruptTag(group))
+
+    def is_lost(self) -> bool:
+        """Whether the server does not know the session any more, or does not answer."""
+        answers: list[bool] = []
+
+        def ask() -> None:
+            self.spark.conf.get("spark.sql.session.timeZone")
+            answers.append(True)
+
+        within(RELEASE, ask)
+        return not answers
+
+    def stop(self) -> None:
+        """Lets go of the session on the server."""
+        within(RELEASE, self.spark.stop)
+
+
+def within(seconds: float, call: Callable[[], object]) -> None:
+    """Calls something that may take minutes, and waits for it at most so long. What it raises is dropped."""
+
+    def body() -> None:
+        with contextlib.suppress(Exception):
+            call()
+
+    thread = threading.Thread(target=body, name="dagflow-spark", daemon=True)
+    thread.start()
+    thread.join(seconds)
+
+
+def on_this_machine(address: str) -> bool:
+    """Whether a master runs its executors here, so that loopback addresses do.
+
+    >>> [on_this_machine(a) for a in ("local[2]", "local-cluster[2,1,1024]", "spark://127.0.0.1:7077", "spark://boss:7077")]
+    [True, True, True, False]
+    """
+    return not on_other_machines(address)

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagflow.plan.deal import deal
+
+
+@given(weights=st.lists(st.integers(0, 100), max_size=50), partitions=st.integers(1, 12))
+def test_every_item_has_a_partition_and_neighbours_stay_together(weights: list[int], partitions: int) -> None:
+    places = deal(weights, partitions)
+    assert len(places) == len(weights)
+    assert all(0 <= place < partitions for place in places)
+    assert places == sorted(places)
+
+
+@given(weights=st.lists(st.integers(1, 100), min_size=1, max_size=50), partitions=st.integers(1, 12))
+def test_no_partition_gets_more_than_its_share_and_one_item(weights: list[int], partitions: int) -> None:
+    places = deal(weights, partitions)
+    share = sum(weights) / partitions
+    for place in set(places):
+        load = sum(w for w, p in zip(weights, places, strict=True) if p == place)
+        assert load <= share + max(weights)
+
+
+@given(count=st.integers(1, 60), partitions=st.integers(1, 12))
+def test_equal_items_are_spread_evenly(count: int, partitions: int) -> None:
+    sizes = [len(list(group)) for _, group in itertools.groupby(deal([1] * count, partitions))]
+    assert len(sizes) == min(count, partitions)
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_items_without_weight_count_alike() -> None:
+    assert deal([0, 0, 0, 0], 2) == [0, 0, 1, 1]
+    assert deal([], 3) == []
