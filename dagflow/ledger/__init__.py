@@ -1,1 +1,80 @@
-"""Entries, their rules, and the hash-chained ledger of a dataset."""
+"""Entries, their rules, and the hash-chained ledger of a dataset.
+
+`Ledger` is the chain: open, append, resume, entries, verify. `read_dataset` reads what is committed. The rest are the values
+that entries are made of.
+"""
+
+from __future__ import annotations
+
+from dagflow.ledger.chain import Ledger
+from dagflow.ledger.codec import FORMAT, decode_entry, encode_entry, hash_bytes, new_hash, schema_hash
+from dagflow.ledger.dataset import committed_files, read_dataset
+from dagflow.ledger.events import (
+    DERIVATIVE,
+    ROOT,
+    AddData,
+    Carried,
+    Checkpoint,
+    DataFile,
+    DataSlice,
+    EntryRef,
+    Event,
+    ExecuteQuery,
+    InputSlice,
+    LedgerEntry,
+    OffsetInterval,
+    SchemaField,
+    Seed,
+    SetSchema,
+    SetSource,
+    SetTransform,
+    SourceState,
+    Txn,
+    UnknownEvent,
+)
+from dagflow.ledger.rule import Before, Rule
+from dagflow.ledger.rules import RULES, broken_rules, check_rules
+from dagflow.ledger.state import ResumeState, fold, resume
+from dagflow.ledger.verify import VerifyReport
+
+__all__ = [
+    "DERIVATIVE",
+    "FORMAT",
+    "ROOT",
+    "RULES",
+    "AddData",
+    "Before",
+    "Carried",
+    "Checkpoint",
+    "DataFile",
+    "DataSlice",
+    "EntryRef",
+    "Event",
+    "ExecuteQuery",
+    "InputSlice",
+    "Ledger",
+    "LedgerEntry",
+    "OffsetInterval",
+    "ResumeState",
+    "Rule",
+    "SchemaField",
+    "Seed",
+    "SetSchema",
+    "SetSource",
+    "SetTransform",
+    "SourceState",
+    "Txn",
+    "UnknownEvent",
+    "VerifyReport",
+    "broken_rules",
+    "check_rules",
+    "committed_files",
+    "decode_entry",
+    "encode_entry",
+    "fold",
+    "hash_bytes",
+    "new_hash",
+    "read_dataset",
+    "resume",
+    "schema_hash",
+]

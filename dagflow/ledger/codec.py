@@ -85,7 +85,9 @@ def decode_entry(stored: bytes, seq: int, place: str = "ledger") -> LedgerEntry:
         raise EntryMalformed(place, seq, f"its {len(stored)} bytes are not a whole entry: it was cut short")
     actual = hash_bytes(body + end)
     if seal != _dump(actual) + b"\n":
-        raise EntryMalformed(place, seq, f"its bytes have the hash {actual}, its seal says {seal[:90].decode(errors='replace').strip()}")
+        raise EntryMalformed(
+            place, seq, f"its bytes have the hash {actual}, its seal says {seal[:90].decode(errors='replace').strip()}"
+        )
     try:
         data = json.loads(body, parse_float=_no_floats, parse_constant=_no_floats)
         entry: LedgerEntry = _decode(data, LedgerEntry, "entry")
@@ -114,7 +116,9 @@ def _plain(value: Any, where: str) -> Any:
         return {key: _plain(each, f"{where}.{key}") for key, each in value.items()}
     if kind in (list, tuple):
         return [_plain(each, f"{where}[{number}]") for number, each in enumerate(value)]
-    raise Unfit(f"{where} is {value!r}: only text, integers, booleans, null, lists, and objects of these have a place in a ledger")
+    raise Unfit(
+        f"{where} is {value!r}: only text, integers, booleans, null, lists, and objects of these have a place in a ledger"
+    )
 
 
 @lru_cache(maxsize=64)

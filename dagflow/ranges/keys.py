@@ -163,7 +163,7 @@ class ByteKeyRangeTracker(PositionTracker[bytes]):
 
     def __init__(self, start: bytes, stop: bytes) -> None:
         keys = ByteKeyRange(start, stop)
-        self.__attrs_init__(keys.start, keys.stop or None)
+        self.__attrs_init__(keys.start, keys.stop or None)  # pyright: ignore[reportAttributeAccessIssue]
 
     @property
     def range(self) -> ByteKeyRange:

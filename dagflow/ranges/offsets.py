@@ -55,7 +55,7 @@ class OffsetRangeTracker(PositionTracker[int]):
         end = OFFSET_INFINITY if stop is None or stop == math.inf else index(stop)  # type: ignore[arg-type]  # other floats raise
         if first > end:
             raise NoRange(start=first, stop=end)
-        self.__attrs_init__(first, end)
+        self.__attrs_init__(first, end)  # pyright: ignore[reportAttributeAccessIssue]
 
     @property
     def stop_position(self) -> int:

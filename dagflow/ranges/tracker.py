@@ -77,9 +77,10 @@ class RangeTracker(Protocol[P]):
         """How many of these split points, which come next, may be returned: one claim for many records.
 
         They must be sorted; only the first and the last are looked at, and all up to the last are consumed from now on. A batch
-        that straddles the stop is cut there: the split points before the stop belong to the range and are consumed, the others do
-        not, and the range is at its end, as after a refused claim. So any answer less than `len(split_points)` is the end. An empty
-        batch claims nothing. What was claimed cannot be given away: a batch should be no larger than what is not worth stealing.
+        that straddles the stop is cut there: the split points before the stop belong to the range and are consumed, the others
+        do not, and the range is at its end, as after a refused claim. So any answer less than `len(split_points)` is the end.
+        An empty batch claims nothing. What was claimed cannot be given away, so a batch should be no larger than what is not
+        worth to be stolen.
         """
         ...
 
@@ -167,12 +168,9 @@ class PositionTracker(ABC, Generic[P]):
             if is_at_split_point:
                 if self._is_over:
                     return False
-                last, split_point = self._last, self._last_split_point
-                if last is None or split_point is None:
-                    if record_start < self._start:
-                        raise RecordBeforeRange(position=record_start, start=self._start)
-                elif record_start <= split_point or record_start < last:
-                    raise self._out_of_order(record_start)
+                last = self._last
+                if last is None or record_start <= last:
+                    self._check_split_point(record_start)
                 stop = self._stop
                 if stop is not None and record_start >= stop:
                     self._is_over = True
@@ -197,12 +195,7 @@ class PositionTracker(ABC, Generic[P]):
         with self._lock:
             if self._is_over:
                 return 0
-            before = self._last
-            if before is None:
-                if first < self._start:
-                    raise RecordBeforeRange(position=first, start=self._start)
-            elif first < before or first == self._last_split_point:
-                raise self._out_of_order(first)
+            self._check_split_point(first)
             if count > 1 and last <= first:
                 raise (
                     SplitPointTwice(position=last, last=first) if last == first else PositionsDecrease(position=last, last=first)
@@ -218,10 +211,14 @@ class PositionTracker(ABC, Generic[P]):
             self._claimed += count
             return count
 
-    def _out_of_order(self, position: P) -> Exception:
-        if position == self._last_split_point:
-            return SplitPointTwice(position=position, last=self._last_split_point)
-        return PositionsDecrease(position=position, last=self._last)
+    def _check_split_point(self, position: P) -> None:
+        if self._last is None:
+            if position < self._start:
+                raise RecordBeforeRange(position=position, start=self._start)
+        elif position == self._last_split_point:
+            raise SplitPointTwice(position=position, last=self._last_split_point)
+        elif position < self._last:
+            raise PositionsDecrease(position=position, last=self._last)
 
     def try_split_at_position(self, position: P) -> bool:
         """See RangeTracker."""

@@ -36,7 +36,7 @@ class UnsplittableRangeTracker(Generic[P]):
             inner = ByteKeyRangeTracker(start, cast("bytes", stop or b""))
         elif not isinstance(start, RangeTracker):
             inner = OffsetRangeTracker(cast("int", start), cast("int | None", stop))
-        self.__attrs_init__(inner)
+        self.__attrs_init__(inner)  # pyright: ignore[reportAttributeAccessIssue]
 
     @property
     def start_position(self) -> P:

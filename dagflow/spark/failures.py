@@ -12,7 +12,6 @@ from dagflow.spark.links import Link
 _UNFIT = re.compile(r"ModuleNotFoundError: No module named '((?:dagflow|operators|pyspark|pyarrow|attrs|attr|cloudpickle)[\w.]*)'")
 _VERSIONS = re.compile(r"\[PYTHON_VERSION_MISMATCH\] ([^\n]+)")
 _NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"[^\n]*')
-_DRIVER_STACK = "\n\nDriver stacktrace:"
 
 
 def failure(error: Exception, link: Link, doing: str) -> DagflowError | TasksDied:
@@ -46,7 +45,7 @@ def why(text: str) -> str:
     ...     "(TID 7) (host executor 1): org.apache.spark.SparkException: Python worker exited unexpectedly (crashed): EOF\\n\\tat x")
     'Spark gave up after 4 attempts: Python worker exited unexpectedly (crashed): EOF'
     """
-    attempts = re.search(r"failed (\\d+) times", text.replace("\n", " ")) or re.search(r"failed (\d+) times", text)
+    attempts = re.search(r"failed (\d+) times", text)
     found = re.search(r"most recent failure: Lost task [^:]*\): ([^\n]+)", text)
     if found is None:
         return ""

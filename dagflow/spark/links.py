@@ -112,10 +112,8 @@ class ConnectLink:
 
     def slots(self) -> int:
         """The server's default parallelism: as many partitions as it gives a range when nobody says how many."""
-        from pyspark.sql import functions as f
-
         self.spark.range(0, 1, 1, 1).collect()  # waits for the first executor
-        found = self.spark.range(0, 1 << 14).select(f.max(f.spark_partition_id())).collect()
+        found = self.spark.range(0, 1 << 14).selectExpr("spark_partition_id() AS p").selectExpr("max(p)").collect()
         return int(found[0][0]) + 1
 
     @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
 from itertools import pairwise, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -9,11 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import attrs
 
 from operators.contexts.entity import Entity
+from operators.contexts.sizes import KIB
 from operators.contexts.text import decode_text, text_codec
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+DECODED_BYTES = 16 * KIB
 
 
 class Even(NamedTuple):
@@ -141,12 +145,9 @@ class Piece:
         # unmake a delimiter: a single ASCII byte, or text in which nothing has to be mended.
         if codec != "other" and delimiter.isascii() and delimiter and (len(delimiter) == 1 or errors == "strict"):
             try:
-                texts = data[begin:end].decode(encoding, errors).split(delimiter.decode("ascii"))
+                return _decoded_lines(data, begin, end, delimiter, encoding, errors)
             except UnicodeDecodeError:
                 pass  # found and named below
-            else:
-                texts.pop()
-                return texts
         records = self.bytes_list()
         if errors != "strict":
             return [record.decode(encoding, errors) for record in records]
@@ -170,6 +171,10 @@ class Piece:
             return _as_string(self.binary_array())
         if codec == "utf-8":
             array = self.binary_array()
+            if delimiter and delimiter.isascii():
+                # An ASCII delimiter is no part of another character, so the records are UTF-8 if all of it is: one look at the
+                # whole takes a quarter of the time of a look at each.
+                return _as_string(array) if _is_utf8(data, begin, end) else pa.array(self.text_list(encoding, errors), pa.string())
             try:
                 return array.cast(pa.string())  # checks that all is UTF-8
             except pa.ArrowInvalid:
@@ -203,6 +208,39 @@ class Piece:
             return self.offsets
         assert self.layout is not None
         return self.layout.offsets(data, begin, end)
+
+
+def _decoded_lines(data: bytes, begin: int, end: int, delimiter: bytes, encoding: str, errors: str) -> list[str]:
+    """The text of records that are all followed by an ASCII delimiter.
+
+    Decoded some records at a time: those in which all is ASCII are decoded ten times as fast as others, and what was decoded
+    is still in the nearest cache when it is split.
+    """
+    mark, size = delimiter.decode("ascii"), len(delimiter)
+    if size > 1 and delimiter != b"\r\n":  # occurrences might overlap: which of them count is decided from the left
+        texts = data[begin:end].decode(encoding, errors).split(mark)
+        texts.pop()
+        return texts
+    texts = []
+    start = begin
+    while start < end:
+        stop = data.rfind(delimiter, start, min(start + DECODED_BYTES, end))
+        if stop < 0:
+            stop = data.find(delimiter, start, end)
+        texts += data[start:stop].decode(encoding, errors).split(mark)
+        start = stop + size
+    return texts
+
+
+def _is_utf8(data: bytes, begin: int, end: int) -> bool:
+    import pyarrow as pa
+
+    bounds = pa.py_buffer(struct.pack("=2i", begin, end))
+    try:
+        pa.StringArray.from_buffers(1, bounds, pa.py_buffer(data)).validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _arrow_binary(data: bytes, offsets: NDArray[np.int32], delimiter_bytes: int) -> Any:

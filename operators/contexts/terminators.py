@@ -16,6 +16,7 @@ import attrs
 from typing_extensions import override
 
 from operators.contexts.piece import Even
+from operators.contexts.search import places
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,7 +115,8 @@ class Delimiter(Terminators):
 
         size = len(self.delimiter)
         octets = np.frombuffer(data, np.uint8)
-        found = np.flatnonzero(octets[begin : max(begin, end - size + 1)] == self.delimiter[0]) + begin
+        found = places(octets[begin : max(begin, end - size + 1)] == self.delimiter[0])
+        found += begin
         for index in range(1, size):
             found = found[octets[found + index] == self.delimiter[index]]
         return found
@@ -208,12 +210,12 @@ class AnyNewline(Terminators):
 
         octets = np.frombuffer(data, np.uint8)[begin:end]
         if b"\r" not in data:
-            return _bounds(begin, np.flatnonzero(octets == LINE_FEED) + (begin + 1), end)
+            return _bounds(begin, places(octets == LINE_FEED) + (begin + 1), end)
         is_end = octets == CARRIAGE_RETURN
         is_feed = octets == LINE_FEED
         is_end[:-1] &= ~is_feed[1:]
         is_end |= is_feed
-        return _bounds(begin, np.flatnonzero(is_end) + (begin + 1), end)
+        return _bounds(begin, places(is_end) + (begin + 1), end)
 
     @override
     def even(self, data: bytes, begin: int, end: int, offsets: Callable[[], NDArray[np.int32]]) -> Even:

@@ -20,7 +20,7 @@ def forms_of(*middle: Operator, reader: Any = None, sink: Operator | None = None
     dag.add_stream("blocks", files.blocks_metadata_output, lines.blocks_metadata_input)
     port: Any = lines.messages
     for number, operator in enumerate([*middle, sink or RecordWriter("/tmp/out")]):
-        added: Any = dag.add_operator(f"m{number}" if operator in middle else "sink", operator)
+        added: Any = dag.add_operator(f"m{number}" if number < len(middle) else "sink", operator)
         dag.add_stream(f"s{number}", port, added.input)
         port = getattr(added, "output", None)
     return make_plan(dag).forms
@@ -28,9 +28,6 @@ def forms_of(*middle: Operator, reader: Any = None, sink: Operator | None = None
 
 def shown(forms: dict[Any, str]) -> dict[str, str]:
     return {str(port): form for port, form in forms.items() if not str(port).startswith(("files", "lines.blocks"))}
-
-
-BY_BATCH = Filter[Any](pc.field("record") != "")
 
 
 def test_batches_where_both_sides_take_them() -> None:

@@ -1,0 +1,300 @@
+"""The chain of a dataset: appending to it."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import attrs
+
+from dagflow.errors.base import DagflowError
+from dagflow.errors.ledger import (
+    HeadMoved,
+    LedgerDamaged,
+    NewerLedger,
+    ObjectDamaged,
+    ObjectMissing,
+    WindowConflict,
+    WindowPassed,
+)
+from dagflow.errors.surroundings import OutcomeUnknown
+from dagflow.ledger.codec import FORMAT, decode_entry, encode_entry, hash_bytes
+from dagflow.ledger.events import (
+    KINDS,
+    ROOT,
+    AddData,
+    Carried,
+    Checkpoint,
+    DataEvent,
+    EntryRef,
+    Event,
+    ExecuteQuery,
+    LedgerEntry,
+    Seed,
+    SetSource,
+    UnknownEvent,
+)
+from dagflow.ledger.reader import LedgerReader, checkpoint_name
+from dagflow.ledger.rules import check_rules
+from dagflow.ledger.tail import entry_name
+from dagflow.ledger.verify import VerifyReport, verify
+from dagflow.storage import Store, absolute, explained, file_system, join, open_store, probe
+
+OURS = "_dagflow"
+ANY: Final[Any] = object()
+_ATTEMPTS = 3
+_RETRIES = 100
+
+
+class Ledger(LedgerReader):
+    """The ledger of a dataset: entries 0, 1, 2, …, each published by creating its number if it is absent, and never changed.
+
+    >>> from dagflow.ledger import AddData, Ledger, Txn
+    >>> from dagflow.storage import MemoryStore
+    >>> ledger = Ledger.create(MemoryStore(), dataset_id="sensors", clock=lambda: 1.0)
+    >>> event = ledger.resume().add_data(Txn("app", 0, "attempt"), watermark=5)
+    >>> ledger.append(event).seq, ledger.resume().watermark, ledger.verify().is_clean
+    (1, 5, True)
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        hints: Store | None = None,
+        folder: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(store, hints=hints, folder=folder)
+        self._clock = clock
+
+    @classmethod
+    def open(cls, place: str | Store, *, clock: Callable[[], float] = time.time, durable: bool = True) -> Ledger:
+        """The ledger of a dataset's folder (path or URL), or in a store; it need not exist yet. Nothing is read before it is asked.
+
+        `clock`: seconds since the epoch. `durable`: entries survive a power cut. In a bare store, files are not looked at.
+        Raises StoreRefused where entries cannot be published.
+        """
+        if not isinstance(place, str):
+            return cls(place, clock=clock)
+        folder = absolute(place)
+        ours = join(folder, OURS)
+        # hints may be lost in a power cut: they cost no syncs
+        return cls(open_store(ours, durable=durable), hints=open_store(ours, durable=False), folder=folder, clock=clock)
+
+    @classmethod
+    def create(
+        cls,
+        place: str | Store,
+        *,
+        dataset_id: str | None = None,
+        dataset_kind: str = ROOT,
+        clock: Callable[[], float] = time.time,
+        durable: bool = True,
+    ) -> Ledger:
+        """The ledger of a place, begun if it has none: then the store is tried out first.
+
+        Raises StoreRefused, and HeadMoved when there is a ledger of another dataset already.
+        """
+        ledger = cls.open(place, clock=clock, durable=durable)
+        if ledger.refresh() is None:
+            probe(ledger.store)
+            try:
+                ledger.append(Seed(dataset_id=dataset_id or uuid.uuid4().hex, dataset_kind=dataset_kind), expecting=None)
+            except HeadMoved:
+                ledger.refresh()
+        found = ledger.seed()
+        if dataset_id not in (None, found.dataset_id) or dataset_kind != found.dataset_kind:
+            raise HeadMoved(
+                ledger.place,
+                f"the Seed of {dataset_id} ({dataset_kind})",
+                f"the Seed of {found.dataset_id} ({found.dataset_kind})",
+            )
+        return ledger
+
+    def append(self, event: Event, *, expecting: EntryRef | None = ANY) -> LedgerEntry:
+        """Publishes the next entry; returns it once it is there for good.
+
+        A data event whose window is committed already is not written again: the entry that did is returned. When another writer
+        was faster, the event is written after its entry if it rests on nothing that changed, and refused (HeadMoved) otherwise.
+
+        Args:
+            event: what happened; `resume().add_data(…)` and `execute_query(…)` make events that carry all they must.
+            expecting: the entry that the event rests on: for data events the newest data entry (`resume().at`), for others the
+                newest entry (`head()`); None: there is none. HeadMoved when it is another.
+
+        Raises LedgerRuleError (NothingAdded and NothingExecuted: there was nothing to write), HeadMoved, WindowConflict, WindowPassed,
+        NewerLedger, ObjectMissing, ObjectDamaged, OutcomeUnknown (append it again: it is found if it is there), StorageError.
+        """
+        with self._lock:
+            if self._head is None:
+                self.refresh()
+            is_checked = False
+            for _ in range(_RETRIES):
+                head = self._head
+                data = None if head is None else head.carried.data
+                committed = self._committed(event)
+                if committed is not None:
+                    return committed
+                self._check_expected(event, expecting)
+                entry = self._next(event)
+                check_rules(self.before(event.name if isinstance(event, SetSource) else None), entry)
+                if not is_checked:
+                    self._check_objects(event)
+                    is_checked = True
+                stored = encode_entry(entry)
+                entry = decode_entry(stored, entry.seq, self.store.url)  # what would not come back is not written
+                if self._publish(entry.seq, stored):
+                    self._head = entry
+                    self._tail.note(entry.ref)
+                    return entry
+                self._refresh_after(entry)
+                found = self._head
+                if found is not None and found.seq == entry.seq and found.hash == entry.hash:  # ours: an answer that was lost
+                    return found
+                if found is not None and found.carried.data != data and self._committed(event) is None:
+                    expected = "none" if head is None else str(head.ref)
+                    raise HeadMoved(self.place, expected, str(found.ref))
+            raise HeadMoved(self.place, f"one of {_RETRIES} that this writer tried to follow", str(self.head()))
+
+    def verify(self, *, inputs: Mapping[str, LedgerReader] | None = None, files: bool = True) -> VerifyReport:
+        """Reads all entries, checks links and rules, and all files: their sizes and hashes; raises nothing for what is damaged.
+
+        `inputs`: ledgers of inputs by dataset id; what the entries say of them is then checked, too.
+        """
+        return verify(self, inputs=inputs or {}, files=files)
+
+    def save_checkpoint(self, state: bytes) -> Checkpoint:
+        """Keeps state under its hash, and returns what to name in the next data event. Saving it again costs nothing."""
+        checkpoint = Checkpoint(hash=hash_bytes(state), size=len(state))
+        if not self.store.create(checkpoint_name(checkpoint.hash), state):
+            self.read_checkpoint(checkpoint)
+        return checkpoint
+
+    # ------------------------------------------------------------------------------------------------------- steps of append
+
+    def _next(self, event: Event) -> LedgerEntry:
+        head = self._head
+        now = int(self._clock() * 1_000_000)
+        seq = 0 if head is None else head.seq + 1
+        self._check_known(event)
+        return LedgerEntry(
+            seq=seq,
+            prev_hash=None if head is None else head.hash,
+            system_time=now if head is None else max(now, head.system_time),  # clocks go back, ledgers do not
+            event=event,
+            carried=(Carried() if head is None else head.carried).after(seq, event),
+            format=FORMAT,
+        )
+
+    def _check_known(self, event: Event) -> None:
+        head = self._head
+        if isinstance(event, UnknownEvent):
+            raise NewerLedger(self.place, f"an event of the unknown kind {event.kind!r}")
+        if head is not None and head.format > FORMAT:
+            raise NewerLedger(self.place, f"entries of format {head.format} (this dagflow writes {FORMAT})")
+        unknown = [] if head is None else [kind for kind in head.carried.kinds if kind not in KINDS]
+        if unknown or (head is not None and isinstance(head.event, UnknownEvent)):
+            raise NewerLedger(self.place, f"events of the unknown kind {', '.join(unknown)}")
+
+    def _check_expected(self, event: Event, expecting: EntryRef | None) -> None:
+        if expecting is ANY:
+            return
+        head = self._head
+        actual = head
+        if head is not None and isinstance(event, AddData | ExecuteQuery):
+            actual = None if head.carried.data is None else self.entry(head.carried.data)
+        found = None if actual is None else actual.ref
+        if found != expecting:
+            raise HeadMoved(self.place, str(expecting), str(found))
+
+    def _committed(self, event: Event) -> LedgerEntry | None:
+        """The entry that committed the event's window already."""
+        head = self._head
+        if head is None or not isinstance(event, AddData | ExecuteQuery):
+            return None
+        txn = event.txn
+        newest = head.carried.windows.get(txn.app_id, -1)
+        if newest < txn.window_id:
+            return None
+        found = self.find_window(txn.app_id, txn.window_id)
+        if found is None or found.data is None:
+            raise WindowPassed(self.place, txn.app_id, txn.window_id, newest)
+        for (field, committed), (_, proposed) in zip(_content(found.data), _content(event), strict=False):
+            if committed != proposed:
+                raise WindowConflict(self.place, txn.app_id, txn.window_id, found.seq, field, committed, proposed)
+        return found
+
+    def _check_objects(self, event: Event) -> None:
+        if not isinstance(event, AddData | ExecuteQuery):
+            return
+        new = event.new_checkpoint
+        if new is not None and new.hash != event.prev_checkpoint:
+            self.read_checkpoint(new)
+        if self.folder is None or event.new_data is None:
+            return
+        for file in event.new_data.files:
+            path = join(self.folder, file.path)
+            with explained(path, "looking at a file to commit"):
+                try:
+                    found = file_system(path).status(path)
+                except FileNotFoundError as error:
+                    raise ObjectMissing(self.place, None, f"{file.path} is to be committed, and is not there") from error
+            if found.length != file.size:
+                raise ObjectDamaged(
+                    self.place, None, f"{file.path} is to be committed with {file.size} bytes, and has {found.length}"
+                )
+
+    def _publish(self, seq: int, stored: bytes) -> bool:
+        """Creates the entry's record; whether this entry is the one. What became of a lost answer is found out by reading."""
+        name = entry_name(seq)
+        for attempt in range(_ATTEMPTS):
+            try:
+                return self.store.create(name, stored)
+            except Exception as error:
+                try:
+                    found = self.store.read(name)
+                except Exception as second:
+                    reason = f"{type(error).__name__}: {error}; reading it back failed too: {type(second).__name__}: {second}"
+                    raise OutcomeUnknown(url=f"{self.place}, entry {seq}", reason=reason) from error
+                if found is not None:
+                    return found == stored
+                if attempt == _ATTEMPTS - 1:
+                    if isinstance(error, DagflowError):
+                        raise
+                    reason = f"{type(error).__name__}: {error}; it is not there now"
+                    raise OutcomeUnknown(url=f"{self.place}, entry {seq}", reason=reason) from error
+        raise AssertionError("unreachable")
+
+    def _refresh_after(self, entry: LedgerEntry) -> None:
+        """Follows those who were faster; sees to it that their entries follow the one that this entry would have followed."""
+        old = self._head
+        self._head = None if old is None else old
+        found = self.refresh()
+        if found is None or found.seq < entry.seq:
+            raise LedgerDamaged(self.place, entry.seq, "its number is taken, but it cannot be read")
+        taken = self.entry(entry.seq)
+        if taken.prev_hash != entry.prev_hash:
+            raise LedgerDamaged(
+                self.place, entry.seq, f"it follows {taken.prev_hash}, but the entry before has the hash {entry.prev_hash}"
+            )
+
+
+def _content(event: DataEvent) -> list[tuple[str, object]]:
+    """What must agree when a window is committed twice: what it did, not by whom and under which names of files."""
+    data = event.new_data
+    content: list[tuple[str, object]] = [
+        ("event", type(event).__name__),
+        ("new_data.interval", None if data is None else data.interval),
+        ("new_watermark", event.new_watermark),
+    ]
+    if data is not None:
+        values = data.logical_hash or tuple(file.physical_hash for file in data.files)
+        content.append(("new_data", values))
+    if isinstance(event, AddData):
+        content.append(("sources", dict(event.sources)))
+    else:
+        content.append(("inputs", tuple(attrs.evolve(each, watermark=None) for each in event.inputs)))
+    return content

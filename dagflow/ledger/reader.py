@@ -1,0 +1,252 @@
+"""The reading side of a ledger."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from collections.abc import Iterator
+
+from dagflow.errors.ledger import EntryMissing, EntryRewritten, LedgerMissing, NoSuchEntry, ObjectDamaged, ObjectMissing
+from dagflow.ledger.codec import decode_entry, hash_bytes
+from dagflow.ledger.events import (
+    Checkpoint,
+    EntryRef,
+    InputSlice,
+    LedgerEntry,
+    Seed,
+    SetSchema,
+    SetSource,
+    SetTransform,
+)
+from dagflow.ledger.rule import Before
+from dagflow.ledger.state import ResumeState, carried, resume
+from dagflow.ledger.tail import Tail, entry_name
+from dagflow.storage import Store
+
+CHECKPOINTS = "ledger-checkpoints"
+_KEPT = 64
+
+
+class LedgerReader:
+    """A ledger to be read. Safe to share between threads.
+
+    Args:
+        store: where the entries are.
+        hints: where the hints are: the same place; it need not be durable.
+        folder: the dataset's folder, by which files are found; None: files are not looked at.
+    """
+
+    def __init__(self, store: Store, *, hints: Store | None = None, folder: str | None = None) -> None:
+        self.store = store
+        self.folder = folder
+        self._tail = Tail(store, store if hints is None else hints)
+        self._head: LedgerEntry | None = None
+        self._kept: dict[int, LedgerEntry] = {}
+        self._lock = threading.RLock()
+
+    @property
+    def place(self) -> str:
+        """Where it is, for messages."""
+        return self.store.url if self.folder is None else self.folder
+
+    def refresh(self) -> LedgerEntry | None:
+        """Looks for the newest entry; None while there is none. Raises LedgerDamaged."""
+        with self._lock:
+            found = self._tail.find(None if self._head is None else self._head.ref)
+            if found is not None and (self._head is None or self._head.seq != found[0]):
+                self._head = decode_entry(found[1], found[0], self.store.url)
+                if self._head.seq != found[0]:
+                    raise EntryRewritten(self.store.url, found[0], f"it says that it is entry {self._head.seq}")
+            return self._head
+
+    def head(self) -> EntryRef | None:
+        """The newest entry; None while there is none."""
+        found = self.refresh()
+        return None if found is None else found.ref
+
+    def resume(self) -> ResumeState:
+        """Where the dataset stands: from the newest data entry, however long the chain is."""
+        with self._lock:
+            head = self.refresh()
+            return resume(None if head is None or head.carried.data is None else self.entry(head.carried.data))
+
+    def entry(self, seq: int) -> LedgerEntry:
+        """One entry. Raises NoSuchEntry, EntryMissing, EntryMalformed."""
+        with self._lock:
+            if self._head is not None and seq == self._head.seq:
+                return self._head
+            if seq in self._kept:
+                return self._kept[seq]
+        stored = self.store.read(entry_name(seq)) if seq >= 0 else None
+        if stored is None:
+            head = self.refresh()
+            if head is not None and 0 <= seq <= head.seq:
+                raise EntryMissing(self.store.url, seq, f"it is missing, but entry {head.seq} is there")
+            raise NoSuchEntry(self.place, f"entry {seq}", "it is empty" if head is None else f"its newest entry is {head.seq}")
+        found = decode_entry(stored, seq, self.store.url)
+        if found.seq != seq:
+            raise EntryRewritten(self.store.url, seq, f"it says that it is entry {found.seq}")
+        with self._lock:
+            if len(self._kept) >= _KEPT:
+                self._kept.clear()
+            self._kept[seq] = found
+        return found
+
+    def entries(self, newest_first: bool = False, start: int = 0, stop: int | None = None) -> Iterator[LedgerEntry]:
+        """The entries from `start` up to before `stop`, in their order or the other way round, each linked to its neighbour.
+
+        Raises EntryMissing, EntryMalformed, EntryRewritten where the chain is broken.
+        """
+        head = self.refresh()
+        last = -1 if head is None else head.seq
+        numbers = range(max(start, 0), last + 1 if stop is None else min(stop, last + 1))
+        neighbour: LedgerEntry | None = None
+        for seq in reversed(numbers) if newest_first else numbers:
+            found = self.entry(seq)
+            if neighbour is not None:
+                older, newer = (found, neighbour) if newest_first else (neighbour, found)
+                if newer.prev_hash != older.hash:
+                    reason = f"its hash is {older.hash}, but entry {newer.seq} follows {newer.prev_hash}"
+                    raise EntryRewritten(self.store.url, older.seq, reason)
+            neighbour = found
+            yield found
+
+    # ------------------------------------------------------------------------------------------------- what is in effect
+
+    def seed(self) -> Seed:
+        """Whose ledger it is. Raises LedgerMissing."""
+        if self._head is None and self.refresh() is None:
+            raise LedgerMissing(self.place)
+        event = self.entry(0).event
+        if not isinstance(event, Seed):
+            raise EntryRewritten(self.store.url, 0, "it is no Seed")
+        return event
+
+    def schema_at(self, seq: int) -> SetSchema | None:
+        """The schema in effect at an entry: two reads."""
+        number = self.entry(seq).carried.schema
+        event = None if number is None else self.entry(number).event
+        return event if isinstance(event, SetSchema) else None
+
+    def transform_at(self, seq: int) -> SetTransform | None:
+        """The transform in effect at an entry: two reads."""
+        number = self.entry(seq).carried.transform
+        event = None if number is None else self.entry(number).event
+        return event if isinstance(event, SetTransform) else None
+
+    def source_at(self, seq: int, name: str) -> SetSource | None:
+        """The source of a name in effect at an entry: two reads."""
+        number = self.entry(seq).carried.sources.get(name)
+        event = None if number is None else self.entry(number).event
+        return event if isinstance(event, SetSource) else None
+
+    def before(self, source: str | None = None) -> Before:
+        """What the next entry finds, read by the numbers that the newest entry carries: at most six reads."""
+        head = self._head
+        if head is None:
+            return Before()
+        at = head.carried
+        known = None if source is None else self.source_at(head.seq, source)
+        return Before(
+            previous=head,
+            data=None if at.data is None else self.entry(at.data),
+            seed=self.seed(),
+            schema=self.schema_at(head.seq),
+            transform=self.transform_at(head.seq),
+            sources={} if known is None else {known.name: known},
+        )
+
+    # ------------------------------------------------------------------------------------------------- looking things up
+
+    def data_entries(self, newest: int | None = None) -> Iterator[LedgerEntry]:
+        """The entries that added rows, newest first, from an entry (the newest): two reads each, whatever lies between."""
+        head = self.refresh()
+        if head is None:
+            return
+        at: LedgerEntry | None = self.entry(head.seq if newest is None else newest)
+        while at is not None and at.carried.rows is not None:
+            found = self.entry(at.carried.rows)
+            yield found
+            at = self.entry(found.seq - 1) if found.seq else None
+
+    def entry_of(self, offset: int) -> LedgerEntry:
+        """The entry that added a row: O(log n) reads. Raises NoSuchEntry."""
+        head = self.refresh()
+        low, high = 0, -1 if head is None else head.seq
+        while low <= high:
+            at = self.entry((low + high) // 2)
+            rows = None if at.carried.rows is None else self.entry(at.carried.rows)
+            interval = None if rows is None or rows.data is None or rows.data.new_data is None else rows.data.new_data.interval
+            if rows is None or interval is None or offset > interval.end:
+                low = (low + high) // 2 + 1
+            elif offset >= interval.start:
+                return rows
+            else:
+                high = rows.seq - 1
+        newest = self.resume().last_offset
+        raise NoSuchEntry(self.place, f"row {offset}", "it has no rows" if newest is None else f"its newest row is {newest}")
+
+    def entry_at(self, time: datetime.datetime | int) -> LedgerEntry | None:
+        """The newest entry made up to a time (microseconds since the epoch, or a datetime with its zone): O(log n) reads."""
+        if isinstance(time, datetime.datetime):
+            if time.tzinfo is None:
+                raise ValueError(f"{time} has no time zone; for UTC: {time!r}.replace(tzinfo=datetime.timezone.utc)")
+            time = (time - datetime.datetime.fromtimestamp(0, datetime.UTC)) // datetime.timedelta(microseconds=1)
+        head = self.refresh()
+        low, high = 0, 0 if head is None else head.seq + 1
+        while low < high:
+            middle = (low + high) // 2
+            if self.entry(middle).system_time <= time:
+                low = middle + 1
+            else:
+                high = middle
+        return self.entry(low - 1) if low else None
+
+    def find_window(self, app_id: str, window_id: int) -> LedgerEntry | None:
+        """The entry that committed a window of an application, None when there is none: O(log n) reads."""
+        head = self.refresh()
+        low, high = 0, 0 if head is None else head.seq + 1
+        while low < high:
+            middle = (low + high) // 2
+            if self.entry(middle).carried.windows.get(app_id, -1) < window_id:
+                low = middle + 1
+            else:
+                high = middle
+        found = self.entry(low) if head is not None and low <= head.seq else None
+        if found is None or found.data is None or (found.data.txn.app_id, found.data.txn.window_id) != (app_id, window_id):
+            return None
+        return found
+
+    def slice_after(self, position: InputSlice | None) -> InputSlice:
+        """What is new here for a dataset that has this one as an input, and stands at `position` (None: at the beginning).
+
+        The position comes from the other's `resume().inputs`. Exactly the rows after it; nothing new is absent.
+        """
+        state = self.resume()
+        known = InputSlice(dataset_id=self.seed().dataset_id) if position is None else carried(position)
+        block, offset = known.prev_block, known.prev_offset
+        is_new = state.at is not None and (block is None or state.at.seq > block.seq)
+        has_rows = is_new and state.last_offset is not None and (offset is None or state.last_offset > offset)
+        return InputSlice(
+            dataset_id=known.dataset_id,
+            prev_block=block,
+            new_block=state.at if is_new else None,
+            prev_offset=offset,
+            new_offset=state.last_offset if has_rows else None,
+            watermark=state.watermark if state.watermark is not None else known.watermark,
+        )
+
+    def read_checkpoint(self, checkpoint: Checkpoint) -> bytes:
+        """The state that a checkpoint names. Raises ObjectMissing, ObjectDamaged."""
+        found = self.store.read(checkpoint_name(checkpoint.hash))
+        if found is None:
+            raise ObjectMissing(self.place, None, f"checkpoint {checkpoint.hash} is not there")
+        if len(found) != checkpoint.size or hash_bytes(found) != checkpoint.hash:
+            reason = f"checkpoint {checkpoint.hash} ({checkpoint.size} bytes) holds {len(found)} bytes with the hash {hash_bytes(found)}"
+            raise ObjectDamaged(self.place, None, reason)
+        return found
+
+
+def checkpoint_name(hash: str) -> str:
+    """The name of a checkpoint's record."""
+    return f"{CHECKPOINTS}/{hash.replace(':', '-')}"

@@ -1,0 +1,149 @@
+"""Finding the newest entry: by a hint and a few probes. No record says authoritatively where the end is.
+
+Entries are `ledger/SHARD/NUMBER.json`, a thousand to a folder, so that one listing shows what stands near an entry however
+long the chain is. A hint is a record `ledger-hint/NUMBER` that is written after its entry: it may be old, missing or garbage;
+one that is whole and ahead of the entries proves that entries are gone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+
+from dagflow.errors.ledger import EntryMissing, EntryRewritten, LedgerCut
+from dagflow.ledger.codec import canonical, hash_bytes, hash_of
+from dagflow.ledger.events import EntryRef
+from dagflow.storage import Store
+
+ENTRIES = "ledger"
+HINTS = "ledger-hint"
+SHARD = 1000
+_ENTRY = re.compile(rf"{ENTRIES}/(\d{{9}})/(\d{{12}})\.json")
+
+
+def entry_name(seq: int) -> str:
+    """The name of an entry's record.
+
+    >>> entry_name(12345)
+    'ledger/000000012/000000012345.json'
+    """
+    return f"{ENTRIES}/{seq // SHARD:09d}/{seq:012d}.json"
+
+
+def entry_number(name: str) -> int | None:
+    """The number of an entry by its record's name, None for other names.
+
+    >>> entry_number("ledger/000000012/000000012345.json"), entry_number("ledger/000000000/000000012345.json")
+    (12345, None)
+    """
+    found = _ENTRY.fullmatch(name)
+    return int(found[2]) if found is not None and int(found[2]) // SHARD == int(found[1]) else None
+
+
+def hint_bytes(ref: EntryRef) -> bytes:
+    """The record of a hint: sealed, as entries are, so that garbage is not mistaken for one."""
+    body = canonical({"hash": ref.hash, "seq": ref.seq}) + b"\n"
+    return body + canonical(hash_bytes(body)) + b"\n"
+
+
+def parse_hint(stored: bytes | None) -> EntryRef | None:
+    """The hint in a record, None for garbage."""
+    body, end, seal = (stored or b"").partition(b"\n")
+    if not end or seal != canonical(hash_bytes(body + end)) + b"\n":
+        return None
+    try:
+        found = json.loads(body)
+        return EntryRef(int(found["seq"]), str(found["hash"]))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+class Tail:
+    """The end of a chain as one handle knows it.
+
+    Args:
+        store: where the entries are.
+        hints: where the hints are: the same place; it need not be durable.
+    """
+
+    def __init__(self, store: Store, hints: Store) -> None:
+        self.store = store
+        self.hints = hints
+        self._seen: set[str] = set()
+
+    def hint(self) -> EntryRef | None:
+        """The newest hint that is no garbage. A place that cannot be asked has none."""
+        with suppress(Exception):
+            names = self.hints.names(f"{HINTS}/")
+            self._seen.update(names)
+            for name in sorted(names, reverse=True):
+                found = parse_hint(self.hints.read(name))
+                if found is not None and name == f"{HINTS}/{found.seq:012d}":
+                    return found
+        return None
+
+    def note(self, ref: EntryRef) -> None:
+        """Leaves a hint, and removes the older ones that are known. Best effort: nothing depends on it."""
+        name = f"{HINTS}/{ref.seq:012d}"
+        with suppress(Exception):
+            self.hints.create(name, hint_bytes(ref))
+            for older in [each for each in self._seen if each < name]:
+                self.hints.discard(older)
+                self._seen.discard(older)
+            self._seen.add(name)
+
+    def find(self, known: EntryRef | None) -> tuple[int, bytes] | None:
+        """The newest entry's number and bytes, None for an empty ledger; `known`: an entry that was read before.
+
+        Reads the hint, the hinted entry and the absent one after it; galloping when the hint is old or missing.
+        Raises LedgerCut, EntryRewritten, EntryMissing.
+        """
+        start, stored = -1, b""
+        hint = self.hint()
+        for ref in (known, hint):
+            if ref is not None and ref.seq >= start:
+                found = self.store.read(entry_name(ref.seq))
+                if found is None:
+                    raise LedgerCut(
+                        self.store.url,
+                        ref.seq,
+                        f"it was written (hash {ref.hash}) and is not there: the end of the ledger is lost",
+                    )
+                if hash_of(found) != ref.hash:
+                    raise EntryRewritten(self.store.url, ref.seq, f"its hash is {hash_of(found)}, but {ref.hash} was written")
+                start, stored = ref.seq, found
+        while True:
+            start, stored = self._gallop(start, stored)
+            beyond = [number for number in self._listed(max(start, 0)) if number > start]
+            if not beyond:
+                return None if start < 0 else (start, stored)
+            # somebody may have appended since we looked; otherwise there is a hole
+            after = self.store.read(entry_name(start + 1))
+            if after is None:
+                raise EntryMissing(self.store.url, start + 1, f"it is missing, but entry {beyond[0]} is there")
+            start, stored = start + 1, after
+
+    def _gallop(self, low: int, stored: bytes) -> tuple[int, bytes]:
+        step = 1
+        while (found := self.store.read(entry_name(low + step))) is not None:
+            low, stored = low + step, found
+            step *= 2
+        high = low + step
+        while high - low > 1:
+            middle = (low + high) // 2
+            found = self.store.read(entry_name(middle))
+            if found is None:
+                high = middle
+            else:
+                low, stored = middle, found
+        return low, stored
+
+    def _listed(self, seq: int) -> list[int]:
+        """The numbers of entries in the folder of an entry and in the next one."""
+        found = []
+        for shard in (seq // SHARD, seq // SHARD + 1):
+            found += [
+                number for name in self.store.names(f"{ENTRIES}/{shard:09d}/") if (number := entry_number(name)) is not None
+            ]
+        return sorted(found)

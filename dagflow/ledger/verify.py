@@ -1,0 +1,212 @@
+"""Verifying a ledger: what is stored is what was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+
+import attrs
+
+from dagflow.errors.base import DagflowError
+from dagflow.errors.ledger import (
+    EntryMissing,
+    EntryRewritten,
+    ForeignObject,
+    InputDiverged,
+    LedgerCut,
+    LedgerDamaged,
+    LedgerError,
+    NoSuchEntry,
+    ObjectDamaged,
+    ObjectMissing,
+)
+from dagflow.ledger.codec import decode_entry, hash_of, new_hash
+from dagflow.ledger.events import DataFile, EntryRef, ExecuteQuery, InputSlice, LedgerEntry
+from dagflow.ledger.reader import LedgerReader
+from dagflow.ledger.rule import Before
+from dagflow.ledger.rules import broken_rules
+from dagflow.ledger.state import fold, resume
+from dagflow.ledger.tail import ENTRIES, HINTS, entry_name, entry_number, parse_hint
+from dagflow.storage import file_system, join
+
+_PIECE = 1 << 20
+
+
+@attrs.frozen(kw_only=True)
+class VerifyReport:
+    """What verifying found.
+
+    Attributes:
+        entries, rows, files: how many were read and checked.
+        head: the newest entry: note it elsewhere, and nobody can rewrite the ledger as a whole unnoticed.
+        problems: what is damaged, in the order of entries.
+    """
+
+    entries: int
+    rows: int
+    files: int
+    head: EntryRef | None
+    problems: tuple[DagflowError, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing is damaged."""
+        return not self.problems
+
+    def check(self) -> None:
+        """Raises the first problem, if there is one."""
+        for problem in self.problems:
+            raise problem
+
+
+def verify(ledger: LedgerReader, *, inputs: Mapping[str, LedgerReader], files: bool) -> VerifyReport:
+    """See `Ledger.verify`."""
+    problems: list[DagflowError] = []
+    read: list[LedgerEntry] = []
+    hashes: dict[int, str] = {}
+    checked = 0
+    before: Before | None = Before()
+    numbers = sorted(_numbers(ledger, problems))
+    last = numbers[-1] if numbers else -1
+    present = set(numbers)
+    for seq in range(last + 1):
+        entry = _entry(ledger, seq, seq in present, last, problems, hashes)
+        if entry is None:
+            before = None  # what it said is not known: of the later ones only the links are checked
+            continue
+        if before is not None:
+            problems += broken_rules(before, entry)
+            before = before.after(entry)
+        elif seq - 1 in hashes and entry.prev_hash != hashes[seq - 1]:
+            problems.append(
+                EntryRewritten(
+                    ledger.store.url, seq - 1, f"its hash is {hashes[seq - 1]}, but entry {seq} follows {entry.prev_hash}"
+                )
+            )
+        read.append(entry)
+        if isinstance(entry.event, ExecuteQuery):
+            problems += _inputs(entry, entry.event, inputs)
+        if files:
+            for problem in _objects(ledger, entry):
+                checked += 1
+                problems += [] if problem is None else [problem]
+    problems += _hints(ledger, last, hashes)
+    head = read[-1] if read and read[-1].seq == last else None
+    if head is not None and not problems and fold(read) != resume(before.data if before is not None else None):
+        problems.append(
+            LedgerDamaged(ledger.place, head.seq, "what the newest data entry carries is not what all entries add up to")
+        )
+    rows = sum(e.data.new_data.interval.rows for e in read if e.data is not None and e.data.new_data is not None)
+    return VerifyReport(
+        entries=len(read), rows=rows, files=checked, head=None if head is None else head.ref, problems=tuple(problems)
+    )
+
+
+def _numbers(ledger: LedgerReader, problems: list[DagflowError]) -> Iterator[int]:
+    """The numbers of all entries: those listed, and those after them that a listing may not show yet."""
+    newest = -1
+    for name in ledger.store.names(f"{ENTRIES}/"):
+        number = entry_number(name)
+        if number is None:
+            problems.append(ForeignObject(ledger.store.url, None, f"{name} is no entry of a ledger"))
+        else:
+            newest = max(newest, number)
+            yield number
+    while ledger.store.read(entry_name(newest + 1)) is not None:
+        newest += 1
+        yield newest
+
+
+def _entry(
+    ledger: LedgerReader, seq: int, is_listed: bool, last: int, problems: list[DagflowError], hashes: dict[int, str]
+) -> LedgerEntry | None:
+    stored = ledger.store.read(entry_name(seq))  # not from what the handle remembers
+    if stored is None:
+        why = "it is listed, but cannot be read" if is_listed else f"it is missing, but entry {last} is there"
+        problems.append(EntryMissing(ledger.store.url, seq, why))
+        return None
+    hashes[seq] = hash_of(stored)
+    try:
+        return decode_entry(stored, seq, ledger.store.url)
+    except LedgerError as problem:
+        problems.append(problem)
+        return None
+
+
+def _hints(ledger: LedgerReader, last: int, hashes: Mapping[int, str]) -> Iterator[LedgerDamaged]:
+    """Hints that are whole know what was written."""
+    known = [parse_hint(ledger.store.read(name)) for name in ledger.store.names(f"{HINTS}/")]
+    if ledger._head is not None:
+        known.append(ledger._head.ref)
+    for ref in sorted({each.seq: each for each in known if each is not None}.values(), key=lambda each: each.seq):
+        if ref.seq > last:
+            yield LedgerCut(
+                ledger.store.url, ref.seq, f"it was written (hash {ref.hash}) and is not there: the end of the ledger is lost"
+            )
+        elif ref.seq in hashes and hashes[ref.seq] != ref.hash:
+            yield EntryRewritten(ledger.store.url, ref.seq, f"its hash is {hashes[ref.seq]}, but {ref.hash} was written")
+
+
+def _objects(ledger: LedgerReader, entry: LedgerEntry) -> Iterator[LedgerDamaged | None]:
+    """A problem or None for each checkpoint and file that an entry is the first to name."""
+    event = entry.data
+    if event is None:
+        return
+    if event.new_checkpoint is not None and event.new_checkpoint.hash != event.prev_checkpoint:
+        try:
+            ledger.read_checkpoint(event.new_checkpoint)
+            yield None
+        except LedgerDamaged as problem:
+            problem.seq = entry.seq
+            yield problem
+    if ledger.folder is not None and event.new_data is not None:
+        for file in event.new_data.files:
+            yield _file(ledger.folder, entry.seq, file)
+
+
+def _file(folder: str, seq: int, file: DataFile) -> LedgerDamaged | None:
+    path = join(folder, file.path)
+    system = file_system(path)
+    try:
+        size = system.status(path).length
+        if size != file.size:
+            return ObjectDamaged(folder, seq, f"{file.path} has {size} bytes, {file.size} were committed")
+        digest = new_hash(file.physical_hash.partition(":")[0])
+        with closing(system.open(path)) as reader:
+            while piece := reader.read(_PIECE):
+                digest.update(piece)
+    except FileNotFoundError:
+        return ObjectMissing(folder, seq, f"{file.path} is not there; {file.rows} rows were committed in it")
+    except KeyError:
+        return ObjectDamaged(folder, seq, f"{file.path}: the hash {file.physical_hash} is of no kind that is known here")
+    except OSError as error:
+        return ObjectDamaged(folder, seq, f"{file.path} cannot be read: {error}")
+    actual = f"{file.physical_hash.partition(':')[0]}:{digest.hexdigest()}"
+    if actual != file.physical_hash:
+        return ObjectDamaged(folder, seq, f"{file.path} has the hash {actual}, {file.physical_hash} was committed")
+    return None
+
+
+def _inputs(entry: LedgerEntry, event: ExecuteQuery, inputs: Mapping[str, LedgerReader]) -> Iterator[DagflowError]:
+    for number, each in enumerate(event.inputs):
+        if each.dataset_id in inputs:
+            yield from _input(entry.seq, f"inputs[{number}]", each, inputs[each.dataset_id])
+
+
+def _input(seq: int, field: str, each: InputSlice, upstream: LedgerReader) -> Iterator[DagflowError]:
+    """What an entry says of an input against the input's own ledger: the entry is there, its rows end where it says."""
+    try:
+        if upstream.seed().dataset_id != each.dataset_id:
+            yield InputDiverged(seq, f"{field}.dataset_id", upstream.seed().dataset_id, each.dataset_id)
+        for name, ref in (("prev_block", each.prev_block), ("new_block", each.new_block)):
+            if ref is not None and upstream.entry(ref.seq).ref != ref:
+                yield InputDiverged(seq, f"{field}.{name}", str(upstream.entry(ref.seq).ref), str(ref))
+        if each.last_block is not None:
+            at = upstream.entry(each.last_block.seq).carried.data
+            offset = resume(None if at is None else upstream.entry(at)).last_offset
+            if offset != each.last_offset:
+                yield InputDiverged(seq, f"{field}.new_offset", offset, each.last_offset)
+    except NoSuchEntry as error:
+        yield InputDiverged(seq, field, f"an entry of {upstream.place}", error.what)
+    except LedgerError as error:
+        yield error

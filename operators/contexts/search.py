@@ -1,0 +1,57 @@
+"""Where a byte stands in many: the scan that finds the ends of lines."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_WORD = 8  # octets
+
+
+def places(is_hit: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Where a mask is True: `numpy.flatnonzero` for masks in which few are, in half to a third of its time.
+
+    Looks at words of eight first. Where a word has one hit, as when lines are not short, its place in the word is the product
+    of the word with a constant; the few others are looked at again, without the hits that are known.
+
+    >>> import numpy as np
+    >>> mask = np.zeros(30, bool)
+    >>> mask[[3, 8, 9, 29]] = True
+    >>> places(mask).tolist()
+    [3, 8, 9, 29]
+    """
+    import numpy as np
+
+    whole = len(is_hit) // _WORD
+    if sys.byteorder != "little" or not whole:
+        return np.flatnonzero(is_hit)
+    words = np.ascontiguousarray(is_hit)[: whole * _WORD].view(np.uint64)
+    at = np.flatnonzero(words != np.uint64(0))
+    left = words[at]
+    again = left & (left - np.uint64(1))  # without the first hit of each word
+    several = np.flatnonzero(again)
+    if len(several) * _WORD > len(at):
+        return np.flatnonzero(is_hit)
+    first = left if not len(several) else left ^ again
+    found = [at * _WORD + _place(first)]
+    while len(several):
+        at, left = at[several], again[several]
+        again = left & (left - np.uint64(1))
+        found.append(at * _WORD + _place(left ^ again))
+        several = np.flatnonzero(again)
+    found.append(np.flatnonzero(is_hit[whole * _WORD :]) + whole * _WORD)
+    merged = np.concatenate(found)
+    if len(found) > 2:
+        merged.sort(kind="stable")  # merges what is sorted already
+    return merged
+
+
+def _place(single: NDArray[np.uint64]) -> Any:
+    """Which of the eight octets of each word is 1, where the others are 0."""
+    import numpy as np
+
+    return ((single * np.uint64(0x0001020304050607)) >> np.uint64(56)).view(np.int64)

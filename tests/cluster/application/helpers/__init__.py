@@ -1,0 +1,1 @@
+"""A package folder beside the application."""

@@ -1,0 +1,118 @@
+"""Spark's servers as processes of a test's own, on 127.0.0.1."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+
+from dagflow.spark.java import find_java
+
+SPARK_HOME = Path(pyspark.__file__).parent
+SLOW = 120.0  # seconds for a server to come up on a machine that is busy with other things
+
+
+def environment(**more: str) -> dict[str, str]:
+    """What servers are started with: no PYSPARK_PYTHON, so that drivers have to say it."""
+    names = {"PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME", "SPARK_REMOTE"}
+    kept = {name: value for name, value in os.environ.items() if name not in names}
+    return {**kept, "JAVA_HOME": str(find_java().home), "SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1", **more}
+
+
+def free_port() -> int:
+    """A port that nobody listens at."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def process(log: Path, *command: str, **more: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that lives as long as this context, and no longer than the tests."""
+    with log.open("wb") as out:
+        running = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, env=environment(**more), preexec_fn=_die_with_parent
+        )
+    try:
+        yield running
+    finally:
+        running.terminate()
+        try:
+            running.wait(15)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            running.wait()
+
+
+def _die_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def listening(port: int, running: subprocess.Popen[bytes], log: Path) -> None:
+    """Waits until somebody listens."""
+    deadline = time.monotonic() + SLOW
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        if running.poll() is not None:
+            break
+        time.sleep(0.1)
+    raise AssertionError(f"nobody listens at {port}: {log.read_text(errors='replace')[-2000:]}")
+
+
+@contextlib.contextmanager
+def standalone(folder: Path, workers: int = 2, hosts: tuple[str, ...] = ()) -> Iterator[str]:
+    """A standalone master with workers of one core each; yields its URL. `hosts`: addresses of the workers."""
+    folder.mkdir(parents=True, exist_ok=True)
+    spark_class, port = str(SPARK_HOME / "bin" / "spark-class"), free_port()
+    master = "org.apache.spark.deploy.master.Master"
+    with contextlib.ExitStack() as stack:
+        where = ("--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
+        running = stack.enter_context(process(folder / "master.log", spark_class, master, *where, SPARK_DAEMON_MEMORY="256m"))
+        listening(port, running, folder / "master.log")
+        for number in range(workers):
+            host = hosts[number] if hosts else "127.0.0.1"
+            work = ("-d", str(folder / f"worker{number}"), "--cores", "1", "--memory", "2g", "--host", host, "--webui-port", "0")
+            worker = ("org.apache.spark.deploy.worker.Worker", *work, f"spark://127.0.0.1:{port}")
+            log = folder / f"worker{number}.log"
+            stack.enter_context(process(log, spark_class, *worker, SPARK_DAEMON_MEMORY="256m", SPARK_LOCAL_IP=host))
+        deadline = time.monotonic() + SLOW
+        logs = [folder / f"worker{number}.log" for number in range(workers)]
+        while not all("Successfully registered with master" in log.read_text(errors="replace") for log in logs):
+            assert time.monotonic() < deadline, logs[-1].read_text(errors="replace")[-2000:]
+            time.sleep(0.1)
+        yield f"spark://127.0.0.1:{port}"
+
+
+@contextlib.contextmanager
+def connect_server(folder: Path, *conf: str) -> Iterator[tuple[str, int]]:
+    """A Spark Connect server on two slots, in a working folder of its own; yields its address and process id."""
+    folder.mkdir(parents=True, exist_ok=True)
+    port, log = free_port(), folder / "connect.log"
+    settings = [
+        f"spark.connect.grpc.binding.port={port}",
+        "spark.connect.grpc.binding.address=127.0.0.1",
+        "spark.driver.host=127.0.0.1",
+        "spark.ui.port=0",
+        "spark.python.unix.domain.socket.enabled=true",
+        f"spark.sql.warehouse.dir={folder / 'warehouse'}",
+        *conf,
+    ]
+    command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", "local[2,4]", "--driver-memory", "1g"]
+    for one in settings:
+        command += ["--conf", one]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+    with process(log, *command, PYSPARK_PYTHON=sys.executable) as running:
+        listening(port, running, log)
+        yield f"sc://127.0.0.1:{port}", running.pid
