@@ -11,7 +11,9 @@ from dagflow.model.dag import DAG
 from dagflow.model.ports import input_ports
 
 
-@app_command("config", help="Shows every effective setting of an application, its operators and its run, and where each comes from.")
+@app_command(
+    "config", help="Shows every effective setting of an application, its operators and its run, and where each comes from."
+)
 def command(given: Given) -> None:
     """Prints the settings; secrets are hidden."""
     made = built(given)
@@ -31,7 +33,9 @@ def _port_attributes(dag: DAG) -> dict[str, dict[str, dict[str, Any]]]:
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for name, node in dag.operators.items():
         found[name] = {
-            port: {"partition_parallel": node.port_attributes.get(port, {}).get("partition_parallel", declared.partition_parallel)}
+            port: {
+                "partition_parallel": node.port_attributes.get(port, {}).get("partition_parallel", declared.partition_parallel)
+            }
             for port, declared in input_ports(type(node.operator)).items()
         }
     return found

@@ -18,8 +18,12 @@ from dagflow.render.graph import graph_text, mermaid
     "graph",
     help="Draws an application's operators and streams. Starts nothing.",
     params=[
-        click.Option(["-f", "--format", "form"], type=click.Choice(["text", "mermaid"]), default="text", help="Lines of text, or Mermaid."),
-        click.Option(["--step"], type=click.Choice(PHASES), default=DEFAULT, help="As for `plan`; `logical` draws a DAG with mistakes too."),
+        click.Option(
+            ["-f", "--format", "form"], type=click.Choice(["text", "mermaid"]), default="text", help="Lines of text, or Mermaid."
+        ),
+        click.Option(
+            ["--step"], type=click.Choice(PHASES), default=DEFAULT, help="As for `plan`; `logical` draws a DAG with mistakes too."
+        ),
     ],
 )
 def command(given: Given, form: str, step: str) -> None:

@@ -35,6 +35,10 @@ class State:
     json_progress: bool = False
 
 
+class NobodyReads(Exception):
+    """Whoever read standard output has gone."""
+
+
 class Commands(click.Group):
     """A group whose commands are imported one by one."""
 
@@ -42,11 +46,11 @@ class Commands(click.Group):
         """The names, in the order in which they are used."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command; only now is its module imported."""
-        if name not in COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
-        found: click.Command = importlib.import_module(f"dagflow.cli.{name}").command
+        found: click.Command = importlib.import_module(f"dagflow.cli.{cmd_name}").command
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -83,6 +87,8 @@ commands = Commands(
     epilog=EXIT_CODES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     params=[
-        click.Option(["--version"], is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="The version."),
+        click.Option(
+            ["--version"], is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="The version."
+        ),
     ],
 )

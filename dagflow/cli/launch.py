@@ -9,7 +9,6 @@ import sys
 
 import click
 
-from dagflow.cli.children import kill_descendants
 from dagflow.cli.ending import style_of, tell
 from dagflow.cli.group import State
 from dagflow.cli.main import DONE, INTERRUPTED
@@ -17,7 +16,6 @@ from dagflow.cli.options import Given, app_command
 from dagflow.cli.prepare import planned
 from dagflow.cli.progress import Progress, make_progress
 from dagflow.cli.stopping import Stopping
-from dagflow.errors import DagflowError
 from dagflow.errors.run import Interrupted
 from dagflow.model.source import shown
 from dagflow.plan.plan import Plan
@@ -41,12 +39,11 @@ def command(state: State, given: Given) -> int:
     gc.enable()  # see `main`: from here on there is much to collect
     built, plan = planned(given)
     progress = make_progress(built.run.progress, sys.stderr)
-    stopping = Stopping(interrupts=built.run.runner == "local", quiet=state.json_progress)
+    local = built.run.runner == "local"
+    stopping = Stopping(interrupts=local, quiet=state.json_progress)
     run = stopping.run = start(built, subscribers=(stopping, progress))
     with stopping:
-        error = _run(run, progress, what_runs_where(built, plan))
-        if stopping.by is not None and not stopping.started:
-            kill_descendants()  # a JVM that was about to start
+        error = _run(run, progress, what_runs_where(built, plan), here=local)
     _print_report(run.report, given.json)
     if error is None:
         return DONE
@@ -57,12 +54,20 @@ def command(state: State, given: Given) -> int:
     return tell(error, State(debug=state.debug, json_progress=state.json_progress))
 
 
-def _run(run: Run, progress: Progress, first_line: str) -> BaseException | None:
-    """Runs to the end; what ended it, None when it is done."""
+def _run(run: Run, progress: Progress, first_line: str, here: bool) -> BaseException | None:
+    """Runs to the end; what ended it, None when it is done.
+
+    `here`: in this thread, so that a breakpoint works. On Spark another thread runs it, and this one stays free for signals:
+    in the main thread, pyspark would take SIGINT for itself.
+    """
     try:
         with progress:
             progress.say(first_line)
-            run.run_here()
+            if here:
+                run.run_here()
+            else:
+                run.run_in_background()
+                run.wait()
     except Abort as abort:  # an operator failed on the driver
         return abort.error
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # told at the end, after the report
@@ -101,4 +106,3 @@ def _print_report(report: RunReport, as_json: bool) -> None:
             print(json.dumps(report_json(report), indent=2, ensure_ascii=False), flush=True)
         elif report.operators or report.status == "done":
             print(report_text(report, style_of(sys.stdout)), flush=True)
-

@@ -28,7 +28,7 @@ def _main(arguments: Sequence[str] | None) -> int:
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a terminal that cannot show → is no error
     import click
 
-    from dagflow.cli.group import State, commands
+    from dagflow.cli.group import NobodyReads, State, commands
 
     state = State()
     try:
@@ -42,18 +42,17 @@ def _main(arguments: Sequence[str] | None) -> int:
         return WRONG
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except BrokenPipeError:
+    except (BrokenPipeError, NobodyReads):
         return _nobody_reads()
-    except SystemExit as end:  # click's own answer to a closed pipe, or the application's code
-        return _nobody_reads() if end.code == FAILED else _code(end)
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # click ends the process when nobody reads its help
+            return _nobody_reads()
+        print(f"error: the application called sys.exit({end.code!r})", file=sys.stderr)
+        return FAILED
     except Exception as error:  # noqa: BLE001  # the last stop
         from dagflow.cli.ending import tell
 
         return tell(error, state)
-
-
-def _code(end: SystemExit) -> int:
-    return end.code if isinstance(end.code, int) else DONE if end.code is None else FAILED
 
 
 def _nobody_reads() -> int:

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 import attrs
 import click
 
-from dagflow.cli.group import EXIT_CODES, State
+from dagflow.cli.group import EXIT_CODES, NobodyReads, State
 from dagflow.config import RunSettings, hints
 from dagflow.config.docs import field_docs
 
@@ -39,11 +39,16 @@ def app_command(name: str, *, help: str, params: Sequence[click.Parameter] = ())
             state.debug, state.json = rest.pop("debug"), rest.pop("json")
             given = Given(app, tuple(define), tuple(conf), {k: v for k, v in options.items() if v is not None}, state.json)
             state.json_progress = is_launch and given.options.get("progress") == "json"
-            return function(given, **rest)
+            try:
+                return function(given, **rest)
+            except BrokenPipeError as error:
+                raise NobodyReads from error  # click would end the process by itself
 
         shared: list[click.Parameter] = [
             click.Argument(["app"], metavar="APP"),
-            click.Option(["-D", "define"], multiple=True, metavar="KEY=VALUE", help="A setting, operator.NAME.PROPERTY or spark.*"),
+            click.Option(
+                ["-D", "define"], multiple=True, metavar="KEY=VALUE", help="A setting, operator.NAME.PROPERTY or spark.*"
+            ),
             click.Option(["--conf"], multiple=True, metavar="FILE.toml", help="Settings in a file; later ones win."),
         ]
         last: list[click.Parameter] = [

@@ -22,7 +22,9 @@ DEFAULT = "staged"
     help="Shows how an application will run. Starts nothing.",
     params=[
         click.Option(
-            ["--step"], type=click.Choice(PHASES), help=f"What the planner has made of the application by then (default: {DEFAULT})."
+            ["--step"],
+            type=click.Choice(PHASES),
+            help=f"What the planner has made of the application by then (default: {DEFAULT}).",
         )
     ],
 )

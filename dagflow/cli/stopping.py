@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import threading
@@ -15,22 +16,23 @@ from dagflow.runtime.events import Event, RunStarted
 from dagflow.runtime.run import Run
 
 GRACE = 30.0  # seconds that a clean end may take before it becomes an end at once
+GRACE_BEFORE = 5.0  # the same before the run has started
 WORDS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 
 
 class Stopping:
     """While this context manager lasts, SIGINT and SIGTERM stop a run. It is a subscriber of the run's events too.
 
-    `run` is the run to be stopped. In this process (`interrupts`: the runner is local) the first signal raises KeyboardInterrupt, since no flag reaches a loop
-    in an operator's code; so it does before the run has started, when nothing can be lost. On Spark it asks the run to stop:
-    the window loop cancels the jobs. If that has not ended the run after `GRACE` seconds, or at the second signal, all
-    processes below this one are killed and this one ends.
+    `run` is the run to be stopped. Where it runs in the main thread (`interrupts`), the first signal raises KeyboardInterrupt,
+    since no flag reaches a loop in an operator's code. Elsewhere it asks the run to stop, and the window loop cancels Spark's
+    jobs; before the run has started, when nothing can be lost, it kills the JVM that is being started. If that has not ended
+    the run after `GRACE` seconds, or at the second signal, all processes below this one are killed and this one ends.
     """
 
     def __init__(self, interrupts: bool, quiet: bool = False) -> None:
         self.by: str | None = None
-        self.started = False
         self.run: Run | None = None
+        self._started = False
         self._interrupts = interrupts
         self._quiet = quiet
         self._before: dict[int, Any] = {}
@@ -39,10 +41,8 @@ class Stopping:
     def __enter__(self) -> Stopping:
         if threading.current_thread() is threading.main_thread():
             for number in WORDS:
-                handler = signal.getsignal(number)
-                if handler is not signal.SIG_IGN:  # nohup and shells' background jobs want it so
-                    self._before[number] = handler
-            self._install()
+                if signal.getsignal(number) is not signal.SIG_IGN:  # nohup and shells' background jobs want it so
+                    self._before[number] = signal.signal(number, self._stop)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -52,30 +52,27 @@ class Stopping:
             signal.signal(number, handler)
 
     def __call__(self, event: Event) -> None:
-        """Once the run has started, the runner knows how to stop it."""
-        if isinstance(event, RunStarted):
-            self.started = True
-            self._install()  # again: pyspark takes SIGINT for itself when a session is made in the main thread
-
-    def _install(self) -> None:
-        for number in self._before:
-            signal.signal(number, self._stop)
+        """Once the run has started, the window loop listens to it."""
+        self._started = self._started or isinstance(event, RunStarted)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         if self.by is not None:
             end_at_once()
         self.by = WORDS[signal.Signals(number)]
-        if self.run is not None:
-            self.run.stop(self.by)
         if not self._quiet:
             # not print: the signal may have come in the middle of one
             with contextlib.suppress(OSError):
                 os.write(2, f"\n{self.by}: stopping; once more stops at once\n".encode())
-        self._timer = threading.Timer(GRACE, end_at_once)
+        self._timer = threading.Timer(GRACE if self._started else GRACE_BEFORE, end_at_once)
         self._timer.daemon = True
         self._timer.start()
-        if self._interrupts or not self.started:
+        if self.run is not None:
+            self.run.stop(self.by)
+        if self._interrupts:
             raise KeyboardInterrupt
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)  # that calls to the JVM fail from now on is no news
+        if not self._started:
+            kill_descendants()
 
 
 def end_at_once() -> None:

@@ -9,7 +9,9 @@ from dagflow.cli.prepare import planned
 from dagflow.render.words import counted
 
 
-@app_command("validate", help="Finds all that is wrong with an application and its settings, without running it or starting Spark.")
+@app_command(
+    "validate", help="Finds all that is wrong with an application and its settings, without running it or starting Spark."
+)
 def command(given: Given) -> None:
     """Says what there is, or raises all that is wrong."""
     built, plan = planned(given)

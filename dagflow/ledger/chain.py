@@ -13,6 +13,8 @@ from dagflow.errors.base import DagflowError
 from dagflow.errors.ledger import (
     HeadMoved,
     LedgerDamaged,
+    LedgerRuleError,
+    LedgerTaken,
     NewerLedger,
     ObjectDamaged,
     ObjectMissing,
@@ -72,7 +74,7 @@ class Ledger(LedgerReader):
 
     @classmethod
     def open(cls, place: str | Store, *, clock: Callable[[], float] = time.time, durable: bool = True) -> Ledger:
-        """The ledger of a dataset's folder (path or URL), or in a store; it need not exist yet. Nothing is read before it is asked.
+        """The ledger of a dataset's folder (path or URL), or in a store; it need not exist yet. Nothing is read yet.
 
         `clock`: seconds since the epoch. `durable`: entries survive a power cut. In a bare store, files are not looked at.
         Raises StoreRefused where entries cannot be published.
@@ -96,7 +98,7 @@ class Ledger(LedgerReader):
     ) -> Ledger:
         """The ledger of a place, begun if it has none: then the store is tried out first.
 
-        Raises StoreRefused, and HeadMoved when there is a ledger of another dataset already.
+        Raises StoreRefused, and LedgerTaken when there is a ledger of another dataset already.
         """
         ledger = cls.open(place, clock=clock, durable=durable)
         if ledger.refresh() is None:
@@ -107,11 +109,8 @@ class Ledger(LedgerReader):
                 ledger.refresh()
         found = ledger.seed()
         if dataset_id not in (None, found.dataset_id) or dataset_kind != found.dataset_kind:
-            raise HeadMoved(
-                ledger.place,
-                f"the Seed of {dataset_id} ({dataset_kind})",
-                f"the Seed of {found.dataset_id} ({found.dataset_kind})",
-            )
+            expected = f"{dataset_id or found.dataset_id} ({dataset_kind})"
+            raise LedgerTaken(ledger.place, expected, f"{found.dataset_id} ({found.dataset_kind})")
         return ledger
 
     def append(self, event: Event, *, expecting: EntryRef | None = ANY) -> LedgerEntry:
@@ -125,8 +124,9 @@ class Ledger(LedgerReader):
             expecting: the entry that the event rests on: for data events the newest data entry (`resume().at`), for others the
                 newest entry (`head()`); None: there is none. HeadMoved when it is another.
 
-        Raises LedgerRuleError (NothingAdded and NothingExecuted: there was nothing to write), HeadMoved, WindowConflict, WindowPassed,
-        NewerLedger, ObjectMissing, ObjectDamaged, OutcomeUnknown (append it again: it is found if it is there), StorageError.
+        Raises LedgerRuleError (NothingAdded and NothingExecuted: there was nothing to write), HeadMoved, WindowConflict,
+        WindowPassed, NewerLedger, ObjectMissing, ObjectDamaged, StorageError; OutcomeUnknown: append it again,
+        it is found if it is there.
         """
         with self._lock:
             if self._head is None:
@@ -140,13 +140,19 @@ class Ledger(LedgerReader):
                     return committed
                 self._check_expected(event, expecting)
                 entry = self._next(event)
-                check_rules(self.before(event.name if isinstance(event, SetSource) else None), entry)
+                try:
+                    check_rules(self.before(event.name if isinstance(event, SetSource) else None), entry)
+                except LedgerRuleError:
+                    if self.refresh() is head:  # else it may rest on an entry that this handle has not seen yet
+                        raise
+                    continue
                 if not is_checked:
                     self._check_objects(event)
                     is_checked = True
                 stored = encode_entry(entry)
                 entry = decode_entry(stored, entry.seq, self.store.url)  # what would not come back is not written
                 if self._publish(entry.seq, stored):
+                    self._keep(entry)
                     self._head = entry
                     self._tail.note(entry.ref)
                     return entry
@@ -154,17 +160,24 @@ class Ledger(LedgerReader):
                 found = self._head
                 if found is not None and found.seq == entry.seq and found.hash == entry.hash:  # ours: an answer that was lost
                     return found
-                if found is not None and found.carried.data != data and self._committed(event) is None:
+                is_data = isinstance(event, AddData | ExecuteQuery)
+                if is_data and found is not None and found.carried.data != data and self._committed(event) is None:
                     expected = "none" if head is None else str(head.ref)
                     raise HeadMoved(self.place, expected, str(found.ref))
             raise HeadMoved(self.place, f"one of {_RETRIES} that this writer tried to follow", str(self.head()))
 
-    def verify(self, *, inputs: Mapping[str, LedgerReader] | None = None, files: bool = True) -> VerifyReport:
+    def verify(
+        self, *, inputs: Mapping[str, LedgerReader] | None = None, files: bool = True, noted: EntryRef | None = None
+    ) -> VerifyReport:
         """Reads all entries, checks links and rules, and all files: their sizes and hashes; raises nothing for what is damaged.
 
-        `inputs`: ledgers of inputs by dataset id; what the entries say of them is then checked, too.
+        Args:
+            inputs: ledgers of inputs by dataset id; what the entries say of them is then checked, too.
+            files: whether to read files.
+            noted: an entry that was noted elsewhere (a report's `head`): it must be here still. A hint serves the same end,
+                but lies in the same place as the entries.
         """
-        return verify(self, inputs=inputs or {}, files=files)
+        return verify(self, inputs=inputs or {}, files=files, noted=noted)
 
     def save_checkpoint(self, state: bytes) -> Checkpoint:
         """Keeps state under its hash, and returns what to name in the next data event. Saving it again costs nothing."""
@@ -216,8 +229,8 @@ class Ledger(LedgerReader):
         if head is None or not isinstance(event, AddData | ExecuteQuery):
             return None
         txn = event.txn
-        newest = head.carried.windows.get(txn.app_id, -1)
-        if newest < txn.window_id:
+        newest = head.carried.windows.get(txn.app_id)
+        if newest is None or newest < txn.window_id:
             return None
         found = self.find_window(txn.app_id, txn.window_id)
         if found is None or found.data is None:
@@ -256,7 +269,7 @@ class Ledger(LedgerReader):
             except Exception as error:
                 try:
                     found = self.store.read(name)
-                except Exception as second:
+                except Exception as second:  # noqa: BLE001  # drivers have exceptions of all kinds
                     reason = f"{type(error).__name__}: {error}; reading it back failed too: {type(second).__name__}: {second}"
                     raise OutcomeUnknown(url=f"{self.place}, entry {seq}", reason=reason) from error
                 if found is not None:
@@ -270,8 +283,6 @@ class Ledger(LedgerReader):
 
     def _refresh_after(self, entry: LedgerEntry) -> None:
         """Follows those who were faster; sees to it that their entries follow the one that this entry would have followed."""
-        old = self._head
-        self._head = None if old is None else old
         found = self.refresh()
         if found is None or found.seq < entry.seq:
             raise LedgerDamaged(self.place, entry.seq, "its number is taken, but it cannot be read")

@@ -58,7 +58,7 @@ def schema_hash(event: SetSchema) -> str:
 
     >>> from dagflow.ledger import SchemaField
     >>> schema_hash(SetSchema(schema=(SchemaField(name="value", type="string"),)))[:15]
-    'sha256:e2e404aa'
+    'sha256:337d8927'
     """
     return hash_bytes(_dump(_encode(event.schema, _of(SetSchema)["schema"], "schema")))
 
@@ -134,13 +134,14 @@ def _defaults(cls: type[Any]) -> dict[str, Any]:
     found = {}
     for a in attrs.fields(cls):
         if a.default is not attrs.NOTHING:
-            found[a.name] = a.default.factory() if isinstance(a.default, attrs.Factory) else a.default  # type: ignore[arg-type,union-attr]
+            default: Any = a.default
+            found[a.name] = default.factory() if isinstance(default, attrs.Factory) else default  # type: ignore[arg-type]
     return found
 
 
 @lru_cache(maxsize=256)
 def _shape(tp: Any) -> tuple[str, Any]:
-    """What to do with a type: ("scalar", type), ("class", cls), ("list", item), ("map", value), ("event", None), ("any", None)."""
+    """What to do with a type: scalar, class, list, map, optional, event or any; and the type of what is in it."""
     if tp is Any:
         return "any", None
     if tp == Event:
@@ -156,6 +157,7 @@ def _shape(tp: Any) -> tuple[str, Any]:
 
 
 def _encode(value: Any, tp: Any, where: str) -> Any:
+    inner: Any
     shape, inner = _shape(tp)
     if shape == "any":
         return _plain(value, where)
@@ -175,9 +177,13 @@ def _encode(value: Any, tp: Any, where: str) -> Any:
         return value
     if shape != "class" or type(value) is not inner:
         raise Unfit(f"{where} is {value!r}, not {_spelled(tp)}")
+    return _encode_fields(value, inner, where)
+
+
+def _encode_fields(value: Any, cls: Any, where: str) -> Any:
     encoded = _plain(value.unknown, where)
-    defaults = _defaults(inner)
-    for name, field_type in _of(inner).items():
+    defaults = _defaults(cls)
+    for name, field_type in _of(cls).items():
         held = getattr(value, name)
         if name not in defaults or held != defaults[name]:
             encoded[name] = _encode(held, field_type, f"{where}.{name}")

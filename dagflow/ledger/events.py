@@ -34,7 +34,7 @@ class OffsetInterval:
         return self.end - self.start + 1
 
 
-@attrs.frozen
+@attrs.frozen(order=True)
 class EntryRef:
     """Names one entry of a ledger for good: its number and its hash.
 
@@ -44,7 +44,7 @@ class EntryRef:
 
     seq: int
     hash: str
-    unknown: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True)
+    unknown: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, order=False)
 
     def __str__(self) -> str:
         algorithm, _, digest = self.hash.partition(":")

@@ -86,11 +86,14 @@ class LedgerReader:
         found = decode_entry(stored, seq, self.store.url)
         if found.seq != seq:
             raise EntryRewritten(self.store.url, seq, f"it says that it is entry {found.seq}")
+        self._keep(found)
+        return found
+
+    def _keep(self, entry: LedgerEntry) -> None:
         with self._lock:
             if len(self._kept) >= _KEPT:
                 self._kept.clear()
-            self._kept[seq] = found
-        return found
+            self._kept[entry.seq] = entry
 
     def entries(self, newest_first: bool = False, start: int = 0, stop: int | None = None) -> Iterator[LedgerEntry]:
         """The entries from `start` up to before `stop`, in their order or the other way round, each linked to its neighbour.
@@ -242,7 +245,8 @@ class LedgerReader:
         if found is None:
             raise ObjectMissing(self.place, None, f"checkpoint {checkpoint.hash} is not there")
         if len(found) != checkpoint.size or hash_bytes(found) != checkpoint.hash:
-            reason = f"checkpoint {checkpoint.hash} ({checkpoint.size} bytes) holds {len(found)} bytes with the hash {hash_bytes(found)}"
+            actual = f"{len(found)} bytes with the hash {hash_bytes(found)}"
+            reason = f"checkpoint {checkpoint.hash} ({checkpoint.size} bytes) holds {actual}"
             raise ObjectDamaged(self.place, None, reason)
         return found
 

@@ -100,19 +100,18 @@ class Tail:
         Raises LedgerCut, EntryRewritten, EntryMissing.
         """
         start, stored = -1, b""
-        hint = self.hint()
-        for ref in (known, hint):
-            if ref is not None and ref.seq >= start:
+        refs = [ref for ref in (known, self.hint()) if ref is not None]
+        for ref in refs:
+            if ref.seq < max(each.seq for each in refs):
+                continue  # the newer one says more
+            if start < 0:
                 found = self.store.read(entry_name(ref.seq))
                 if found is None:
-                    raise LedgerCut(
-                        self.store.url,
-                        ref.seq,
-                        f"it was written (hash {ref.hash}) and is not there: the end of the ledger is lost",
-                    )
-                if hash_of(found) != ref.hash:
-                    raise EntryRewritten(self.store.url, ref.seq, f"its hash is {hash_of(found)}, but {ref.hash} was written")
+                    reason = f"it was written (hash {ref.hash}) and is not there: the end of the ledger is lost"
+                    raise LedgerCut(self.store.url, ref.seq, reason)
                 start, stored = ref.seq, found
+            if hash_of(stored) != ref.hash:
+                raise EntryRewritten(self.store.url, ref.seq, f"its hash is {hash_of(stored)}, but {ref.hash} was written")
         while True:
             start, stored = self._gallop(start, stored)
             beyond = [number for number in self._listed(max(start, 0)) if number > start]

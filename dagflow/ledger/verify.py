@@ -12,7 +12,6 @@ from dagflow.errors.ledger import (
     EntryMissing,
     EntryRewritten,
     ForeignObject,
-    InputDiverged,
     LedgerCut,
     LedgerDamaged,
     LedgerError,
@@ -20,6 +19,7 @@ from dagflow.errors.ledger import (
     ObjectDamaged,
     ObjectMissing,
 )
+from dagflow.errors.ledger_rules import InputDiverged
 from dagflow.ledger.codec import decode_entry, hash_of, new_hash
 from dagflow.ledger.events import DataFile, EntryRef, ExecuteQuery, InputSlice, LedgerEntry
 from dagflow.ledger.reader import LedgerReader
@@ -59,7 +59,9 @@ class VerifyReport:
             raise problem
 
 
-def verify(ledger: LedgerReader, *, inputs: Mapping[str, LedgerReader], files: bool) -> VerifyReport:
+def verify(
+    ledger: LedgerReader, *, inputs: Mapping[str, LedgerReader], files: bool, noted: EntryRef | None = None
+) -> VerifyReport:
     """See `Ledger.verify`."""
     problems: list[DagflowError] = []
     read: list[LedgerEntry] = []
@@ -90,7 +92,7 @@ def verify(ledger: LedgerReader, *, inputs: Mapping[str, LedgerReader], files: b
             for problem in _objects(ledger, entry):
                 checked += 1
                 problems += [] if problem is None else [problem]
-    problems += _hints(ledger, last, hashes)
+    problems += _hints(ledger, last, hashes, noted)
     head = read[-1] if read and read[-1].seq == last else None
     if head is not None and not problems and fold(read) != resume(before.data if before is not None else None):
         problems.append(
@@ -133,12 +135,12 @@ def _entry(
         return None
 
 
-def _hints(ledger: LedgerReader, last: int, hashes: Mapping[int, str]) -> Iterator[LedgerDamaged]:
+def _hints(ledger: LedgerReader, last: int, hashes: Mapping[int, str], noted: EntryRef | None) -> Iterator[LedgerDamaged]:
     """Hints that are whole know what was written."""
     known = [parse_hint(ledger.store.read(name)) for name in ledger.store.names(f"{HINTS}/")]
-    if ledger._head is not None:
-        known.append(ledger._head.ref)
-    for ref in sorted({each.seq: each for each in known if each is not None}.values(), key=lambda each: each.seq):
+    known += [noted, None if ledger._head is None else ledger._head.ref]
+    distinct = {(each.seq, each.hash) for each in known if each is not None}
+    for ref in sorted(EntryRef(*each) for each in distinct):
         if ref.seq > last:
             yield LedgerCut(
                 ledger.store.url, ref.seq, f"it was written (hash {ref.hash}) and is not there: the end of the ledger is lost"

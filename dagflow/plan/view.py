@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import attrs
@@ -274,7 +275,9 @@ def _spark_lines(plan: Plan) -> tuple[str, ...]:
     for stage in plan.stages:
         view = _stage_view(plan, stage)
         bounds = f"{view.min_readers} to {view.max_readers} tasks" if view.max_readers is not None else "its tasks"
-        lines.append(f"{stage.name}: {bounds} share the window's work items for {stage.head}, neighbours together; {CONTROL_ROWS}")
+        lines.append(
+            f"{stage.name}: {bounds} share the window's work items for {stage.head}, neighbours together; {CONTROL_ROWS}"
+        )
     lines.append("n: the tasks of all stages together; task i looks its work items up by i, so nothing is shuffled")
     return tuple(lines)
 
@@ -282,5 +285,5 @@ def _spark_lines(plan: Plan) -> tuple[str, ...]:
 def _passing(plan: Plan, stage: Stage) -> str:
     """The operators of a stage: a chain with arrows, anything else with commas."""
     names = stage.operators
-    chain = all([s.operator for s, _ in plan.dag.upstream(b)] == [a] for a, b in zip(names, names[1:], strict=False))
+    chain = all([s.operator for s, _ in plan.dag.upstream(b)] == [a] for a, b in pairwise(names))
     return (" → " if chain else ", ").join(names)

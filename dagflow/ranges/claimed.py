@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
 import attrs
@@ -10,6 +10,10 @@ import attrs
 from dagflow.ranges.tracker import P, RangeTracker
 
 R = TypeVar("R")
+
+
+def _iterator(found: Iterable[tuple[P, bool, R]]) -> Iterator[tuple[P, bool, R]]:
+    return iter(found)  # a converter of its own, as type checkers cannot infer what `iter` takes
 
 
 @attrs.define(eq=False)
@@ -33,7 +37,7 @@ class ClaimedRecords(Generic[P, R]):
     """
 
     tracker: RangeTracker[P]
-    _found: Iterator[tuple[P, bool, R]] = attrs.field(converter=iter)
+    _found: Iterator[tuple[P, bool, R]] = attrs.field(converter=_iterator)
     _promised: tuple[P, bool, R] | None = attrs.field(init=False, default=None)
     _is_over: bool = attrs.field(init=False, default=False)
 

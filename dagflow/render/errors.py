@@ -62,7 +62,8 @@ def error_json(error: DagflowError) -> list[dict[str, Any]]:
 
 
 def _fields(error: DagflowError) -> dict[str, Any]:
-    return {a.name: getattr(error, a.name) for a in attrs.fields(type(error)) if a.name != "trace"}
+    fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(type(error))  # type: ignore[arg-type]  # all errors are attrs classes
+    return {a.name: getattr(error, a.name) for a in fields if a.name != "trace"}
 
 
 def _plain(value: Any) -> Any:

@@ -108,7 +108,7 @@ def ordered(view: PlanView) -> list[OperatorView]:
     for stream in view.streams:
         for sink in stream.sinks:
             before[_operator(sink.port)].add(_operator(stream.source))
-    left, placed = list(view.operators), []
+    left, placed = list(view.operators), list[OperatorView]()
     while left:
         done = {o.name for o in placed}
         following = next((o for o in left if before[o.name] <= done), left[0])
@@ -135,9 +135,12 @@ def mermaid(view: PlanView) -> str:
     """
     ids = _ids(o.name for o in view.operators)
     lines = ["flowchart LR"]
-    boxes = [("driver", "driver", [o for o in view.operators if o.placement is not None and o.stage is None])] if view.stages else []
+    boxes = (
+        [("driver", "driver", [o for o in view.operators if o.placement is not None and o.stage is None])] if view.stages else []
+    )
     boxes += [
-        (f"stage_{stage.name}", f"stage {stage.name}", [o for o in view.operators if o.stage == stage.name]) for stage in view.stages
+        (f"stage_{stage.name}", f"stage {stage.name}", [o for o in view.operators if o.stage == stage.name])
+        for stage in view.stages
     ]
     boxed: set[str] = set()
     for name, title, operators in boxes:

@@ -22,7 +22,7 @@ def report_text(report: RunReport, style: Style | None = None) -> str:
     >>> print(report_text(RunReport(application="demo", runner="local", status="done", windows=1, first_window=0, seconds=0.5,
     ...     operators={"keep": OperatorFigures(records_in=3, records_out=2)})))
     operator  records in  records out  dropped  errors  bytes  converted
-    keep               3            2        0       0      –          0
+    keep               3            2        0       0      -          0
     <BLANKLINE>
     demo: done
       windows  1 (number 0)
@@ -49,14 +49,15 @@ def report_json(report: RunReport) -> dict[str, Any]:
 def _row(name: str, figures: OperatorFigures) -> list[str]:
     size_of = figures.counters.get("bytes", figures.counters.get("bytes_planned"))
     numbers = (figures.records_in, figures.records_out, figures.counters.get("dropped", 0), figures.errors)
-    return [name, *(count(n) for n in numbers), "–" if size_of is None else size(size_of), count(figures.converted)]
+    return [name, *(count(n) for n in numbers), "-" if size_of is None else size(size_of), count(figures.converted)]
 
 
 def _notes(report: RunReport, style: Style) -> list[str]:
     """Samples of errors, and counters without a column, by operator."""
     lines = []
     for name, figures in report.operators.items():
-        others = [f"{n:,} {key.replace('_', ' ')}" for key, n in figures.counters.items() if key not in _IN_COLUMNS and not _known(key, n, figures)]
+        counters = [(key, n) for key, n in figures.counters.items() if key not in _IN_COLUMNS and not _known(key, n, figures)]
+        others = [f"{key.replace('_', ' ')} {count(n)}" for key, n in counters]
         if others:
             lines.append(style.cut(f"{name}: {', '.join(others)}"))
         if figures.errors:

@@ -13,10 +13,10 @@ LEAST = 8  # a column that must give way keeps at least so many cells
 
 @attrs.frozen
 class Style:
-    """What text may look like. `width`: cells a line may have, None for no limit; `colour`: whether ANSI codes are used.
+    r"""What text may look like. `width`: cells a line may have, None for no limit; `colour`: whether ANSI codes are used.
 
     >>> Style().paint("bold", "text"), Style(colour=True).paint("bold", "text")
-    ('text', '\\x1b[1mtext\\x1b[0m')
+    ('text', '\x1b[1mtext\x1b[0m')
     """
 
     width: int | None = None
@@ -42,9 +42,9 @@ def style_for(is_terminal: bool, width: int | None, environment: Mapping[str, st
 
 
 def cells(text: str) -> int:
-    """How many cells of a terminal a text takes.
+    r"""How many cells of a terminal a text takes.
 
-    >>> cells("plan"), cells("計画"), cells("e\\u0301")
+    >>> cells("plan"), cells("計画"), cells("e\u0301")
     (4, 4, 1)
     """
     if text.isascii():

@@ -115,11 +115,17 @@ def _load_file(path: str, spec: str) -> types.ModuleType:
 def _load_module(name: str, spec: str) -> types.ModuleType:
     if os.getcwd() not in sys.path and "" not in sys.path:
         sys.path.insert(0, os.getcwd())
+    missing = f"there is no folder, file or module {name}"
     try:
-        if importlib.util.find_spec(name) is None:
-            raise ApplicationMissing(spec=spec, reason=f"there is no folder, file or module {name}")
-    except (ImportError, ValueError) as error:
-        raise ApplicationMissing(spec=spec, reason=f"there is no folder, file or module {name} ({error})") from error
+        found = importlib.util.find_spec(name)
+    except ModuleNotFoundError as error:
+        raise ApplicationMissing(spec=spec, reason=f"{missing} ({error})") from error
+    except ValueError as error:  # no name of a module at all
+        raise ApplicationMissing(spec=spec, reason=missing) from error
+    except Exception as error:  # a package above it raised
+        raise ApplicationBroken.of(spec, error) from error
+    if found is None:
+        raise ApplicationMissing(spec=spec, reason=missing)
     return _import(name, spec)
 
 
@@ -144,5 +150,5 @@ def _find(module: types.ModuleType, name: str | None, spec: str) -> Any:
     found = getattr(module, name, None)
     if found is None:
         public = tuple(n for n, v in vars(module).items() if callable(v) and not n.startswith("_"))
-        raise ApplicationMissing(spec=spec, reason=f"{module.__name__} has no {name!r}.{nearest(name, public)}")
+        raise ApplicationMissing(spec=spec, reason=f"{spec.partition(':')[0]} has no {name!r}.{nearest(name, public)}")
     return found() if inspect.isclass(found) and hasattr(found, POPULATE) else found

@@ -14,6 +14,8 @@ from dagflow.storage import absolute, base_name, explained, file_system, is_loca
 
 OURS = "_dagflow"
 _OWNER = "owner"
+_STARTING_OVER = "starting-over"
+_KEPT = frozenset({".lock", "_lock", _OWNER, _STARTING_OVER})
 
 
 @attrs.frozen
@@ -69,10 +71,17 @@ class Folders:
                     continue
                 raise OutputOwned(folder=folder, owner=found.decode(), mine=self.run_folder)
 
-    def start_over(self) -> None:
-        """Removes what earlier runs have committed, and their log."""
+    def is_starting_over(self) -> bool:
+        """Whether a launch that was to start over has died before it was done with that."""
         assert self.run_folder is not None
-        log = WindowLog(open_store(self.run_folder))
+        return open_store(self.run_folder).read(_STARTING_OVER) is not None
+
+    def start_over(self) -> None:
+        """Removes what earlier runs have committed, and their log. Whoever dies in between, the next launch completes it."""
+        assert self.run_folder is not None
+        store = open_store(self.run_folder)
+        store.create(_STARTING_OVER, b"")
+        log = WindowLog(store)
         for window in log.windows("decision"):
             decision = log.read_decision(window)
             for file in decision.files if decision is not None else ():
@@ -82,12 +91,15 @@ class Folders:
         for folder in (self.run_folder, *(join(f, OURS) for f in self.outputs)):
             system = file_system(folder)
             for found in list(system.scan(folder)):
-                if base_name(found.path) in (".lock", "_lock"):
+                if base_name(found.path) in _KEPT:
                     continue
                 if found.is_directory:
                     system.remove_tree(found.path)
                 else:
                     system.remove(found.path)
+        for folder in (*self.outputs, self.run_folder):
+            file_system(folder).sync_folder(folder)  # what is gone stays gone, before that is forgotten
+        store.discard(_STARTING_OVER)
 
 
 def refuse_local_paths(plan: Plan, master: str | None) -> None:

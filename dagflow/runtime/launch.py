@@ -130,9 +130,9 @@ class _Launch:
         report.run_folder, report.outputs = run_folder, list(folders.outputs)
         folders.make()
         stack.enter_context(FolderLock(run_folder, who=f"dagflow launch of {self.built.dag.name}"))
-        if settings.fresh:
-            folders.start_over()
         folders.claim()
+        if settings.fresh or folders.is_starting_over():
+            folders.start_over()
         launch_id = f"{time.strftime('%Y%m%dT%H%M%S')}-{uuid.uuid4().hex[:6]}"
         log = WindowLog.open(run_folder, settings.durability == "machine")
         if local_path(run_folder) is None:

@@ -14,6 +14,7 @@ from dagflow.runtime.folders import on_other_machines
 PATIENCE = 3.0  # seconds to wait for further executors once the first one is there
 STEADY = 0.4  # seconds without another executor after which all are taken to be there
 RELEASE = 10.0  # seconds that letting go of a Connect session may take: it is tried again and again when the server is gone
+SILENCE = 20.0  # seconds without an answer after which a Connect server is taken to be gone
 
 
 class Link(Protocol):
@@ -140,7 +141,7 @@ class ConnectLink:
             self.spark.conf.get("spark.sql.session.timeZone")
             answers.append(True)
 
-        within(RELEASE, ask)
+        within(SILENCE, ask)
         return not answers
 
     def stop(self) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -42,7 +43,7 @@ logger.repl.name = org.apache.spark.api.python.PythonGatewayServer
 logger.repl.level = fatal
 """
 _NAMED = ("spark.master", "spark.remote", "spark.app.name")  # settings of the run's own
-_RETRIES = 6  # of Connect's client: a server that is gone is given up after a minute, not after ten
+_RETRIES = 5  # of Connect's client, 17 s in all: a window is tried again anyway, and a run should not take 10 minutes to end
 
 
 def connect(
@@ -158,6 +159,7 @@ def _connect(application: str, remote: str, conf: Mapping[str, str]) -> Link:
             from pyspark.sql.connect.client.retries import DefaultPolicy
 
             session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
+            warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]", UserWarning)  # we tell it ourselves
         session.range(1).collect()
     except Exception as error:
         raise ClusterUnreachable(master=remote, reason=first_line(error)) from error
@@ -172,7 +174,9 @@ def _serve(application: str, remote: str, conf: Mapping[str, str]) -> Any:
         for key, value in {**DEFAULTS, **LOOPBACK, **conf, "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{quiet}"}.items():
             if key not in _NAMED:
                 builder = builder.config(key, value)
-        return builder.getOrCreate()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it starts the server with these settings, and then complains that they are fixed
+            return builder.getOrCreate()
 
 
 @contextlib.contextmanager

@@ -174,7 +174,9 @@ class Piece:
             if delimiter and delimiter.isascii():
                 # An ASCII delimiter is no part of another character, so the records are UTF-8 if all of it is: one look at the
                 # whole takes a quarter of the time of a look at each.
-                return _as_string(array) if _is_utf8(data, begin, end) else pa.array(self.text_list(encoding, errors), pa.string())
+                return (
+                    _as_string(array) if _is_utf8(data, begin, end) else pa.array(self.text_list(encoding, errors), pa.string())
+                )
             try:
                 return array.cast(pa.string())  # checks that all is UTF-8
             except pa.ArrowInvalid:

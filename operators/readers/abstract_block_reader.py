@@ -13,7 +13,7 @@ from typing_extensions import TypeVar
 from dagflow import InputPort, Operator, OperatorContext, OutputPort, ReaderRecord
 from dagflow.config import Millis
 from operators.contexts import BadText, Entity, Piece, ReaderContext
-from operators.readers.reading import Reading
+from operators.readers.reading import Reading, whole_numbers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -269,9 +269,8 @@ class AbstractBlockReader(Operator, Generic[R, B, S]):
         count = len(column)
         self._task.context.count("records", count)
         ids = np.full(count, block.block_id, np.int64)  # type: ignore[attr-defined]
-        batch = pa.RecordBatch.from_arrays(
-            [pa.array(ids), pa.array(positions, pa.int64()), column], names=["block_id", "position", "record"]
-        )
+        columns = [whole_numbers(ids), whole_numbers(positions), column]
+        batch = pa.RecordBatch.from_arrays(columns, names=["block_id", "position", "record"])
         for start in range(0, count, ROWS_AT_ONCE):
             with self._task.away:
                 self.messages.emit_batch(batch if count <= ROWS_AT_ONCE else batch.slice(start, ROWS_AT_ONCE))

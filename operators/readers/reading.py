@@ -63,3 +63,18 @@ class Reading:
         if whole > self._counted_ms:
             self.context.count("time_ms", whole - self._counted_ms)
             self._counted_ms = whole
+
+
+def whole_numbers(values: Any) -> Any:
+    """A `pyarrow.Int64Array` of a sequence of whole numbers. A numpy array of 64 bits each is not copied.
+
+    Not by pa.array(): that imports pandas, 0.4 s in each worker.
+
+    >>> whole_numbers([1, 2]).to_pylist()
+    [1, 2]
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    octets = np.ascontiguousarray(values, np.int64)
+    return pa.Array.from_buffers(pa.int64(), len(octets), [None, pa.py_buffer(octets)])

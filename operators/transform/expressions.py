@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import functools
+import importlib
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
@@ -47,10 +49,10 @@ def forms(what: Callable[..., Any] | Expression) -> frozenset[str]:
 def kept(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.RecordBatch:
     """The rows of `batch` for which `expression` is true; null is not true. Raises ExpressionRefused."""
     import pyarrow as pa
-    from pyarrow.acero import Declaration, FilterNodeOptions
 
+    acero = _acero()
     # batch.filter() would hand each batch to threads, which are busy with the other tasks: twice the time for a piece of 1 MiB
-    filtering = Declaration("filter", FilterNodeOptions(expression), inputs=[_source(batch)])
+    filtering = acero.Declaration("filter", acero.FilterNodeOptions(expression), inputs=[_source(batch)])
     try:
         return _one_batch(filtering.to_table(use_threads=False), batch.schema)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
@@ -60,9 +62,9 @@ def kept(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.RecordBatc
 def computed(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.Array:
     """The values of `expression` over the rows of `batch`. Raises ExpressionRefused."""
     import pyarrow as pa
-    from pyarrow.acero import Declaration, ProjectNodeOptions
 
-    projection = Declaration("project", ProjectNodeOptions([expression], ["value"]), inputs=[_source(batch)])
+    acero = _acero()
+    projection = acero.Declaration("project", acero.ProjectNodeOptions([expression], ["value"]), inputs=[_source(batch)])
     try:
         column = projection.to_table(use_threads=False).column(0)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
@@ -70,11 +72,20 @@ def computed(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
+@functools.cache
+def _acero() -> Any:
+    """Arrow's engine. The public module loads datasets too, and with them pandas: 0.5 s in each worker."""
+    try:
+        return importlib.import_module("pyarrow._acero")
+    except ImportError:
+        return importlib.import_module("pyarrow.acero")
+
+
 def _source(batch: pa.RecordBatch) -> Any:
     import pyarrow as pa
-    from pyarrow.acero import Declaration, TableSourceNodeOptions
 
-    return Declaration("table_source", TableSourceNodeOptions(pa.Table.from_batches([batch])))
+    acero = _acero()
+    return acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([batch])))
 
 
 def _one_batch(table: pa.Table, schema: pa.Schema) -> pa.RecordBatch:
@@ -82,7 +93,7 @@ def _one_batch(table: pa.Table, schema: pa.Schema) -> pa.RecordBatch:
     import pyarrow as pa
 
     batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
+    return batches[0] if batches else pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def _explain(error: Exception, batch: pa.RecordBatch, expression: Any, operator: str) -> NoReturn:

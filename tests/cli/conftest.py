@@ -9,9 +9,9 @@ from pathlib import Path
 
 import attrs
 import pytest
-from tests.golden.compare import OPTION, Golden, add_option
 
 from dagflow.cli.main import main
+from tests.golden.compare import OPTION, Golden, add_option
 
 ROOT = Path(__file__).parents[2]
 LINE_FILTER = str(ROOT / "apps" / "line_filter")
@@ -23,7 +23,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Golden:
-    return Golden(request.config.getoption(OPTION, default=False), {str(tmp_path): "TMP", str(ROOT): "ROOT"})
+    return Golden(
+        request.config.getoption(OPTION, default=False), {str(tmp_path): "TMP", tmp_path.name: "FOLDER", str(ROOT): "ROOT"}
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +84,14 @@ def begin(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
         found = subprocess.Popen(  # type: ignore[call-overload]
             [sys.executable, "-m", "dagflow", *arguments],
-            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path, "env": environment, **options},
+            **{
+                "stdout": subprocess.PIPE,
+                "stderr": subprocess.PIPE,
+                "text": True,
+                "cwd": tmp_path,
+                "env": environment,
+                **options,
+            },
         )
         begun.append(found)
         return found  # type: ignore[no-any-return]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from tests.cli.conftest import LINE_FILTER, Answer
 from tests.golden.compare import Golden
 
@@ -43,7 +44,9 @@ def logs(write: Write) -> None:
 
 
 @pytest.mark.usefixtures("logs")
-def test_the_report_goes_to_standard_output_and_progress_to_standard_error(dagflow: Dagflow, golden: Golden, tmp_path: Path) -> None:
+def test_the_report_goes_to_standard_output_and_progress_to_standard_error(
+    dagflow: Dagflow, golden: Golden, tmp_path: Path
+) -> None:
     answer = dagflow("launch", LINE_FILTER, *GIVEN)
     assert answer.code == 0
     golden("cli_launch_out.txt", times_taken_out(answer.out))

@@ -6,9 +6,9 @@ import subprocess
 from collections.abc import Callable
 
 import pytest
-from tests.cli.conftest import LINE_FILTER, ROOT, Answer
 
 from dagflow.cli.group import COMMANDS
+from tests.cli.conftest import LINE_FILTER, ROOT, Answer
 
 Dagflow = Callable[..., Answer]
 

@@ -8,7 +8,9 @@ import pytest
 from dagflow.cli.progress import JsonProgress, LiveProgress, PlainProgress, Progress, make_progress, writer
 from dagflow.runtime.events import Event, RunEnded, RunStarted, WindowDecided, WindowPlanned, WindowRetried
 
-STARTED = RunStarted(at=0.0, application="a", runner="spark", run_folder="r", launch="l", slots=4, first_window=0, ui="http://x:4040")
+STARTED = RunStarted(
+    at=0.0, application="a", runner="spark", run_folder="r", launch="l", slots=4, first_window=0, ui="http://x:4040"
+)
 
 
 def planned(window: int, at: float, replayed: bool = False) -> WindowPlanned:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
+
 from tests.cli.conftest import LINE_FILTER, ROOT, Answer
 from tests.golden.compare import Golden
 
@@ -147,16 +148,21 @@ def test_no_command_but_launch_loads_spark(command: str) -> None:
     assert loaded(command, LINE_FILTER, *GIVEN) & (SPARK | {"rich", "fsspec"}) == set()
 
 
+BARE = ["-c", "import pyarrow.compute, networkx"]
+BARE_SECONDS = 0.25  # what that takes on the machine for which the limits were set, when it has nothing else to do
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("arguments", "limit"), [(["--help"], 0.2), (["validate", LINE_FILTER, *GIVEN], 0.5)])
 def test_start_up_times(arguments: list[str], limit: float) -> None:
-    """The best of several, in processor time: other processes on the machine do not count."""
+    """The best of several, in processor time; a slow or busy machine, told by what bare imports take, is given more."""
     import resource
 
-    def once() -> float:
+    def once(what: list[str]) -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-m", "dagflow", *arguments], capture_output=True, cwd=ROOT, check=True)
+        subprocess.run([sys.executable, *what], capture_output=True, cwd=ROOT, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    assert min(once() for _ in range(7)) < limit
+    times, bare = zip(*((once(["-m", "dagflow", *arguments]), once(BARE)) for _ in range(7)), strict=True)
+    assert min(times) < limit * max(1.0, min(bare) / BARE_SECONDS)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from tests.cli.conftest import LINE_FILTER
 
 Begin = Callable[..., "subprocess.Popen[str]"]
@@ -33,6 +34,17 @@ def populate_dag(dag, conf):
     dag.add_stream("blocks", files.blocks_metadata_output, lines.blocks_metadata_input)
     dag.add_stream("text", lines.messages, slow.input)
     dag.add_stream("all", slow.output, writer.input)
+"""
+
+# Does not listen to the first signal, and has a child of its own.
+DEAF = """
+    child = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    open("child", "w").write(str(child.pid))
+    while True:
+        try:
+            time.sleep(600)
+        except KeyboardInterrupt:
+            open("deaf", "w").close()
 """
 
 
@@ -83,17 +95,7 @@ def test_user_code_that_takes_its_time_is_interrupted(begin: Begin, write: Write
 
 def test_a_second_signal_stops_at_once_and_leaves_no_process(begin: Begin, write: Write, tmp_path: Path) -> None:
     write("logs/a.txt", "one\n")
-    # deaf to the first signal, and with a child of its own
-    how = """
-    child = subprocess.Popen(["sleep", "600"])
-    open("child", "w").write(str(child.pid))
-    while True:
-        try:
-            time.sleep(600)
-        except KeyboardInterrupt:
-            open("deaf", "w").close()
-    """
-    write("app.py", SLEEPS.replace("    HOW\n", how))
+    write("app.py", SLEEPS.replace("    HOW\n", DEAF))
     process = begin("launch", ".", "--runner", "local")
     wait_for(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text() != "", process)
     process.send_signal(signal.SIGINT)
@@ -161,7 +163,7 @@ def test_on_spark(begin: Begin, write: Write, tmp_path: Path, signals: int) -> N
     for _ in range(signals):
         process.send_signal(signal.SIGINT)
         time.sleep(0.2)
-    out, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "Ctrl-C: stopping" in err
     assert "Traceback" not in err

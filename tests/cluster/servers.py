@@ -4,21 +4,44 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import attrs
 import pyspark
 
 from dagflow.spark.java import find_java
 
 SPARK_HOME = Path(pyspark.__file__).parent
 SLOW = 120.0  # seconds for a server to come up on a machine that is busy with other things
+
+
+@attrs.frozen
+class Server:
+    """A server that runs: its address, its process, and its UI."""
+
+    address: str
+    pid: int
+    ui: str
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """All jobs of its application, as Spark's REST interface tells them."""
+        [application] = self._ask("applications")
+        jobs: list[dict[str, Any]] = self._ask(f"applications/{application['id']}/jobs")
+        return jobs
+
+    def _ask(self, what: str) -> Any:
+        with urllib.request.urlopen(f"{self.ui}/api/v1/{what}", timeout=30) as answer:
+            return json.load(answer)
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -96,15 +119,15 @@ def standalone(folder: Path, workers: int = 2, hosts: tuple[str, ...] = ()) -> I
 
 
 @contextlib.contextmanager
-def connect_server(folder: Path, *conf: str) -> Iterator[tuple[str, int]]:
-    """A Spark Connect server on two slots, in a working folder of its own; yields its address and process id."""
+def connect_server(folder: Path, *conf: str) -> Iterator[Server]:
+    """A Spark Connect server on two slots."""
     folder.mkdir(parents=True, exist_ok=True)
-    port, log = free_port(), folder / "connect.log"
+    port, ui, log = free_port(), free_port(), folder / "connect.log"
     settings = [
         f"spark.connect.grpc.binding.port={port}",
         "spark.connect.grpc.binding.address=127.0.0.1",
         "spark.driver.host=127.0.0.1",
-        "spark.ui.port=0",
+        f"spark.ui.port={ui}",
         "spark.python.unix.domain.socket.enabled=true",
         f"spark.sql.warehouse.dir={folder / 'warehouse'}",
         *conf,
@@ -115,4 +138,4 @@ def connect_server(folder: Path, *conf: str) -> Iterator[tuple[str, int]]:
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
     with process(log, *command, PYSPARK_PYTHON=sys.executable) as running:
         listening(port, running, log)
-        yield f"sc://127.0.0.1:{port}", running.pid
+        yield Server(f"sc://127.0.0.1:{port}", running.pid, f"http://127.0.0.1:{ui}")

@@ -22,6 +22,7 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
+@pytest.mark.slow
 def test_an_application_of_several_files_runs_with_relative_paths(master: str, place: Place) -> None:
     ran = place.launch(master=master, **SMALL)
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -84,5 +85,5 @@ def test_a_master_that_nobody_listens_at_is_told_at_once(place: Place) -> None:
 def test_local_paths_are_refused_for_a_master_elsewhere(place: Place) -> None:
     ran = place.launch(master="spark://boss.example:7077")
     assert ran.returncode == 2
-    assert "in, a path of this machine, but spark://boss.example:7077 runs on others" in ran.stderr
+    assert "out, a path of this machine, but spark://boss.example:7077 runs on others" in ran.stderr
     assert not place.output.exists()

@@ -6,6 +6,7 @@ a hundred times faster than starting Python, and nothing that a child does outli
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -20,23 +21,23 @@ from tests.conformance.apps import left_over, line_filter, lines_in, vectorised
 TOUCHES = ("open", "os.rename", "os.link", "os.remove", "os.mkdir", "os.rmdir", "os.truncate")
 
 
-def run(source: Path, output: Path, kill_at: int | None) -> int:
-    """Launches in a child; the number of the touch at which it is killed, or None. Its exit status, -9 if it was killed."""
+def run(source: Path, output: Path, kill_at: int | None, **options: Any) -> int:
+    """Launches in a child; `kill_at` is the number of the touch at which it is killed. Its exit status, -9 if it was killed."""
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     try:
         if kill_at is not None:
             kill_at_touch(str(output), kill_at)
-        run_here(source, output)
+        run_here(source, output, **options)
         os._exit(0)
     except BaseException as error:  # noqa: BLE001
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         os._exit(1)
 
 
-def run_here(source: Path, output: Path) -> None:
-    run_dag(line_filter(source, output, vectorised(), block_size=5, blocks_threshold=3), windows_in_flight=2)
+def run_here(source: Path, output: Path, **options: Any) -> None:
+    run_dag(line_filter(source, output, vectorised(), block_size=5, blocks_threshold=3), windows_in_flight=2, **options)
 
 
 def kill_at_touch(folder: str, number: int) -> None:
@@ -52,15 +53,21 @@ def kill_at_touch(folder: str, number: int) -> None:
     sys.addaudithook(watch)
 
 
-def case(source: Path, output: Path, expected: Counter[bytes], *kills: int) -> tuple[bool, list[str]]:
-    """Kills launches at these touches, one after the other, then lets one run. Whether any was killed, and what is wrong."""
-    killed = [run(source, output, kill_at) == -signal.SIGKILL for kill_at in kills]
+def case(source: Path, output: Path, expected: Counter[bytes], *kills: int, fresh: bool = False) -> tuple[bool, list[str]]:
+    """Kills launches at these touches, one after the other, then lets one run. Whether any was killed, and what is wrong.
+
+    `fresh`: what is killed starts over, on an output that is complete.
+    """
+    if fresh:
+        run(source, output, None)
+    killed = [run(source, output, kill_at, fresh=fresh) == -signal.SIGKILL for kill_at in kills]
     wrong = []
     status = run(source, output, None)
     if status != 0:
-        wrong.append(f"the launch after {kills} ended with {status}")
+        wrong.append(f"the launch after {kills} (fresh={fresh}) ended with {status}")
     elif lines_in(output) != expected:
-        wrong.append(f"after {kills}: {dict(lines_in(output) - expected)} too many, {dict(expected - lines_in(output))} missing")
+        too_many, missing = dict(lines_in(output) - expected), dict(expected - lines_in(output))
+        wrong.append(f"after {kills} (fresh={fresh}): {too_many} too many, {missing} missing")
     elif left_over(output):
         wrong.append(f"after {kills}: {[p.name for p in left_over(output)]} left over")
     return any(killed), wrong
@@ -70,16 +77,17 @@ def main(source: Path, folder: Path, stride: int) -> dict[str, Any]:
     run_here(source, folder / "reference")  # here, so that the children find everything imported
     expected = lines_in(folder / "reference")
     wrong: list[str] = []
-    touch, cases = 0, 0
-    while True:
-        killed, found = case(source, folder / f"out{touch}", expected, touch)
-        wrong += found
-        if not killed:
-            break
-        cases += 1
-        if touch % 3 == 0:  # and again, while the next launch picks up the pieces
-            wrong += case(source, folder / f"twice{touch}", expected, touch, touch // 2, 7)[1]
-        touch += stride
+    cases = {"continued": 0, "fresh": 0}
+    for kind in cases:
+        for touch in itertools.count(0, stride):
+            killed, found = case(source, folder / f"{kind}{touch}", expected, touch, fresh=kind == "fresh")
+            wrong += found
+            if not killed:
+                break
+            cases[kind] += 1
+            if touch % 3 == 0:  # and again, while the next launch picks up the pieces
+                kills = (touch, touch // 2, 7)
+                wrong += case(source, folder / f"{kind}-thrice{touch}", expected, *kills, fresh=kind == "fresh")[1]
     return {"cases": cases, "lines": sum(expected.values()), "wrong": wrong}
 
 

@@ -123,7 +123,8 @@ def unrelated_readers_meet(dag: DAG) -> None:
     [
         (
             partitioned_again,
-            "operator 'second' is partitioned by itself but follows one that is partitioned already: that needs an exchange (LINE)\n"
+            "operator 'second' is partitioned by itself but follows one that is partitioned already: "
+            "that needs an exchange (LINE)\n"
             "  help: set its partitioner to None, so that it runs in the partitions of the operator upstream",
         ),
         (

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tests.golden.compare import OPTION, Golden, add_option
 
 

@@ -1,15 +1,16 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.golden.compare import Golden
-from tests.render import sample
 
 from dagflow.plan.view import OperatorView, PlanView, SinkView, StreamView, plan_view
 from dagflow.render.graph import graph_text, mermaid, ordered
+from tests.golden.compare import Golden
+from tests.render import sample
 
 
 @pytest.mark.parametrize("make", [sample.chain, sample.diamond])
@@ -39,7 +40,9 @@ def dags(draw: st.DrawFn) -> PlanView:
         for port in range(draw(st.integers(0, 2))):
             sinks = draw(st.lists(st.integers(source + 1, count - 1), max_size=3))
             found = tuple(SinkView(port=f"{names[i]}.in{k}") for k, i in enumerate(sinks))
-            streams.append(StreamView(name=f"s{source}x{port}", source=f"{names[source]}.out{port}", sinks=found, where="app.py:2"))
+            streams.append(
+                StreamView(name=f"s{source}x{port}", source=f"{names[source]}.out{port}", sinks=found, where="app.py:2")
+            )
     order = draw(st.permutations(names))
     return PlanView(application="any", step="logical", operators=tuple(operator(n) for n in order), streams=tuple(streams))
 
@@ -59,7 +62,7 @@ def test_lanes_go_on_from_line_to_line(view: PlanView) -> None:
     """What leaves a line downwards arrives in the next one at the same place."""
     down, up = set("│●├┬┼╮"), set("│●├┴┼╯")
     lines = [re.split(r" (?=[a-z])", line, maxsplit=1)[0] for line in graph_text(view).split("\n")]
-    for above, below in zip(lines, lines[1:], strict=False):
+    for above, below in pairwise(lines):
         for column, mark in enumerate(below):
             if mark in up - {"●"} and column % 2 == 0:
                 assert above[column : column + 1] in down

@@ -3,8 +3,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.golden.compare import Golden
-from tests.render import sample
 
 from dagflow import DAG
 from dagflow.errors.dag import DagError, UnknownName
@@ -13,6 +11,8 @@ from dagflow.plan.plan import PHASES, make_plan
 from dagflow.plan.view import PlanView, plan_view
 from dagflow.render.plan import hint, plan_text
 from dagflow.render.style import Style, cells
+from tests.golden.compare import Golden
+from tests.render import sample
 
 
 @pytest.mark.parametrize("step", PHASES)

@@ -2,11 +2,10 @@ from __future__ import annotations
 
 import json
 
-from tests.golden.compare import Golden
-
 from dagflow.render.report import report_json, report_text
 from dagflow.render.style import Style, cells
 from dagflow.runtime.report import OperatorFigures, RunReport
+from tests.golden.compare import Golden
 
 
 def report(**changes: object) -> RunReport:

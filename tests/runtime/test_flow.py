@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -126,10 +127,8 @@ class Swallows(Operator):
 
     @input.process
     def each(self, record: Any) -> None:
-        try:
+        with contextlib.suppress(Exception):
             self.output.emit(record)
-        except Exception:  # noqa: BLE001
-            pass
 
 
 def test_user_code_cannot_swallow_what_fails_downstream() -> None:

@@ -68,8 +68,8 @@ def test_a_window_that_dies_is_run_again_and_later_ones_with_it(source: Path, tm
     report, events = run(runner, source, tmp_path / "out")
     assert sorted(lines_in(tmp_path / "out")) == [b"a", b"b", b"c"]
     assert [window for window, _ in runner.jobs] == [0, 1, 0, 1, 2]
-    rounds = {window: round for window, round in runner.jobs[:2]}
-    assert all(round != rounds[window] for window, round in runner.jobs[2:4]), "what the first round left is nobody's"
+    first, again = dict(runner.jobs[:2]), dict(runner.jobs[2:4])
+    assert all(first[window] != again[window] for window in (0, 1)), "what the first round left is nobody's"
     retried = [event for event in events if isinstance(event, WindowRetried)]
     assert [(event.window, event.attempt) for event in retried] == [(0, 2)]
     assert retried[0].reason.startswith("RuntimeError: executor lost")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pathlib
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -274,6 +275,13 @@ def test_a_relative_folder_starts_from_here(tmp_path: pathlib.Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     run_operator(RecordWriter("out"), {"input": ["a"]})
     assert (tmp_path / "out" / "part-000000-0000").read_bytes() == b"a\n"
+
+
+def test_a_patched_module_is_what_operators_see(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine: list[str] = []
+    monkeypatch.setattr(sys.modules[__name__], "CALLS", mine)
+    run_operator(Life(), {"input": [1]})
+    assert "teardown" in mine
 
 
 def test_the_users_own_classes_stay_as_they_are() -> None:

@@ -1,0 +1,286 @@
+"""What users get to read for their mistakes: golden messages, each with its exit code."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import LINE_FILTER, Answer
+from tests.golden.compare import Golden
+
+Dagflow = Callable[..., Answer]
+Write = Callable[..., None]
+
+HEAD = """
+from dagflow import DAG
+from operators import BlockReader, Console, FileSplitterInput, Filter, Map, RecordWriter
+
+def populate_dag(dag, conf):
+    files = dag.add_operator("files", FileSplitterInput(files=["logs"]))
+    lines = dag.add_operator("lines", BlockReader())
+    dag.add_stream("blocks", files.blocks_metadata_output, lines.blocks_metadata_input)
+"""
+WRITER = """
+    writer = dag.add_operator("writer", RecordWriter("out"))
+    dag.add_stream("text", lines.messages, writer.input)
+"""
+GIVEN = ["-D", "input=logs", "-D", "output=out"]
+
+APPLICATIONS = {
+    "port_type": HEAD
+    + """
+    def twice(number: int) -> int:
+        return 2 * number
+    doubled = dag.add_operator("doubled", Map(twice))
+    show = dag.add_operator("show", Console())
+    dag.add_stream("text", lines.messages, doubled.input)
+    dag.add_stream("all", doubled.output, show.input)
+""",
+    "unconnected": HEAD
+    + """
+    keep = dag.add_operator("keep", Filter(bool))
+    writer = dag.add_operator("writer", RecordWriter("out"))
+    dag.add_stream("kept", keep.output, writer.input)
+""",
+    "unconnected_input": HEAD.replace("import DAG", "import DAG, InputPort, Operator").replace(
+        "def populate_dag",
+        """class Join(Operator):
+    left = InputPort[object]()
+    right = InputPort[object]()
+
+    @left.process
+    def on_left(self, record): ...
+
+    @right.process
+    def on_right(self, record): ...
+
+def populate_dag""",
+    )
+    + """
+    join = dag.add_operator("join", Join())
+    dag.add_stream("text", lines.messages, join.left)
+""",
+    "cycle": HEAD
+    + """
+    one = dag.add_operator("one", Map(str))
+    two = dag.add_operator("two", Map(str))
+    dag.add_stream("there", one.output, two.input)
+    dag.add_stream("back", two.output, one.input)
+    writer = dag.add_operator("writer", RecordWriter("out"))
+    dag.add_stream("text", lines.messages, writer.input)
+""",
+    "readers": (HEAD + WRITER).replace("BlockReader()", "BlockReader(min_readers=9, max_readers=4)"),
+    "block_size": (HEAD + WRITER).replace('files=["logs"]', 'files=["logs"], block_size=0'),
+    "regular_expression": (HEAD + WRITER)
+    .replace("import BlockReader,", "import TimeBasedDirectoryScanner, BlockReader,")
+    .replace('files=["logs"]', 'files=["logs"], scanner=TimeBasedDirectoryScanner(file_pattern_regular_exp="*.log")'),
+    "several": HEAD
+    + """
+    dag.add_operator("files", Console())
+    show = dag.add_operator("show", Console())
+    dag.add_stream("blocks", lines.messages, show.input)
+    dag.add_operator("lonely", Filter(bool))
+""",
+    "unpicklable": (HEAD + WRITER).replace("def populate_dag", "import threading\nLOCK = threading.Lock()\n\ndef populate_dag")
+    + """
+    guarded = dag.add_operator("guarded", Filter(lambda record, lock=LOCK: lock.locked()))
+    dag.add_stream("bad", lines.errors, guarded.input)
+""",
+    "broken": "import nowhere_to_be_found\n",
+    "raises": """
+def populate_dag(dag, conf):
+    size = {"small": 1}
+    return size["large"]
+""",
+    "no_populate_dag": "def populate(dag, conf): ...\n",
+    "empty": "def populate_dag(dag, conf): ...\n",
+}
+
+
+@pytest.mark.parametrize("name", APPLICATIONS)
+def test_a_wrong_application(dagflow: Dagflow, write: Write, golden: Golden, name: str) -> None:
+    write("app.py", APPLICATIONS[name])
+    answer = dagflow("validate", ".")
+    assert answer.code == 2
+    assert answer.out == ""
+    golden(f"error_{name}.txt", answer.err)
+    assert dagflow("launch", ".", "--runner", "local").err == answer.err  # found before anything runs
+    assert not Path("out").exists()
+
+
+COMMAND_LINES = {
+    "unknown_setting": ["-D", "inptu=logs", "-D", "output=out"],
+    "missing_settings": [],
+    "unknown_operator": [*GIVEN, "-D", "operator.raeder.max_readers=3"],
+    "unknown_property": [*GIVEN, "-D", "operator.reader.max_reader=3"],
+    "unknown_port": [*GIVEN, "-D", "operator.keep.port.inptu.partition_parallel=true"],
+    "set_readers": [*GIVEN, "-D", "operator.reader.min_readers=9", "-D", "operator.reader.max_readers=4"],
+    "set_block_size": [*GIVEN, "-D", "operator.splitter.block_size=0"],
+    "set_regular_expression": [*GIVEN, "-D", "operator.splitter.scanner.file_pattern_regular_exp=*.log"],
+    "wrong_runner": [*GIVEN, "--runner", "sparc"],
+    "wrong_window": [*GIVEN, "--window", "soon"],
+    "wrong_definition": [*GIVEN, "-D", "prefix"],
+    "all_at_once": ["-D", "inptu=logs", "--runner", "sparc", "-D", "run.windows_in_flight=0"],
+    "wrong_files": [*GIVEN, "--conf", "nowhere.toml", "-D", "prefix"],
+    "properties_at_once": [*GIVEN, "-D", "operator.reader.max_reader=3", "-D", "operator.splitter.block_size=big"],
+}
+
+
+@pytest.mark.parametrize("name", COMMAND_LINES)
+def test_a_wrong_command_line(dagflow: Dagflow, golden: Golden, name: str) -> None:
+    answer = dagflow("validate", LINE_FILTER, *COMMAND_LINES[name])
+    assert answer.code == 2
+    assert answer.out == ""
+    golden(f"error_{name}.txt", answer.err)
+
+
+def test_wrong_properties_and_a_wrong_dag_are_told_together(dagflow: Dagflow, write: Write) -> None:
+    write("app.py", APPLICATIONS["several"])
+    answer = dagflow("validate", ".", "-D", "operator.lines.max_reader=1")
+    assert re.findall(r"error\[(DF\d+)\]", answer.err) == ["DF203", "DF001", "DF001", "DF015", "DF015"]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("nowhere", "no_application"), ("empty_folder", "no_app_py"), ("app.py:populate_dga", "no_name")]
+)
+def test_no_such_application(dagflow: Dagflow, write: Write, golden: Golden, path: str, name: str) -> None:
+    write("app.py", HEAD + WRITER)
+    Path("empty_folder").mkdir()
+    answer = dagflow("validate", path)
+    assert answer.code == 2
+    golden(f"error_{name}.txt", answer.err)
+
+
+def run(dagflow: Dagflow, *more: str) -> Answer:
+    return dagflow("launch", ".", "--runner", "local", "--progress", "none", *more)
+
+
+def test_a_missing_path(dagflow: Dagflow, write: Write, golden: Golden) -> None:
+    write("app.py", HEAD + WRITER)
+    write("log/a.txt", "one\n")
+    answer = run(dagflow)
+    assert answer.code == 2
+    golden("error_missing_path.txt", answer.err)
+
+
+def test_an_exception_in_user_code(dagflow: Dagflow, write: Write, golden: Golden) -> None:
+    write("logs/a.txt", "1\n2\nthree\n4\n")
+    write(
+        "numbers.py",
+        """
+        def parse(text):
+            return int(text)
+        """,
+    )
+    write(
+        "app.py",
+        HEAD.replace(
+            "def populate_dag",
+            "from numbers_of_mine import parse\n\ndef square(record):\n    return parse(record.record) ** 2\n\ndef populate_dag",
+        )
+        + """
+    squared = dag.add_operator("squared", Map(square))
+    writer = dag.add_operator("writer", RecordWriter("out"))
+    dag.add_stream("text", lines.messages, squared.input)
+    dag.add_stream("all", squared.output, writer.input)
+""",
+    )
+    os.rename("numbers.py", "numbers_of_mine.py")
+    answer = run(dagflow)
+    assert (answer.code, answer.out) == (1, "")
+    golden("error_user_code.txt", answer.err)
+
+
+def test_an_exception_in_an_input_operator(dagflow: Dagflow, write: Write, golden: Golden) -> None:
+    write(
+        "app.py",
+        """
+        from dagflow import InputOperator, OutputPort
+        from operators import Console
+
+        class Source(InputOperator):
+            output = OutputPort[int]()
+
+            def emit_tuples(self):
+                self.output.emit(1 // 0)
+
+        def populate_dag(dag, conf):
+            source = dag.add_operator("source", Source())
+            show = dag.add_operator("show", Console())
+            dag.add_stream("numbers", source.output, show.input)
+        """,
+    )
+    answer = run(dagflow)
+    assert (answer.code, answer.out) == (1, "")
+    golden("error_input_operator.txt", answer.err)
+
+
+def test_text_that_is_no_utf_8(dagflow: Dagflow, write: Write, golden: Golden) -> None:
+    write("app.py", HEAD + WRITER)
+    Path("logs").mkdir()
+    Path("logs/a.txt").write_bytes(b"one\ncaf\xe9\n")
+    answer = run(dagflow)
+    assert answer.code == 1
+    golden("error_not_utf_8.txt", answer.err)
+
+
+def test_a_record_that_is_too_long(dagflow: Dagflow, write: Write, golden: Golden) -> None:
+    write("app.py", HEAD + WRITER)
+    write("logs/a.txt", "short\n" + "x" * 100 + "\n")
+    answer = run(dagflow, "-D", "operator.lines.reader_context.max_record_bytes=50")
+    assert answer.code == 1
+    golden("error_record_too_long.txt", answer.err)
+
+
+def test_an_output_folder_with_foreign_files(dagflow: Dagflow, write: Write, golden: Golden) -> None:
+    write("app.py", HEAD + WRITER)
+    write("logs/a.txt", "one\n")
+    write("out/thesis.txt", "do not touch\n")
+    answer = run(dagflow)
+    assert answer.code == 2
+    golden("error_foreign_files.txt", answer.err)
+
+
+def test_an_output_folder_below_a_file(dagflow: Dagflow, write: Write, golden: Golden) -> None:
+    write("app.py", (HEAD + WRITER).replace('"out"', '"logs/a.txt/out"'))
+    write("logs/a.txt", "one\n")
+    answer = run(dagflow)
+    assert answer.code == 3
+    golden("error_output_below_a_file.txt", answer.err)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/sys"), reason="needs a folder that even root cannot write to")
+def test_an_output_folder_that_cannot_be_written_to(dagflow: Dagflow, write: Write) -> None:
+    write("app.py", (HEAD + WRITER).replace('"out"', '"/proc/sys/out"'))
+    write("logs/a.txt", "one\n")
+    answer = run(dagflow)
+    assert answer.code == 3
+    assert re.match(r"error\[DF41\d\] /proc/sys/out: .*, while making the output folder", answer.err)
+
+
+def test_an_application_that_ends_python(dagflow: Dagflow, write: Write) -> None:
+    write("app.py", "raise SystemExit(0)")
+    answer = dagflow("validate", ".")
+    assert answer == Answer(1, "", "error: the application called sys.exit(0)\n")
+
+
+@pytest.mark.parametrize("form", ["operators/__init__.py", "operators.py"])
+def test_a_folder_of_the_user_that_hides_the_library(
+    begin: Callable[..., object], write: Write, golden: Golden, form: str
+) -> None:
+    write("app.py", HEAD + WRITER)
+    write(form, "MINE = 1\n")
+    process = begin("validate", ".")
+    _, err = process.communicate(timeout=60)  # type: ignore[attr-defined]
+    assert process.returncode == 2  # type: ignore[attr-defined]
+    golden(f"error_shadowed_{form.replace('/', '_').removesuffix('.py')}.txt", err)
+
+
+def test_a_folder_of_that_name_without_init_hides_nothing(begin: Callable[..., object], write: Write) -> None:
+    write("app.py", HEAD + WRITER)
+    write("operators/mine.py", "MINE = 1\n")
+    assert begin("validate", ".").wait(timeout=60) == 0  # type: ignore[attr-defined]

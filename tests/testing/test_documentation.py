@@ -1,0 +1,60 @@
+"""The examples of docs/testing.md that stand on their own."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dagflow.testing
+from dagflow import InputPort, Operator, OutputPort
+from dagflow.testing import FakeClock, Window, check_operator, read_file, run_dag, run_operator
+from operators import BlockReader, FileSplitterInput
+
+TEXT = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
+EXAMPLES = [block for block in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL) if "..." not in block]
+
+
+@attrs.define
+class Shorten(Operator):
+    most: int
+    input = InputPort[str]()
+    output = OutputPort[str]()
+
+    @input.process
+    def each(self, text: str) -> None:
+        self.output.emit(text[: self.most])
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_examples_run(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sample.log").write_text("one\ntwo\n\nthree")
+    names: dict[str, Any] = {"Shorten": Shorten, "MyReader": BlockReader, "given": given, "st": st, "read_file": read_file}
+    exec(example, names)
+    tests = [value for name, value in names.items() if name.startswith("test_")]
+    assert tests
+    for test in tests:
+        test()
+
+
+def test_all_that_it_offers_is_explained() -> None:
+    assert len(EXAMPLES) == 3
+    names = set(dagflow.testing.__all__) - {"Emitted"}
+    assert {name for name in names if name not in TEXT} == set()
+
+
+def test_arguments_in_the_table_exist() -> None:
+    known = {*inspect.signature(run_operator).parameters, *inspect.signature(FileSplitterInput).parameters}
+    rows = [line for line in TEXT.splitlines() if line.startswith("| ")]
+    named = {name for row in rows for name in re.findall(r"(\w+)=", row)}
+    assert named - known == set()
+    assert named
+    for tool in (check_operator, read_file, run_dag, FakeClock, Window):
+        assert inspect.getdoc(tool)
