@@ -31,7 +31,7 @@ def short_line(chance: random.Random) -> str:
 
 def _chunks(make: Callable[[random.Random], str], size: int) -> Iterator[bytes]:
     chance = random.Random(20)
-    pool = []
+    pool: list[bytes] = []
     while len(pool) < min(POOL, size // MIB + 1):
         lines, length = [], 0
         while length < min(MIB, size):

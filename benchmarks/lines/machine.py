@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import time
 from pathlib import Path
 
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -13,6 +14,21 @@ PROC = Path("/proc")
 def load() -> float:
     """How many processes wanted a processor in the last minute, ours included."""
     return os.getloadavg()[0]
+
+
+def busy(seconds: float) -> float:
+    """The share of the processors that others use at the moment: watches for so many seconds. 0 where nothing tells."""
+    if not (PROC / "stat").exists():
+        return 0.0
+    before = _idle_and_all()
+    time.sleep(seconds)
+    after = _idle_and_all()
+    return 1 - (after[0] - before[0]) / max(1, after[1] - before[1])
+
+
+def _idle_and_all() -> tuple[int, int]:
+    ticks = [int(word) for word in (PROC / "stat").read_text().partition("\n")[0].split()[1:9]]
+    return ticks[3] + ticks[4], sum(ticks)
 
 
 def describe() -> str:

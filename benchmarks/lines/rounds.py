@@ -107,6 +107,14 @@ class Result:
     figures: dict[str, Figure]
     load: tuple[float, float]
 
+    def by_processor(self, goal: Goal | Limit) -> str:
+        """What the goal would be by processor seconds, which depend less on what else the machine does."""
+        ours = self.figures.get(goal.ours)
+        peer = self.figures.get(goal.peer) if isinstance(goal, Goal) else None
+        if isinstance(goal, Limit) or ours is None or peer is None or not ours.processor or not peer.processor:
+            return ""
+        return goal.of(ours.processor / (ours.size or 1), peer.processor / (peer.size or 1))[0]
+
     def outcome(self, goal: Goal | Limit) -> tuple[str, bool] | None:
         """What was measured, and whether it is what was wanted; None where somebody is missing."""
         ours = self.figures.get(goal.ours)

@@ -16,16 +16,15 @@ def goals_table(results: Iterable[Result]) -> str:
         for goal in result.case.goals:
             outcome = result.outcome(goal)
             measured, verdict = ("n/a", "") if outcome is None else (outcome[0], "yes" if outcome[1] else "**no**")
-            rows.append((result.case.title, goal.words, measured, verdict))
-    return _markdown(("work", "goal", "measured", "met"), rows)
+            rows.append((result.case.title, goal.words, measured, verdict, result.by_processor(goal)))
+    return _markdown(("work", "goal", "measured", "met", "by processor s"), rows)
 
 
 def figures_table(result: Result) -> str:
     """One row for each contestant of a case; `ratio`: how many times as fast as the first one."""
     unit, figures = result.case.unit, list(result.figures.values())
     if unit != "s":
-        rows = [(f.name, f"{f.median:.0f} {unit}") for f in figures]
-        return _markdown(("", "measured"), rows)
+        return _markdown(("", "measured"), [(f.name, f"{f.median:.0f} {unit}") for f in figures])
     rows = [_row(figure, figures[0]) for figure in figures]
     return _markdown(("", "median s", "rounds", "processor s", "MB/s", "ratio"), rows)
 

@@ -21,7 +21,6 @@ from dagflow.model.source import shown
 from dagflow.plan.plan import Plan
 from dagflow.render.report import report_json, report_text
 from dagflow.runtime.build import Built
-from dagflow.runtime.failure import Abort
 from dagflow.runtime.folders import Folders
 from dagflow.runtime.launch import start
 from dagflow.runtime.report import RunReport
@@ -68,8 +67,6 @@ def _run(run: Run, progress: Progress, first_line: str, here: bool) -> BaseExcep
             else:
                 run.run_in_background()
                 run.wait()
-    except Abort as abort:  # an operator failed on the driver
-        return abort.error
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # told at the end, after the report
         return error
     except SystemExit as end:

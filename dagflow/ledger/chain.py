@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
-
-import attrs
 
 from dagflow.errors.base import DagflowError
 from dagflow.errors.ledger import (
@@ -235,9 +233,8 @@ class Ledger(LedgerReader):
         found = self.find_window(txn.app_id, txn.window_id)
         if found is None or found.data is None:
             raise WindowPassed(self.place, txn.app_id, txn.window_id, newest)
-        for (field, committed), (_, proposed) in zip(_content(found.data), _content(event), strict=False):
-            if committed != proposed:
-                raise WindowConflict(self.place, txn.app_id, txn.window_id, found.seq, field, committed, proposed)
+        for field, committed, proposed in _differences(found.data, event):
+            raise WindowConflict(self.place, txn.app_id, txn.window_id, found.seq, field, committed, proposed)
         return found
 
     def _check_objects(self, event: Event) -> None:
@@ -293,19 +290,26 @@ class Ledger(LedgerReader):
             )
 
 
+def _differences(committed: DataEvent, proposed: DataEvent) -> Iterator[tuple[str, object, object]]:
+    """How two events differ that should be of one window: in what they did, not by whom and under which names of files.
+
+    An event that was made anew, from a state that has the window in it already, agrees in its rows; it may carry more.
+    """
+    pairs = zip(_content(committed), _content(proposed), strict=False)
+    is_anew = (committed.prev_offset, committed.prev_checkpoint) != (proposed.prev_offset, proposed.prev_checkpoint)
+    for (field, one), (_, other) in list(pairs)[: 3 if is_anew else None]:
+        if one != other:
+            yield field, one, other
+
+
 def _content(event: DataEvent) -> list[tuple[str, object]]:
-    """What must agree when a window is committed twice: what it did, not by whom and under which names of files."""
     data = event.new_data
-    content: list[tuple[str, object]] = [
+    values = None if data is None else data.logical_hash or tuple(file.physical_hash for file in data.files)
+    progress = event.sources if isinstance(event, AddData) else tuple((each.new_block, each.new_offset) for each in event.inputs)
+    return [
         ("event", type(event).__name__),
-        ("new_data.interval", None if data is None else data.interval),
+        ("new_data.interval.rows", 0 if data is None else data.interval.rows),
+        ("new_data, the hash of its values", values),
         ("new_watermark", event.new_watermark),
+        ("sources" if isinstance(event, AddData) else "inputs", progress),
     ]
-    if data is not None:
-        values = data.logical_hash or tuple(file.physical_hash for file in data.files)
-        content.append(("new_data", values))
-    if isinstance(event, AddData):
-        content.append(("sources", dict(event.sources)))
-    else:
-        content.append(("inputs", tuple(attrs.evolve(each, watermark=None) for each in event.inputs)))
-    return content

@@ -20,7 +20,7 @@ from dagflow.errors.ledger import (
     ObjectMissing,
 )
 from dagflow.errors.ledger_rules import InputDiverged
-from dagflow.ledger.codec import decode_entry, hash_of, new_hash
+from dagflow.ledger.codec import decode_entry, new_hash
 from dagflow.ledger.events import DataFile, EntryRef, ExecuteQuery, InputSlice, LedgerEntry
 from dagflow.ledger.reader import LedgerReader
 from dagflow.ledger.rule import Before
@@ -127,12 +127,13 @@ def _entry(
         why = "it is listed, but cannot be read" if is_listed else f"it is missing, but entry {last} is there"
         problems.append(EntryMissing(ledger.store.url, seq, why))
         return None
-    hashes[seq] = hash_of(stored)
     try:
-        return decode_entry(stored, seq, ledger.store.url)
+        entry = decode_entry(stored, seq, ledger.store.url)
     except LedgerError as problem:
         problems.append(problem)
         return None
+    hashes[seq] = entry.hash
+    return entry
 
 
 def _hints(ledger: LedgerReader, last: int, hashes: Mapping[int, str], noted: EntryRef | None) -> Iterator[LedgerDamaged]:

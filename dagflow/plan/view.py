@@ -118,11 +118,11 @@ class PlanView:
 Applied = Mapping[str, Mapping[str, Setting]]
 
 
-def plan_view(of: DAG | CheckedDag | Plan, step: str = "staged", applied: Applied | None = None) -> PlanView:
+def plan_view(of: DAG | Plan, step: str = "staged", applied: Applied | None = None) -> PlanView:
     """The view of an application at a step: `logical`, `expanded`, `checked`, `placed`, `staged` or `spark`.
 
     Args:
-        of: the DAG, or what has been made of it; as much as the step needs is worked out. The first two steps need no checks.
+        of: the DAG, from which as much is worked out as the step needs (the first two need no checks), or its plan.
         step: one of `PHASES`.
         applied: which properties configuration has set, as `apply_operators` tells it: they are shown with their origin.
 
@@ -144,24 +144,16 @@ def plan_view(of: DAG | CheckedDag | Plan, step: str = "staged", applied: Applie
     if number < PHASES.index("checked"):
         return _logical(of, step, applied)
     if number >= PHASES.index("staged"):
-        return _staged(of if isinstance(of, Plan) else _plan_of(of), step, applied)
-    dag = of.dag if isinstance(of, Plan) else of if isinstance(of, CheckedDag) else check(of)
+        return _staged(of if isinstance(of, Plan) else make_plan(of), step, applied)
+    dag = of.dag if isinstance(of, Plan) else check(of)
     view = _view(dag.name, dag.nodes, dag.streams, step, applied, dag.types)
     return view if step == "checked" else _with_placement(view, dag, place(dag))
 
 
-def _plan_of(of: DAG | CheckedDag) -> Plan:
-    if isinstance(of, DAG):
-        return make_plan(of)
-    dag = DAG(of.name)  # a checked DAG is planned from its parts again: planning starts with the checks
-    dag._nodes, dag._streams = dict(of.nodes), dict(of.streams)
-    return make_plan(dag)
-
-
-def _logical(of: DAG | CheckedDag | Plan, step: str, applied: Applied | None) -> PlanView:
-    dag = of.dag if isinstance(of, Plan) else of
-    nodes = dag.operators if isinstance(dag, DAG) else dag.nodes
-    return _view(dag.name, nodes, dag.streams, step, applied, None)
+def _logical(of: DAG | Plan, step: str, applied: Applied | None) -> PlanView:
+    if isinstance(of, Plan):
+        return _view(of.dag.name, of.dag.nodes, of.dag.streams, step, applied, None)
+    return _view(of.name, of.operators, of.streams, step, applied, None)
 
 
 def _view(

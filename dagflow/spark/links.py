@@ -110,6 +110,7 @@ class ConnectLink:
         self.spark = spark
         self.address = address
         self.in_one_process = "SPARK_LOCAL_REMOTE" in os.environ  # pyspark has started the server itself, in this process
+        self._is_lost = False
 
     def slots(self) -> int:
         """The server's default parallelism: as many partitions as it gives a range when nobody says how many."""
@@ -142,11 +143,13 @@ class ConnectLink:
             answers.append(True)
 
         within(SILENCE, ask)
-        return not answers
+        self._is_lost = not answers
+        return self._is_lost
 
     def stop(self) -> None:
-        """Lets go of the session on the server."""
-        within(RELEASE, self.spark.stop)
+        """Lets go of the session on the server; not on one that is gone, where that would take its time."""
+        if not self._is_lost:
+            within(RELEASE, self.spark.stop)
 
 
 def within(seconds: float, call: Callable[[], object]) -> None:

@@ -142,6 +142,9 @@ def _start(application: str, master: str, conf: Mapping[str, str]) -> Any:
         except Exception as error:
             raise ClusterUnreachable(master=master, reason=first_line(error)) from error
     session.sparkContext.setLogLevel("FATAL")
+    # pyspark's server for accumulators prints a traceback when the JVM dies; the run tells it as SparkLost
+    if (server := getattr(session.sparkContext, "_accumulatorServer", None)) is not None:
+        server.handle_error = lambda *_: None
     return session
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import itertools
 import os
-import pickle
 import random
 import sys
 import threading
@@ -16,6 +15,7 @@ import attrs
 
 from dagflow.errors.ranges import RangeError
 from dagflow.ranges import OffsetRangeTracker, RangeTracker
+from dagflow.testing.differences import difference, equal
 from dagflow.testing.readers import CountedFiles, MakeReader
 
 Found = tuple[Any, bool, Any]  # position, is_split_point, record
@@ -359,42 +359,11 @@ class _Proof:
     def same(self, law: str, told: str, expected: list[Found], found: list[Found]) -> None:
         if self.compare is not None:
             one, other = (self.compare([record for _, _, record in records]) for records in (expected, found))
-            if not _equal(one, other):
+            if not equal(one, other):
                 self.fail(law, f"{told}\n  expected {one!r:.500}\n  found    {other!r:.500}")
-        elif not _equal(expected, found):
-            self.fail(law, f"{told}{_difference(expected, found)}")
+        elif not equal(expected, found):
+            self.fail(law, f"{told}{difference(expected, found)}")
 
     def fail(self, law: str, told: str, record: Any = None, help: str | None = None) -> None:
         shown = f"\n  record {record!r:.200}" if record is not None else ""
         raise AssertionError(f"law {law}: {self.path}: {told}{shown}" + (f"\n  help: {help}" if help else ""))
-
-
-def _equal(one: Any, other: Any) -> bool:
-    """Whether two values are the same: also where `==` says no, as for NaN, or does not answer, as for arrays."""
-    try:
-        if bool(one == other):
-            return True
-    except ValueError:
-        pass
-    if isinstance(one, (list, tuple)) and isinstance(other, type(one)):
-        return len(one) == len(other) and all(map(_equal, one, other))
-    try:
-        return pickle.dumps(one) == pickle.dumps(other)
-    except Exception:  # noqa: BLE001  # what cannot be pickled is not the same
-        return False
-
-
-def _difference(expected: list[Found], found: list[Found]) -> str:
-    """Which records were lost, came twice, or are new, near the first difference."""
-    first = next(
-        (i for i, (a, b) in enumerate(zip(expected, found, strict=False)) if not _equal(a, b)), min(len(expected), len(found))
-    )
-    told, seen = [], [*found[:first]]
-    for record in found[first : first + 20]:
-        is_known = any(_equal(record, known) for known in expected)
-        if not is_known or any(_equal(record, known) for known in seen):
-            told.append(f"{'twice' if is_known else 'new  '} {record!r:.200}")
-        seen.append(record)
-    told += [f"lost  {record!r:.200}" for record in expected[first : first + 20] if not any(_equal(record, f) for f in found)]
-    told = told or [f"order {record!r:.200}" for record in found[first : first + 3]]
-    return "".join(f"\n  {line}" for line in told[:6]) + f"\n  ({len(expected)} records expected, {len(found)} found)"

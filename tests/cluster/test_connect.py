@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.conftest import APPLICATION, Begin, Place
+from tests.cluster.places import APPLICATION, Begin, Place
 from tests.cluster.servers import Server, connect_server, free_port
 from tests.cluster.waiting import held_by, lives, until
 

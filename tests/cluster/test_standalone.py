@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.conftest import APPLICATION, Place
+from tests.cluster.places import APPLICATION, Place
 from tests.cluster.servers import free_port, standalone
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]

@@ -31,7 +31,7 @@ def source(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("stride", [pytest.param(1, marks=pytest.mark.slow), 5])
+@pytest.mark.parametrize("stride", [pytest.param(1, marks=pytest.mark.slow), 8])
 def test_a_killed_launch_is_continued_from_any_touch_of_a_file(source: Path, tmp_path: Path, stride: int) -> None:
     command = [sys.executable, "-m", "tests.conformance.crash", str(source), str(tmp_path), str(stride)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

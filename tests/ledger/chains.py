@@ -21,7 +21,9 @@ from dagflow.ledger import (
     SetTransform,
     Txn,
     encode_entry,
+    fold,
     hash_bytes,
+    resume,
     schema_hash,
 )
 from dagflow.ledger.codec import decode_entry
@@ -110,6 +112,20 @@ def overwrite(store: Store, name: str, data: bytes) -> None:
     """What a store does not offer, and damage does."""
     store.discard(name)
     assert store.create(name, data)
+
+
+def is_well(ledger: Ledger) -> bool:
+    """The oracle: verify is clean, and one entry tells what all add up to."""
+    again = Ledger.open(ledger.store)
+    entries = list(again.entries())
+    last = [entry for entry in entries if entry.data is not None]
+    assert again.verify().problems == ()
+    assert again.resume() == fold(entries) == resume(last[-1] if last else None)
+    return True
+
+
+def rows_of(ledger: Ledger) -> int:
+    return sum(entry.data.new_data.interval.rows for entry in ledger.data_entries() if entry.data and entry.data.new_data)
 
 
 class MadeUpStore(MemoryStore):

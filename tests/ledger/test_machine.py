@@ -1,4 +1,4 @@
-"""Two datasets, the second made of the first, against plain lists: whatever is lost, repeated or raced, nothing is lost or doubled."""
+"""Two datasets, the second made of the first, against plain lists: whatever is lost, repeated or raced, all rows are there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from dagflow.ledger import (
     DERIVATIVE,
     DataEvent,
     Ledger,
-    Seed,
     SetSource,
     SetTransform,
     SourceState,
@@ -187,7 +186,7 @@ class Datasets(RuleBasedStateMachine):
             entries = list(ledger.entries())
             found = [e.data.new_data for e in entries if e.data is not None and e.data.new_data is not None]
             assert [(file.path, file.rows) for each in found for file in each.files] == model.files
-            assert [each for each in ledger.data_entries()][::-1] == [e for e in entries if e.data and e.data.new_data]
+            assert list(ledger.data_entries())[::-1] == [e for e in entries if e.data and e.data.new_data]
             state = ledger.resume()
             assert state == fold(entries)
             assert (state.next_offset, state.watermark, len(entries)) == (model.rows, model.watermark, model.entries)
@@ -203,8 +202,4 @@ class Datasets(RuleBasedStateMachine):
 
 
 TestDatasets = Datasets.TestCase
-TestDatasets.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
-
-
-def test_the_seed_names():
-    assert Seed(dataset_id="d").dataset_kind == "root"
+TestDatasets.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)

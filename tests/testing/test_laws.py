@@ -146,7 +146,7 @@ _COUNTER = itertools.count()
 )
 def test_a_law_that_is_broken_is_named(operator: Operator, law: str) -> None:
     with pytest.raises(AssertionError) as caught:
-        check_operator(operator, st.integers(0, 1000))
+        check_operator(operator, st.integers(0, 120), max_examples=30)
     assert str(caught.value).startswith(law)
 
 

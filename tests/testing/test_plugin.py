@@ -2,10 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
-
-import pytest
 
 from dagflow import DAG
 from dagflow.testing import Collector, run_dag
@@ -28,22 +25,43 @@ def test_one_test_runs_on_both_runners(runner: str, tmp_path: Path) -> None:
     assert [line.record for line in seen.records] == ["one", "two"]
 
 
-@pytest.mark.spark
-def test_a_spark_half_that_runs_no_job_fails(tmp_path: Path) -> None:
-    (tmp_path / "test_idle.py").write_text(
-        textwrap.dedent("""
-        def test_idle(runner):
-            pass
-        """)
-    )
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "2 passed, 1 error" in ran.stdout
-    assert "the Spark half of this test ran no Spark job" in ran.stdout
+COUNTING = """
+import pytest
+import dagflow.spark.session
+
+jobs = 0
+
+@pytest.fixture(scope="session")
+def spark_session():
+    return object()
+
+@pytest.fixture(autouse=True)
+def count(monkeypatch):
+    monkeypatch.setattr(dagflow.spark.session, "jobs_run", lambda session: jobs)
+"""
+TESTS = """
+import conftest
+
+def test_idle(runner):
+    pass
+
+def test_busy(runner):
+    conftest.jobs += runner == "spark"
+
+def test_wrong(runner):
+    assert runner == "local"
+"""
+
+
+def test_a_spark_half_that_passes_without_a_job_fails(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(COUNTING)
+    (tmp_path / "test_it.py").write_text(TESTS)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tmp_path)]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "1 failed, 5 passed, 1 error" in ran.stdout
+    assert "ERROR test_it.py::test_idle[spark]" in ran.stdout
+    assert "the Spark half of this test ran no Spark job: launch with runner=runner" in ran.stdout
+    assert "FAILED test_it.py::test_wrong[spark]" in ran.stdout
 
 
 def test_the_plugin_loads_nothing_heavy() -> None:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from benchmarks.lines import inputs, machine, ours
 from benchmarks.lines.place import Place
@@ -22,11 +23,11 @@ def memory(place: Place) -> Iterator[Case]:
     source = place.lines()
     length = 2 * MB if place.quick else 20 * MB
     long = inputs.make_long(place.disk / "long.txt", place.size // 4, length)
-    rows = (
+    rows: list[tuple[str, Path, dict[str, int], int]] = [
         ("huge file", source, {}, 0),
         ("one huge block", source, {"block_size": source.stat().st_size}, 0),
         (f"records of {length // MB} MB", long, {}, length // MB),
-    )
+    ]
     contestants, goals = [], []
     for application in ("vectorised", "by_function"):
         for title, path, options, longest in rows:
@@ -54,7 +55,7 @@ def _apart(application: str, source: Path, target: Path, options: dict[str, int]
     return float(answer.stdout.split()[-1])
 
 
-def _measure(application: str, source: Path, target: Path, options: dict[str, int]) -> float:
+def _measure(application: str, source: Path, target: Path, options: dict[str, Any]) -> float:
     """MB by which the largest worker has grown at its peak, since it had done a tiny window."""
     from benchmarks.lines.peers import Spark
 

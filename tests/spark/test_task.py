@@ -1,0 +1,69 @@
+"""What runs in Spark's Python workers, here without Spark."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import attrs
+import pytest
+
+from dagflow.errors import DagflowError
+from dagflow.errors.run import OperatorFailed
+from dagflow.runtime.program import TaskOutcome
+from dagflow.spark.task import Probe, pickled, row, settle
+from dagflow.storage import open_store
+
+
+def outcome(error: DagflowError | None = None) -> TaskOutcome:
+    return TaskOutcome(task="s0-0000", attempt="1", started=0.0, ended=1.0, error=error)
+
+
+def test_a_row_is_one_binary_value() -> None:
+    assert row(b"").to_pylist() == [{"answer": b""}]
+    row(bytes(range(256))).validate(full=True)
+
+
+def test_making_a_row_imports_no_pandas() -> None:
+    code = "import sys; from dagflow.spark.task import row; row(b'x'); print('pandas' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == "False\n"
+
+
+def test_errors_of_classes_that_nobody_can_import_come_through() -> None:
+    @attrs.define(slots=False, eq=False, str=False, repr=False)
+    class Mine(DagflowError):
+        reason: str
+
+        def message(self) -> str:
+            return f"mine: {self.reason}"
+
+    found = pickle.loads(pickled(outcome(Mine("x")))).error
+    assert str(found) == "mine: x"
+    assert type(found) is Mine
+
+
+def test_errors_that_do_not_pickle_are_told_all_the_same() -> None:
+    error = OperatorFailed(operator="o", doing="a test", error="ValueError: no")
+    error.frames = (_ for _ in ())  # type: ignore[assignment]
+    found = pickle.loads(pickled(outcome(error))).error
+    assert isinstance(found, OperatorFailed)
+    assert "ValueError: no" in str(found)
+
+
+@pytest.mark.parametrize(("content", "answer"), [(b"mine", ""), (b"another", "another one is there"), (None, "it is not there")])
+def test_a_probe_tells_what_it_finds(tmp_path: Path, content: bytes | None, answer: str) -> None:
+    if content is not None:
+        open_store(str(tmp_path)).create("probe/one", content)
+    [told] = Probe(str(tmp_path), "probe/one", b"mine")([row(b"")])
+    assert told.column(0)[0].as_py().decode().partition(", on")[0] == answer
+
+
+def test_a_settled_worker_does_not_look_through_its_imports_again() -> None:
+    code = "import gc; from dagflow.spark.task import settle; settle(); print(gc.get_freeze_count() > 10_000, len(gc.get_objects()) < 5_000)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == "True True\n"
+    assert gc.get_freeze_count() == 0 or settle.cache_info().currsize, "the tests themselves stay as they are"
