@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import io
 import textwrap
@@ -31,6 +32,7 @@ def field_docs(cls: type) -> dict[str, str]:
     return found
 
 
+@functools.cache
 def _written(cls: type) -> dict[str, str]:
     try:
         source = textwrap.dedent(inspect.getsource(cls))
