@@ -9,7 +9,7 @@ from dagflow.errors.cluster import SparkLost, WorkerUnfit
 from dagflow.runtime.runner import TasksDied
 from dagflow.spark.links import Link
 
-_UNFIT = re.compile(r"ModuleNotFoundError: No module named '((?:dagflow|operators|pyspark|pyarrow|attrs|attr|cloudpickle)[\w.]*)'")
+_UNFIT = re.compile(r"ModuleNotFoundError: No module named '((?:dagflow|operators|pyspark|pyarrow|attrs?|cloudpickle)(?:\.[\w.]+)?)'")
 _VERSIONS = re.compile(r"\[PYTHON_VERSION_MISMATCH\] ([^\n]+)")
 _NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"[^\n]*')
 
@@ -50,7 +50,7 @@ def why(text: str) -> str:
     if found is None:
         return ""
     cause = re.sub(r"^(?:[\w$]+\.)+[\w$]+: ", "", found[1].strip())
-    times = f" after {attempts[1]} attempts" if attempts else ""
+    times = f" after {attempts[1]} {'attempt' if attempts[1] == '1' else 'attempts'}" if attempts else ""
     return f"Spark gave up{times}: {cause}"
 
 

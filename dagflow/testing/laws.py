@@ -44,12 +44,16 @@ def check_operator(
     >>> from operators import Filter
     >>> check_operator(Filter(str.isalpha), st.text())
     """
-    from hypothesis import HealthCheck, given, settings
+    from hypothesis import HealthCheck, Phase, given, settings
     from hypothesis import strategies as st
 
     laws = _Laws(operator, port or _only_port(operator))
 
-    @settings(max_examples=max_examples, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+    phases = (Phase.generate, Phase.shrink)  # explaining which lines are to blame takes longer than all else
+
+    @settings(
+        max_examples=max_examples, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow], phases=phases
+    )
     @given(st.lists(strategy, max_size=max_records), st.integers(0, max_records), st.integers(0, max_records))
     def hold(records: list[Any], one: int, other: int) -> None:
         laws.hold(records, *sorted((min(one, len(records)), min(other, len(records)))))

@@ -106,7 +106,7 @@ class Datasets(RuleBasedStateMachine):
         model.window += 1
         if self.commit(0, event, fault):
             model.files += [(path, count)] if count else []
-            model.watermark = watermark if model.watermark is None else max(model.watermark, watermark or model.watermark)
+            model.watermark = max((each for each in (model.watermark, watermark) if each is not None), default=None)
             model.sources |= {each.name: each.value for each in sources}
         else:
             assert not count

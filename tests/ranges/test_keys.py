@@ -132,6 +132,17 @@ def test_the_ends_of_a_range() -> None:
             keys("12", "").interpolate_key(fraction)
 
 
+def test_next_to_the_ends_the_shortest_key_is_still_in_the_range() -> None:
+    almost_one, almost_none = 1 - 2**-53, 2**-80
+    long_start, long_stop = "30" + "00" * 9 + "01", "30" + "ff" * 9
+    assert keys(long_start, "").interpolate_key(almost_none) == key(long_start)  # not 30
+    assert keys("", long_stop).interpolate_key(almost_one) == key(long_stop)  # not 31
+    assert ByteKeyRange.ALL_KEYS.interpolate_key(almost_one) == b""  # not 256
+    begun = tracked("", "")
+    assert begun.try_return_record_at(True, b"")
+    assert begun.try_split_at_fraction(almost_one) is None
+
+
 def test_interpolating_is_the_reverse_of_estimating_and_never_decreases() -> None:
     for start, stop in PAIRS:
         tested = keys(start, stop)

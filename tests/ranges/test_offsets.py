@@ -120,6 +120,13 @@ def test_the_position_at_a_positions_fraction_is_that_position(size: int, data: 
     assert tracker.position_at_fraction(steps / size) == start + steps
 
 
+def test_the_same_for_all_fractions_of_small_ranges() -> None:
+    assert 0.07 * 100 > 7
+    for size in range(1, 150):
+        tracker = OffsetRangeTracker(5, 5 + size)
+        assert [tracker.position_at_fraction(k / size) - 5 for k in range(size + 1)] == list(range(size + 1))
+
+
 @given(st.integers(0, 2**62), st.floats(0, 1), st.floats(0, 1))
 def test_positions_at_fractions_never_leave_the_range_nor_decrease(size: int, one: float, other: float) -> None:
     tracker = OffsetRangeTracker(7, 7 + size)
