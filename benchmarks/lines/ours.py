@@ -63,7 +63,7 @@ def slices(dag: DAG, conf: Settings) -> None:
 def scanned(dag: DAG, conf: Settings) -> None:
     """Copies the lines of files whose names match."""
     scanner = TimeBasedDirectoryScanner(file_pattern_regular_exp=r".*\.txt", ignore_file_pattern_regular_exp=r".*/_.*")
-    _chain(dag, conf, BlockReader(), scanner=scanner)
+    _chain(dag, conf, BlockReader(), scanner=scanner, window_bytes=1 << 50)  # all in one window
 
 
 Application = Callable[[DAG, Settings], None]

@@ -9,14 +9,16 @@ from dagflow.errors.cluster import SparkLost, WorkerUnfit
 from dagflow.runtime.runner import TasksDied
 from dagflow.spark.links import Link
 
-_UNFIT = re.compile(r"ModuleNotFoundError: No module named '((?:dagflow|operators|pyspark|pyarrow|attrs?|cloudpickle)(?:\.[\w.]+)?)'")
+_NEEDED = "dagflow|operators|pyspark|pyarrow|attrs?|cloudpickle"  # by what comes before the user's program is even unpacked
+_UNFIT = re.compile(rf"ModuleNotFoundError: No module named '((?:{_NEEDED})(?:\.[\w.]+)?)'")
 _VERSIONS = re.compile(r"\[PYTHON_VERSION_MISMATCH\] ([^\n]+)")
 _NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"[^\n]*')
 
 
 def failure(error: Exception, link: Link, doing: str) -> DagflowError | TasksDied:
-    """What is raised instead of an exception of pyspark's: an error that ends the run, or else TasksDied, after which the window
-    may be tried again. `doing` is the name of the job.
+    """What is raised instead of an exception of pyspark's while it was `doing` a job of that name.
+
+    An error that ends the run, or else TasksDied: the window may be tried again.
     """
     text = str(error)
     unfit = unfit_worker(text)
@@ -39,11 +41,11 @@ def unfit_worker(text: str) -> str | None:
 
 
 def why(text: str) -> str:
-    """The one line that tells why Spark gave a job up.
+    """The one line that tells why Spark gave a job up; "" when it is not that.
 
-    >>> why("Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: Lost task 0.3 in stage 1.0 "
-    ...     "(TID 7) (host executor 1): org.apache.spark.SparkException: Python worker exited unexpectedly (crashed): EOF\\n\\tat x")
-    'Spark gave up after 4 attempts: Python worker exited unexpectedly (crashed): EOF'
+    >>> why("Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: Lost task 0.3 in stage "
+    ...     "1.0 (TID 7) (host executor 1): org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)")
+    'Spark gave up after 4 attempts: Python worker exited unexpectedly (crashed)'
     """
     attempts = re.search(r"failed (\d+) times", text)
     found = re.search(r"most recent failure: Lost task [^:]*\): ([^\n]+)", text)

@@ -76,7 +76,7 @@ class ClassicLink:
                 time.sleep(0.05)
                 if context.defaultParallelism != slots:
                     slots, since = context.defaultParallelism, time.monotonic()
-        return max(1, context.defaultParallelism)
+        return max(1, int(context.defaultParallelism))
 
     @contextlib.contextmanager
     def labelled(self, group: str, name: str) -> Iterator[None]:

@@ -23,7 +23,7 @@ DEFAULT_MASTER = "local[*,4]"  # with retries: one killed Python worker must not
 DEFAULTS = {
     # half the latency of a task: sockets of the loopback interface wait for acknowledgements
     "spark.python.unix.domain.socket.enabled": "true",
-    # Not for correctness: of a task's copies the first that reports counts, as of its attempts. A sink's files would be written twice.
+    # Not for correctness: of a task's copies the first that reports counts, as of its attempts. But all would write the output.
     "spark.speculation": "false",
     "spark.ui.showConsoleProgress": "false",
     # one stage a window: adaptive execution would only cost latency
@@ -47,12 +47,16 @@ _RETRIES = 5  # of Connect's client, 17 s in all: a window is tried again anyway
 
 
 def connect(
-    application: str, *, master: str | None = None, remote: str | None = None, conf: Mapping[str, str] | None = None, session: Any = None
+    application: str,
+    *,
+    master: str | None = None,
+    remote: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    session: Any = None,
 ) -> tuple[Link, bool]:
     """A session with its adapter, and whether it is ours to stop.
 
-    `session` is used as it is, and so is an active one when neither master nor remote is given; only settings of `conf` that it has
-    not are set.
+    `session` is used as it is, and so is an active one where neither master nor remote is given: only what `conf` names is set.
 
     Raises JavaMissing, JavaUnsuitable, ConnectMissing, ClusterUnreachable, SessionElsewhere, SettingFixed, SparkLost.
     """
@@ -80,7 +84,7 @@ def open_session(application: str, master: str | None, remote: str | None, conf:
 
 
 def active_session() -> Any:
-    """The session that this process has, whichever thread asks; None when there is none. Raises SparkLost when its Spark is gone."""
+    """The session that this process has, whichever thread asks, or None. Raises SparkLost when its Spark is gone."""
     if "pyspark" not in sys.modules:
         return None
     from pyspark.errors import PySparkException
@@ -130,13 +134,7 @@ def _start(application: str, master: str, conf: Mapping[str, str]) -> Any:
 
     check_reachable(master)
     with _surroundings(master, conf), _quiet_file() as quiet:
-        settings = {**DEFAULTS, **(LOOPBACK if on_this_machine(master) else {}), **conf}
-        options = settings.get("spark.driver.extraJavaOptions", "")
-        settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile=file:{quiet} {options}".strip()
-        builder = SparkSession.builder.master(master).appName(application)
-        for key, value in settings.items():
-            if key not in _NAMED:
-                builder = builder.config(key, value)
+        builder = SparkSession.builder.master(master).appName(application).config(map=_settings(master, conf, quiet))
         try:
             session = builder.getOrCreate()
         except Exception as error:
@@ -173,13 +171,18 @@ def _serve(application: str, remote: str, conf: Mapping[str, str]) -> Any:
     from pyspark.sql import SparkSession
 
     with _surroundings(remote, conf), _quiet_file() as quiet:
-        builder = SparkSession.builder.remote(remote).appName(application)
-        for key, value in {**DEFAULTS, **LOOPBACK, **conf, "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{quiet}"}.items():
-            if key not in _NAMED:
-                builder = builder.config(key, value)
+        builder = SparkSession.builder.remote(remote).appName(application).config(map=_settings(remote, conf, quiet))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it starts the server with these settings, and then complains that they are fixed
             return builder.getOrCreate()
+
+
+def _settings(master: str, conf: Mapping[str, str], quiet: str) -> dict[str, Any]:
+    """All settings with which Spark starts."""
+    settings = {**DEFAULTS, **(LOOPBACK if on_this_machine(master) else {}), **conf}
+    options = settings.get("spark.driver.extraJavaOptions", "")
+    settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile=file:{quiet} {options}".strip()
+    return {key: value for key, value in settings.items() if key not in _NAMED}
 
 
 @contextlib.contextmanager

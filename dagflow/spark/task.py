@@ -80,7 +80,7 @@ def row(answer: bytes) -> pa.RecordBatch:
 
 
 def pickled(outcome: TaskOutcome) -> bytes:
-    """An outcome as bytes. User code may raise errors of its own, whose classes may have come by value, or do not pickle at all."""
+    """An outcome as bytes. User code may raise errors of its own, of classes that came by value, or that do not pickle at all."""
     if outcome.error is None:
         return pickle.dumps(outcome)
     try:

@@ -1,4 +1,4 @@
-"""What tests of real processes share: an application of several files, its input, and the command line as a process of its own."""
+"""What tests of real processes share: an application of several files, its input, and the command line."""
 
 from __future__ import annotations
 

@@ -63,9 +63,8 @@ def free_port() -> int:
 def process(log: Path, *command: str, **more: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process that lives as long as this context, and no longer than the tests."""
     with log.open("wb") as out:
-        running = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, env=environment(**more), preexec_fn=_die_with_parent
-        )
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": subprocess.STDOUT}
+        running = subprocess.Popen(command, env=environment(**more), preexec_fn=_die_with_parent, **pipes)  # noqa: PLW1509  # one call
     try:
         yield running
     finally:

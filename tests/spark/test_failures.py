@@ -11,21 +11,23 @@ from dagflow.runtime.runner import TasksDied
 from dagflow.spark.failures import failure
 
 KILLED = """An error occurred while calling o52.collectToPython.
-: org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 1.0 failed 4 times, most recent failure: \
-Lost task 1.3 in stage 1.0 (TID 7) (127.0.0.1 executor driver): org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 1.0 failed 4 times, \
+most recent failure: Lost task 1.3 in stage 1.0 (TID 7) (127.0.0.1 executor driver): \
+org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)
 \tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator$$anonfun$1.applyOrElse(PythonRunner.scala:620)
 
 Driver stacktrace:"""
 EXECUTOR = """[SPARK] Job aborted due to stage failure: Task 0 in stage 4.0 failed 1 times, most recent failure: \
-Lost task 0.0 in stage 4.0 (TID 9) (127.0.0.1 executor 1): ExecutorLostFailure (executor 1 exited caused by one of the running tasks) \
-Reason: Command exited with code 137
+Lost task 0.0 in stage 4.0 (TID 9) (127.0.0.1 executor 1): \
+ExecutorLostFailure (executor 1 exited caused by one of the running tasks) Reason: Command exited with code 137
 Driver stacktrace:"""
 UNFIT = """Lost task 0.3 in stage 0.0: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
   File "/x/pyspark/serializers.py", line 460, in loads
     return cloudpickle.loads(obj, encoding=encoding)
 ModuleNotFoundError: No module named 'dagflow'"""
-VERSION = """pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 \
-than that in driver: 3.11, PySpark cannot run with different minor versions.
+VERSION = """pyspark.errors.exceptions.base.PySparkRuntimeError: \
+[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: 3.11, \
+PySpark cannot run with different minor versions.
 Please check environment variables"""
 
 

@@ -59,7 +59,9 @@ def test_jobs_are_named_after_application_window_and_operators(spark_session: An
 
 
 def test_a_run_in_the_background_uses_a_session_and_leaves_it(spark_session: Any, source: Path, tmp_path: Path) -> None:
-    run = launch(line_filter(source, tmp_path / "out", vectorised()), runner="spark", once=False, max_windows=1, durability="process")
+    run = launch(
+        line_filter(source, tmp_path / "out", vectorised()), runner="spark", once=False, max_windows=1, durability="process"
+    )
     assert run.wait(120).status == "done"
     assert sum(lines_in(tmp_path / "out").values()) == 8
     assert spark_session.range(3).count() == 3

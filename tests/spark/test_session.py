@@ -40,7 +40,9 @@ def test_the_same_master_may_be_named(spark_session: Any) -> None:
 def test_another_master_is_refused(spark_session: Any) -> None:
     with pytest.raises(SessionElsewhere) as caught:
         connect("test", master="spark://boss:7077")
-    assert str(caught.value).startswith("a Spark session is active at local[2,4], but this run asks for spark://boss:7077, and a process")
+    assert str(caught.value).startswith(
+        "a Spark session is active at local[2,4], but this run asks for spark://boss:7077, and a process"
+    )
 
 
 def test_settings_of_an_active_session(spark_session: Any) -> None:

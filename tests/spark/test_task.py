@@ -69,7 +69,10 @@ def test_a_probe_tells_what_it_finds(tmp_path: Path, content: bytes | None, answ
 
 
 def test_a_settled_worker_does_not_look_through_its_imports_again() -> None:
-    code = "import gc; from dagflow.spark.task import settle; settle(); print(gc.get_freeze_count() > 10_000, len(gc.get_objects()) < 5_000)"
+    code = (
+        "import gc; from dagflow.spark.task import settle; settle(); "
+        "print(gc.get_freeze_count() > 10_000, len(gc.get_objects()) < 5_000)"
+    )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout == "True True\n"
     assert gc.get_freeze_count() == 0 or settle.cache_info().currsize, "the tests themselves stay as they are"

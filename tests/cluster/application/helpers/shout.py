@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import attrs
-from helpers.words import loud
 
 from dagflow import InputPort, Operator, OutputPort, ReaderRecord
+from helpers.words import loud
 
 
 @attrs.define

@@ -12,3 +12,12 @@ def while_exists(file: str) -> None:
     Path(f"{file}.{os.getpid()}").touch()
     while os.path.exists(file):
         time.sleep(0.02)
+
+
+def first_is_slow(file: str) -> None:
+    """Notes who comes here; who comes first takes a while."""
+    note = Path(f"{file}.{os.getpid()}")
+    is_first = not list(note.parent.glob(f"{Path(file).name}.*"))
+    note.touch()
+    if is_first:
+        time.sleep(8)
