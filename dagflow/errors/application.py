@@ -111,3 +111,36 @@ class OperatorsShadowed(ConfigError):
 
     def message(self) -> str:
         return f"{self.path} hides dagflow's operator library\n  help: rename your folder or file 'operators'; 'import operators' finds it first"
+
+
+@error
+class OutputOrphaned(ConfigError):
+    """An output folder belongs to this run, but the run's log is gone: what is in it cannot be told from what is not."""
+
+    folder: str
+    run_folder: str
+    code: ClassVar[str] = "DF258"
+
+    def message(self) -> str:
+        return (
+            f"output folder {self.folder} belongs to the run in {self.run_folder}, whose log is gone: everything would be written twice\n"
+            "  help: bring the run folder back, name another output, or move the files in the output away and launch with --fresh"
+        )
+
+
+@error
+class OutputInInput(ConfigError):
+    """What a run writes lies in a folder that it reads."""
+
+    operator: str
+    path: str
+    output: str
+    what: str = "output folder"
+    code: ClassVar[str] = "DF259"
+
+    def message(self) -> str:
+        return (
+            f"{self.what} {self.output} lies in {self.path}, which operator {self.operator!r} reads: "
+            "each launch would read what the one before has written\n"
+            "  help: name a folder beside the input"
+        )

@@ -36,16 +36,24 @@ class DagflowError(Exception):
     def __str__(self) -> str:
         return self.message()
 
+    @property
+    def notes(self) -> list[str]:
+        """Where it happened, as whoever let it pass has noted: `error.add_note(…)`."""
+        return list(getattr(self, "__notes__", ()))
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.message()!r})"
 
     def __reduce__(self) -> Any:
         fields = {a.name: getattr(self, a.name) for a in attrs.fields(cast("Any", type(self)))}
-        return _rebuild, (type(self), fields)
+        return _rebuild, (type(self), fields, self.notes)
 
 
-def _rebuild(cls: type[DagflowError], fields: dict[str, Any]) -> DagflowError:
-    return cls(**{name.lstrip("_"): value for name, value in fields.items()})
+def _rebuild(cls: type[DagflowError], fields: dict[str, Any], notes: list[str]) -> DagflowError:
+    made = cls(**{name.lstrip("_"): value for name, value in fields.items()})
+    for note in notes:
+        made.add_note(note)
+    return made
 
 
 @error

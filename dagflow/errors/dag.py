@@ -295,7 +295,7 @@ class PortUnbound(DagError):
     code: ClassVar[str] = "DF019"
 
     def message(self) -> str:
-        return f"{self.operator or 'an operator'}.{self.port}: emit() works only while the operator runs\n  help: in a test, use dagflow.testing.run_operator"
+        return f"{self.operator or 'an operator'}.{self.port}: emit() works only within a window: in begin_window(), handlers, emit_tuples() and end_window()\n  help: in a test, use dagflow.testing.run_operator"
 
 
 @error

@@ -154,12 +154,12 @@ class Ledger(LedgerReader):
                     self._head = entry
                     self._tail.note(entry.ref)
                     return entry
-                self._refresh_after(entry)
-                found = self._head
-                if found is not None and found.seq == entry.seq and found.hash == entry.hash:  # ours: an answer that was lost
-                    return found
+                found = self._refresh_after(entry)
+                if self.entry(entry.seq).hash == entry.hash:  # ours: an answer was lost
+                    self._tail.note(entry.ref)
+                    return entry
                 is_data = isinstance(event, AddData | ExecuteQuery)
-                if is_data and found is not None and found.carried.data != data and self._committed(event) is None:
+                if is_data and found.carried.data != data and self._committed(event) is None:
                     expected = "none" if head is None else str(head.ref)
                     raise HeadMoved(self.place, expected, str(found.ref))
             raise HeadMoved(self.place, f"one of {_RETRIES} that this writer tried to follow", str(self.head()))
@@ -258,7 +258,7 @@ class Ledger(LedgerReader):
                 )
 
     def _publish(self, seq: int, stored: bytes) -> bool:
-        """Creates the entry's record; whether this entry is the one. What became of a lost answer is found out by reading."""
+        """Creates the entry's record; False when there is one. What became of a lost answer is found out by reading."""
         name = entry_name(seq)
         for attempt in range(_ATTEMPTS):
             try:
@@ -270,7 +270,7 @@ class Ledger(LedgerReader):
                     reason = f"{type(error).__name__}: {error}; reading it back failed too: {type(second).__name__}: {second}"
                     raise OutcomeUnknown(url=f"{self.place}, entry {seq}", reason=reason) from error
                 if found is not None:
-                    return found == stored
+                    return False  # whose it is, its hash will tell
                 if attempt == _ATTEMPTS - 1:
                     if isinstance(error, DagflowError):
                         raise
@@ -278,7 +278,7 @@ class Ledger(LedgerReader):
                     raise OutcomeUnknown(url=f"{self.place}, entry {seq}", reason=reason) from error
         raise AssertionError("unreachable")
 
-    def _refresh_after(self, entry: LedgerEntry) -> None:
+    def _refresh_after(self, entry: LedgerEntry) -> LedgerEntry:
         """Follows those who were faster; sees to it that their entries follow the one that this entry would have followed."""
         found = self.refresh()
         if found is None or found.seq < entry.seq:
@@ -288,6 +288,7 @@ class Ledger(LedgerReader):
             raise LedgerDamaged(
                 self.place, entry.seq, f"it follows {taken.prev_hash}, but the entry before has the hash {entry.prev_hash}"
             )
+        return found
 
 
 def _differences(committed: DataEvent, proposed: DataEvent) -> Iterator[tuple[str, object, object]]:

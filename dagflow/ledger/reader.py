@@ -229,7 +229,7 @@ class LedgerReader:
         known = InputSlice(dataset_id=self.seed().dataset_id) if position is None else carried(position)
         block, offset = known.prev_block, known.prev_offset
         is_new = state.at is not None and (block is None or state.at.seq > block.seq)
-        has_rows = is_new and state.last_offset is not None and (offset is None or state.last_offset > offset)
+        has_rows = state.last_offset is not None and (offset is None or state.last_offset > offset)
         return InputSlice(
             dataset_id=known.dataset_id,
             prev_block=block,

@@ -123,7 +123,8 @@ def outputs_connected(dag: DAG) -> Iterator[DagError]:
     connected = {s.source for s in dag.streams.values()}
     for node in dag.operators.values():
         for port, declared in output_ports(type(node.operator)).items():
-            if not declared.optional and PortName(node.name, port) not in connected:
+            wanted = not declared.optional or (port == "errors" and node.operator.on_error == "route")
+            if wanted and PortName(node.name, port) not in connected:
                 yield OutputUnconnected(f"{node.name}.{port}", type_name(declared.declared_type), node.where)
 
 

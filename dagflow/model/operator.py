@@ -148,6 +148,9 @@ class InputOperator(Operator):
 
     partitionable: ClassVar[bool] = False
 
+    def check_inputs(self, context: OperatorContext) -> None:
+        """Looks whether what it reads is there; called before anything of a launch is made. Raises what `setup` would raise."""
+
     def emit_tuples(self) -> None:
         """Emits some records, or none when there are none now. Called again and again until the window is closed."""
         raise NotImplementedError

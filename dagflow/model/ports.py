@@ -84,13 +84,18 @@ class InputPort(Port, Generic[OneRecordType_contra]):
     def stream(self, handler: Handler) -> Handler:
         """Marks `handler(self, records)`: called with an iterator over a bounded run of records.
 
-        The fastest form for record-at-a-time work. After a bad record that `on_error` lets pass, the framework calls the
-        handler again with the same iterator, which goes on behind that record.
+        The fastest form for record-at-a-time work. Take a record, finish with it, take the next: when the handler raises, the
+        record taken last is the one to blame, and the framework calls the handler again with the same iterator, which goes on
+        behind it. A handler that reads ahead must catch its own errors.
         """
         return self._mark(handler, STREAM)
 
     def batch(self, handler: Handler) -> Handler:
-        """Marks `handler(self, batch)`: called with a `pyarrow.RecordBatch`."""
+        """Marks `handler(self, batch)`: called with a `pyarrow.RecordBatch`.
+
+        When it raises and `on_error` lets records pass, it is called again with parts of the batch, down to the rows that are to
+        blame; what it had emitted and kept in its WindowState is undone before, what it did elsewhere is not.
+        """
         return self._mark(handler, BATCH)
 
     def _mark(self, handler: Handler, form: str) -> Handler:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dagflow.errors.dag import NotSupported
 from dagflow.model.checks import CheckedDag, partitioner_of
 from dagflow.model.graph import components
+from dagflow.model.kept import State, kept_by
 from dagflow.model.ports import ports_of
 
 DRIVER, PARALLEL = "driver", "parallel"
@@ -35,6 +36,13 @@ def place(dag: CheckedDag) -> dict[str, str]:
                 "feed it from one side only; exchanges are not built yet",
             )
         placement[name] = PARALLEL if head or PARALLEL in upstream else DRIVER
+        states = [n for n, kept in kept_by(type(node.operator)).items() if isinstance(kept, State)]
+        if states and placement[name] == PARALLEL:
+            raise NotSupported(
+                f"operator {name!r} keeps State {', '.join(map(repr, states))}, but runs in partitions, where state over windows is not kept yet",
+                node.where,
+                "use WindowState, or keep it in an operator before the readers",
+            )
         for _, sink in dag.upstream(name):
             declared = getattr(ports_of(type(node.operator))[sink.port], "partition_parallel", None)
             if node.port_attributes.get(sink.port, {}).get("partition_parallel", declared) is False and PARALLEL in upstream:

@@ -33,7 +33,7 @@ def error_text(error: DagflowError, style: Style | None = None) -> str:
 
 
 def _block(error: DagflowError, style: Style) -> str:
-    first, *rest = error.message().split("\n")
+    first, *rest = "\n".join([error.message(), *error.notes]).split("\n")
     head = f"{style.paint('bold red', f'error[{error.code}]')} {style.paint('bold', first)}"
     # what follows the first line stands below it, however its author wrote it
     lines = [line if not line or line.startswith("  ") else f"  {line}" for line in rest]

@@ -82,9 +82,9 @@ class Driver:
             sizer = self.plan.partitioner(stage)
             weights = [sizer.item_weight(item) for _, item in mine]
             count = sizer.partition_count(len(mine), sum(weights), self._spec.slots)
-            by_stage[stage.name] = [[port.port, encode(item, f"a work item of {port}")] for port, item in mine]
-            places[stage.name] = deal(weights, count)
-            partitions[stage.name] = count
+            by_stage[stage.head] = [[port.port, encode(item, f"a work item of {port}")] for port, item in mine]
+            places[stage.head] = deal(weights, count)
+            partitions[stage.head] = count
         return WindowPlan(
             window=window,
             items=by_stage,
@@ -92,6 +92,7 @@ class Driver:
             places=places,
             states=self.states(),
             driver=driver,
+            shape=shape(self.plan),
             planned_at=self._clock.now(),
         )
 
@@ -126,6 +127,15 @@ def fill(inputs: Sequence[Node], clock: Clock, *, continuous: bool, seconds: flo
                 break
             clock.sleep(IDLE)
     return exhausted
+
+
+def shape(plan: Plan) -> dict[str, str]:
+    """What makes a plan's application the same one: its operators with their classes, its streams with their ends."""
+    found = {f"operator {name}": type(node.operator).__qualname__ for name, node in plan.dag.nodes.items()}
+    for stream in plan.dag.streams.values():
+        for sink in stream.sinks:
+            found[f"stream {stream.source} → {sink}"] = ""
+    return found
 
 
 def saved(operator: Operator, name: str) -> dict[str, Any]:

@@ -102,6 +102,14 @@ class WindowRetried(Event):
 
 
 @attrs.frozen(kw_only=True)
+class Warned(Event):
+    """Something that a user should know, and that does not end the run."""
+
+    kind: ClassVar[str] = "warned"
+    text: str
+
+
+@attrs.frozen(kw_only=True)
 class RunEnded(Event):
     """A launch ended: `done`, `failed` or `interrupted`."""
 

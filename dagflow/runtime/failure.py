@@ -28,6 +28,9 @@ class Abort(BaseException):
 def abort(operator: str, window: int | None, doing: str, error: BaseException, record: Any, cursor: Cursor) -> Abort:
     """An `Abort` with all that is known of an exception. dagflow's own errors stay what they are."""
     if isinstance(error, DagflowError):
+        if not error.notes and not hasattr(error, "operator"):
+            place = f"  operator {operator!r} in {doing}" + ("" if window is None else f", window {window}")
+            error.add_note(f"{place}, record {short(record)}" if isinstance(record, str | bytes | ReaderRecord) else place)
         return Abort(error)
     failed = OperatorFailed(
         operator=operator,

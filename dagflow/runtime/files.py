@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any
 
@@ -9,7 +10,8 @@ from dagflow.model.context import AttemptFile
 from dagflow.runtime.report import AttemptFileInfo
 from dagflow.storage import BinaryWriter, absolute, explained, file_system, is_local, join, local_path
 
-STAGING = "_dagflow/staging"
+OURS = "_dagflow"
+STAGING = f"{OURS}/staging"
 _BUFFER = 256 << 10  # writes of this size and more go straight through
 
 
@@ -85,7 +87,8 @@ class _Attempt:
     def abandon(self) -> None:
         """Closes without finishing."""
         if self._writer is not None:
-            self._writer.close()
+            with contextlib.suppress(OSError):  # on a full disk, what is left in the buffer cannot be written now either
+                self._writer.close()
 
 
 def place(folder: str, base: str) -> str:

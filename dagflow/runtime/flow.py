@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from dagflow.errors.dag import PortUnbound
 from dagflow.errors.run import WrongRecordType
 from dagflow.model.forms import to_batch, to_records
 from dagflow.model.ports import BATCH, STREAM
@@ -32,7 +33,9 @@ class Outlet:
         self.type = tp
         self.inlets = inlets
         self.count = 0
+        self.is_open = False  # only within windows
         self._buffer: list[Any] = []
+        self._held: list[tuple[int, Any]] | None = None
         self._check = check
         self.emit = self._checked_emit if check is not None else self._make_emit()
 
@@ -82,9 +85,7 @@ class Outlet:
         if self._check is not None:
             for record in _records_of(batch, self.type):
                 self._checked(record)
-        self.count += batch.num_rows
-        for inlet in self.inlets:
-            inlet.take_batch(batch)
+        self._hand_on(batch.num_rows, batch)
 
     def flush(self) -> None:
         """Hands on what has been collected."""
@@ -92,9 +93,39 @@ class Outlet:
             return
         chunk = self._buffer[:]
         self._buffer.clear()
-        self.count += len(chunk)
+        self._hand_on(len(chunk), chunk)
+
+    def _hand_on(self, count: int, records: list[Any] | pa.RecordBatch) -> None:
+        if not self.is_open:
+            raise PortUnbound(port=self.port, operator=self.node.name)
+        if self._held is not None:
+            self._held.append((count, records))
+            return
+        self.count += count
         for inlet in self.inlets:
-            inlet.take_records(chunk)
+            if isinstance(records, list):
+                inlet.take_records(records)
+            else:
+                inlet.take_batch(records)
+
+    def hold(self) -> None:
+        """From now on, keeps back what is emitted."""
+        self._held = []
+
+    def release(self, keep: bool) -> None:
+        """Hands on what was kept back, or forgets it."""
+        if keep:
+            self.flush()
+        else:
+            self._buffer.clear()
+        held, self._held = self._held or [], None
+        for count, records in held if keep else ():
+            self._hand_on(count, records)
+
+    @property
+    def pending(self) -> int:
+        """How many records have been emitted and not handed on."""
+        return len(self._buffer) + sum(count for count, _ in self._held or ())
 
     def drop(self) -> None:
         """Forgets what has been collected."""
@@ -118,7 +149,9 @@ class Inlet:
         self.count += len(chunk)
         if self.form == BATCH:
             self.converted += len(chunk)
-            self._batch(self._to_batch(chunk))
+            batch = self._to_batch(chunk, self.type if self.type is not Any else _type_of(chunk[0]))
+            if batch is not None:
+                self._batch(batch)
         else:
             self._records(chunk)
         self.node.flush()
@@ -135,11 +168,18 @@ class Inlet:
             self._records(to_records(batch.slice(start, CHUNK), self.type))
             self.node.flush()
 
-    def _to_batch(self, chunk: list[Any]) -> pa.RecordBatch:
+    def _to_batch(self, chunk: list[Any], tp: Any) -> pa.RecordBatch | None:
+        """The batch of the records that can be converted, None if none can; the others go where `on_error` says."""
         try:
-            return to_batch(chunk, self.type if self.type is not Any else _type_of(chunk[0]))
+            return to_batch(chunk, tp)
         except TypeError as error:
-            self.node.fail(f"the conversion to batches before {self.port!r}", error, chunk[0] if len(chunk) == 1 else None)
+            doing = f"the conversion to batches before {self.port!r}"
+            if len(chunk) == 1:
+                self.node.bad_record(doing, error, chunk[0])
+                return None
+            half = len(chunk) // 2
+            parts = [part for part in (self._to_batch(chunk[:half], tp), self._to_batch(chunk[half:], tp)) if part is not None]
+            return joined(parts)
 
     def _records(self, chunk: list[Any]) -> None:
         iterator: Any = iter(chunk)  # a list iterator: it knows how many are left
@@ -158,9 +198,9 @@ class Inlet:
                 return
             except Abort:
                 raise
-            except Exception as error:  # noqa: BLE001  # user code may raise anything
+            except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
                 left = iterator.__length_hint__()
-                if left == before:
+                if left == before or isinstance(error, SystemExit):
                     self.node.fail(self._doing, error, None)  # raised before it took a record
                 self.node.bad_record(self._doing, error, chunk[len(chunk) - left - 1])
                 if not left:
@@ -171,25 +211,41 @@ class Inlet:
         return f"{self.handler.__name__}() of port {self.port!r}"
 
     def _batch(self, batch: pa.RecordBatch) -> None:
-        before = self.node.emitted()
+        if self.node.operator.on_error == "fail":
+            try:
+                self.handler(batch)
+            except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
+                self.node.fail(self._doing, error, self._culprit(batch))
+        else:
+            self._tolerant(batch)
+
+    def _tolerant(self, batch: pa.RecordBatch) -> None:
+        """Handles a batch; if the handler raises, each half of it, down to the rows that are to blame.
+
+        What a try that raised has emitted and kept in its WindowState is undone; of a single row, what it emitted stays, as in
+        the record form.
+        """
+        kept = self.node.kept()
+        self.node.hold()
         try:
             self.handler(batch)
-        except Exception as error:  # noqa: BLE001  # user code may raise anything
-            if self.node.operator.on_error == "fail" or getattr(error, "is_fatal", False):
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
+            self.node.release(keep=batch.num_rows == 1)
+            if isinstance(error, SystemExit) or getattr(error, "is_fatal", False):
                 self.node.fail(self._doing, error, self._culprit(batch))
             if batch.num_rows == 1:
-                self.node.drop()
                 self.node.bad_record(self._doing, error, to_records(batch, self.type)[0])
                 self.node.flush()
                 return
-            if self.node.emitted() != before:
-                self.node.fail(f"{self._doing} (it had emitted already, so the bad record cannot be set aside)", error, None)
-            self.node.drop()
+            self.node.put_back(kept)
             half = batch.num_rows // 2
-            self._batch(batch.slice(0, half))
-            self._batch(batch.slice(half))
+            self._tolerant(batch.slice(0, half))
+            self._tolerant(batch.slice(half))
+        except BaseException:
+            self.node.release(keep=False)
+            raise
         else:
-            self.node.flush()  # so that a bad record in the other half drops nothing of what this one has emitted
+            self.node.release(keep=True)
 
     def _culprit(self, batch: pa.RecordBatch) -> Any:
         """The first row for which the handler raises on its own; None when it is not one row's fault."""
@@ -216,6 +272,16 @@ def _records_of(batch: pa.RecordBatch, tp: Any) -> list[Any]:
     except (KeyError, IndexError):
         rows: list[Any] = batch.to_pylist()
         return rows
+
+
+def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch | None:
+    """One batch of several of the same schema; None of none."""
+    import pyarrow as pa
+
+    if len(batches) < 2:
+        return batches[0] if batches else None
+    whole: pa.RecordBatch = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+    return whole
 
 
 def _type_of(record: Any) -> Any:

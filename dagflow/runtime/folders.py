@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import socket
+from collections.abc import Iterator, Sequence
 
 import attrs
 
-from dagflow.errors.application import ForeignFiles, LocalPathRemoteMaster, OutputOwned
+from dagflow.errors.application import ForeignFiles, LocalPathRemoteMaster, OutputInInput, OutputOrphaned, OutputOwned
+from dagflow.errors.run import PlanMismatch
 from dagflow.plan.plan import Plan
+from dagflow.runtime.files import OURS, STAGING
 from dagflow.runtime.window_log import WindowLog
-from dagflow.storage import absolute, base_name, explained, file_system, is_local, join, open_store
+from dagflow.storage import absolute, base_name, explained, file_system, is_local, join, local_path, open_store, translate
 
-OURS = "_dagflow"
 _OWNER = "owner"
 _STARTING_OVER = "starting-over"
-_KEPT = frozenset({".lock", "_lock", _OWNER, _STARTING_OVER})
+_RUN = "run"  # in the run folder: outputs have been claimed for the log that is here
+_LOGGED = {kind: re.compile(r"\d{10}") for kind in ("plan", "decision", "done")} | {"reports": re.compile(r"\d{10}\..+")}
 
 
 @attrs.frozen
@@ -43,63 +48,177 @@ class Folders:
         """Makes the folders, and refuses outputs that hold what no run wrote. Raises StorageError, ForeignFiles."""
         assert self.run_folder is not None
         for folder in self.outputs:
-            system = file_system(folder)
             with explained(folder, "making the output folder"):
-                system.make_folders(folder)
+                system = file_system(folder)
+                _make(folder)
                 if not system.exists(join(folder, OURS)):
-                    foreign = sorted(name for s in system.scan(folder) if (name := base_name(s.path))[0] not in "._")
+                    foreign = _visible(folder)
                     if foreign:
-                        raise ForeignFiles(folder=folder, files=tuple(foreign))
+                        raise ForeignFiles(folder=folder, files=foreign)
                 system.make_folders(join(folder, OURS))
         with explained(self.run_folder, "making the run folder"):
-            file_system(self.run_folder).make_folders(self.run_folder)
+            _make(self.run_folder)
 
-    def claim(self) -> None:
-        """Notes in every output whose it is. Raises OutputOwned when it is another run's."""
+    def claim(self, fresh: bool = False) -> None:
+        """Notes in every output whose it is.
+
+        Raises OutputOwned when it is another run's, OutputOrphaned when it is this one's, but the log of that is gone; with `fresh`
+        only if there are files in it, since nobody knows any longer which of them are the run's.
+        """
         assert self.run_folder is not None
+        home = open_store(self.run_folder)
+        known = home.read(_RUN) is not None or bool(WindowLog(home).windows("plan"))
+        for folder in self.outputs:
+            found = self._owner(folder)
+            if found is None or self._was_moved(folder, found):
+                continue
+            if found != self.run_folder:
+                raise OutputOwned(folder=folder, owner=found, mine=self.run_folder)
+            if not known and join(folder, OURS) != self.run_folder and not (fresh and not _visible(folder)):
+                raise OutputOrphaned(folder=folder, run_folder=self.run_folder)
+        home.create(_RUN, b"")
         for folder in self.outputs:
             store = open_store(join(folder, OURS))
-            mine = self.run_folder.encode()
-            if store.create(_OWNER, mine):
-                continue
-            found = store.read(_OWNER)
-            if found is not None and found != mine:
-                # a folder that was moved as a whole is still its own
-                if os.path.basename(found.decode()) == OURS and self.run_folder == join(folder, OURS):
-                    store.discard(_OWNER)
-                    store.create(_OWNER, mine)
-                    continue
-                raise OutputOwned(folder=folder, owner=found.decode(), mine=self.run_folder)
+            if not store.create(_OWNER, self.run_folder.encode()) and self._owner(folder) != self.run_folder:
+                store.discard(_OWNER)
+                store.create(_OWNER, self.run_folder.encode())
+
+    def _owner(self, folder: str) -> str | None:
+        found = open_store(join(folder, OURS)).read(_OWNER)
+        return None if found is None else found.decode()
+
+    def _was_moved(self, folder: str, owner: str) -> bool:
+        """Whether this is an output with its own log that was moved, or copied, as a whole: it is still its own."""
+        mine = self.run_folder
+        return owner != mine and os.path.basename(owner) == OURS and mine == join(folder, OURS)
+
+    def _moved(self, then: Sequence[str]) -> dict[str, str]:
+        """Where output folders are now that had these names when a record was written; those that are still this run's stay."""
+        return {old: new for old, new in self._replaced(then).items() if self._owner(old) != self.run_folder}
+
+    def _replaced(self, then: Sequence[str]) -> dict[str, str]:
+        """The present outputs at the places of earlier ones that are no outputs any more."""
+        pairs = zip(then, self.outputs, strict=False)
+        return {old: new for old, new in pairs if old not in self.outputs and new not in then}
+
+    def log(self, durable: bool) -> WindowLog:
+        """The window log of the run."""
+        assert self.run_folder is not None
+        return WindowLog.open(self.run_folder, durable, self.outputs, self._moved)
+
+    def has_undone(self) -> bool:
+        """Whether a window has been decided whose files may not be where they belong yet."""
+        if self.run_folder is None or not file_system(self.run_folder).exists(self.run_folder):
+            return False
+        log = WindowLog.open(self.run_folder, durable=False)
+        return bool(set(log.windows("decision")) - set(log.windows("done")))
 
     def is_starting_over(self) -> bool:
         """Whether a launch that was to start over has died before it was done with that."""
         assert self.run_folder is not None
         return open_store(self.run_folder).read(_STARTING_OVER) is not None
 
-    def start_over(self) -> None:
-        """Removes what earlier runs have committed, and their log. Whoever dies in between, the next launch completes it."""
+    def start_over(self) -> list[int]:
+        """Removes what earlier runs have committed, and their log. Whoever dies in between, the next launch completes it.
+
+        Only names that a run gives are removed, only in its own outputs and run folder. Returns the windows whose decisions cannot
+        be read: their files stay.
+        """
         assert self.run_folder is not None
         store = open_store(self.run_folder)
         store.create(_STARTING_OVER, b"")
-        log = WindowLog(store)
+        log = WindowLog.open(self.run_folder, False, self.outputs, self._replaced)
+        unreadable = []
         for window in log.windows("decision"):
-            decision = log.read_decision(window)
+            try:
+                decision = log.read_decision(window)
+            except PlanMismatch:  # damaged, or of another version
+                unreadable.append(window)
+                continue
             for file in decision.files if decision is not None else ():
-                system = file_system(file.folder)
-                if system.exists(join(file.folder, file.name)):
-                    system.remove(join(file.folder, file.name))
-        for folder in (self.run_folder, *(join(f, OURS) for f in self.outputs)):
-            system = file_system(folder)
-            for found in list(system.scan(folder)):
-                if base_name(found.path) in _KEPT:
-                    continue
-                if found.is_directory:
-                    system.remove_tree(found.path)
-                else:
-                    system.remove(found.path)
-        for folder in (*self.outputs, self.run_folder):
-            file_system(folder).sync_folder(folder)  # what is gone stays gone, before that is forgotten
+                if absolute(file.folder) in self.outputs:
+                    _remove(join(file.folder, file.name))
+        for folder in self.outputs:
+            _remove_tree(join(folder, STAGING))
+        for folder in self.outputs:
+            file_system(folder).sync_folder(folder)  # the files before the log that knows them
+        for kind, pattern in _LOGGED.items():
+            for name in log.passing.names(f"{kind}/"):
+                if pattern.fullmatch(name.partition("/")[2]):
+                    log.passing.discard(name)
+        events = join(self.run_folder, "events")
+        system = file_system(self.run_folder)
+        for found in list(system.scan(events)) if system.exists(events) else ():
+            if base_name(found.path).endswith(".jsonl"):
+                _remove(found.path)
+        system.sync_folder(self.run_folder)  # what is gone stays gone, before that is forgotten
         store.discard(_STARTING_OVER)
+        return unreadable
+
+
+def _make(folder: str) -> None:
+    """Makes a folder and those above it, for good."""
+    made = []
+    above = local_path(folder)
+    while above and not os.path.isdir(above):
+        above = os.path.dirname(above)
+        made.append(above or ".")
+    system = file_system(folder)
+    system.make_folders(folder)
+    for each in made:
+        with contextlib.suppress(PermissionError):  # it may be entered, but not read: nothing that we could secure
+            system.sync_folder(each)
+
+
+def _visible(folder: str) -> tuple[str, ...]:
+    names = (base_name(found.path) for found in file_system(folder).scan(folder))
+    return tuple(sorted(name for name in names if name[0] not in "._"))
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), _removing(path):
+        file_system(path).remove(path)
+
+
+def _remove_tree(path: str) -> None:
+    system = file_system(path)
+    if system.exists(path):
+        with _removing(path):
+            system.remove_tree(path)
+
+
+@contextlib.contextmanager
+def _removing(path: str) -> Iterator[None]:
+    """Turns errors other than that it is gone into dagflow's."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except OSError as error:
+        raise translate(error, path, "starting over") from error
+
+
+def refuse_outputs_in_inputs(plan: Plan, folders: Folders) -> None:
+    """Raises OutputInInput when what the run writes lies in a folder that it reads: the next launch would read it again."""
+    for name, node in plan.dag.nodes.items():
+        for source in node.operator.input_paths():
+            for output in folders.outputs:
+                if _lies_in(output, source):
+                    raise OutputInInput(operator=name, path=source, output=output)
+            run = folders.run_folder
+            if run is not None and not base_name(run).startswith(OURS) and _lies_in(run, source):
+                raise OutputInInput(operator=name, path=source, output=run, what="run folder")
+
+
+def _lies_in(inner: str, outer: str) -> bool:
+    here, there = local_path(inner), local_path(outer)
+    if here is not None and there is not None:
+        here, there = os.path.realpath(here), os.path.realpath(there)
+    elif here is None and there is None:
+        here, there = inner, outer
+    else:
+        return False
+    return f"{here.rstrip('/')}/".startswith(f"{there.rstrip('/')}/")
 
 
 def refuse_local_paths(plan: Plan, master: str | None) -> None:

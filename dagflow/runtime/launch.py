@@ -7,23 +7,23 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import attrs
 
 from dagflow.errors.run import Interrupted
-from dagflow.model.context import Clock, SystemClock
+from dagflow.model.context import Clock, OperatorContext, SystemClock
+from dagflow.model.operator import InputOperator
 from dagflow.plan.plan import Plan
 from dagflow.runtime.build import Built, build
-from dagflow.runtime.events import EventStream, RunEnded, RunStarted, Subscriber, line_of
-from dagflow.runtime.folders import Folders, refuse_local_paths
+from dagflow.runtime.events import Event, EventStream, RunEnded, RunStarted, Subscriber, Warned, line_of
+from dagflow.runtime.folders import Folders, refuse_local_paths, refuse_outputs_in_inputs
 from dagflow.runtime.local import LocalRunner
 from dagflow.runtime.loop import WindowLoop
 from dagflow.runtime.report import RunReport
 from dagflow.runtime.run import Run
 from dagflow.runtime.runner import Runner
-from dagflow.runtime.window_log import WindowLog
 from dagflow.storage import FolderLock, local_path, probe
 
 
@@ -123,6 +123,9 @@ class _Launch:
         if settings.runner == "spark" and not settings.shared_paths:
             refuse_local_paths(self.plan, settings.master or settings.remote or self.built.spark.get("spark.master"))
         folders = Folders.of(self.plan, settings.run_folder)
+        refuse_outputs_in_inputs(self.plan, folders)
+        if not folders.has_undone():  # else what was decided is published first
+            self._check_inputs()
         if folders.run_folder is None:
             folders = attrs.evolve(folders, run_folder=stack.enter_context(tempfile.TemporaryDirectory(prefix="dagflow-")))
         run_folder = folders.run_folder
@@ -130,15 +133,19 @@ class _Launch:
         report.run_folder, report.outputs = run_folder, list(folders.outputs)
         folders.make()
         stack.enter_context(FolderLock(run_folder, who=f"dagflow launch of {self.built.dag.name}"))
-        folders.claim()
-        if settings.fresh or folders.is_starting_over():
-            folders.start_over()
+        folders.claim(settings.fresh)
+        unreadable = folders.start_over() if settings.fresh or folders.is_starting_over() else []
         launch_id = f"{time.strftime('%Y%m%dT%H%M%S')}-{uuid.uuid4().hex[:6]}"
-        log = WindowLog.open(run_folder, settings.durability == "machine")
+        log = folders.log(settings.durability == "machine")
         if local_path(run_folder) is None:
             probe(log.store)
-        events.subscribe(stack.enter_context(_EventsFile(run_folder, launch_id)))
+        events.subscribe(stack.enter_context(_EventsFile(run_folder, launch_id, events)))
+        if unreadable:
+            windows = ", ".join(map(str, unreadable))
+            events.send(Warned(text=f"starting over: the decision of window {windows} cannot be read, its files stay in the output"))
         runner = self.runner or make_runner(self.built)
+        if isinstance(runner, LocalRunner):
+            runner.stopping = lambda: self.run.stopping is not None
         stack.callback(runner.close)
         report.runner = runner.name
         runner.open(self.built.dag.name, run_folder)
@@ -170,11 +177,20 @@ class _Launch:
         )
         loop.run()
 
+    def _check_inputs(self) -> None:
+        for name, node in self.plan.dag.nodes.items():
+            if isinstance(node.operator, InputOperator):
+                node.operator.check_inputs(OperatorContext(name=name, continuous=self.built.run.continuous, clock=self.clock))
+
 
 class _EventsFile:
-    """Writes every event as a line of JSON to `events/LAUNCH.jsonl` of the run folder, where that is a local folder."""
+    """Writes every event as a line of JSON to `events/LAUNCH.jsonl` of the run folder, where that is a local folder.
 
-    def __init__(self, run_folder: str, launch_id: str) -> None:
+    As long as it can: a full disk ends the file, not the run. The other readers of the stream are told.
+    """
+
+    def __init__(self, run_folder: str, launch_id: str, events: EventStream) -> None:
+        self._events = events
         folder = local_path(run_folder)
         self._path = None if folder is None else os.path.join(folder, "events", f"{launch_id}.jsonl")
         self._file: Any = None
@@ -182,13 +198,32 @@ class _EventsFile:
     def __enter__(self) -> Subscriber:
         if self._path is None:
             return lambda event: None
-        os.makedirs(os.path.dirname(self._path), exist_ok=True)
-        self._file = open(self._path, "a", encoding="utf-8", buffering=1)  # closed in __exit__
-        return lambda event: self._file.write(line_of(event)) and None
+        try:
+            os.makedirs(os.path.dirname(self._path), exist_ok=True)
+            self._file = open(self._path, "ab", buffering=0)  # closed in __exit__
+        except OSError as error:
+            self._give_up(error)
+        return self._write
 
     def __exit__(self, *error: object) -> None:
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):
+                self._file.close()
+
+    def _write(self, event: Event) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.write(line_of(event).encode())
+        except OSError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+        self._file = None
+        self._events.send(Warned(text=f"{self._path}: no further events are written: {error.strerror or error}"))
 
 
 def make_runner(built: Built) -> Runner:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future
 
 from dagflow.runtime.execute import execute
@@ -19,6 +20,7 @@ class LocalRunner:
 
     def __init__(self) -> None:
         self._attempts = 0
+        self.stopping: Callable[[], bool] = lambda: False  # asked between tasks
 
     def open(self, application: str, run_folder: str) -> None:
         """Nothing to get ready."""
@@ -28,6 +30,8 @@ class LocalRunner:
         log = WindowLog.open(job.run_folder, job.durable)
         outcomes = []
         for spec in job.tasks:
+            if self.stopping():
+                break
             self._attempts += 1
             outcomes.append(execute(job.programs[spec.stage], spec, log, str(self._attempts)))
             if outcomes[-1].error is not None:

@@ -13,14 +13,23 @@ import attrs
 
 from dagflow.config.run_settings import RunSettings
 from dagflow.errors import DagflowError
-from dagflow.errors.run import Interrupted, WindowFailed, WindowIncomplete
+from dagflow.errors.run import Interrupted, PlanMismatch, WindowFailed, WindowIncomplete
 from dagflow.model.context import Clock
 from dagflow.model.operator import Operator
 from dagflow.plan.plan import Plan
-from dagflow.runtime.commit import decide, roll_forward, sweep
+from dagflow.runtime.commit import decide, publish, roll_forward, sweep
 from dagflow.runtime.compile import loaded, pickled, stage_program
-from dagflow.runtime.driver import Driver
-from dagflow.runtime.events import EventStream, TaskEnded, WindowDecided, WindowDone, WindowPlanned, WindowRetried, WindowStarted
+from dagflow.runtime.driver import Driver, shape
+from dagflow.runtime.events import (
+    EventStream,
+    TaskEnded,
+    Warned,
+    WindowDecided,
+    WindowDone,
+    WindowPlanned,
+    WindowRetried,
+    WindowStarted,
+)
 from dagflow.runtime.failure import Abort, describe
 from dagflow.runtime.program import Job, TaskOutcome, TaskSpec
 from dagflow.runtime.report import RunReport, summed
@@ -112,35 +121,57 @@ class WindowLoop:
         """Runs until the input is exhausted, the maximum of windows is reached, or the run is stopped. Raises DagflowError."""
         planned = self._log.windows("plan")
         decided = set(self._log.windows("decision"))
-        self._recover(sorted(decided))
-        self._sweep()
+        undone = sorted(decided - set(self._log.windows("done")))
+        for window in undone:  # their files appear, whatever happens then; operators hear of it when they live
+            publish(self._decision(window), self._durable, again=True)
         waiting = deque(window for window in planned if window not in decided)
         last = self._log.read_plan(planned[-1]) if planned else None
+        if last is not None:
+            self._same_application(last, undecided=bool(waiting))
         try:
-            self._drive(last.states if last else {}, waiting)
+            self._drive(last.states if last else {}, undone, waiting)
         except Abort as abort:  # of an operator on the driver
             raise abort.error from abort
         self._sweep()
 
-    def _drive(self, states: dict[str, dict[str, Any]], waiting: deque[int]) -> None:
+    def _same_application(self, last: WindowPlan, undecided: bool) -> None:
+        """Raises PlanMismatch when this application cannot go on where that of the last plan has ended.
+
+        A window that is not decided is run again from its plan, so operators and streams must be the same. Between windows an
+        application may change, but operators that keep State must still be there under their names: else what they have done
+        would be done again.
+        """
+        now = shape(self._plan)
+        lost = [f"{what} is gone" for what in last.shape if what not in now]
+        new = [f"{what} is new" for what in now if what not in last.shape]
+        changed = [f"{what} was a {last.shape[what]}" for what in now if last.shape.get(what, now[what]) != now[what]]
+        differences = [*lost, *new, *changed]
+        if undecided and differences:
+            raise PlanMismatch(self._run_folder, f"window {last.window} is planned but not decided, and since then {'; '.join(differences)}")
+        stateless = [name for name in last.states if name not in self._plan.driver]
+        if stateless:
+            names = ", ".join(repr(name) for name in stateless)
+            raise PlanMismatch(self._run_folder, f"it holds the state of {names}, which this application does not have; {'; '.join(new)}")
+
+    def _drive(self, states: dict[str, dict[str, Any]], undone: list[int], waiting: deque[int]) -> None:
         with Driver(self._plan, self._spec, self._clock, states) as driver:
             for item in self._plan.driver:
                 operator = driver.operator(item)
                 if operator is not None:
                     self._halves[item] = operator
+            for window in undone:
+                self._follow(self._decision(window), again=True)
+            self._sweep()
             try:
                 self._work(driver, waiting, self.first_window())
             except BaseException:
                 self._runner.cancel()
                 raise
 
-    def _recover(self, decided: list[int]) -> None:
-        done = set(self._log.windows("done"))
-        for window in decided:
-            if window not in done:
-                decision = self._log.read_decision(window)
-                assert decision is not None
-                self._follow(decision)
+    def _decision(self, window: int) -> Decision:
+        decision = self._log.read_decision(window)
+        assert decision is not None
+        return decision
 
     def _work(self, driver: Driver, waiting: deque[int], next_window: int) -> None:
         while True:
@@ -153,7 +184,7 @@ class WindowLoop:
                     continue
                 if self._enough() or (driver.exhausted and not self._settings.continuous):
                     break
-                fresh = driver.plan_window(next_window, self._seconds(), lambda: self._stopping() is not None)
+                fresh = driver.plan_window(next_window, self._seconds(), self._attend)
                 self._check_stop()
                 if fresh is not None:
                     next_window += 1
@@ -165,6 +196,12 @@ class WindowLoop:
                 self._finish(wait=not self._settings.continuous or self._full() or self._enough())
             elif self._enough() or (driver.exhausted and not self._settings.continuous):
                 return
+
+    def _attend(self) -> bool:
+        """Asked while a window is being filled: decides windows whose tasks have ended meanwhile. Whether to stop."""
+        if self._running and self._running[0].future.done():
+            self._finish(wait=False)
+        return self._stopping() is not None
 
     def _seconds(self) -> float | None:
         if self._settings.window is not None:
@@ -192,10 +229,10 @@ class WindowLoop:
     def _tasks(self, plan: WindowPlan, round: str) -> tuple[TaskSpec, ...]:
         tasks = []
         for stage in self._plan.stages:
-            items = plan.items.get(stage.name, [])
-            for partition in range(plan.partitions.get(stage.name, 0)):
+            items = plan.items.get(stage.head, [])
+            for partition in range(plan.partitions.get(stage.head, 0)):
                 mine = [
-                    (stage.head, *item) for item, place in zip(items, plan.places[stage.name], strict=True) if place == partition
+                    (stage.head, *item) for item, place in zip(items, plan.places[stage.head], strict=True) if place == partition
                 ]
                 tasks.append(
                     attrs.evolve(
@@ -204,7 +241,7 @@ class WindowLoop:
                         round=round,
                         stage=stage.name,
                         partition=partition,
-                        partitions=plan.partitions[stage.name],
+                        partitions=plan.partitions[stage.head],
                         items=tuple(mine),
                     )
                 )
@@ -229,7 +266,7 @@ class WindowLoop:
         return _Running(plan, tasks, self._runner.start(job), round, attempt)
 
     def _job_name(self, plan: WindowPlan) -> str:
-        stages = [" → ".join(s.operators) for s in self._plan.stages if s.name in plan.items]
+        stages = [" → ".join(s.operators) for s in self._plan.stages if s.head in plan.items]
         return f"{self._plan.dag.name}: window {plan.window}: {'; '.join(stages)}"
 
     def _finish(self, wait: bool) -> None:
@@ -297,8 +334,10 @@ class WindowLoop:
         report.files += len(decision.files)
         report.bytes_written += sum(file.size for file in decision.files)
 
-    def _follow(self, decision: Decision) -> None:
-        roll_forward(self._log, decision, self._halves, self._durable)
+    def _follow(self, decision: Decision, again: bool = False) -> None:
+        for file in roll_forward(self._log, decision, self._halves, self._durable, again):
+            gone = f"window {decision.window}: {file.name} is no longer in {file.folder}: it counts as published and taken away"
+            self._events.send(Warned(text=gone))
         self._events.send(WindowDone(window=decision.window))
 
     def _sweep(self) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import pickle
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from dagflow.errors import DagflowError
+from dagflow.errors.dag import PortUnbound
 from dagflow.errors.run import OperatorFailed
 from dagflow.model.context import Clock, Cursor, FileMaker, OperatorContext, SystemClock
-from dagflow.model.kept import freeze, renew, thaw
+from dagflow.model.kept import freeze, kept_by, renew, thaw
 from dagflow.model.operator import ErrorRecord, Operator
 from dagflow.model.plain import decode
 from dagflow.model.ports import BATCH, RECORD, STREAM, handlers_of, output_ports
@@ -37,7 +39,7 @@ class Node:
 
     def emitted(self) -> int:
         """How many records have been handed on so far, those in buffers included."""
-        return sum(o.count + len(o._buffer) for o in self.outlets.values())
+        return sum(o.count + o.pending for o in self.outlets.values())
 
     def flush(self) -> None:
         """Hands on what the operator has emitted."""
@@ -66,6 +68,37 @@ class Node:
         if self.operator.on_error == "route" and outlet is not None:
             outlet.emit(ErrorRecord(self.name, self.context.window, cursor.path, position, describe(error), text_of(record)))
 
+    def open(self, is_open: bool) -> None:
+        """Whether the operator may emit: within a window."""
+        for outlet in self.outlets.values():
+            outlet.is_open = is_open
+
+    def refuse_pending(self, doing: str) -> None:
+        """Fails when the operator has emitted outside a window."""
+        for port, outlet in self.outlets.items():
+            if outlet.pending:
+                self.fail(doing, PortUnbound(port=port, operator=self.name), None)
+
+    def hold(self) -> None:
+        """From now on, keeps back what the operator emits."""
+        for outlet in self.outlets.values():
+            outlet.hold()
+
+    def release(self, keep: bool) -> None:
+        """Hands on what was kept back, or forgets it."""
+        for outlet in self.outlets.values():
+            outlet.release(keep)
+
+    def kept(self) -> dict[str, Any]:
+        """A copy of what the operator keeps within the window."""
+        declared = kept_by(type(self.operator))
+        return {name: copy.deepcopy(getattr(self.operator, name)) for name in declared}
+
+    def put_back(self, kept: dict[str, Any]) -> None:
+        """Gives the operator back what it kept."""
+        for name, value in kept.items():
+            self.operator.__dict__[name] = value
+
     @contextlib.contextmanager
     def discarding(self) -> Iterator[None]:
         """While this lasts, what the operator emits goes nowhere."""
@@ -86,7 +119,7 @@ class Node:
             getattr(self.operator, doing)()
         except Abort:
             raise
-        except Exception as error:  # noqa: BLE001  # user code may raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
             self.fail(f"{doing}()", error, None)
 
     def total(self) -> OperatorFigures:
@@ -166,7 +199,10 @@ class Flow:
         for node in reversed(entered):
             thaw(node.operator)
             try:
+                for outlet in node.outlets.values():
+                    outlet.drop()
                 node.call("teardown")
+                node.refuse_pending("teardown()")
             except Abort as problem:
                 first = first or problem
         if first is not None and not failing:
@@ -174,6 +210,9 @@ class Flow:
 
     def begin_window(self, window: int) -> None:
         """Begins a window in all operators, upstream first."""
+        for node in self.nodes.values():
+            node.refuse_pending("setup()")
+            node.open(True)
         for node in self.nodes.values():
             node.window = node.context.window = window
             node.context.window_closed = False
@@ -195,6 +234,8 @@ class Flow:
         for node in self.nodes.values():
             node.call("end_window")
             node.flush()
+        for node in self.nodes.values():
+            node.open(False)
 
     def figures(self) -> dict[str, OperatorFigures]:
         """The figures of all operators by name."""

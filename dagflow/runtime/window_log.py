@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
@@ -10,7 +10,7 @@ import attrs
 from dagflow.errors.run import PlanMismatch
 from dagflow.model.plain import decode, dumps, encode, loads
 from dagflow.runtime.report import AttemptFileInfo, OperatorFigures, TaskReport
-from dagflow.storage import Store, open_store
+from dagflow.storage import Store, absolute, join, open_store
 
 FORMAT = 1
 Record = TypeVar("Record")
@@ -21,10 +21,12 @@ class WindowPlan:
     """What a window will do, durable before its first task.
 
     Attributes:
-        items: the work items by stage: `(port of the head, encoded item)`.
-        partitions: the number of partitions by stage, and for each item its partition.
+        items: the work items by the operator that gets them: `(port, encoded item)`.
+        partitions, places: the number of partitions by that operator, and for each item its partition.
+        shape: the operators and streams of the application that made the plan.
         states: the encoded states of the driver's operators after the window, by operator and name.
         driver: what the driver's operators did while they planned it.
+        outputs: the output folders of the run, as they were called then.
     """
 
     window: int
@@ -33,6 +35,8 @@ class WindowPlan:
     places: dict[str, list[int]]
     states: dict[str, dict[str, Any]]
     driver: TaskReport
+    outputs: list[str] = attrs.field(factory=list)
+    shape: dict[str, str] = attrs.field(factory=dict)
     planned_at: float = 0.0
 
 
@@ -50,7 +54,7 @@ class PublishedFile:
 
 @attrs.frozen(kw_only=True)
 class Decision:
-    """What a window did."""
+    """What a window did. `outputs`: the output folders of the run, as they were called then."""
 
     window: int
     round: str
@@ -58,7 +62,11 @@ class Decision:
     operators: dict[str, OperatorFigures]
     notes: dict[str, list[str]]
     states: dict[str, dict[str, Any]]
+    outputs: list[str] = attrs.field(factory=list)
     decided_at: float = 0.0
+
+
+Moved = Callable[[Sequence[str]], Mapping[str, str]]
 
 
 class WindowLog:
@@ -68,24 +76,32 @@ class WindowLog:
         store: for plans and decisions.
         passing: for what may be lost in a power cut: reports (the window then runs again) and marks of done (what follows from
             the decision is then done again). The same place as `store`, without its syncs.
+        outputs: the output folders of the run; every plan and decision keeps them.
+        moved: what has become of the output folders that a record names, by their names then. What the record says of files is
+            read accordingly: an output that was copied or moved knows only files of its own.
     """
 
-    def __init__(self, store: Store, passing: Store | None = None) -> None:
+    def __init__(
+        self, store: Store, passing: Store | None = None, outputs: Sequence[str] = (), moved: Moved | None = None
+    ) -> None:
         self.store = store
         self.passing = passing or store
+        self.secured: set[str] = set()  # the folders whose way from the top has been made durable
+        self._outputs = list(outputs)
+        self._moved = moved
 
     @classmethod
-    def open(cls, run_folder: str, durable: bool) -> WindowLog:
+    def open(cls, run_folder: str, durable: bool, outputs: Sequence[str] = (), moved: Moved | None = None) -> WindowLog:
         """The log in a run folder; `durable`: decided windows survive a power cut."""
-        return cls(open_store(run_folder, durable=durable), open_store(run_folder, durable=False))
+        return cls(open_store(run_folder, durable=durable), open_store(run_folder, durable=False), outputs, moved)
 
     def plan(self, plan: WindowPlan) -> WindowPlan:
         """Publishes a plan; what counts when there is one already is that one."""
-        return self._publish("plan", plan.window, plan)
+        return self._publish("plan", plan.window, attrs.evolve(plan, outputs=self._outputs))
 
     def decide(self, decision: Decision) -> Decision:
         """Publishes a decision; what counts when there is one already is that one."""
-        return self._publish("decision", decision.window, decision)
+        return self._publish("decision", decision.window, attrs.evolve(decision, outputs=self._outputs))
 
     def done(self, window: int) -> None:
         """Marks that all that follows from a decision has been done."""
@@ -93,11 +109,23 @@ class WindowLog:
 
     def read_plan(self, window: int) -> WindowPlan | None:
         """The plan of a window."""
-        return self._read("plan", window, WindowPlan)
+        plan = self._read("plan", window, WindowPlan)
+        if plan is None or not plan.driver.files:
+            return plan
+        moved = self._moves(plan.outputs)
+        driver = attrs.evolve(plan.driver, files=[_moved_file(file, moved) for file in plan.driver.files])
+        return attrs.evolve(plan, driver=driver)
 
     def read_decision(self, window: int) -> Decision | None:
         """The decision of a window."""
-        return self._read("decision", window, Decision)
+        decision = self._read("decision", window, Decision)
+        if decision is None or not decision.files:
+            return decision
+        moved = self._moves(decision.outputs)
+        return attrs.evolve(decision, files=[_moved_file(file, moved) for file in decision.files])
+
+    def _moves(self, then: Sequence[str]) -> Mapping[str, str]:
+        return self._moved(then) if self._moved is not None and list(then) != self._outputs else {}
 
     def is_done(self, window: int) -> bool:
         """Whether all that follows from the decision of a window has been done."""
@@ -130,7 +158,7 @@ class WindowLog:
         data = dumps({"format": FORMAT, **encode(record, f"{kind} of window {window}")})
         if self.store.create(_name(kind, window), data):
             return record
-        found = self._read(kind, window, type(record))
+        found: Any = self.read_plan(window) if kind == "plan" else self.read_decision(window)
         return record if found is None else found
 
     def _read(self, kind: str, window: int, cls: type[Record]) -> Record | None:
@@ -144,12 +172,24 @@ class WindowLog:
                 raise PlanMismatch(
                     self.store.url, f"it was written by another version of dagflow (format {written}, this one reads {FORMAT})"
                 )
-            record: Record = decode(found, cls)
+            record: Record = decode({"outputs": [], **found}, cls)
             return record
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, PlanMismatch):
                 raise
             raise PlanMismatch(self.store.url, f"{_name(kind, window)} is damaged ({error})") from error
+
+
+File = TypeVar("File", AttemptFileInfo, PublishedFile)
+
+
+def _moved_file(file: File, moved: Mapping[str, str]) -> File:
+    """A file where it is now; `moved`: folders then and now."""
+    then = absolute(file.folder)
+    now = moved.get(then, then)
+    if now == then or not file.attempt.startswith(f"{file.folder.rstrip('/')}/"):
+        return file
+    return attrs.evolve(file, folder=now, attempt=join(now, file.attempt[len(file.folder.rstrip("/")) + 1 :]))
 
 
 def _name(kind: str, window: int) -> str:

@@ -7,6 +7,9 @@ import gc
 import pickle
 import platform
 import struct
+import sys
+import traceback
+import types
 from collections.abc import Iterable, Iterator
 
 import attrs
@@ -41,6 +44,7 @@ class SparkTasks:
         from pyspark import TaskContext
 
         keep_memory()
+        leave_quietly()
         context = TaskContext.get()
         attempt = str(context.taskAttemptId()) if context is not None else "0"
         log = WindowLog.open(self.run_folder, self.durable)
@@ -62,6 +66,7 @@ class Probe:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One row: what the task found."""
+        leave_quietly()
         for _ in batches:
             found = open_store(self.run_folder).read(self.name)
             answer = "" if found == self.content else "it is not there" if found is None else "another one is there"
@@ -89,6 +94,22 @@ def pickled(outcome: TaskOutcome) -> bytes:
         told = OperatorFailed(operator="(unknown)", doing="a task", error=describe(outcome.error))
         return pickle.dumps(attrs.evolve(outcome, error=told))
     return data
+
+
+@functools.cache
+def leave_quietly() -> None:
+    """Keeps a worker from complaining when Spark lets go of it: cancelled, idle for a minute, or at the end.
+
+    Over Unix domain sockets its last words reach nobody, and Spark's daemon, of which a worker is a fork, prints the traceback of
+    that BrokenPipeError to the user's terminal. Only the daemon's own way to print it is changed, and only in this process.
+    """
+    daemon = sys.modules["__main__"]
+    if getattr(daemon, "traceback", None) is traceback and hasattr(daemon, "manager"):
+        quiet = types.SimpleNamespace(**vars(traceback))
+        quiet.print_exc = lambda *args, **kwargs: (
+            None if isinstance(sys.exc_info()[1], BrokenPipeError) else traceback.print_exc(*args, **kwargs)
+        )
+        daemon.traceback = quiet  # type: ignore[attr-defined]
 
 
 @functools.cache

@@ -12,17 +12,34 @@ if TYPE_CHECKING:
     from dagflow.testing.files import read_file
     from dagflow.testing.laws import check_operator
     from dagflow.testing.operators import Emitted, run_operator
+    from dagflow.testing.readers import CountedFiles, reader_of
+    from dagflow.testing.splittable import assert_reader_is_splittable
 
-__all__ = ["Collector", "Emitted", "FakeClock", "Window", "check_operator", "read_file", "run_dag", "run_operator"]
+__all__ = [
+    "Collector",
+    "CountedFiles",
+    "Emitted",
+    "FakeClock",
+    "Window",
+    "assert_reader_is_splittable",
+    "check_operator",
+    "read_file",
+    "reader_of",
+    "run_dag",
+    "run_operator",
+]
 
 if not TYPE_CHECKING:  # type checkers know the names above only, so that they find a misspelt one
     _MODULE_OF = {
         "Collector": "dagflow.testing.collector",
+        "CountedFiles": "dagflow.testing.readers",
         "Emitted": "dagflow.testing.operators",
         "FakeClock": "dagflow.testing.clock",
         "Window": "dagflow.model.records",
+        "assert_reader_is_splittable": "dagflow.testing.splittable",
         "check_operator": "dagflow.testing.laws",
         "read_file": "dagflow.testing.files",
+        "reader_of": "dagflow.testing.readers",
         "run_dag": "dagflow.testing.dags",
         "run_operator": "dagflow.testing.operators",
     }

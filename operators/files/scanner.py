@@ -104,7 +104,7 @@ class TimeBasedDirectoryScanner:
         self._context = context
         self._skipped = Skipped()
         self._inputs = inputs(self.files or files)
-        self._look()
+        self.look(context, files)
         self._thread = ScanThread(self._scan, context)
         self._thread.start()
 
@@ -187,9 +187,10 @@ class TimeBasedDirectoryScanner:
         wanted, unwanted = (_compiled(name, getattr(self, name)) for name in names)
         return wanted, unwanted
 
-    def _look(self) -> None:
-        waits = self.wait and self._context.continuous
-        for path in self._inputs:
+    def look(self, context: OperatorContext, files: Iterable[str] = ()) -> None:
+        """Looks whether the inputs are there, unless it waits for them; changes nothing. Raises InputMissing, InputNotFile."""
+        waits = self.wait and context.continuous
+        for path in inputs(self.files or files):
             try:
                 status = file_system(path).status(path)
             except OSError as error:
@@ -199,14 +200,14 @@ class TimeBasedDirectoryScanner:
                     continue
                 known = translate(error, path, "looking for the input")
                 raise InputMissing(
-                    operator=self._context.name,
+                    operator=context.name,
                     path=path,
                     parent=getattr(known, "parent", None),
                     nearest=getattr(known, "nearest", None),
                     waits=self.wait,
                 ) from error
             if not status.is_directory and not status.is_regular:
-                raise InputNotFile(operator=self._context.name, path=path)
+                raise InputNotFile(operator=context.name, path=path)
 
 
 def inputs(files: Iterable[str]) -> list[str]:

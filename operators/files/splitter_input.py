@@ -103,6 +103,14 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
         except ValueError as error:
             raise ValueError(f"scanner.{error}") from error
 
+    def input_paths(self) -> list[str]:
+        """The files and folders that the scanner looks at."""
+        return inputs(self.scanner.files or self.files)
+
+    def check_inputs(self, context: OperatorContext) -> None:
+        """Raises InputMissing, InputNotFile."""
+        self.scanner.look(context, self.files)
+
     def setup(self, context: OperatorContext) -> None:
         """Starts the scanner. Raises InputMissing, InputNotFile."""
         super().setup(context)

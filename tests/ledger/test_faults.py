@@ -18,6 +18,7 @@ from dagflow.ledger import (
     EntryRef,
     Ledger,
     Seed,
+    SetSource,
 )
 from dagflow.ledger.tail import entry_name, hint_bytes
 from dagflow.storage import CountingStore, MemoryStore
@@ -62,6 +63,23 @@ def test_13_a_lost_answer_is_found_out_by_reading():
     entry = ingest(ledger, 0, 5)
     assert (entry.seq, ledger.head()) == (2, entry.ref)
     ingest(ledger, 1, 5)
+    assert is_well(ledger)
+
+
+def test_13_a_lost_answer_of_a_setting_that_others_have_followed():
+    store = CountingStore()
+    ledger = root(store)
+
+    def follow(call, name):
+        if call == "create" and name.startswith("ledger/"):
+            store.after = None
+            Ledger.open(store, clock=Ticks()).append(SetSource(name="other"))
+            raise lost()
+
+    store.after = follow
+    assert ledger.append(SetSource(name="mine")).seq == 2
+    assert [entry.event.name for entry in ledger.entries(start=2)] == ["mine", "other"]
+    ingest(ledger, 0, 1)
     assert is_well(ledger)
 
 

@@ -66,7 +66,8 @@ def test_emitting_outside_a_run_says_what_to_do() -> None:
     with pytest.raises(PortUnbound) as caught:
         Generic1[int]().output.emit(1)
     assert str(caught.value) == (
-        "Generic1.output: emit() works only while the operator runs\n  help: in a test, use dagflow.testing.run_operator"
+        "Generic1.output: emit() works only within a window: in begin_window(), handlers, emit_tuples() and end_window()\n"
+        "  help: in a test, use dagflow.testing.run_operator"
     )
 
 

@@ -68,7 +68,7 @@ def driver(source: Operator, clock: FakeClock, states: Any = None, continuous: b
 
 
 def items(plan: WindowPlan | None) -> list[Any] | None:
-    return None if plan is None else [item for _, item in plan.items.get("s0", [])]
+    return None if plan is None else [item for _, item in plan.items.get("reader", [])]
 
 
 def plan_all(
@@ -123,9 +123,9 @@ def test_the_plan_says_who_does_what_and_how_it_goes_on() -> None:
         plan = running.plan_window(0, None, lambda: False)
     assert plan is not None
     assert (plan.items, plan.partitions, plan.places) == (
-        {"s0": [["input", 1], ["input", 9], ["input", 1], ["input", 1]]},
-        {"s0": 2},
-        {"s0": [0, 0, 1, 1]},
+        {"reader": [["input", 1], ["input", 9], ["input", 1], ["input", 1]]},
+        {"reader": 2},
+        {"reader": [0, 0, 1, 1]},
     )
     assert plan.states == {"source": {"at": 4}}
     assert plan.planned_at == 5.0

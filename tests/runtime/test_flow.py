@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow import InputPort, Operator, OutputPort
+from dagflow import InputPort, Operator, OutputPort, WindowState
+from dagflow.errors.dag import PortUnbound
 from dagflow.errors.run import OperatorFailed
 from dagflow.runtime import flow as flow_module
 from dagflow.testing import run_operator
@@ -78,9 +79,67 @@ def test_a_bad_record_ends_the_task_and_is_named(form: str) -> None:
     assert caught.value.record == "-1"
 
 
-def test_a_batch_that_was_emitted_in_part_cannot_be_tried_again() -> None:
-    with pytest.raises(OperatorFailed, match="it had emitted already, so the bad record cannot be set aside"):
-        run_operator(Refuses(late=True, on_error="skip"), {"input": [1, BAD, 2]}, form="batch")
+def test_what_a_batch_handler_emitted_for_the_bad_row_stays_and_nothing_is_doubled() -> None:
+    emitted = run_operator(Refuses(late=True, on_error="skip"), {"input": [1, BAD, 2]}, form="batch")
+    assert emitted["output"] == [1, BAD, 2]
+    assert emitted.skipped == 1
+
+
+@attrs.define
+class Counted(Operator):
+    """Counts rows before it refuses a batch with a zero in it, and tells the count at the end."""
+
+    count = WindowState(0)
+    input = InputPort[int]()
+    output = OutputPort[int]()
+
+    @input.batch
+    def batch(self, batch: pa.RecordBatch) -> None:
+        self.count += batch.num_rows
+        if 0 in batch.column(0).to_pylist():
+            raise ValueError("a zero")
+
+    def end_window(self) -> None:
+        self.output.emit(self.count)
+
+
+def test_what_a_batch_handler_kept_before_it_raised_is_undone() -> None:
+    assert run_operator(Counted(on_error="skip"), {"input": [1, 0, 2, 3]})["output"] == [4]
+
+
+@attrs.define
+class Early(Operator):
+    """Emits in `setup`."""
+
+    input = InputPort[int]()
+    output = OutputPort[int]()
+
+    def setup(self, context: object) -> None:
+        self.output.emit(1)
+
+    @input.process
+    def each(self, number: int) -> None: ...
+
+
+def test_emitting_outside_a_window_fails() -> None:
+    with pytest.raises(PortUnbound, match="only within a window"):
+        run_operator(Early(), {"input": [1]})
+
+
+@attrs.define
+class Exits(Operator):
+    """Ends the process, or tries to."""
+
+    input = InputPort[int]()
+
+    @input.process
+    def each(self, number: int) -> None:
+        raise SystemExit(3)
+
+
+def test_an_operator_cannot_end_the_process() -> None:
+    with pytest.raises(OperatorFailed, match="SystemExit: 3"):
+        run_operator(Exits(on_error="skip"), {"input": [1]})
 
 
 @attrs.define

@@ -27,6 +27,13 @@ def source(tmp_path: Path) -> Path:
     return folder
 
 
+class Late(Future[list[TaskOutcome]]):
+    """A future that has not ended until somebody waits for it."""
+
+    def done(self) -> bool:
+        return False
+
+
 class Troubled(LocalRunner):
     """Asks `trouble(job, n)` before the n-th job: what it returns becomes of the job instead."""
 
@@ -40,10 +47,10 @@ class Troubled(LocalRunner):
     def start(self, job: Job) -> Future[list[TaskOutcome]]:
         self.jobs.append((job.window, job.round))
         trouble = self._trouble(job, len(self.jobs))
+        future = Late()
         if trouble is None:
-            return super().start(job)
-        future: Future[list[TaskOutcome]] = Future()
-        if isinstance(trouble, BaseException):
+            future.set_result(super().start(job).result())
+        elif isinstance(trouble, BaseException):
             future.set_exception(trouble)
         else:
             future.set_result(trouble)

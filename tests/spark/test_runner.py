@@ -45,7 +45,8 @@ def runner(spark_session: Any, tmp_path: Path) -> Iterator[SparkRunner]:
 def descriptions(spark_session: Any) -> list[str]:
     """What Spark's UI shows of all jobs; from its own store, since the UI itself is off."""
     jobs = spark_session.sparkContext._jsc.sc().statusStore().jobsList(None)
-    return [jobs.apply(n).description().getOrElse(None) or "" for n in range(jobs.size())]
+    found = [jobs.apply(n).description() for n in range(jobs.size())]
+    return [description.get() for description in found if description.isDefined()]
 
 
 def test_jobs_are_named_after_application_window_and_operators(spark_session: Any, source: Path, tmp_path: Path) -> None:

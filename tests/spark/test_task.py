@@ -7,6 +7,8 @@ import pickle
 import subprocess
 import sys
 import threading
+import traceback
+import types
 from pathlib import Path
 
 import attrs
@@ -15,7 +17,7 @@ import pytest
 from dagflow.errors import DagflowError
 from dagflow.errors.run import OperatorFailed
 from dagflow.runtime.program import TaskOutcome
-from dagflow.spark.task import Probe, pickled, row, settle
+from dagflow.spark.task import Probe, leave_quietly, pickled, row, settle
 from dagflow.storage import open_store
 
 
@@ -66,6 +68,31 @@ def test_a_probe_tells_what_it_finds(tmp_path: Path, content: bytes | None, answ
         open_store(str(tmp_path)).create("probe/one", content)
     [told] = Probe(str(tmp_path), "probe/one", b"mine")([row(b"")])
     assert told.column(0)[0].as_py().decode().partition(", on")[0] == answer
+
+
+def test_a_worker_that_spark_lets_go_of_says_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    daemon = types.ModuleType("daemon")
+    daemon.traceback = traceback  # type: ignore[attr-defined]
+    daemon.manager = print  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "__main__", daemon)
+    leave_quietly.__wrapped__()
+    for error in (BrokenPipeError(32, "Broken pipe"), ValueError("loud")):
+        try:
+            raise error
+        except (OSError, ValueError):
+            daemon.traceback.print_exc()
+    told = capsys.readouterr().err
+    assert "Broken pipe" not in told
+    assert "ValueError: loud" in told
+    assert daemon.traceback.format_exc is traceback.format_exc
+
+
+def test_nothing_but_sparks_daemon_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = types.ModuleType("script")
+    script.traceback = traceback  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "__main__", script)
+    leave_quietly.__wrapped__()
+    assert script.traceback is traceback
 
 
 def test_a_settled_worker_does_not_look_through_its_imports_again() -> None:
