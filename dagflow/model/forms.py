@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import datetime
-import decimal
 import functools
 import inspect
-import types
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 import attrs
 
-from dagflow.model.operator import own_annotations
+from dagflow.model.columns import RecordMisfit, cached, columns_of_records, fields_of_type, meaning, plain
+from dagflow.model.meaning import resolve, type_name
 from dagflow.model.records import ReaderRecord
-from dagflow.model.types import Bindings, evaluated, substitute
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,6 +28,7 @@ def arrow_type(tp: Any) -> pa.DataType | None:
     """
     import pyarrow as pa
 
+    tp = meaning(tp)
     simple = {
         str: pa.string(),
         bytes: pa.binary(),
@@ -39,18 +38,14 @@ def arrow_type(tp: Any) -> pa.DataType | None:
         datetime.datetime: pa.timestamp("us"),
         datetime.date: pa.date32(),
         datetime.timedelta: pa.duration("us"),
-        decimal.Decimal: None,
     }
     if inspect.isclass(tp) and tp in simple:
         return simple[tp]
     origin, arguments = get_origin(tp), get_args(tp)
-    if origin in (Union, types.UnionType):
-        members = [a for a in arguments if a is not type(None)]
-        return arrow_type(members[0]) if len(members) == 1 else None
     if origin is list and arguments:
         item = arrow_type(arguments[0])
         return pa.list_(item) if item is not None else None
-    if origin is dict and len(arguments) == 2 and arguments[0] is str:
+    if origin is dict and len(arguments) == 2 and resolve(arguments[0]) is str:
         item = arrow_type(arguments[1])
         return pa.map_(pa.string(), item) if item is not None else None
     columns = columns_of(tp)
@@ -61,25 +56,19 @@ def columns_of(tp: Any) -> list[pa.Field] | None:
     """The columns of a class with fields (attrs, `ReaderRecord[T]`); None for other types."""
     import pyarrow as pa
 
+    tp = resolve(tp)
     outer = get_origin(tp) or tp
     if outer is ReaderRecord:
         inner = arrow_type((get_args(tp) or (str,))[0])
         names = [("block_id", pa.int64()), ("position", pa.int64()), ("record", inner)]
         return [pa.field(n, t) for n, t in names] if inner is not None else None
-    if not inspect.isclass(outer) or not attrs.has(outer):
+    if not inspect.isclass(outer) or not attrs.has(outer) or not all(field.init for field in attrs.fields(outer)):
         return None
-    bindings: Bindings = dict(zip(getattr(outer, "__parameters__", ()), get_args(tp), strict=False))
-    columns = []
-    for field in attrs.fields(outer):
-        owner = next((k for k in outer.__mro__ if field.name in own_annotations(k)), outer)
-        kind = arrow_type(substitute(evaluated(field.type, owner), bindings))
-        if kind is None or not field.init:
-            return None
-        columns.append(pa.field(field.name, kind))
-    return columns
+    columns = {name: arrow_type(kind) for name, kind in fields_of_type(tp).items()}
+    return None if None in columns.values() else [pa.field(name, kind) for name, kind in columns.items()]
 
 
-@functools.cache
+@cached
 def schema_of(tp: Any) -> pa.Schema | None:
     """The schema of a batch of records of type `tp`; None when the type has no Arrow form."""
     import pyarrow as pa
@@ -92,46 +81,59 @@ def schema_of(tp: Any) -> pa.Schema | None:
 
 
 def to_batch(records: Sequence[Any], tp: Any) -> pa.RecordBatch:
-    """A batch of records of type `tp`. Raises TypeError when the type has no Arrow form or a record does not fit."""
-    import pyarrow as pa
+    """A batch of records of type `tp`, from which `to_records` makes equal records of the same classes.
 
+    Raises TypeError when the type has no Arrow form; RecordMisfit, a TypeError that knows the `index` of the first bad record,
+    for one that would not come back as it is: of another class (a subclass too), out of range, a datetime with a time zone.
+    Integers may stand for floats, and numpy's scalars for Python's.
+
+    >>> to_batch(["1", "2", 3], str)
+    Traceback (most recent call last):
+    ...
+    dagflow.model.columns.RecordMisfit: a record does not fit its type str: int is not str
+    """
     schema = schema_of(tp)
     if schema is None:
-        raise TypeError(f"{tp} has no Arrow form")
+        raise TypeError(f"{type_name(tp)} has no Arrow form")
     try:
-        if schema.names == [VALUE] and columns_of(tp) is None:
-            return pa.RecordBatch.from_arrays(
-                [pa.array(_plain_all(records, schema.field(0)), schema.field(0).type)], schema=schema
-            )
-        if (get_origin(tp) or tp) is ReaderRecord:
-            columns: Any = list(zip(*records, strict=True)) or [(), (), ()]
-            columns[2] = _plain_all(columns[2], schema.field(2))
-        else:
-            columns = [[_plain(getattr(r, name)) for r in records] for name in schema.names]
-        return pa.RecordBatch.from_arrays([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, AttributeError) as error:
-        raise TypeError(f"a record does not fit its type: {error}") from error
+        return _batch(records, tp, schema)
+    except MISFITS as error:
+        index, reason = _first_misfit(records, tp, schema)
+        raise RecordMisfit(f"a record does not fit its type {type_name(tp)}: {reason or error}", index) from error
 
 
-def _plain_all(values: Sequence[Any], field: pa.Field) -> Sequence[Any]:
-    """The values of a column as pyarrow takes them: nothing to do unless there may be objects in them."""
+MISFITS = (TypeError, ValueError, OverflowError, AttributeError, NotImplementedError)
+"""What pyarrow raises for values that it cannot take (its own exceptions are of these classes)."""
+
+
+def _batch(records: Sequence[Any], tp: Any, schema: pa.Schema) -> pa.RecordBatch:
     import pyarrow as pa
 
-    return [_plain(v) for v in values] if pa.types.is_nested(field.type) else values
+    columns = [plain(records, tp)] if columns_of(tp) is None else columns_of_records(records, resolve(tp))
+    return pa.RecordBatch.from_arrays([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
 
 
-def _plain(value: Any) -> Any:
-    if attrs.has(type(value)):
-        return {a.name: _plain(getattr(value, a.name)) for a in attrs.fields(type(value))}
-    if isinstance(value, list):
-        return [_plain(v) for v in value]
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    return value
+def _first_misfit(records: Sequence[Any], tp: Any, schema: pa.Schema) -> tuple[int | None, Exception | None]:
+    """The index of the first record that does not fit, and why; None when each of them fits alone."""
+
+    def reason(low: int, high: int) -> Exception | None:
+        try:
+            _batch(records[low:high], tp, schema)
+        except MISFITS as error:
+            return error
+        return None
+
+    low, high = 0, len(records)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reason(low, middle) else (middle, high)
+    found = reason(low, high)
+    return (low, found) if found else (None, None)
 
 
 def to_records(batch: pa.RecordBatch, tp: Any) -> list[Any]:
     """The records of a batch as Python objects of type `tp`; when nothing is known of the type, dicts (or bare values)."""
+    tp = resolve(tp)
     outer = get_origin(tp) or tp
     if batch.schema.names == [VALUE] and columns_of(tp) is None:
         return _objects(batch.column(0), tp)
@@ -140,7 +142,7 @@ def to_records(batch: pa.RecordBatch, tp: Any) -> list[Any]:
         make = functools.partial(tuple.__new__, ReaderRecord)
         return list(map(make, zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), record, strict=True)))
     if inspect.isclass(outer) and attrs.has(outer):
-        makers = _makers(outer)
+        makers = _makers(tp)
         columns = [_objects(batch.column(name), makers[name]) for name in makers]
         return list(map(lambda *values: outer(**dict(zip(_aliases(outer), values, strict=True))), *columns))
     rows: list[Any] = batch.to_pylist()
@@ -155,10 +157,10 @@ def _objects(column: Any, tp: Any) -> list[Any]:
 
 def maker(tp: Any) -> Callable[[Any], Any] | None:
     """What makes an object of type `tp` of the plain dict or list that stands for it; None when it stands for itself."""
+    tp = meaning(tp)
     outer = get_origin(tp) or tp
-    if outer in (Union, types.UnionType):
-        members = [a for a in get_args(tp) if a is not type(None)]
-        return maker(members[0]) if len(members) == 1 else None
+    if outer is ReaderRecord:
+        return _reader_record_of(maker((get_args(tp) or (str,))[0]))
     if outer is list and get_args(tp):
         item = maker(get_args(tp)[0])
         return None if item is None else lambda values: [item(v) for v in values]
@@ -166,7 +168,7 @@ def maker(tp: Any) -> Callable[[Any], Any] | None:
         value = maker(get_args(tp)[1]) if get_args(tp) else None
         return dict if value is None else lambda pairs: {k: value(v) for k, v in dict(pairs).items()}
     if inspect.isclass(outer) and attrs.has(outer):
-        makers = {name: maker(t) for name, t in _makers(outer).items()}
+        makers = {name: maker(t) for name, t in _makers(tp).items()}
         aliases = dict(zip(makers, _aliases(outer), strict=True))
         return lambda value: outer(
             **{aliases[n]: (value[n] if m is None or value[n] is None else m(value[n])) for n, m in makers.items()}
@@ -174,9 +176,18 @@ def maker(tp: Any) -> Callable[[Any], Any] | None:
     return None
 
 
-@functools.cache
-def _makers(cls: type) -> dict[str, Any]:
-    return {a.name: evaluated(a.type, cls) for a in attrs.fields(cls) if a.init}
+def _reader_record_of(make: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+    def made(value: Any) -> Any:
+        block_id, position, record = value.values() if isinstance(value, dict) else value
+        return ReaderRecord(block_id, position, record if make is None or record is None else make(record))
+
+    return made
+
+
+@cached
+def _makers(tp: Any) -> dict[str, Any]:
+    types = fields_of_type(tp)
+    return {a.name: types[a.name] for a in attrs.fields(get_origin(tp) or tp) if a.init}
 
 
 @functools.cache

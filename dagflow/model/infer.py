@@ -22,12 +22,12 @@ from dagflow.model.types import (
 
 def own_bindings(operator: Operator) -> Bindings:
     """What an operator itself says about its type variables: subscript, base classes, functions among its properties."""
-    bindings: Bindings = {}
+    bindings = Bindings()
     cls = getattr(type(operator), "_dagflow_frozen_from", type(operator))
     subscript = get_args(operator.__dict__.get("__orig_class__"))
     for variable, argument in zip(getattr(cls, "__parameters__", ()), subscript, strict=False):
         if argument is not Any and not is_variable(argument):
-            bindings[variable] = argument
+            bindings[variable] = substitute(argument, {})
     _bases(cls, bindings)
     mentioned: set[Any] = set()
     for field, pattern in generic_fields(cls):
@@ -43,6 +43,7 @@ def own_bindings(operator: Operator) -> Bindings:
     for variable in getattr(cls, "__parameters__", ()):
         if has_default(variable) and variable not in mentioned:
             bindings.setdefault(variable, variable.__default__)
+    bindings.learning = True
     return bindings
 
 
@@ -82,5 +83,5 @@ def port_types(operator: Operator, bindings: Bindings) -> dict[str, Any]:
 
 
 def bind_input(operator: Operator, port: str, arriving: Any, bindings: Bindings) -> None:
-    """Learns from the type that arrives at an input port."""
+    """Learns from the type that arrives at an input port: what the operator does not say itself becomes wide enough for it."""
     bind(ports_of(type(operator))[port].declared_type, arriving, bindings)

@@ -39,7 +39,7 @@ def place(dag: CheckedDag) -> dict[str, str]:
         states = [n for n, kept in kept_by(type(node.operator)).items() if isinstance(kept, State)]
         if states and placement[name] == PARALLEL:
             raise NotSupported(
-                f"operator {name!r} keeps State {', '.join(map(repr, states))}, but runs in partitions, where state over windows is not kept yet",
+                f"operator {name!r} keeps State {', '.join(map(repr, states))}, but runs in partitions, where it would be lost",
                 node.where,
                 "use WindowState, or keep it in an operator before the readers",
             )
@@ -67,7 +67,7 @@ def stages(dag: CheckedDag, placement: dict[str, str]) -> list[tuple[str, ...]]:
         if len(heads) > 1:
             meeting = next(name for name in group if len(_heads_above(dag, name, set(heads))) > 1)
             raise NotSupported(
-                f"operator {meeting!r} cannot run in the partitions of {' and '.join(repr(h) for h in heads)}: they are not related",
+                f"operator {meeting!r} cannot run in the partitions of {' and '.join(map(repr, heads))}: they are not related",
                 dag.nodes[meeting].where,
                 "give each branch an operator of its own, or one reader for both inputs; exchanges are not built yet",
             )

@@ -32,7 +32,7 @@ class Application:
     """
 
     name: str
-    populate_dag: Callable[..., None]
+    populate_dag: Callable[..., object]
     settings_class: type | None
     where: str
 

@@ -56,9 +56,7 @@ def _named(window: int, reports: list[TaskReport]) -> list[PublishedFile]:
     for report in reports:
         for file in report.files:
             names = folders.setdefault(file.folder, _Names(file.folder, window))
-            named.append(
-                PublishedFile(file.operator, file.folder, names.give(file.name), file.attempt, file.size, file.records)
-            )
+            named.append(PublishedFile(file.operator, file.folder, names.give(file.name), file.attempt, file.size, file.records))
     return named
 
 

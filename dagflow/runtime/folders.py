@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import socket
 from collections.abc import Iterator, Sequence
 
@@ -14,13 +13,12 @@ from dagflow.errors.application import ForeignFiles, LocalPathRemoteMaster, Outp
 from dagflow.errors.run import PlanMismatch
 from dagflow.plan.plan import Plan
 from dagflow.runtime.files import OURS, STAGING
-from dagflow.runtime.window_log import WindowLog
+from dagflow.runtime.window_log import NAMES, WindowLog
 from dagflow.storage import absolute, base_name, explained, file_system, is_local, join, local_path, open_store, translate
 
 _OWNER = "owner"
 _STARTING_OVER = "starting-over"
-_RUN = "run"  # in the run folder: outputs have been claimed for the log that is here
-_LOGGED = {kind: re.compile(r"\d{10}") for kind in ("plan", "decision", "done")} | {"reports": re.compile(r"\d{10}\..+")}
+_CLAIMED = "_claimed"  # in the run folder: outputs have been claimed for the log that is here
 
 
 @attrs.frozen
@@ -62,12 +60,12 @@ class Folders:
     def claim(self, fresh: bool = False) -> None:
         """Notes in every output whose it is.
 
-        Raises OutputOwned when it is another run's, OutputOrphaned when it is this one's, but the log of that is gone; with `fresh`
-        only if there are files in it, since nobody knows any longer which of them are the run's.
+        Raises OutputOwned when it is another run's, OutputOrphaned when it is this one's, but the log of that is gone; with
+        `fresh` only if there are files in it, since nobody knows any longer which of them are the run's.
         """
         assert self.run_folder is not None
         home = open_store(self.run_folder)
-        known = home.read(_RUN) is not None or bool(WindowLog(home).windows("plan"))
+        known = home.read(_CLAIMED) is not None or bool(WindowLog(home).windows("plan"))
         for folder in self.outputs:
             found = self._owner(folder)
             if found is None or self._was_moved(folder, found):
@@ -76,7 +74,7 @@ class Folders:
                 raise OutputOwned(folder=folder, owner=found, mine=self.run_folder)
             if not known and join(folder, OURS) != self.run_folder and not (fresh and not _visible(folder)):
                 raise OutputOrphaned(folder=folder, run_folder=self.run_folder)
-        home.create(_RUN, b"")
+        home.create(_CLAIMED, b"")  # before the outputs say so
         for folder in self.outputs:
             store = open_store(join(folder, OURS))
             if not store.create(_OWNER, self.run_folder.encode()) and self._owner(folder) != self.run_folder:
@@ -121,14 +119,15 @@ class Folders:
     def start_over(self) -> list[int]:
         """Removes what earlier runs have committed, and their log. Whoever dies in between, the next launch completes it.
 
-        Only names that a run gives are removed, only in its own outputs and run folder. Returns the windows whose decisions cannot
-        be read: their files stay.
+        Only names that a run gives are removed, only in its own outputs and run folder. Returns the windows whose decisions
+        cannot be read: their files stay.
         """
         assert self.run_folder is not None
         store = open_store(self.run_folder)
         store.create(_STARTING_OVER, b"")
         log = WindowLog.open(self.run_folder, False, self.outputs, self._replaced)
         unreadable = []
+        touched = {*self.outputs}
         for window in log.windows("decision"):
             try:
                 decision = log.read_decision(window)
@@ -138,13 +137,15 @@ class Folders:
             for file in decision.files if decision is not None else ():
                 if absolute(file.folder) in self.outputs:
                     _remove(join(file.folder, file.name))
+                    touched.add(join(file.folder, file.name).rpartition("/")[0])
         for folder in self.outputs:
             _remove_tree(join(folder, STAGING))
-        for folder in self.outputs:
-            file_system(folder).sync_folder(folder)  # the files before the log that knows them
-        for kind, pattern in _LOGGED.items():
+        for folder in touched:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                file_system(folder).sync_folder(folder)  # the files are gone for good before the log that knows them
+        for kind in ("plan", "decision", "done", "reports"):
             for name in log.passing.names(f"{kind}/"):
-                if pattern.fullmatch(name.partition("/")[2]):
+                if NAMES.fullmatch(name):
                     log.passing.discard(name)
         events = join(self.run_folder, "events")
         system = file_system(self.run_folder)
@@ -214,6 +215,11 @@ def _lies_in(inner: str, outer: str) -> bool:
     here, there = local_path(inner), local_path(outer)
     if here is not None and there is not None:
         here, there = os.path.realpath(here), os.path.realpath(there)
+        existing = here
+        while not os.path.lexists(existing):
+            existing = os.path.dirname(existing)
+        if not os.path.isdir(existing):  # it cannot be made anyway, which is then what to say
+            return False
     elif here is None and there is None:
         here, there = inner, outer
     else:

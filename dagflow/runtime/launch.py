@@ -103,6 +103,7 @@ class _Launch:
         began = self.clock.monotonic()
         report = self.run.report
         events = EventStream(self.clock.now)
+        events.subscribe(lambda event: report.warnings.append(event.text) if isinstance(event, Warned) else None)
         for subscriber in self.subscribers:
             events.subscribe(subscriber)
         with ExitStack() as stack:
@@ -142,7 +143,7 @@ class _Launch:
         events.subscribe(stack.enter_context(_EventsFile(run_folder, launch_id, events)))
         if unreadable:
             windows = ", ".join(map(str, unreadable))
-            events.send(Warned(text=f"starting over: the decision of window {windows} cannot be read, its files stay in the output"))
+            events.send(Warned(text=f"starting over: the decisions of windows {windows} cannot be read, their files stay"))
         runner = self.runner or make_runner(self.built)
         if isinstance(runner, LocalRunner):
             runner.stopping = lambda: self.run.stopping is not None

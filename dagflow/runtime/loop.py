@@ -147,11 +147,15 @@ class WindowLoop:
         changed = [f"{what} was a {last.shape[what]}" for what in now if last.shape.get(what, now[what]) != now[what]]
         differences = [*lost, *new, *changed]
         if undecided and differences:
-            raise PlanMismatch(self._run_folder, f"window {last.window} is planned but not decided, and since then {'; '.join(differences)}")
+            raise PlanMismatch(
+                self._run_folder, f"window {last.window} is planned but not decided, and since then {'; '.join(differences)}"
+            )
         stateless = [name for name in last.states if name not in self._plan.driver]
         if stateless:
             names = ", ".join(repr(name) for name in stateless)
-            raise PlanMismatch(self._run_folder, f"it holds the state of {names}, which this application does not have; {'; '.join(new)}")
+            raise PlanMismatch(
+                self._run_folder, f"it holds the state of {names}, which this application does not have; {'; '.join(new)}"
+            )
 
     def _drive(self, states: dict[str, dict[str, Any]], undone: list[int], waiting: deque[int]) -> None:
         with Driver(self._plan, self._spec, self._clock, states) as driver:

@@ -74,6 +74,7 @@ class RunReport:
         operators: the figures by operator, in the order of the DAG.
         files, bytes_written: what became visible, by this launch.
         seconds: from launch to end.
+        warnings: what a user should know, and did not end the run.
     """
 
     application: str = ""
@@ -88,5 +89,6 @@ class RunReport:
     jobs: int = 0
     run_folder: str = ""
     outputs: list[str] = attrs.field(factory=list)
+    warnings: list[str] = attrs.field(factory=list)
     ui: str | None = None
     error: str | None = None

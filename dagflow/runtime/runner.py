@@ -9,7 +9,7 @@ from dagflow.runtime.program import Job, TaskOutcome
 
 
 class TasksDied(Exception):
-    """Tasks ended without a report, for a reason that may pass: a killed process, a lost machine. The window may be tried again."""
+    """Tasks ended without a report, for a reason that may pass: a killed process, a lost machine. The window may run again."""
 
 
 class Runner(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from dagflow.runtime.report import AttemptFileInfo, OperatorFigures, TaskReport
 from dagflow.storage import Store, absolute, join, open_store
 
 FORMAT = 1
+NAMES = re.compile(r"(plan|decision|done)/\d{10}|reports/\d{10}\..+")  # of all records: a run folder may hold other things
 Record = TypeVar("Record")
 
 
@@ -133,7 +135,7 @@ class WindowLog:
 
     def windows(self, kind: str) -> list[int]:
         """The windows that have a `plan`, `decision` or `done`."""
-        return [int(name.rpartition("/")[2]) for name in self.store.names(f"{kind}/")]
+        return [int(name.rpartition("/")[2]) for name in self.store.names(f"{kind}/") if NAMES.fullmatch(name)]
 
     def report(self, name: str, report: TaskReport) -> TaskReport:
         """Publishes a task's report; the first one counts."""
@@ -151,7 +153,7 @@ class WindowLog:
     def forget(self, windows: Collection[int]) -> None:
         """Removes the reports of windows that are done."""
         for name in self.passing.names("reports/"):
-            if int(name.rpartition("/")[2].partition(".")[0]) in windows:
+            if NAMES.fullmatch(name) and int(name.rpartition("/")[2].partition(".")[0]) in windows:
                 self.passing.discard(name)
 
     def _publish(self, kind: str, window: int, record: Record) -> Record:

@@ -57,6 +57,8 @@ def why(text: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an exception's text; its class when it has none."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    """The first line of an exception's text, of a gRPC error that of its details; its class when there is none."""
+    details = getattr(error, "details", None)
+    text = str(details() if callable(details) else "") or str(error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

@@ -15,9 +15,11 @@ from dagflow.storage import absolute, file_system, local_path, translate
 from operators.files.errors import InputMissing, InputNotFile
 from operators.files.scan_thread import ScanThread
 from operators.files.tree import Skipped, Visit, Walk
+from operators.problems import all_problems, told_in
 
 OnModified = Literal["reread", "ignore", "fail"]
 OnUnreadable = Literal["fail", "skip"]
+PATTERNS = ("file_pattern_regular_exp", "ignore_file_pattern_regular_exp")
 
 
 def paths(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
@@ -94,7 +96,10 @@ class TimeBasedDirectoryScanner:
 
     def check(self) -> None:
         """Raises ValueError for a property that cannot work."""
-        self._patterns()
+        with all_problems() as problems:
+            for name in PATTERNS:
+                with told_in(problems):
+                    _compiled(name, getattr(self, name))
 
     def setup(self, context: OperatorContext, files: Iterable[str] = ()) -> None:
         """Looks whether the inputs are there (its own, or `files` when it has none), and starts the first scan.
@@ -183,8 +188,7 @@ class TimeBasedDirectoryScanner:
         return accept
 
     def _patterns(self) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:
-        names = ("file_pattern_regular_exp", "ignore_file_pattern_regular_exp")
-        wanted, unwanted = (_compiled(name, getattr(self, name)) for name in names)
+        wanted, unwanted = (_compiled(name, getattr(self, name)) for name in PATTERNS)
         return wanted, unwanted
 
     def look(self, context: OperatorContext, files: Iterable[str] = ()) -> None:

@@ -23,6 +23,7 @@ from dagflow.config import Bytes
 from dagflow.storage import FileStatus, absolute, file_system, is_local, split_url, translate
 from operators.files.blocks import LEAST_COST, FileBlocks, default_block_size, default_window_bytes
 from operators.files.errors import InputNotFile
+from operators.problems import all_problems, told_in
 
 
 @attrs.define(slots=False)
@@ -61,10 +62,13 @@ class AbstractFileSplitter(Operator):
 
     def check(self) -> None:
         """Raises ValueError for sizes and thresholds that leave no blocks."""
-        for name in ("block_size", "blocks_threshold", "window_bytes"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise ValueError(f"{name} is {value}, and must be at least 1 (leave it out for the default)")
+        with all_problems() as problems:
+            with told_in(problems):
+                super().check()
+            for name in ("block_size", "blocks_threshold", "window_bytes"):
+                value = getattr(self, name)
+                if value is not None and value <= 0:
+                    problems.append(f"{name} is {value}, and must be at least 1 (leave it out for the default)")
 
     def setup(self, context: OperatorContext) -> None:
         """Called by the framework."""

@@ -16,6 +16,7 @@ from operators.files.errors import FileGone, FileModified
 from operators.files.scanner import TimeBasedDirectoryScanner, check_paths, inputs, paths
 from operators.files.splitter_base import AbstractFileSplitter
 from operators.files.tree import Visit, name_below, parent
+from operators.problems import all_problems, told_in
 
 FOLDER = "folder"  # the stamp of folders: they are reported once, whatever happens in them
 WAIT_SECONDS = 0.1  # how long one call of emit_tuples waits for a scan that is under way
@@ -93,15 +94,15 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
 
     def check(self) -> None:
         """Raises ValueError for missing files, bad regular expressions, and sizes that leave no blocks."""
-        super().check()
-        if not self.files and not self.scanner.files:
-            raise ValueError("files is empty: name at least one file or folder")
-        if self.files and self.scanner.files and inputs(self.files) != inputs(self.scanner.files):
-            raise ValueError(f"files is {self.files} and scanner.files is {self.scanner.files}: give them in one place")
-        try:
-            self.scanner.check()
-        except ValueError as error:
-            raise ValueError(f"scanner.{error}") from error
+        with all_problems() as problems:
+            with told_in(problems):
+                super().check()
+            if not self.files and not self.scanner.files:
+                problems.append("files is empty: name at least one file or folder")
+            if self.files and self.scanner.files and inputs(self.files) != inputs(self.scanner.files):
+                problems.append(f"files is {self.files} and scanner.files is {self.scanner.files}: give them in one place")
+            with told_in(problems, "scanner."):
+                self.scanner.check()
 
     def input_paths(self) -> list[str]:
         """The files and folders that the scanner looks at."""

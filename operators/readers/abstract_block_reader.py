@@ -13,6 +13,7 @@ from typing_extensions import TypeVar
 from dagflow import InputPort, Operator, OperatorContext, OutputPort, ReaderRecord
 from dagflow.config import Millis
 from operators.contexts import BadText, Entity, Piece, ReaderContext
+from operators.problems import all_problems, told_in
 from operators.readers.reading import Reading, whole_numbers
 
 if TYPE_CHECKING:
@@ -83,11 +84,13 @@ class AbstractBlockReader(Operator, Generic[R, B, S]):
 
     def check(self) -> None:
         """Raises ValueError where the properties do not fit together."""
-        super().check()
-        if self.min_readers < 1:
-            raise ValueError(f"min_readers is {self.min_readers}, but must be at least 1")
-        if self.min_readers > self.max_readers:
-            raise ValueError(f"min_readers is {self.min_readers}, more than max_readers = {self.max_readers}")
+        with all_problems() as problems:
+            with told_in(problems):
+                super().check()
+            if self.min_readers < 1:
+                problems.append(f"min_readers is {self.min_readers}, but must be at least 1")
+            if self.min_readers > self.max_readers:
+                problems.append(f"min_readers is {self.min_readers}, more than max_readers = {self.max_readers}")
 
     # What a source of blocks says
 

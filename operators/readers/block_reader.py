@@ -9,6 +9,7 @@ import attrs
 
 from operators.contexts import Piece, ReadAheadLineReaderContext, ReaderContext, decode_text, text_codec
 from operators.contexts.lines import LinesContext
+from operators.problems import all_problems, told_in
 from operators.readers.abstract_block_reader import R, a_context
 from operators.readers.fs_block_reader import AbstractFSBlockReader
 
@@ -52,8 +53,11 @@ class BlockReader(AbstractFSBlockReader[R], Generic[R]):
 
     def check(self) -> None:
         """Raises ValueError where the properties do not fit together."""
-        super().check()
-        text_codec(self.encoding, isinstance(self.reader_context, LinesContext))
+        with all_problems() as problems:
+            with told_in(problems):
+                super().check()
+            with told_in(problems):
+                text_codec(self.encoding, isinstance(self.reader_context, LinesContext))
 
     def convert_to_record(self, data: bytes) -> R | None:
         """The text of a record, unless a function was given."""

@@ -14,6 +14,7 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OperatorContext, ReaderRecord, WindowState
+from operators.problems import all_problems, told_in
 from operators.sinks.errors import NotText
 from operators.sinks.open_files import OpenFiles, check_name
 from operators.sinks.text import JOINABLE, READER_COLUMNS, as_bytes, joined, joined_column, text_column
@@ -65,11 +66,17 @@ class RecordWriter(Operator, Generic[T]):
 
     def check(self) -> None:
         """Raises ValueError where the properties do not fit together."""
-        super().check()
-        if not self.path:
-            raise ValueError("path is empty: name the output folder")
-        if "/" in self.suffix:
-            raise ValueError(f"suffix is {self.suffix!r}: it cannot name a folder")
+        with all_problems() as problems:
+            with told_in(problems):
+                super().check()
+            if not self.path:
+                problems.append("path is empty: name the output folder")
+            if "/" in self.suffix:
+                problems.append(f"suffix is {self.suffix!r}: it cannot name a folder")
+            with told_in(problems):
+                self._check_encoding()
+
+    def _check_encoding(self) -> None:
         try:
             mark = "".encode(self.encoding)
         except LookupError:

@@ -16,7 +16,11 @@ def test_blocks_make_up_the_files(runner: str, tmp_path: Path) -> None:
     names = tmp_path / "names.txt"
     names.write_text("".join(f"{tmp_path}/{number}.bin\n" for number in range(len(contents))))
     out = tmp_path / "out"
-    report = run_dag(APP, {"list": str(names), "output": str(out), "block_size": "4KiB", "operator.splitter.blocks_threshold": 5}, runner=runner)
+    report = run_dag(
+        APP,
+        {"list": str(names), "output": str(out), "block_size": "4KiB", "operator.splitter.blocks_threshold": 5},
+        runner=runner,
+    )
     blocks = sorted((int(path.name, 16), path) for path in out.iterdir() if path.name[0] != "_")
     assert b"".join(path.read_bytes() for _, path in blocks) == b"".join(contents)
     assert [number for number, _ in blocks] == list(range(7 + 1 + 2))

@@ -24,7 +24,9 @@ def reference(folder: Path) -> Counter[str]:
     """What `sed 's/\\r$//' | grep -v '^\\.'` leaves of all files."""
     kept: Counter[str] = Counter()
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        piped = subprocess.run(["bash", "-c", "sed 's/\\r$//' \"$0\" | grep -v '^\\.'", str(path)], capture_output=True, check=False)
+        piped = subprocess.run(
+            ["bash", "-c", "sed 's/\\r$//' \"$0\" | grep -v '^\\.'", str(path)], capture_output=True, check=False
+        )
         kept.update(piped.stdout.decode().split("\n")[:-1])
     return kept
 

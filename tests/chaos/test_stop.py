@@ -13,7 +13,7 @@ import pytest
 from tests.cluster.places import Begin, Place
 from tests.cluster.waiting import below, held_by, lives, until
 
-pytestmark = [pytest.mark.chaos, pytest.mark.spark]
+pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.slow]
 LOCAL = {"master": "local[2,4]"}
 
 
@@ -62,7 +62,6 @@ def test_a_stopped_run_leaves_no_process_and_the_next_one_goes_on(held: Held) ->
     held.goes_on()
 
 
-@pytest.mark.slow
 def test_a_killed_jvm_ends_the_run(held: Held) -> None:
     os.kill(held.java, signal.SIGKILL)
     code, err = held.ended()
@@ -71,7 +70,6 @@ def test_a_killed_jvm_ends_the_run(held: Held) -> None:
     held.goes_on()
 
 
-@pytest.mark.slow
 def test_a_killed_launch_leaves_no_process_and_the_next_one_goes_on(held: Held) -> None:
     held.process.kill()
     assert held.ended()[0] == -signal.SIGKILL

@@ -111,8 +111,10 @@ def test_a_server_that_is_killed_ends_the_run(place: Place, begin: Begin, tmp_pa
     with connect_server(tmp_path / "connect") as server:
         process = begin(*place.command(remote=server.address, hold=str(hold)))
         until(lambda: held_by(hold), process)
+        killed = time.monotonic()
         os.kill(server.pid, signal.SIGKILL)
         _, err = process.communicate(timeout=200)
+    assert time.monotonic() - killed < 100
     assert process.returncode == 3, err
     assert "has ended while it worked on 'application: window 0: lines → keep → shout → writer'" in err
     assert "Traceback" not in err

@@ -8,7 +8,7 @@ import pytest
 
 from dagflow.errors.cluster import SparkLost, WorkerUnfit
 from dagflow.runtime.runner import TasksDied
-from dagflow.spark.failures import failure
+from dagflow.spark.failures import failure, first_line
 
 KILLED = """An error occurred while calling o52.collectToPython.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 1.0 failed 4 times, \
@@ -65,6 +65,16 @@ def test_what_may_pass(text: str, reason: str) -> None:
     error = told(text)
     assert type(error) is TasksDied
     assert str(error) == reason
+
+
+def test_of_an_error_of_grpc_the_details_are_told() -> None:
+    class RpcError(Exception):
+        def details(self) -> str:
+            return "failed to connect to all addresses; last error: Connection refused"
+
+    assert first_line(RpcError("<_MultiThreadedRendezvous of RPC that terminated with:\n\tstatus = UNAVAILABLE")) == (
+        "failed to connect to all addresses; last error: Connection refused"
+    )
 
 
 @pytest.mark.parametrize(

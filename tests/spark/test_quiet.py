@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 APPLICATION = """
 from operators import BlockReader, FileSplitterInput, Map, RecordWriter
@@ -41,7 +41,8 @@ def test_an_exception_in_user_code_shows_the_users_lines_only(tmp_path: Path) ->
     ran = launch(tmp_path, "2", "four", "6")
     assert ran.returncode == 1
     assert ran.stderr.splitlines() == [
-        "error[DF301] operator 'half' failed in apply_all() of port 'input': ValueError: invalid literal for int() with base 10: 'four'",
+        "error[DF301] operator 'half' failed in apply_all() of port 'input': "
+        "ValueError: invalid literal for int() with base 10: 'four'",
         "  at app.py:5 in halve: return str(int(line.record) // 2)",
         "  window  0",
         f"  source  {tmp_path}/logs/a.txt, position 2",
@@ -49,7 +50,6 @@ def test_an_exception_in_user_code_shows_the_users_lines_only(tmp_path: Path) ->
     ]
 
 
-@pytest.mark.slow
 def test_a_run_that_is_fine_says_nothing_on_standard_error(tmp_path: Path) -> None:
     ran = launch(tmp_path, "2", "4", "6")
     assert (ran.returncode, ran.stderr) == (0, "")
