@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from dagflow.render.words import byte_rate, counted, seconds, size
-from dagflow.runtime.events import Event, RunEnded, RunStarted, WindowDecided, WindowPlanned, WindowRetried, line_of
+from dagflow.runtime.events import Event, RunEnded, RunStarted, Warned, WindowDecided, WindowPlanned, WindowRetried, line_of
 
 QUIET = 1.0  # seconds between two lines of plain progress; what happens in between is told together
 
@@ -67,6 +67,8 @@ class PlainProgress(Progress):
                 self._last = event.at
                 again = ", planned by an earlier launch" if event.replayed else ""
                 self.say(f"window {event.window}: {_work(event)}, {counted(event.tasks, 'task')}{again}")
+        elif isinstance(event, Warned):
+            self.say(f"warning: {event.text}")
         elif isinstance(event, WindowRetried):
             self.say(f"window {event.window}: attempt {event.attempt}, since the one before failed: {event.reason}")
         elif isinstance(event, WindowDecided):
@@ -158,6 +160,8 @@ class LiveProgress(Progress):
             self.say(started(event))
         elif isinstance(event, WindowPlanned):
             self._flying[event.window] = event
+        elif isinstance(event, Warned):
+            self.say(f"warning: {event.text}")
         elif isinstance(event, WindowRetried):
             self.say(f"window {event.window}: attempt {event.attempt}, since the one before failed: {event.reason}")
         elif isinstance(event, WindowDecided):
