@@ -65,7 +65,7 @@ def cached(function: Callable[[Any], R]) -> Callable[[Any], R]:
 def fields_of_type(tp: Any) -> dict[str, Any]:
     """The fields of an attrs class, by name, with their types."""
     outer = get_origin(tp) or tp
-    bindings = dict(zip(getattr(outer, "__parameters__", ()), get_args(tp), strict=False))
+    bindings: dict[TypeVar, Any] = dict(zip(getattr(outer, "__parameters__", ()), get_args(tp), strict=False))
     found = {}
     for field in attrs.fields(outer):
         owner = next((k for k in outer.__mro__ if field.name in own_annotations(k)), outer)
@@ -119,9 +119,11 @@ def _regrouped(groups: Sequence[Any], items: Sequence[Any]) -> list[list[Any]]:
 
 def _leaves(values: Sequence[Any], tp: type) -> Sequence[Any]:
     allowed = LEAVES[tp] | {type(None)}
-    if any(map(is_numpy, set(map(type, values)) - allowed)):
+    others = set(map(type, values)) - allowed
+    if any(map(is_numpy, others)):
         values = [v.item() if is_numpy(type(v)) else v for v in values]
-    _exactly(values, allowed, tp)
+    if others:
+        _exactly(values, allowed, tp)
     if tp is datetime.datetime and any(v is not None and v.tzinfo is not None for v in values):
         raise TypeError(
             "a datetime with a time zone would lose it in a batch: pass on .astimezone(datetime.UTC).replace(tzinfo=None), "

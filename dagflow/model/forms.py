@@ -163,10 +163,10 @@ def maker(tp: Any) -> Callable[[Any], Any] | None:
         return _reader_record_of(maker((get_args(tp) or (str,))[0]))
     if outer is list and get_args(tp):
         item = maker(get_args(tp)[0])
-        return None if item is None else lambda values: [item(v) for v in values]
+        return None if item is None else lambda values: [None if v is None else item(v) for v in values]
     if outer is dict:
         value = maker(get_args(tp)[1]) if get_args(tp) else None
-        return dict if value is None else lambda pairs: {k: value(v) for k, v in dict(pairs).items()}
+        return dict if value is None else lambda pairs: {k: v if v is None else value(v) for k, v in dict(pairs).items()}
     if inspect.isclass(outer) and attrs.has(outer):
         makers = {name: maker(t) for name, t in _makers(tp).items()}
         aliases = dict(zip(makers, _aliases(outer), strict=True))

@@ -42,6 +42,8 @@ def type_name(tp: Any) -> str:
     origin = get_origin(tp)
     if origin in UNIONS:
         return " | ".join(type_name(a) for a in get_args(tp))
+    if origin is typing.Annotated:
+        return type_name(tp.__origin__)
     if origin is Literal:
         return f"Literal[{', '.join(map(_value_name, get_args(tp)))}]"
     if origin is not None:

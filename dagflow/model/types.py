@@ -172,7 +172,9 @@ def _is_subclass(cls: type, of: type) -> bool:
         return True
     if any(k is Any for k in cls.__mro__):
         return True
-    return typing_extensions.is_protocol(of) and (cls is type or hasattr(cls, "__getattr__"))
+    if cls is type:  # type[X] may be of a metaclass that does more
+        return inspect.isabstract(of) or typing_extensions.is_protocol(of)
+    return typing_extensions.is_protocol(of) and hasattr(cls, "__getattr__")
 
 
 def arguments_as(tp: Any, outer: Any) -> tuple[Any, ...]:
@@ -310,7 +312,8 @@ def bind_callable(pattern: Any, function: Any, bindings: Bindings) -> None:
 def _own_variables(hints: dict[str, Any]) -> dict[str, Any]:
     """The annotations of a generic function with new variables: it may have been written with those of the operator."""
     names = dict.fromkeys(v for tp in hints.values() for v in variables_in(tp))
-    fresh: dict[TypeVar, Any] = {v: TypeVar(v.__name__, bound=_bound(v)) for v in names}
+    make: Any = TypeVar  # type checkers know names that are written out only
+    fresh = {v: make(v.__name__, bound=_bound(v)) for v in names}
     return {name: replace(tp, fresh.__getitem__) for name, tp in hints.items()}
 
 
