@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,6 +11,7 @@ import attrs
 
 from dagflow.errors import DagError
 from dagflow.errors.dag import (
+    ClassWrong,
     Cycle,
     DagErrors,
     EmptyDag,
@@ -24,7 +26,7 @@ from dagflow.model.dag import DAG, OperatorNode, PortName, Stream
 from dagflow.model.graph import cycles, order
 from dagflow.model.infer import bind_input, own_bindings, port_types
 from dagflow.model.operator import InputOperator
-from dagflow.model.ports import input_ports, output_ports
+from dagflow.model.ports import handlers_of, input_ports, output_ports
 from dagflow.model.types import Bindings, difference, type_name
 
 
@@ -85,6 +87,20 @@ def properties(dag: DAG) -> Iterator[DagError]:
             yield problem
         except ValueError as problem:
             yield PropertyRefused(operator=node.name, reason=str(problem), where=node.where)
+
+
+def handlers_handle(dag: DAG) -> Iterator[DagError]:
+    """Handlers emit what they make; what they yield or return would be lost."""
+    for node in dag.operators.values():
+        for port, forms in handlers_of(type(node.operator)).items():
+            for method in forms.values():
+                function = inspect.unwrap(getattr(type(node.operator), method))
+                if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+                    yield ClassWrong(
+                        operator=type(node.operator).__qualname__,
+                        reason=f"the handler {method}() of port {port!r} yields or awaits: nothing would run it ({node.where})",
+                        help="emit instead: self.output.emit(record) for each `yield record`",
+                    )
 
 
 def partitionable(dag: DAG) -> Iterator[DagError]:
@@ -156,6 +172,7 @@ def types_agree(dag: DAG) -> Iterator[DagError]:
 CHECKS: tuple[Callable[[DAG], Iterator[DagError]], ...] = (
     not_empty,
     properties,
+    handlers_handle,
     partitionable,
     inputs_connected,
     outputs_connected,

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from dagflow.model.context import Clock
 from dagflow.model.kept import State, kept_by
-from dagflow.model.operator import Operator
+from dagflow.model.operator import Operator, fields_of
 from dagflow.model.plain import decode, encode
 from dagflow.plan.deal import deal
 from dagflow.plan.plan import Plan
@@ -93,6 +93,7 @@ class Driver:
             states=self.states(),
             driver=driver,
             shape=shape(self.plan),
+            properties=properties(self.plan),
             planned_at=self._clock.now(),
         )
 
@@ -135,6 +136,19 @@ def shape(plan: Plan) -> dict[str, str]:
     for stream in plan.dag.streams.values():
         for sink in stream.sinks:
             found[f"stream {stream.source} → {sink}"] = ""
+    return found
+
+
+def properties(plan: Plan) -> dict[str, str]:
+    """The properties of the operators whose text form says all of them, to see whether they have changed since."""
+    found = {}
+    for name, node in plan.dag.nodes.items():
+        outputs = node.operator.output_folders()
+        for field, value in fields_of(node.operator).items():
+            if isinstance(value, str) and value in outputs:
+                continue  # a folder that was moved is no change
+            if isinstance(value, str | int | float | bool | None) or type(value).__name__ == "Expression":
+                found[f"{name}.{field}"] = str(value)
     return found
 
 

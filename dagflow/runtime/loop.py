@@ -19,7 +19,7 @@ from dagflow.model.operator import Operator
 from dagflow.plan.plan import Plan
 from dagflow.runtime.commit import decide, publish, roll_forward, sweep
 from dagflow.runtime.compile import loaded, pickled, stage_program
-from dagflow.runtime.driver import Driver, shape
+from dagflow.runtime.driver import Driver, properties, shape
 from dagflow.runtime.events import (
     EventStream,
     TaskEnded,
@@ -127,35 +127,31 @@ class WindowLoop:
         waiting = deque(window for window in planned if window not in decided)
         last = self._log.read_plan(planned[-1]) if planned else None
         if last is not None:
-            self._same_application(last, undecided=bool(waiting))
+            self._same_application(last)
         try:
             self._drive(last.states if last else {}, undone, waiting)
         except Abort as abort:  # of an operator on the driver
             raise abort.error from abort
         self._sweep()
 
-    def _same_application(self, last: WindowPlan, undecided: bool) -> None:
-        """Raises PlanMismatch when this application cannot go on where that of the last plan has ended.
+    def _same_application(self, last: WindowPlan) -> None:
+        """Raises PlanMismatch when this application is not that of the last plan: other operators, classes or streams.
 
-        A window that is not decided is run again from its plan, so operators and streams must be the same. Between windows an
-        application may change, but operators that keep State must still be there under their names: else what they have done
-        would be done again.
+        Properties may change between launches: what has changed is told, since earlier windows were made without it.
         """
         now = shape(self._plan)
         lost = [f"{what} is gone" for what in last.shape if what not in now]
         new = [f"{what} is new" for what in now if what not in last.shape]
         changed = [f"{what} was a {last.shape[what]}" for what in now if last.shape.get(what, now[what]) != now[what]]
-        differences = [*lost, *new, *changed]
-        if undecided and differences:
+        if lost or new or changed:
             raise PlanMismatch(
-                self._run_folder, f"window {last.window} is planned but not decided, and since then {'; '.join(differences)}"
+                self._run_folder,
+                f"it belongs to another application, or to this one as it was: {'; '.join([*lost, *new, *changed])}",
             )
-        stateless = [name for name in last.states if name not in self._plan.driver]
-        if stateless:
-            names = ", ".join(repr(name) for name in stateless)
-            raise PlanMismatch(
-                self._run_folder, f"it holds the state of {names}, which this application does not have; {'; '.join(new)}"
-            )
+        values = properties(self._plan)
+        others = [f"{name} = {was} → {values.get(name)}" for name, was in last.properties.items() if values.get(name) != was]
+        if others:
+            self._events.send(Warned(text=f"properties have changed since window {last.window}: {'; '.join(others)}"))
 
     def _drive(self, states: dict[str, dict[str, Any]], undone: list[int], waiting: deque[int]) -> None:
         with Driver(self._plan, self._spec, self._clock, states) as driver:

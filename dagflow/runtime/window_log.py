@@ -25,7 +25,7 @@ class WindowPlan:
     Attributes:
         items: the work items by the operator that gets them: `(port, encoded item)`.
         partitions, places: the number of partitions by that operator, and for each item its partition.
-        shape: the operators and streams of the application that made the plan.
+        shape, properties: the operators and streams of the application that made the plan, and plain properties.
         states: the encoded states of the driver's operators after the window, by operator and name.
         driver: what the driver's operators did while they planned it.
         outputs: the output folders of the run, as they were called then.
@@ -39,6 +39,7 @@ class WindowPlan:
     driver: TaskReport
     outputs: list[str] = attrs.field(factory=list)
     shape: dict[str, str] = attrs.field(factory=dict)
+    properties: dict[str, str] = attrs.field(factory=dict)
     planned_at: float = 0.0
 
 

@@ -74,10 +74,15 @@ class BadText(RunError, ValueError):
     def message(self) -> str:
         shown = f" ({self.found.hex(' ')})" if self.found else ""
         why = f": {self.reason}" if self.reason else ""
+        advice = (
+            "Name the real encoding (-D operator.READER.encoding=cp1252, say), or let bad bytes be replaced by U+FFFD "
+            "(-D operator.READER.text_errors=replace)."
+        )
+        if self.byte_offset == 1 and self.found == b"\x8b":
+            advice = "It looks like gzip, which is not read as text: unpack it, or leave it out (the scanner's ignore pattern)."
         return (
             f"{self.path}: byte {self.byte_offset}{shown}, in the record that starts at byte {self.position}, "
-            f"is not {self.encoding}{why}.\n"
-            'Name the real encoding (encoding = "cp1252", say), or let bad bytes be replaced by U+FFFD (errors = "replace").'
+            f"is not {self.encoding}{why}.\n{advice}"
         )
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +13,11 @@ import pytest
 from dagflow import DAG, InputOperator, InputPort, Operator, OutputPort, ReaderRecord, State
 from dagflow.errors.application import OutputInInput, OutputOrphaned
 from dagflow.errors.run import PlanMismatch
-from dagflow.errors.surroundings import DiskFull, PathMissing
+from dagflow.errors.surroundings import PathMissing
 from dagflow.runtime.commit import decide, roll_forward
-from dagflow.runtime.events import Event, EventStream, RunEnded, Warned
-from dagflow.runtime.launch import _EventsFile, launch
+from dagflow.runtime.launch import launch
 from dagflow.testing import run_dag
-from operators import FlatMap, RecordWriter, TimeBasedDirectoryScanner
+from operators import RecordWriter, TimeBasedDirectoryScanner
 from operators.files.errors import InputMissing
 from tests.conformance.apps import chain, left_over, lines_in, written
 from tests.runtime.test_window_log import staged
@@ -342,64 +339,3 @@ class TestBeforeAnythingIsMade:
     def test_an_output_beside_an_input_of_a_similar_name_is_not_in_it(self, source: Path, tmp_path: Path) -> None:
         run(source, tmp_path / "in2")
         assert lines_in(tmp_path / "in2") == LINES
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    place = tmp_path / "small"
-    place.mkdir()
-    if subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], capture_output=True, check=False
-    ).returncode:
-        pytest.skip("no file system of a chosen size can be mounted here")
-    try:
-        yield place
-    finally:
-        subprocess.run(["umount", "-l", str(place)], check=True)
-
-
-class TestFullDisk:
-    def test_says_so_and_the_next_launch_goes_on(self, source: Path, tmp_path: Path, small_disk: Path) -> None:
-        (source / "x").write_text(f"{'y' * 999}\n" * 2000)
-        events: list[Event] = []
-        application = chain(source, sink=RecordWriter(str(small_disk / "out")))
-        with pytest.raises(DiskFull) as caught:
-            launch(application, runner="local", subscribers=[events.append])
-        assert caught.value.exit_code == 3
-        end = events[-1]
-        assert isinstance(end, RunEnded)
-        assert end.status == "failed"
-        subprocess.run(["mount", "-o", "remount,size=9m", str(small_disk)], check=True)
-        run(source, small_disk / "out")
-        assert sum(lines_in(small_disk / "out").values()) == 2000
-        assert left_over(small_disk / "out") == []
-
-    def test_records_in_a_buffer_do_not_hide_it(self, source: Path, small_disk: Path) -> None:
-        (small_disk / "fill").write_bytes(b"\0" * (900 << 10))
-        (source / "x").write_text(f"{'y' * 999}\n" * 300)
-        many = FlatMap(lambda line: [line.record] * 2)
-        with pytest.raises(DiskFull):
-            run_dag(chain(source, many, sink=RecordWriter(str(small_disk / "out"))))
-
-    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-    def test_ends_the_events_file_only(self, tmp_path: Path) -> None:
-        events = EventStream(lambda: 0.0)
-        heard: list[Any] = []
-        events.subscribe(heard.append)
-        (tmp_path / "events").mkdir()
-        (tmp_path / "events" / "l.jsonl").symlink_to("/dev/full")
-        with _EventsFile(str(tmp_path), "l", events) as write:
-            events.subscribe(write)
-            for _ in range(3):
-                events.send(RunEnded(status="done", windows=0, seconds=0.0))
-        assert [type(event) for event in heard] == [RunEnded, Warned, RunEnded, RunEnded]
-        assert heard[1].text.endswith("l.jsonl: no further events are written: No space left on device")
-
-    def test_no_events_file_can_be_opened(self, tmp_path: Path) -> None:
-        events = EventStream(lambda: 0.0)
-        heard: list[Any] = []
-        events.subscribe(heard.append)
-        (tmp_path / "events").write_text("a file stands there")
-        with _EventsFile(str(tmp_path), "l", events) as write:
-            write(RunEnded(status="done", windows=0, seconds=0.0))
-        assert [type(event) for event in heard] == [Warned]
