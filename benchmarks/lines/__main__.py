@@ -26,6 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the cases that are asked for. 1 when a goal is missed (never with --quick), else 0."""
     given = _parser().parse_args(arguments)
     size = QUICK if given.quick else given.size
+    command = shlex.join(["python", "-m", "benchmarks.lines", *(arguments if arguments is not None else sys.argv[1:])])
+    today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
     results: list[Result] = []
     patience = given.patience * 60.0
     with Place(size, given.quick, given.beam_python, given.disk) as place:
@@ -36,12 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 patience = _wait_for_calm(given.calm, patience)
                 results.append(compete(case, 1 if given.quick else given.rounds, _say))
                 print(f"\n{case.title}\n{table.figures_table(results[-1])}", flush=True)
-    command = shlex.join(["python", "-m", "benchmarks.lines", *(arguments if arguments is not None else sys.argv[1:])])
-    today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
-    page = table.page(results, command, machine.describe(), today)
+                if given.markdown is not None:  # after each case: a run of half an hour may be ended before its time
+                    _write(given.markdown, table.page(results, command, machine.describe(), today))
     print("\n" + table.goals_table(results))
-    if given.markdown is not None:
-        _write(given.markdown, page)
     outcomes = [result.outcome(goal) for result in results for goal in result.case.goals]
     return 0 if given.quick or all(outcome is None or outcome[1] for outcome in outcomes) else 1
 

@@ -76,14 +76,15 @@ def by_function(place: Place) -> Iterator[Case]:
 
 
 def _bare(place: Place, kind: str, source: Path) -> Case:
-    loop, plain, mine = "bare loop, same function", "bare loop over text", "dagflow, in process"
+    loop, mine = "bare loop", "dagflow, in process"
     one = partial(_contestant, place, "memory", source)
     contestants = [
         one(loop, peers.bare_loop),
-        one(plain, peers.plain_loop),
+        one("bare loop, records with places", peers.loop_with_places),
+        one("bare loop over text, line ends kept", peers.text_loop),
         one(mine, _ours(place, ours.by_function, runner="local")),
     ]
-    goals = [Goal(mine, loop, most=1.5), Goal(mine, plain, most=1.5)]
+    goals = [Goal(mine, loop, most=1.5)]
     return Case(f"loop, {kind[9:]}", f"Line filter by a Python function, {kind}, one process, to memory", contestants, goals)
 
 
