@@ -2,9 +2,10 @@
 VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
+BENCH ?= lines ledger decisions skew
 READY := $(VENV)/.ready
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all lint format types bench docs ci clean
+.PHONY: help run test test-all chaos lint format types bench docs ci clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1#\2/p' $(MAKEFILE_LIST) | awk -F'#' '{printf "%-17s %s\n", $$1, $$2}'
@@ -23,6 +24,9 @@ test: $(READY) ## the tests that CI runs: make test ARGS='-k java'
 test-all: $(READY) ## the slow suite too: clusters, crashes, large inputs
 	$(BIN)/pytest -q -m '' $(ARGS)
 
+chaos: $(READY) ## kills launches at random, some hundred times (half an hour): make chaos ARGS='-k cluster'
+	$(BIN)/pytest -q -m chaos tests/chaos/test_random_kills.py $(ARGS)
+
 lint: $(READY) ## style, and who may import whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -36,8 +40,8 @@ types: $(READY) ## mypy and pyright
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-bench: $(READY) ## peers and ours in turn
-	$(BIN)/python -m benchmarks.lines $(ARGS)
+bench: $(READY) ## peers and ours in turn: make bench BENCH=ledger ARGS=--quick
+	@failed=0; for each in $(BENCH); do $(BIN)/python -m benchmarks.$$each $(ARGS) || failed=1; done; exit $$failed
 
 docs: $(READY) ## runs the examples in the documentation
 	$(BIN)/pytest -q --doctest-glob='*.md' README.md docs

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dagflow.model.context import Clock, OperatorContext
 from dagflow.model.dag import DAG
 from dagflow.model.kept import State, WindowState
+from dagflow.model.map_state import MapState
 from dagflow.model.operator import ErrorRecord, InputOperator, Operator
 from dagflow.model.ports import InputPort, OutputPort, ProxyInputPort, ProxyOutputPort
 from dagflow.model.records import BlockIds, FileBlockMetadata, FileInfo, FileMetadata, ReaderRecord, Window
@@ -24,6 +25,7 @@ __all__ = [
     "FileMetadata",
     "InputOperator",
     "InputPort",
+    "MapState",
     "Operator",
     "OperatorContext",
     "OutputPort",

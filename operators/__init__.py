@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from operators.contexts.fixed_records import FixedRecordsReaderContext
     from operators.contexts.line import LineReaderContext
     from operators.contexts.read_ahead_line import ReadAheadLineReaderContext
+    from operators.files.dataset_input import DatasetInput
     from operators.files.scanner import TimeBasedDirectoryScanner
     from operators.files.splitter_base import FileSplitterBase
     from operators.files.splitter_input import FileSplitterInput
@@ -28,6 +29,7 @@ __all__ = [
     "AbstractFSBlockReader",
     "BlockReader",
     "Console",
+    "DatasetInput",
     "Entity",
     "FSSliceReader",
     "FileSplitterBase",
@@ -51,6 +53,7 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "contexts.fixed_records": ["FixedRecordsReaderContext"],
         "contexts.line": ["LineReaderContext"],
         "contexts.read_ahead_line": ["ReadAheadLineReaderContext"],
+        "files.dataset_input": ["DatasetInput"],
         "files.scanner": ["TimeBasedDirectoryScanner"],
         "files.splitter_base": ["FileSplitterBase"],
         "files.splitter_input": ["FileSplitterInput"],

@@ -52,7 +52,7 @@ class Settings:
 def populate_dag(dag: DAG, conf: Settings) -> None:
     """List → splitter → slices → writer."""
     files = dag.add_operator("files", ListedFiles(path=conf.list))
-    splitter = dag.add_operator("splitter", FileSplitterBase(block_size=conf.block_size))
+    splitter = dag.add_operator("splitter", FileSplitterBase(block_size=conf.block_size, one_block_suffixes=()))
     reader = dag.add_operator("reader", FSSliceReader(reader_context=FixedBytesReaderContext(length=256 * KiB)))
     writer = dag.add_operator("writer", RecordWriter(path=conf.output, per_block=True, terminator=""))
     dag.add_stream("file-info", files.output, splitter.input)

@@ -24,6 +24,7 @@ def command(given: Given) -> None:
         applied=made.applied,
         ports=_port_attributes(made.dag),
         applied_ports=made.applied_ports,
+        attributes=made.attributes,
     )
     print(render_json(rows) if given.json else render_text(rows))
 

@@ -16,11 +16,12 @@ from dagflow.cli.main import FAILED
 from dagflow.errors.base import DagflowError
 from dagflow.render.errors import each, error_json, error_text
 from dagflow.render.style import Style, style_for
+from dagflow.runtime.hidden import hidden_module
 
 
 @attrs.define(slots=False, eq=False, str=False, repr=False)
 class Refused(DagflowError):
-    """All that is wrong with an application and its settings."""
+    """All that is wrong with an application and its settings, or with a dataset."""
 
     problems: tuple[DagflowError, ...]
 
@@ -40,6 +41,8 @@ def tell(error: BaseException, state: State) -> int:
     style = style_of(sys.stderr)
     if state.debug:
         print("".join(_traces(error)), file=sys.stderr)
+    if not isinstance(error, DagflowError):
+        error = hidden_module(error) or error
     if not isinstance(error, DagflowError):
         text = "".join(traceback.format_exception_only(error)).strip()
         print(f"{style.paint('bold red', 'internal error:')} {text}", file=sys.stderr)

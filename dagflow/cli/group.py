@@ -14,12 +14,15 @@ COMMANDS = {
     "plan": "Shows how an application will run, step by step.",
     "graph": "Draws an application's operators and streams.",
     "config": "Shows every effective setting, and where it comes from.",
+    "log": "Shows what happened to a dataset, newest first.",
+    "trace": "Finds where a row of a dataset comes from.",
+    "verify": "Checks a dataset against its ledger: links, rules, hashes of files.",
 }
 
 EXIT_CODES = """\b
 Exit codes:
   0    done
-  1    the run failed
+  1    the run failed, or the dataset is damaged
   2    the application, its settings or the command line are wrong
   3    the environment is: Java, cluster, permissions, disk
   130  interrupted (Ctrl-C, SIGTERM); launch again to go on
@@ -83,7 +86,7 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: bool) 
 commands = Commands(
     name="dagflow",
     help="Runs applications that are assembled from operators, window by window, on Spark.\n\n"
-    "APP is a folder with app.py, a path.py[:name] or a module[:name].",
+    "APP is a folder with app.py, a path.py[:name] or a module[:name]; DATASET an output folder of one.",
     epilog=EXIT_CODES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     params=[

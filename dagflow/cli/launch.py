@@ -43,7 +43,7 @@ def command(state: State, given: Given) -> int:
     run = stopping.run = start(built, subscribers=(stopping, progress))
     with stopping:
         error = _run(run, progress, what_runs_where(built, plan), here=local)
-    _print_report(run.report, given.json)
+    _print_report(run.report, given.json, error)
     if error is None:
         return DONE
     if stopping.by is not None or isinstance(error, (Interrupted, KeyboardInterrupt)):
@@ -97,9 +97,9 @@ def interrupted(report: RunReport, by: str) -> str:
     return f"stopped by {by}: what was decided is kept; launch again with the same settings to go on from there"
 
 
-def _print_report(report: RunReport, as_json: bool) -> None:
+def _print_report(report: RunReport, as_json: bool, error: BaseException | None) -> None:
     with contextlib.suppress(BrokenPipeError):  # the run is what it is, whether or not somebody reads this
         if as_json:
-            print(json.dumps(report_json(report), indent=2, ensure_ascii=False), flush=True)
+            print(json.dumps(report_json(report, error), indent=2, ensure_ascii=False), flush=True)
         elif report.operators or report.status == "done":
             print(report_text(report, style_of(sys.stdout)), flush=True)

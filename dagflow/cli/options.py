@@ -11,6 +11,8 @@ import click
 from dagflow.cli.group import EXIT_CODES, NobodyReads, State
 from dagflow.config import RunSettings, hints
 from dagflow.config.docs import field_docs
+from dagflow.errors.base import ConfigError
+from dagflow.errors.config import ConflictingSettings
 
 
 @attrs.frozen
@@ -22,22 +24,24 @@ class Given:
     conf_files: tuple[str, ...]
     options: dict[str, Any]
     json: bool
+    problems: tuple[ConfigError, ...] = ()
+    """what is wrong with the command line itself; to be told with all that is wrong with the application"""
 
 
 def app_command(name: str, *, help: str, params: Sequence[click.Parameter] = ()) -> Callable[[Callable[..., Any]], click.Command]:
     """Makes a command of `function(given, **own)`: it takes APP, all settings, `--json`, `--debug` and `params`."""
     is_launch = name == "launch"
     docs = field_docs(RunSettings) if is_launch else {}
-    run_options = [_run_option(field, docs.get(key, ""), not is_launch) for key, field in hints.settable(RunSettings).items()]
-    run_names = [option.name for option in run_options]
+    run_fields = hints.settable(RunSettings)
+    run_options = [o for key, field in run_fields.items() for o in _run_options(field, docs.get(key, ""), not is_launch)]
 
     def make(function: Callable[..., Any]) -> click.Command:
         @click.pass_context
         def callback(context: click.Context, /, app: str, define: Sequence[str], conf: Sequence[str], **rest: Any) -> Any:
-            options = {name: rest.pop(name) for name in run_names}
+            options, problems = _run_values({option: rest.pop(option.name or "") for option in run_options})
             state = context.ensure_object(State)
             state.debug, state.json = rest.pop("debug"), rest.pop("json")
-            given = Given(app, tuple(define), tuple(conf), {k: v for k, v in options.items() if v is not None}, state.json)
+            given = Given(app, tuple(define), tuple(conf), options, state.json, problems)
             state.json_progress = is_launch and given.options.get("progress") == "json"
             try:
                 return function(given, **rest)
@@ -63,16 +67,51 @@ def app_command(name: str, *, help: str, params: Sequence[click.Parameter] = ())
     return make
 
 
-def _run_option(field: attrs.Attribute[Any], doc: str, hidden: bool) -> click.Option:
-    """The option for a setting of the run. Its value stays text: the configuration room converts it and words what is wrong."""
-    doc = doc[:1].upper() + doc[1:]
+class _RunOption(click.Option):
+    """An option for the setting `setting` of the run. `value` is what it stands for if it takes none.
+
+    It may be given several times, since click would take the last one silently.
+    """
+
+    def __init__(self, setting: str, option: str, value: bool | None = None, beside: str = "", **more: Any) -> None:
+        name = setting if value in (True, None) else f"no_{setting}"
+        super().__init__([name, option], multiple=value is None, is_flag=value is not None, **more)
+        self.setting, self.value, self._beside = setting, value, beside
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Two options that say yes and no share a line."""
+        record = super().get_help_record(ctx)
+        return (f"{record[0]} / {self._beside}", record[1]) if record is not None and self._beside else record
+
+
+def _run_options(field: attrs.Attribute[Any], doc: str, hidden: bool) -> list[_RunOption]:
+    """The options for a setting of the run. Values stay text: the configuration room converts them and words what is wrong."""
+    name, doc = field.name, doc[:1].upper() + doc[1:]
     hint = hints.field_hint(RunSettings, field)
-    if field.name == "continuous":
-        return click.Option(["continuous", "--continuous/--once"], default=None, hidden=hidden, help=doc)
-    option = "--" + field.name.replace("_", "-")
-    if hint is bool:
-        return click.Option([field.name, f"{option}/--no-{option[2:]}"], default=None, hidden=hidden, help=doc)
-    return click.Option([field.name, option], default=None, hidden=hidden, help=doc, metavar=_metavar(hint))
+    option = "--" + name.replace("_", "-")
+    if hint is not bool:
+        return [_RunOption(name, option, hidden=hidden, help=doc, metavar=_metavar(hint))]
+    other = "--once" if name == "continuous" else f"--no-{option[2:]}"
+    return [
+        _RunOption(name, option, True, beside=other, hidden=hidden, help=doc),
+        _RunOption(name, other, False, hidden=True),
+    ]
+
+
+def _run_values(given: dict[_RunOption, Any]) -> tuple[dict[str, Any], tuple[ConfigError, ...]]:
+    """What the options give to settings of the run, and what contradicts itself."""
+    values: dict[str, dict[Any, str]] = {}
+    for option, found in given.items():
+        several = found if option.value is None else (option.value,) if found else ()
+        for value in several:
+            shown = f"{option.opts[0]} {value}" if option.value is None else option.opts[0]
+            values.setdefault(option.setting, {})[value] = shown
+    problems = [
+        ConflictingSettings(reason="these exclude each other, leave one out", given=tuple(shown.values()))
+        for shown in values.values()
+        if len(shown) > 1
+    ]
+    return {setting: [*shown][-1] for setting, shown in values.items()}, tuple(problems)
 
 
 def _metavar(hint: Any) -> str:

@@ -6,30 +6,39 @@ import os
 
 from dagflow.cli.ending import Refused
 from dagflow.cli.options import Given
+from dagflow.config import Problems
 from dagflow.plan.plan import Plan
 from dagflow.runtime.build import Built, build, examine
 
 
 def built(given: Given) -> Built:
     """The application with its settings; its DAG is not checked. Raises ConfigError."""
-    return build(
-        given.application,
-        environment=os.environ,
-        conf_files=given.conf_files,
-        definitions=given.definitions,
-        options=given.options,
-    )
+    problems, made = Problems(), None
+    for problem in given.problems:
+        problems.add(problem)
+    with problems:
+        made = build(
+            given.application,
+            environment=os.environ,
+            conf_files=given.conf_files,
+            definitions=given.definitions,
+            options=given.options,
+        )
+    problems.raise_all()
+    assert made is not None
+    return made
 
 
 def planned(given: Given) -> tuple[Built, Plan]:
     """The application and its plan. Raises DagflowError with all that is wrong."""
-    found, plan, problems = examine(
+    found, plan, others = examine(
         given.application,
         environment=os.environ,
         conf_files=given.conf_files,
         definitions=given.definitions,
         options=given.options,
     )
+    problems = (*given.problems, *others)
     if len(problems) == 1:
         raise problems[0]
     if problems:

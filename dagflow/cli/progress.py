@@ -11,7 +11,17 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from dagflow.render.words import byte_rate, counted, seconds, size
-from dagflow.runtime.events import Event, RunEnded, RunStarted, Warned, WindowDecided, WindowPlanned, WindowRetried, line_of
+from dagflow.runtime.events import (
+    Event,
+    RunEnded,
+    RunStarted,
+    StepRetried,
+    Warned,
+    WindowDecided,
+    WindowPlanned,
+    WindowRetried,
+    line_of,
+)
 
 QUIET = 1.0  # seconds between two lines of plain progress; what happens in between is told together
 
@@ -70,7 +80,11 @@ class PlainProgress(Progress):
         elif isinstance(event, Warned):
             self.say(f"warning: {event.text}")
         elif isinstance(event, WindowRetried):
-            self.say(f"window {event.window}: attempt {event.attempt}, since the one before failed: {event.reason}")
+            self.say(
+                f"window {event.window}: attempt {event.attempt}{_soon(event.delay)}, since the one before failed: {event.reason}"
+            )
+        elif isinstance(event, StepRetried):
+            self.say(f"window {event.window}: {event.doing}, attempt {event.attempt}{_soon(event.delay)}: {event.reason}")
         elif isinstance(event, WindowDecided):
             self._decided.append(event)
             if event.at - self._last >= QUIET:
@@ -86,6 +100,10 @@ class PlainProgress(Progress):
         for event in self._decided:
             self._planned.pop(event.window, None)
         self._decided = []
+
+
+def _soon(delay: float) -> str:
+    return f" in {seconds(delay)}" if delay else ""
 
 
 def started(event: RunStarted) -> str:
@@ -163,7 +181,11 @@ class LiveProgress(Progress):
         elif isinstance(event, Warned):
             self.say(f"warning: {event.text}")
         elif isinstance(event, WindowRetried):
-            self.say(f"window {event.window}: attempt {event.attempt}, since the one before failed: {event.reason}")
+            self.say(
+                f"window {event.window}: attempt {event.attempt}{_soon(event.delay)}, since the one before failed: {event.reason}"
+            )
+        elif isinstance(event, StepRetried):
+            self.say(f"window {event.window}: {event.doing}, attempt {event.attempt}{_soon(event.delay)}: {event.reason}")
         elif isinstance(event, WindowDecided):
             plan = self._flying.pop(event.window, None)
             self._windows += 1

@@ -40,6 +40,7 @@ def effective(
     applied: Mapping[str, Mapping[str, Setting]] | None = None,
     ports: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
     applied_ports: Mapping[str, Mapping[str, Mapping[str, Setting]]] | None = None,
+    attributes: Mapping[str, Mapping[str, Setting]] | None = None,
 ) -> list[Row]:
     """All effective values, in the order in which they are declared.
 
@@ -50,6 +51,7 @@ def effective(
         applied: what `apply_operators` returned.
         ports: operator → port → attribute → value, without what configuration says.
         applied_ports: what `apply_ports` returned.
+        attributes: what `operator_attributes` returned.
 
     Raises what `build_settings` and `build_run_settings` raise.
     """
@@ -65,6 +67,8 @@ def effective(
     for name, operator in (operators or {}).items():
         group = f"operator {name} ({type(operator).__name__})"
         rows += _object_rows(operator, (applied or {}).get(name, {}), f"operator.{name}.", group)
+        for attribute, said in (attributes or {}).get(name, {}).items():
+            rows.append(_plain_row(f"operator.{name}.{attribute}", said.value, said.origin, group))
         given = (applied_ports or {}).get(name, {})
         for port, attributes in (ports or {}).get(name, {}).items():
             for attribute, value in {**attributes, **given.get(port, {})}.items():

@@ -17,7 +17,15 @@ from dagflow.config import hints
 from dagflow.config.problems import Problems
 from dagflow.config.run_settings import RUN_NAMES
 from dagflow.config.toml_lines import key_lines, line_of
-from dagflow.errors.config import BadConfFile, BadDefinition, BadValue, ConfFileMissing, NotASettingsClass, ReservedSettingName
+from dagflow.errors.config import (
+    BadConfFile,
+    BadDefinition,
+    BadValue,
+    ConfFileMissing,
+    NotASettingsClass,
+    RepeatedDefinition,
+    ReservedSettingName,
+)
 
 ENVIRONMENT_PREFIX = "DAGFLOW_"
 RESERVED = ("operator", "run", "spark")
@@ -138,6 +146,7 @@ def read_layers(
     definitions: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
     run: Mapping[str, Any] | None = None,
+    problems: Problems | None = None,
 ) -> Layers:
     """Reads all layers.
 
@@ -146,32 +155,38 @@ def read_layers(
         code: what code gives: a settings object, or a mapping of keys to values.
         environment: normally `os.environ`; only names that begin with `DAGFLOW_` count.
         conf_files: TOML files, later ones win.
-        definitions: texts `KEY=VALUE` of `-D`, later ones win.
+        definitions: texts `KEY=VALUE` of `-D`; a key has one value.
         options: settings of the run that have their own option, by field name; None: not given.
         run: settings of the run that code gives (arguments of `launch`), by field name; None: not given.
+        problems: takes what would be raised, and what can be read comes back.
 
     Raises:
-        ConfFileMissing, BadConfFile, BadDefinition, NotASettingsClass, ReservedSettingName, or ConfigErrors with several.
+        ConfFileMissing, BadConfFile, BadDefinition, RepeatedDefinition, NotASettingsClass, ReservedSettingName, or ConfigErrors
+        with several.
 
     >>> layers = read_layers(environment={"DAGFLOW_PREFIX": "#"}, definitions=["prefix=;"])
     >>> [(s.key, s.value, s.origin) for s in layers]
     [('prefix', '#', 'env DAGFLOW_PREFIX'), ('prefix', ';', '-D')]
     """
-    problems = Problems()
+    found = Problems()
     names: frozenset[str] = frozenset()
-    with problems:
+    with found:
         names = frozenset(setting_names(settings_class)) if settings_class is not None else names
     base, values = (None, code) if isinstance(code, Mapping) or code is None else (code, {})
     layers = [[Setting(join_key(path), value, "code") for path, value in flatten(values or {}, split=True)]]
     layers[0] += [Setting(f"run.{name}", value, "code") for name, value in (run or {}).items() if value is not None]
     layers.append(_environment(environment or {}))
     for path in conf_files:
-        with problems:
+        with found:
             layers.append(conf_file(os.fspath(path)))
     layers.append([])
     for text in definitions:
-        with problems:
+        with found:
             layers[-1].append(definition(text))
+    for key in dict.fromkeys(setting.key for setting in layers[-1]):
+        given = list(dict.fromkeys(setting.value for setting in layers[-1] if setting.key == key))
+        if len(given) > 1:
+            found.add(_repeated(key, given, settings_class if key in names else None))
     layers.append(
         [
             Setting(f"run.{name}", value, "--" + name.replace("_", "-"), isinstance(value, str))
@@ -179,7 +194,10 @@ def read_layers(
             if value is not None
         ]
     )
-    problems.raise_all()
+    if problems is None:
+        found.raise_all()
+    else:
+        problems.extend(found)
     return Layers(tuple(tuple(layer) for layer in layers), base, names)
 
 
@@ -200,6 +218,21 @@ def definition(text: str) -> Setting:
     if not equals or not key.strip():
         raise BadDefinition(text=text if not equals else "=")
     return Setting(key.strip(), value, "-D", is_text=True)
+
+
+def _repeated(key: str, given: Sequence[str], settings_class: type | None) -> RepeatedDefinition:
+    """The error for a key with several values; they are shown where the type says, or the key sounds, that they are no secret."""
+    from dagflow.config.values import holds_secret, sounds_secret
+
+    hint = hints.field_hint(settings_class, hints.settable(settings_class)[key]) if settings_class is not None else Any
+    is_shown = not (holds_secret(hint) or sounds_secret(key) or key.startswith("operator."))  # whose types are not known yet
+    parts = [part for part in hints.members(hint) if hints.is_list(part) or hints.kind(part) is Any]
+    as_list = ""
+    if parts and split_key(key)[0] not in ("run", "spark") and (settings_class is not None or key not in RUN_NAMES):
+        bare = hints.kind(hints.element(parts[0])) in (int, float, bool)
+        items = [value[1:-1] if re.fullmatch(r'\[".*"\]', value) else value if bare else f'"{value}"' for value in given]
+        as_list = f"[{', '.join(items if is_shown else ['…'] * len(items))}]"
+    return RepeatedDefinition(key=key, values=tuple(given) if is_shown else ("***",) * len(given), as_list=as_list)
 
 
 def conf_file(path: str) -> list[Setting]:

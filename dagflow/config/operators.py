@@ -5,7 +5,7 @@ Operators are attrs objects with a name; nothing here needs to know more of them
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -54,13 +54,19 @@ def apply_to_operator(operator: Any, properties: Mapping[str, Setting], *, name:
     return _apply(operator, name, entries)
 
 
-def apply_operators(operators: Mapping[str, Any], layers: Layers) -> dict[str, Applied]:
-    """Sets the properties of all operators of a DAG. `operators`: operator by name; what is for ports is left out.
+def apply_operators(operators: Mapping[str, Any], layers: Layers, attributes: Collection[str] = ()) -> dict[str, Applied]:
+    """Sets the properties of all operators of a DAG.
+
+    Args:
+        operators: operator by name.
+        layers: what was given; what is for ports is left out.
+        attributes: names that are no properties, and are left out too: see `operator_attributes`.
 
     Returns for each operator what was set. Raises UnknownOperatorName, UnknownProperty, BadValue, or ConfigErrors with all.
     """
     problems = Problems()
-    matches = [(name, match) for name, match in _matches(operators, layers, problems) if not _for_port(match.path)]
+    found = _matches(operators, layers, problems)
+    matches = [(name, match) for name, match in found if not _for_port(match.path) and not _attribute(match, attributes)]
     used: set[int] = set()
     applied: dict[str, Applied] = {}
     for name, operator in operators.items():
@@ -88,6 +94,31 @@ def apply_operators(operators: Mapping[str, Any], layers: Layers) -> dict[str, A
             )
     problems.raise_all()
     return applied
+
+
+def operator_attributes(operators: Iterable[str], attributes: Collection[str], layers: Layers) -> dict[str, dict[str, Setting]]:
+    """The attributes of operators that were given, as operator → attribute → setting, as it was written.
+
+    `operators`: the names of those that `*` stands for as well. Unknown operators are the business of `apply_operators`.
+
+    >>> from dagflow.config import operator_attributes, read_layers
+    >>> given = operator_attributes(["reader"], ["partitioner"], read_layers(definitions=["operator.reader.partitioner=4"]))
+    >>> given["reader"]["partitioner"].value
+    '4'
+    """
+    found: dict[str, dict[str, Setting]] = {}
+    ranked = []
+    for name, match in _matches(dict.fromkeys(operators), layers, Problems()):
+        attribute = _attribute(match, attributes)
+        if attribute is not None:
+            ranked.append((match.rank, name, attribute, match.setting))
+    for _, name, attribute, setting in sorted(ranked, key=lambda item: item[0]):
+        found.setdefault(name, {})[attribute] = setting
+    return found
+
+
+def _attribute(match: _Match, attributes: Collection[str]) -> str | None:
+    return find_name(match.path[0], attributes, any_case=match.setting.any_case) if len(match.path) == 1 else None
 
 
 def apply_ports(

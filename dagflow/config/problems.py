@@ -30,6 +30,11 @@ class Problems:
             if not any(type(part) is type(known) and part.message() == known.message() for known in self.errors):
                 self.errors.append(part)
 
+    def extend(self, others: Problems) -> None:
+        """Takes in all errors of another collection."""
+        for error in others.errors:
+            self.add(error)
+
     def raise_all(self) -> None:
         """Raises the error if there is one, ConfigErrors if there are several."""
         if len(self.errors) == 1:

@@ -16,6 +16,11 @@ def _positive(instance: RunSettings, attribute: attrs.Attribute[Any], value: flo
         raise ValueError("it must be more than 0")
 
 
+def _not_negative(instance: RunSettings, attribute: attrs.Attribute[Any], value: float) -> None:
+    if value < 0:
+        raise ValueError("it cannot be negative")
+
+
 @attrs.frozen(kw_only=True)
 class RunSettings:
     """How an application is run. Each has an option of the command line too: `--window 500ms`.
@@ -54,11 +59,20 @@ class RunSettings:
     continuous: bool = False
     """goes on waiting for new input; otherwise the run ends when all input is read"""
 
+    rebalance: Literal["auto", "off"] = "off"
+    """auto: readers that are done take over work of slower ones; off: every reader keeps what it was dealt"""
+
     progress: Literal["auto", "plain", "none", "json"] = "auto"
     """how progress is shown; auto: live on a terminal, plain lines elsewhere"""
 
     window_attempts: int = attrs.field(default=3, validator=_at_least_one)
     """how often a window is tried from its plan before the run fails"""
+
+    retry_delay: Seconds = attrs.field(default=1.0, validator=_not_negative)
+    """how long to wait before trying again what may pass; twice as long each time, a minute at the most"""
+
+    keep_windows: int = attrs.field(default=1000, validator=_at_least_one)
+    """of how many finished windows the run folder keeps plan and decision, for trace and replay; the ledger keeps all"""
 
     shared_paths: bool = False
     """the local paths of this application are seen by all machines of the cluster (NFS, say)"""

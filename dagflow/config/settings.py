@@ -13,7 +13,7 @@ from dagflow.config.layers import Layers, Setting, find_name, flatten, join_key,
 from dagflow.config.problems import Problems
 from dagflow.config.run_settings import RUN_NAMES, RunSettings
 from dagflow.errors.base import ConfigError
-from dagflow.errors.config import BadValue, MissingSetting, UnknownSetting
+from dagflow.errors.config import BadValue, ConflictingSettings, MissingSetting, UnknownSetting
 
 
 class SettingsMapping(Mapping[str, Any]):
@@ -101,7 +101,20 @@ def assemble_run_settings(layers: Layers) -> tuple[RunSettings, dict[str, Settin
         entries.append(Entry(path[1:] if path[0].lower() == "run" and len(path) > 1 else path, setting))
     result = assembly.fields(RunSettings, attrs.NOTHING, entries, "")
     assembly.problems.raise_all()
+    _refuse_spark_beside_local(result, {**assembly.origins, **layers.spark().winners()})
     return result, assembly.origins
+
+
+def _refuse_spark_beside_local(settings: RunSettings, origins: Mapping[str, Setting]) -> None:
+    """Raises ConflictingSettings when one command line names both the local runner and where Spark is.
+
+    In other layers that is no contradiction: a file may say where Spark is, and a command line try it without.
+    """
+    typed = {key: setting for key, setting in origins.items() if setting.origin.startswith("-")}
+    places = [key for key in ("master", "remote", "spark.master", "spark.remote") if key in typed]
+    if settings.runner == "local" and "runner" in typed and places:
+        lines = [f"{typed[key].key} = {values.show_plain(typed[key].value)} ({typed[key].origin})" for key in ("runner", *places)]
+        raise ConflictingSettings(reason="the local runner uses no Spark; leave one out", given=tuple(lines))
 
 
 def _unknown(cls: type) -> Any:

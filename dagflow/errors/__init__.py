@@ -9,5 +9,6 @@ DagflowError
 
 from dagflow.errors.base import ConfigError, DagError, DagflowError, RunError, SurroundingsError
 from dagflow.errors.dag import PortTypeError
+from dagflow.errors.paste import definition
 
-__all__ = ["ConfigError", "DagError", "DagflowError", "PortTypeError", "RunError", "SurroundingsError"]
+__all__ = ["ConfigError", "DagError", "DagflowError", "PortTypeError", "RunError", "SurroundingsError", "definition"]

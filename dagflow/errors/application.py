@@ -82,7 +82,7 @@ class OutputOwned(ConfigError):
     def message(self) -> str:
         return (
             f"output folder {self.folder} belongs to the run in {self.owner}, this one is {self.mine}\n"
-            "  help: name another output, or the same first output (or run_folder) as before"
+            "  help: name another output, or the same first output (or --run-folder) as before"
         )
 
 
@@ -129,6 +129,43 @@ class OutputOrphaned(ConfigError):
 
 
 @error
+class SchemasDiffer(ConfigError):
+    """Two sinks write rows of different kinds into one folder, which is one dataset."""
+
+    folder: str
+    first: str
+    second: str
+    one: str
+    other: str
+    code: ClassVar[str] = "DF261"
+
+    def message(self) -> str:
+        return (
+            f"output folder {self.folder} is one dataset, but sink {self.first!r} writes rows of ({self.one}) into it, "
+            f"sink {self.second!r} rows of ({self.other})\n"
+            "  help: give each of them a folder of its own"
+        )
+
+
+@error
+class DatasetTwice(ConfigError):
+    """Two input operators read the same dataset into one output."""
+
+    folder: str
+    dataset: str
+    first: str
+    second: str
+    code: ClassVar[str] = "DF262"
+
+    def message(self) -> str:
+        return (
+            f"operators {self.first!r} and {self.second!r} both read the dataset {self.dataset}, and both lead to the output folder "
+            f"{self.folder}\n"
+            f"  help: let {self.first!r} read it alone; one stream may lead to several readers"
+        )
+
+
+@error
 class OutputInInput(ConfigError):
     """What a run writes lies in a folder that it reads."""
 
@@ -143,4 +180,21 @@ class OutputInInput(ConfigError):
             f"{self.what} {self.output} lies in {self.path}, which operator {self.operator!r} reads: "
             "each launch would read what the one before has written\n"
             "  help: name a folder beside the input"
+        )
+
+
+@error
+class StandardModuleHidden(ConfigError):
+    """A module of the user's has the name of one of Python's own, and was found instead of it."""
+
+    path: str
+    name: str
+    error: str
+    code: ClassVar[str] = "DF260"
+
+    def message(self) -> str:
+        end = ".py" if self.path.endswith(".py") else ""
+        return (
+            f"{self.path} and Python's own module {self.name!r} hide each other: {self.error}\n"
+            f"  help: rename yours, to my_{self.name}{end}, say; other libraries import {self.name!r} too"
         )

@@ -41,18 +41,30 @@ class DagflowError(Exception):
         """Where it happened, as whoever let it pass has noted: `error.add_note(…)`."""
         return list(getattr(self, "__notes__", ()))
 
+    @property
+    def where_in_run(self) -> dict[str, Any]:
+        """Where in a run it happened, as far as it is known: `operator`, `window`, `path`, `position`."""
+        own = {name: getattr(self, name, None) for name in ("operator", "window", "path", "position")}
+        return {**self.__dict__.get("_where_in_run", {}), **{name: value for name, value in own.items() if value is not None}}
+
+    def happened(self, **place: Any) -> None:
+        """Notes `operator`, `window`, `path` or `position` beside the fields. What is known better already stays."""
+        known = self.__dict__.get("_where_in_run", {})
+        self.__dict__["_where_in_run"] = {**{name: value for name, value in place.items() if value is not None}, **known}
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.message()!r})"
 
     def __reduce__(self) -> Any:
         fields = {a.name: getattr(self, a.name) for a in attrs.fields(cast("Any", type(self)))}
-        return _rebuild, (type(self), fields, self.notes)
+        return _rebuild, (type(self), fields, self.notes, self.__dict__.get("_where_in_run", {}))
 
 
-def _rebuild(cls: type[DagflowError], fields: dict[str, Any], notes: list[str]) -> DagflowError:
+def _rebuild(cls: type[DagflowError], fields: dict[str, Any], notes: list[str], place: dict[str, Any]) -> DagflowError:
     made = cls(**{name.lstrip("_"): value for name, value in fields.items()})
     for note in notes:
         made.add_note(note)
+    made.happened(**place)
     return made
 
 

@@ -54,7 +54,7 @@ class RunFolderUnseen(SurroundingsError):
     def message(self) -> str:
         return (
             f"the tasks at {self.master} do not see the run folder {self.run_folder} as the driver does ({self.found})\n"
-            "  help: put the output on storage that all machines share, or name a run folder there: -D run_folder=…"
+            "  help: put the output on storage that all machines share, or name a run folder there: --run-folder …"
         )
 
 

@@ -14,6 +14,7 @@
     ├── BadDefinition         DF211   -D without KEY=VALUE
     ├── NotASettingsClass     DF212   conf is annotated with a class that is not made by attrs
     ├── ReservedSettingName   DF213   a setting named like the beginning of other keys
+    ├── RepeatedDefinition    DF214   -D gives one key several values
     └── ConfigErrors          DF299   several of these at once
 
 No message and no field holds the value of a secret: whoever raises passes `***` instead.
@@ -275,6 +276,25 @@ class BadDefinition(ConfigError):
         if self.text.startswith("="):
             return "-D lacks the key before `=`\n  write -D KEY=VALUE, for example -D output=out"
         return f"-D {self.text} lacks `=` and a value\n  write -D {self.text or 'KEY'}=VALUE"
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class RepeatedDefinition(ConfigError):
+    """`-D` gives one key several values, `***` where they may be secrets; `as_list`: both as one, where a list is possible."""
+
+    code: ClassVar[str] = "DF214"
+    key: str
+    values: tuple[str, ...]
+    as_list: str = ""
+
+    def message(self) -> str:
+        import shlex
+
+        shown = "" if "***" in self.values else f": {', '.join(map(repr, self.values))}"
+        lines = [f"`{self.key}` is given {len(self.values)} values (-D){shown}"]
+        if self.as_list:
+            lines.append(f"  a list is one value: -D {shlex.quote(f'{self.key}={self.as_list}')}")
+        return "\n".join([*lines, "  if one of them is meant, leave the others out"])
 
 
 @attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)

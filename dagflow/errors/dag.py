@@ -102,7 +102,7 @@ class PortTaken(DagError):
     def message(self) -> str:
         return (
             f"two streams lead into {self.port}\n  {self.first!r}  {self.first_where}\n  {self.second!r}  {self.second_where}\n"
-            "  help: an input port takes one stream; join streams with a Union operator or give the operator a second port"
+            "  help: an input port takes one stream: give the operator another port for the other one"
         )
 
 
@@ -326,3 +326,43 @@ class NotPicklable(DagError, TypeError):
             f"operator {self.operator!r} cannot travel to the tasks: its property {self.attribute!r} cannot be pickled ({self.reason})\n  {self.where}\n"
             "  help: make such things (connections, locks, open files) in setup(); what setup makes stays where it was made"
         )
+
+
+@error
+class NotAPartitioner(DagError, TypeError):
+    """What stands as an operator's partitioner is none."""
+
+    operator: str
+    got: str
+    where: str
+    code: ClassVar[str] = "DF023"
+
+    def message(self) -> str:
+        return (
+            f"the partitioner of operator {self.operator!r} is {self.got}, which has no define_partitions() ({self.where})\n"
+            "  help: partitioner=StatelessPartitioner(4) for four partitions, from dagflow.scaling; None for none;\n"
+            "        or any object with define_partitions(partitions, context)"
+        )
+
+
+@error
+class MergeMissing(DagError, TypeError):
+    """An operator in partitions keeps State and does not say how the values of several partitions become one."""
+
+    operator: str
+    type: str
+    states: tuple[str, ...]
+    lines: tuple[str, ...]
+    where: str
+    code: ClassVar[str] = "DF022"
+
+    def message(self) -> str:
+        told = [
+            f"operator {self.operator!r} keeps State {', '.join(map(repr, self.states))} in partitions, whose number changes from window",
+            f"  to window: it must say how the values of several become one ({self.where})",
+            f"  help: in class {self.type}, write",
+            *(f"    {line}" for line in self.lines),
+        ]
+        if any("merge=merged" in line for line in self.lines):
+            told.append("  where merged(values) makes one value of a list of them")
+        return "\n".join(told)

@@ -16,6 +16,7 @@ LedgerError (RunError)                 code DF5xx, exit code 1
 ├── LedgerTaken                        there is a ledger of another dataset
 ├── NewerLedger                        a newer dagflow has written it: to be read, not to be appended to
 ├── LedgerMissing (LookupError)        there is no ledger
+├── NoSuchDataset (LookupError)        … nor a folder where it was looked for
 └── NoSuchEntry (LookupError)          … no such entry, or row
 """
 
@@ -204,14 +205,35 @@ class NewerLedger(LedgerError):
 
 @error
 class LedgerMissing(LedgerError, LookupError):
-    """There is no ledger."""
+    """There is no ledger. `below`: a dataset in that folder."""
 
     place: str
+    below: str | None = None
     code: ClassVar[str] = "DF514"
     exit_code: ClassVar[int] = 2
 
     def message(self) -> str:
-        return f"{self.place} has no ledger: it is not the output folder of an application, or nothing was committed yet"
+        text = f"{self.place} has no ledger: it is not the output folder of an application, or nothing was committed yet"
+        return text if self.below is None else f"{text}\n  did you mean {self.below}?"
+
+
+@error
+class NoSuchDataset(LedgerError, LookupError):
+    """There is nothing where a dataset was looked for. `near`: a folder of a like name; `dataset`: the one in which it would be."""
+
+    place: str
+    near: str | None = None
+    dataset: str | None = None
+    code: ClassVar[str] = "DF517"
+    exit_code: ClassVar[int] = 2
+
+    def message(self) -> str:
+        text = f"there is no {self.place}"
+        if self.dataset is not None:
+            return f"{text}\n  help: it would lie in the dataset {self.dataset}"
+        if self.near is not None:
+            return f"{text}\n  did you mean {self.near}?"
+        return f"{text}\n  help: name the output folder of an application, or a file in it"
 
 
 @error

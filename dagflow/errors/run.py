@@ -35,6 +35,23 @@ class OperatorFailed(RunError):
 
 
 @error
+class PartitionerFailed(RunError):
+    """The partitioner of an operator raised, or did not return partitions."""
+
+    operator: str
+    partitioner: str
+    reason: str
+    code: ClassVar[str] = "DF365"
+
+    def message(self) -> str:
+        return (
+            f"the partitioner of operator {self.operator!r} ({self.partitioner}) {self.reason}\n"
+            "  help: define_partitions(partitions, context) returns a list of at least one dagflow.scaling.Partition;\n"
+            "        dagflow.scaling.resized(partitions, count) makes one of any length"
+        )
+
+
+@error
 class FieldFrozen(RunError, AttributeError):
     """An operator assigns a field while it runs; the value would be lost."""
 
@@ -95,27 +112,119 @@ class StateNotPlain(RunError, TypeError):
 
 
 @error
+class StateMistyped(RunError, TypeError):
+    """A `State` holds a value that is not of its declared type: refused before the window is decided."""
+
+    operator: str
+    state: str
+    declared: str
+    got: str
+    code: ClassVar[str] = "DF364"
+
+    def message(self) -> str:
+        return (
+            f"State {self.state!r} of operator {self.operator!r} is declared as {self.declared}, but {self.got}\n"
+            f"  help: assign values of that type, or declare what it may hold: State[{self.declared} | None](…)"
+        )
+
+
+@error
+class StateLost(RunError):
+    """What an operator kept in a partition is no longer what the last decision says."""
+
+    operator: str
+    path: str
+    reason: str
+    code: ClassVar[str] = "DF360"
+
+    def message(self) -> str:
+        return (
+            f"the State of operator {self.operator!r} cannot be read: {self.reason} ({self.path})\n"
+            "  help: bring the file back from a copy of the run folder; or launch with --fresh to start over"
+        )
+
+
+@error
+class SegmentMissing(RunError):
+    """What windows have left in `MapState` is not all there: a segment is gone."""
+
+    path: str
+    window: int
+    code: ClassVar[str] = "DF361"
+    is_fatal: ClassVar[bool] = True
+
+    def message(self) -> str:
+        return (
+            f"the MapState after window {self.window} cannot be read: there is no {self.path}\n"
+            "  help: bring the file back from a copy of the run folder; or launch with --fresh to start over"
+        )
+
+
+@error
+class SegmentDamaged(RunError):
+    """A segment of `MapState` is not what a window has written."""
+
+    path: str
+    window: int
+    reason: str
+    code: ClassVar[str] = "DF362"
+    is_fatal: ClassVar[bool] = True
+
+    def message(self) -> str:
+        return (
+            f"the MapState after window {self.window} cannot be read: {self.path} is damaged ({self.reason})\n"
+            "  help: bring the file back from a copy of the run folder; or launch with --fresh to start over"
+        )
+
+
+@error
+class ChangedInPlace(RunError):
+    """An operator has changed a value of a `MapState` in place: that would not be saved."""
+
+    operator: str
+    state: str
+    key: str
+    code: ClassVar[str] = "DF363"
+    is_fatal: ClassVar[bool] = True
+
+    def message(self) -> str:
+        return (
+            f"{self.operator} has changed the value of {self.key} in MapState {self.state!r} in place: only what is assigned is saved\n"
+            f"  help: assign it again, `self.{self.state}[{self.key}] = value`"
+        )
+
+
+@error
 class WindowFailed(RunError):
-    """A window failed as often as it may."""
+    """A window failed as often as it may. `places`: where its dead tasks were; `look`: a command that shows what is there."""
 
     window: int
     attempts: int
     reason: str
+    places: tuple[str, ...] = ()
+    look: str | None = None
     code: ClassVar[str] = "DF306"
 
     def message(self) -> str:
-        return f"window {self.window} failed {self.attempts} times; the last time: {self.reason}\n  help: launch again to go on from this window"
+        times = "once" if self.attempts == 1 else f"{self.attempts} times"
+        lines = [f"window {self.window} failed {times}; the last time: {self.reason}", *(f"  {place}" for place in self.places)]
+        see = f"`{self.look}` shows what is there; " if self.look else ""
+        return "\n".join([*lines, f"  help: {see}launch again to go on from this window"])
 
 
 @error
 class WindowIncomplete(RunError):
-    """A window's tasks ended, but not all of them reported."""
+    """A window's tasks ended, but not all of them reported, or what they have read is not the window's plan."""
 
     window: int
     missing: tuple[str, ...]
+    uncovered: tuple[str, ...] = ()
     code: ClassVar[str] = "DF307"
 
     def message(self) -> str:
+        if self.uncovered:
+            more = f", and {len(self.uncovered) - 3} more" if len(self.uncovered) > 3 else ""
+            return f"window {self.window}: its tasks have not read all of it once: {'; '.join(self.uncovered[:3])}{more}"
         return f"window {self.window}: no report from {', '.join(self.missing)}"
 
 

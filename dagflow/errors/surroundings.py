@@ -12,13 +12,15 @@ SurroundingsError
 │   ├── TooManyOpenFiles     DF418   the limit of open files is reached
 │   ├── SymlinkLoop          DF419   symbolic links that lead to themselves
 │   ├── NameTooLong          DF420   a file name longer than the file system takes
-│   └── PathTaken            DF421   something with that name exists
+│   ├── PathTaken            DF421   something with that name exists
+│   └── StorageBusy          DF422   the storage does not answer, or asks to be left alone, for now
 ├── FolderInUse              DF430   another launch works on the run folder
 ├── UnknownScheme            DF431   a URL that no file system answers to           exit code 2
 ├── DriverMissing            DF432   the package for a kind of URL is not installed
 ├── StoreRefused             DF433   a store that cannot publish a record exactly once
 ├── OutcomeUnknown           DF434   a record may or may not have been published
-└── BadUrl                   DF435   a URL that cannot be understood                exit code 2
+├── BadUrl                   DF435   a URL that cannot be understood                exit code 2
+└── WindowHeldUp             DF436   storage did not answer as often as a window may try
 """
 
 from __future__ import annotations
@@ -213,6 +215,16 @@ class PathTaken(StorageError):
 
 
 @attrs.define(slots=False, eq=False, str=False, repr=False)
+class StorageBusy(StorageError):
+    """The storage is busy, does not answer in time, or has lost a connection or handle: what may pass. It is tried again."""
+
+    code: ClassVar[str] = "DF422"
+
+    def what(self) -> str:
+        return f"the storage does not answer for now ({self.reason})"
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False)
 class FolderInUse(SurroundingsError):
     """Another launch works on this run folder.
 
@@ -328,3 +340,23 @@ class BadUrl(SurroundingsError):
     def message(self) -> str:
         """The URL and what is wrong with it."""
         return f"{self.url}: {self.why}."
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False)
+class WindowHeldUp(SurroundingsError):
+    """What the driver does for a window failed as often as it may, each time for a reason that might have passed."""
+
+    code: ClassVar[str] = "DF436"
+
+    window: int
+    doing: str
+    attempts: int
+    reason: str
+
+    def message(self) -> str:
+        """The window, what was being done for it, and why it failed the last time."""
+        times = "once" if self.attempts == 1 else f"{self.attempts} times"
+        return (
+            f"window {self.window}: {self.doing} failed {times}; the last time: {self.reason}\n"
+            "  help: launch again when the storage answers: the run goes on from there"
+        )

@@ -7,8 +7,8 @@ that entries are made of.
 from __future__ import annotations
 
 from dagflow.ledger.chain import Ledger
-from dagflow.ledger.codec import FORMAT, decode_entry, encode_entry, hash_bytes, new_hash, schema_hash
-from dagflow.ledger.dataset import committed_files, read_dataset
+from dagflow.ledger.codec import FORMAT, decode_entry, encode_entry, schema_hash
+from dagflow.ledger.dataset import committed_files, erase, named_files, read_dataset
 from dagflow.ledger.events import (
     DERIVATIVE,
     ROOT,
@@ -35,8 +35,9 @@ from dagflow.ledger.events import (
 )
 from dagflow.ledger.rule import Before, Rule
 from dagflow.ledger.rules import RULES, broken_rules, check_rules
-from dagflow.ledger.state import ResumeState, fold, resume
+from dagflow.ledger.state import ResumeState, fold, resume, smallest_watermark
 from dagflow.ledger.verify import VerifyReport
+from dagflow.storage import hash_bytes, new_hash
 
 __all__ = [
     "DERIVATIVE",
@@ -73,10 +74,13 @@ __all__ = [
     "committed_files",
     "decode_entry",
     "encode_entry",
+    "erase",
     "fold",
     "hash_bytes",
+    "named_files",
     "new_hash",
     "read_dataset",
     "resume",
     "schema_hash",
+    "smallest_watermark",
 ]

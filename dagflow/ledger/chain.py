@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
 from dagflow.errors.base import DagflowError
@@ -20,7 +20,7 @@ from dagflow.errors.ledger import (
     WindowPassed,
 )
 from dagflow.errors.surroundings import OutcomeUnknown
-from dagflow.ledger.codec import FORMAT, decode_entry, encode_entry, hash_bytes
+from dagflow.ledger.codec import FORMAT, decode_entry, encode_entry
 from dagflow.ledger.events import (
     KINDS,
     ROOT,
@@ -36,11 +36,11 @@ from dagflow.ledger.events import (
     SetSource,
     UnknownEvent,
 )
-from dagflow.ledger.reader import LedgerReader, checkpoint_name
+from dagflow.ledger.reader import CHECKPOINTS, LedgerReader, checkpoint_name
 from dagflow.ledger.rules import check_rules
 from dagflow.ledger.tail import entry_name
 from dagflow.ledger.verify import VerifyReport, verify
-from dagflow.storage import Store, absolute, explained, file_system, join, open_store, probe
+from dagflow.storage import Store, absolute, explained, file_system, hash_bytes, join, open_store, probe
 
 OURS = "_dagflow"
 ANY: Final[Any] = object()
@@ -111,7 +111,7 @@ class Ledger(LedgerReader):
             raise LedgerTaken(ledger.place, expected, f"{found.dataset_id} ({found.dataset_kind})")
         return ledger
 
-    def append(self, event: Event, *, expecting: EntryRef | None = ANY) -> LedgerEntry:
+    def append(self, event: Event, *, expecting: EntryRef | None = ANY, missing: Collection[str] = ()) -> LedgerEntry:
         """Publishes the next entry; returns it once it is there for good.
 
         A data event whose window is committed already is not written again: the entry that did is returned. When another writer
@@ -121,6 +121,7 @@ class Ledger(LedgerReader):
             event: what happened; `resume().add_data(…)` and `execute_query(…)` make events that carry all they must.
             expecting: the entry that the event rests on: for data events the newest data entry (`resume().at`), for others the
                 newest entry (`head()`); None: there is none. HeadMoved when it is another.
+            missing: paths of files that are known to have been taken away since they were written: the others must be there.
 
         Raises LedgerRuleError (NothingAdded and NothingExecuted: there was nothing to write), HeadMoved, WindowConflict,
         WindowPassed, NewerLedger, ObjectMissing, ObjectDamaged, StorageError; OutcomeUnknown: append it again,
@@ -145,7 +146,7 @@ class Ledger(LedgerReader):
                         raise
                     continue
                 if not is_checked:
-                    self._check_objects(event)
+                    self._check_objects(event, missing)
                     is_checked = True
                 stored = encode_entry(entry)
                 entry = decode_entry(stored, entry.seq, self.store.url)  # what would not come back is not written
@@ -183,6 +184,18 @@ class Ledger(LedgerReader):
         if not self.store.create(checkpoint_name(checkpoint.hash), state):
             self.read_checkpoint(checkpoint)
         return checkpoint
+
+    def forget_checkpoints(self) -> None:
+        """Removes the states that only older entries name: kept are those before and after the newest data entry."""
+        newest = self.resume().at
+        event = None if newest is None else self.entry(newest.seq).data
+        if event is None:
+            return
+        kept = {event.prev_checkpoint, None if event.new_checkpoint is None else event.new_checkpoint.hash}
+        names = {checkpoint_name(each) for each in kept if each is not None}
+        for name in self.store.names(f"{CHECKPOINTS}/"):
+            if name not in names:
+                self.store.discard(name)
 
     # ------------------------------------------------------------------------------------------------------- steps of append
 
@@ -237,7 +250,7 @@ class Ledger(LedgerReader):
             raise WindowConflict(self.place, txn.app_id, txn.window_id, found.seq, field, committed, proposed)
         return found
 
-    def _check_objects(self, event: Event) -> None:
+    def _check_objects(self, event: Event, missing: Collection[str]) -> None:
         if not isinstance(event, AddData | ExecuteQuery):
             return
         new = event.new_checkpoint
@@ -246,6 +259,8 @@ class Ledger(LedgerReader):
         if self.folder is None or event.new_data is None:
             return
         for file in event.new_data.files:
+            if file.path in missing:
+                continue
             path = join(self.folder, file.path)
             with explained(path, "looking at a file to commit"):
                 try:

@@ -7,10 +7,9 @@ tells it. The seal shows at once what was torn or flipped; that nobody rewrote a
 
 from __future__ import annotations
 
-import hashlib
 import json
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 
@@ -18,28 +17,13 @@ import attrs
 
 from dagflow.errors.ledger import EntryMalformed
 from dagflow.ledger.events import KINDS, Event, LedgerEntry, SetSchema, UnknownEvent
+from dagflow.storage import hash_bytes
 
 FORMAT = 1
-ALGORITHM = "sha256"
-_ALGORITHMS: dict[str, Callable[[], Any]] = {"sha256": hashlib.sha256, "sha3-256": hashlib.sha3_256}
 
 
 class Unfit(ValueError):
     """A value that has no place in an entry; the text says where and why."""
-
-
-def hash_bytes(data: bytes, algorithm: str = ALGORITHM) -> str:
-    """The hash of bytes, as `algorithm:hex`. SHA-256: of those that need no library, the one that processors help with.
-
-    >>> hash_bytes(b"")[:20]
-    'sha256:e3b0c44298fc1'
-    """
-    return f"{algorithm}:{_ALGORITHMS[algorithm](data).hexdigest()}"  # type: ignore[call-arg]
-
-
-def new_hash(algorithm: str = ALGORITHM) -> Any:
-    """A hashlib object of an algorithm that entries may name; KeyError for others."""
-    return _ALGORITHMS[algorithm]()
 
 
 def canonical(value: Any) -> bytes:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import datetime
+import os
 from typing import TYPE_CHECKING, Any
 
-from dagflow.errors.ledger import LedgerMissing, NoSuchEntry
+from dagflow.errors.ledger import LedgerError, LedgerMissing, NoSuchEntry, ObjectDamaged, ObjectMissing
 from dagflow.ledger.chain import Ledger
-from dagflow.ledger.events import SetSchema
+from dagflow.ledger.events import DataFile, SetSchema
+from dagflow.ledger.find import find_dataset
+from dagflow.ledger.reader import CHECKPOINTS
+from dagflow.ledger.tail import ENTRIES, HINTS, entry_name, entry_number
 from dagflow.storage import file_system, is_local, join, local_path
 
 if TYPE_CHECKING:
     import pyarrow.dataset
 
-_FORMATS = {
+FORMATS = {
     "parquet": "parquet",
     "csv": "csv",
     "arrow": "ipc",
@@ -33,31 +37,69 @@ def committed_files(path: str, as_of: int | datetime.datetime | None = None) -> 
     return _files(Ledger.open(path), as_of)[0]
 
 
-def read_dataset(path: str, as_of: int | datetime.datetime | None = None) -> pyarrow.dataset.Dataset:
+def named_files(path: str) -> tuple[list[str], int]:
+    """The paths of all files that any readable entry names, and how many entries cannot be read. For starting over."""
+    ledger = Ledger.open(path, durable=False)
+    files: list[str] = []
+    unreadable = 0
+    for seq in _numbers(ledger):
+        try:
+            event = ledger.entry(seq).data
+        except LedgerError:
+            unreadable += 1
+            continue
+        if event is not None and event.new_data is not None:
+            files += [join(ledger.folder or path, file.path) for file in event.new_data.files]
+    return files, unreadable
+
+
+def erase(path: str) -> None:
+    """Removes the ledger of a dataset folder; of its files, nothing. Whoever dies in between calls it again."""
+    ledger = Ledger.open(path, durable=False)
+    names = [entry_name(seq) for seq in _numbers(ledger)]
+    for prefix in (HINTS, CHECKPOINTS):
+        names += ledger.store.names(f"{prefix}/")
+    for name in reversed(names):
+        ledger.store.discard(name)
+
+
+def _numbers(ledger: Ledger) -> list[int]:
+    found = (entry_number(name) for name in ledger.store.names(f"{ENTRIES}/"))
+    return [seq for seq in found if seq is not None]
+
+
+def read_dataset(path: str | os.PathLike[str], as_of: int | datetime.datetime | None = None) -> pyarrow.dataset.Dataset:
     """The committed data of a dataset folder, in the order of its rows; a consistent state, whatever is being written.
 
-    Files are read by their suffix: Parquet, CSV, Arrow, ORC, JSON lines; all others as lines of text in one column `value`
-    (these are held in memory).
+    Where the ledger says that rows are lines of text (what RecordWriter writes, whatever it calls its files), they are read as
+    such, in one column `value`, and held in memory. Other files are read by their suffix: Parquet, CSV, Arrow, ORC, JSON lines.
 
     Args:
-        path: the dataset's folder, by path or URL.
+        path: the dataset's folder, by path or URL, or anything in it.
         as_of: an entry's number, or a time (with its zone): what was committed up to it.
 
-    Raises LedgerMissing, NoSuchEntry, LedgerDamaged.
+    Raises NoSuchDataset, LedgerMissing, NoSuchEntry, LedgerDamaged; ObjectMissing and ObjectDamaged for a file that is not what
+    was committed, as far as its length tells (`dagflow verify` reads them whole).
     """
     import pyarrow.dataset as ds
 
-    ledger = Ledger.open(path)
+    if isinstance(as_of, bool) or not isinstance(as_of, int | datetime.datetime | None):
+        raise TypeError(f"as_of is {as_of!r}: give the number of an entry, or a datetime with its zone")
+    ledger = Ledger.open(find_dataset(os.fspath(path)))
     files, schema = _files(ledger, as_of)
+    are_lines = schema is not None and [(field.name, field.type) for field in schema.schema] == [("value", "string")]
     groups: list[tuple[str, list[str]]] = []
     for file in files:
-        kind = _FORMATS.get(file.rpartition("/")[2].rpartition(".")[2].lower(), "text")
+        suffix = file.rpartition("/")[2].rpartition(".")[2].lower()
+        kind = FORMATS.get(suffix, "text")
+        if are_lines and kind in ("csv", "json"):
+            kind = "text"
         if not groups or groups[-1][0] != kind:
             groups.append((kind, []))
         groups[-1][1].append(file)
     if not groups:
         return ds.dataset(_empty(schema))
-    parts = [_text(group) if kind == "text" else _formatted(group, kind) for kind, group in groups]
+    parts = [_text(group) if kind == "text" else formatted(group, kind) for kind, group in groups]
     return parts[0] if len(parts) == 1 else ds.dataset(parts)
 
 
@@ -75,11 +117,25 @@ def _files(ledger: Ledger, as_of: int | datetime.datetime | None) -> tuple[list[
     files: list[str] = []
     for entry in ledger.data_entries(newest):  # newest first
         if entry.data is not None and entry.data.new_data is not None:
-            files += [join(ledger.folder, file.path) for file in reversed(entry.data.new_data.files)]
+            files += [_checked(ledger, entry.seq, file) for file in reversed(entry.data.new_data.files)]
     return files[::-1], ledger.schema_at(newest)
 
 
-def _formatted(files: list[str], kind: str) -> Any:
+def _checked(ledger: Ledger, seq: int, file: DataFile) -> str:
+    """The path of a committed file, which must be there with its size. Raises ObjectMissing, ObjectDamaged."""
+    assert ledger.folder is not None
+    path = join(ledger.folder, file.path)
+    try:
+        found = file_system(path).status(path).length
+    except FileNotFoundError as error:
+        raise ObjectMissing(ledger.folder, seq, f"{file.path} is not there; {file.rows} rows were committed in it") from error
+    if found != file.size:
+        raise ObjectDamaged(ledger.folder, seq, f"{file.path} has {found} bytes, {file.size} were committed")
+    return path
+
+
+def formatted(files: list[str], kind: str) -> Any:
+    """The dataset of files of a format that Arrow reads, one of `FORMATS`' values."""
     import pyarrow.dataset as ds
     import pyarrow.fs
 

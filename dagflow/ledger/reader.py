@@ -6,13 +6,23 @@ import datetime
 import threading
 from collections.abc import Iterator
 
-from dagflow.errors.ledger import EntryMissing, EntryRewritten, LedgerMissing, NoSuchEntry, ObjectDamaged, ObjectMissing
-from dagflow.ledger.codec import decode_entry, hash_bytes
+from dagflow.errors.ledger import (
+    EntryMissing,
+    EntryRewritten,
+    LedgerDamaged,
+    LedgerMissing,
+    NoSuchEntry,
+    ObjectDamaged,
+    ObjectMissing,
+)
+from dagflow.ledger.codec import decode_entry
 from dagflow.ledger.events import (
     Checkpoint,
+    DataFile,
     EntryRef,
     InputSlice,
     LedgerEntry,
+    OffsetInterval,
     Seed,
     SetSchema,
     SetSource,
@@ -21,7 +31,7 @@ from dagflow.ledger.events import (
 from dagflow.ledger.rule import Before
 from dagflow.ledger.state import ResumeState, carried, resume
 from dagflow.ledger.tail import Tail, entry_name
-from dagflow.storage import Store
+from dagflow.storage import Store, hash_bytes
 
 CHECKPOINTS = "ledger-checkpoints"
 _KEPT = 64
@@ -220,24 +230,81 @@ class LedgerReader:
             return None
         return found
 
-    def slice_after(self, position: InputSlice | None) -> InputSlice:
+    def slice_after(self, position: InputSlice | None, until: int | None = None) -> InputSlice:
         """What is new here for a dataset that has this one as an input, and stands at `position` (None: at the beginning).
 
-        The position comes from the other's `resume().inputs`. Exactly the rows after it; nothing new is absent.
+        The position comes from the other's `resume().inputs`, or is the slice that was taken last. Exactly the rows after it, up
+        to an entry (`until`; default: the newest); nothing new is absent. Raises NoSuchEntry.
         """
-        state = self.resume()
+        if until is None:
+            state = self.resume()
+        else:
+            data = self.entry(until).carried.data
+            state = resume(None if data is None else self.entry(data))
         known = InputSlice(dataset_id=self.seed().dataset_id) if position is None else carried(position)
         block, offset = known.prev_block, known.prev_offset
         is_new = state.at is not None and (block is None or state.at.seq > block.seq)
-        has_rows = state.last_offset is not None and (offset is None or state.last_offset > offset)
+        has_rows = is_new and state.last_offset is not None and (offset is None or state.last_offset > offset)
         return InputSlice(
             dataset_id=known.dataset_id,
             prev_block=block,
             new_block=state.at if is_new else None,
             prev_offset=offset,
             new_offset=state.last_offset if has_rows else None,
-            watermark=state.watermark if state.watermark is not None else known.watermark,
+            watermark=state.watermark if is_new and state.watermark is not None else known.watermark,
         )
+
+    def rows_after(self, position: InputSlice | None, until: int | None = None) -> Iterator[LedgerEntry]:
+        """The entries that added rows after a position (None: all), oldest first, up to an entry (the newest).
+
+        One or two reads each where they follow each other, O(log n) where n entries without rows lie between.
+        Raises NoSuchEntry, LedgerDamaged.
+        """
+        head = self.refresh()
+        known = None if position is None else carried(position)
+        low = 0 if known is None or known.prev_block is None else known.prev_block.seq
+        offset = 0 if known is None or known.prev_offset is None else known.prev_offset + 1
+        stop = (-1 if head is None else head.seq) if until is None else self.entry(until).seq
+        while low < stop:
+            found = self._next_rows(low, stop, offset)
+            if found is None:
+                return
+            yield found[0]
+            low, offset = found[0].seq, found[1].end + 1
+
+    def _next_rows(self, low: int, stop: int, offset: int) -> tuple[LedgerEntry, OffsetInterval] | None:
+        """The entry after `low`, up to `stop`, that added the row `offset`; None when there is no such row. Galloping."""
+        consumed, step = low, 1
+        while (found := self._rows_up_to(min(low + step, stop), consumed)) is None:
+            if low + step >= stop:
+                return None
+            low, step = low + step, step * 2
+        while found[1].start > offset:  # it is another one, between low and this one
+            if found[0].seq - low < 2:
+                raise LedgerDamaged(self.place, found[0].seq, f"its rows begin at {found[1].start}, but row {offset} is the next")
+            middle = (low + found[0].seq) // 2
+            earlier = self._rows_up_to(middle, consumed)
+            low, found = (middle, found) if earlier is None else (low, earlier)
+        return found
+
+    def _rows_up_to(self, seq: int, consumed: int) -> tuple[LedgerEntry, OffsetInterval] | None:
+        """The newest entry with rows up to `seq`, when it is after `consumed`."""
+        number = self.entry(seq).carried.rows
+        if number is None or number <= consumed:
+            return None
+        found = self.entry(number)
+        if found.data is None or found.data.new_data is None:
+            raise LedgerDamaged(self.place, seq, f"it says that entry {number} added rows, but that one did not")
+        return found, found.data.new_data.interval
+
+    def files_of(self, part: InputSlice) -> Iterator[tuple[LedgerEntry, DataFile]]:
+        """The files that hold the rows `(prev_offset, new_offset]` of a slice, in their order, each with its entry."""
+        if part.new_block is None or part.new_offset is None:
+            return
+        before = InputSlice(dataset_id=part.dataset_id, prev_block=part.prev_block, prev_offset=part.prev_offset)
+        for entry in self.rows_after(before, part.new_block.seq):
+            if entry.data is not None and entry.data.new_data is not None:
+                yield from ((entry, file) for file in entry.data.new_data.files)
 
     def read_checkpoint(self, checkpoint: Checkpoint) -> bytes:
         """The state that a checkpoint names. Raises ObjectMissing, ObjectDamaged."""

@@ -110,9 +110,8 @@ class ResumeState:
         The watermark is the smallest of the inputs' carried ones unless given; it never goes back.
         """
         inputs = tuple(inputs)
-        known = [each.watermark for each in inputs if each.watermark is not None]
-        if watermark is None and known and len(known) == len(inputs):
-            watermark = min(known)
+        if watermark is None:
+            watermark = smallest_watermark(each.watermark for each in inputs)
         return ExecuteQuery(
             txn=txn,
             inputs=inputs,
@@ -174,6 +173,18 @@ def fold(entries: Iterable[LedgerEntry]) -> ResumeState:
             windows={**state.windows, event.txn.app_id: event.txn.window_id},
         )
     return state
+
+
+def smallest_watermark(watermarks: Iterable[int | None]) -> int | None:
+    """The watermark of what is made of several inputs: the smallest of theirs. Unknown (None) for one of them: unknown.
+
+    Given are the carried ones of all inputs: one that is idle still counts with what it said last, so the result never jumps.
+
+    >>> smallest_watermark([30, 10, 20]), smallest_watermark([30, None]), smallest_watermark([])
+    (10, None, None)
+    """
+    known = list(watermarks)
+    return min((each for each in known if each is not None), default=None) if None not in known else None
 
 
 def _newer(one: int | None, other: int | None) -> int | None:

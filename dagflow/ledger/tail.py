@@ -12,9 +12,9 @@ import re
 from contextlib import suppress
 
 from dagflow.errors.ledger import EntryMissing, EntryRewritten, LedgerCut
-from dagflow.ledger.codec import canonical, hash_bytes, hash_of
+from dagflow.ledger.codec import canonical, hash_of
 from dagflow.ledger.events import EntryRef
-from dagflow.storage import Store
+from dagflow.storage import Store, hash_bytes
 
 ENTRIES = "ledger"
 HINTS = "ledger-hint"

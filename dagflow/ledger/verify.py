@@ -20,14 +20,14 @@ from dagflow.errors.ledger import (
     ObjectMissing,
 )
 from dagflow.errors.ledger_rules import InputDiverged
-from dagflow.ledger.codec import decode_entry, new_hash
+from dagflow.ledger.codec import decode_entry
 from dagflow.ledger.events import DataFile, EntryRef, ExecuteQuery, InputSlice, LedgerEntry
 from dagflow.ledger.reader import LedgerReader
 from dagflow.ledger.rule import Before
 from dagflow.ledger.rules import broken_rules
 from dagflow.ledger.state import fold, resume
 from dagflow.ledger.tail import ENTRIES, HINTS, entry_name, entry_number, parse_hint
-from dagflow.storage import file_system, join
+from dagflow.storage import file_system, join, new_hash
 
 _PIECE = 1 << 20
 
@@ -71,6 +71,7 @@ def verify(
     numbers = sorted(_numbers(ledger, problems))
     last = numbers[-1] if numbers else -1
     present = set(numbers)
+    needed = _needed_checkpoint(ledger, last) if numbers else None
     for seq in range(last + 1):
         entry = _entry(ledger, seq, seq in present, last, problems, hashes)
         if entry is None:
@@ -89,7 +90,7 @@ def verify(
         if isinstance(entry.event, ExecuteQuery):
             problems += _inputs(entry, entry.event, inputs)
         if files:
-            for problem in _objects(ledger, entry):
+            for problem in _objects(ledger, entry, needed):
                 checked += 1
                 problems += [] if problem is None else [problem]
     problems += _hints(ledger, last, hashes, noted)
@@ -150,8 +151,23 @@ def _hints(ledger: LedgerReader, last: int, hashes: Mapping[int, str], noted: En
             yield EntryRewritten(ledger.store.url, ref.seq, f"its hash is {hashes[ref.seq]}, but {ref.hash} was written")
 
 
-def _objects(ledger: LedgerReader, entry: LedgerEntry) -> Iterator[LedgerDamaged | None]:
-    """A problem or None for each checkpoint and file that an entry is the first to name."""
+def _needed_checkpoint(ledger: LedgerReader, last: int) -> str | None:
+    """The hash of the checkpoint from which a writer would go on, "" if there is none; None where that cannot be told."""
+    try:
+        stored = ledger.store.read(entry_name(last))
+        number = None if stored is None else decode_entry(stored, last, ledger.store.url).carried.data
+        stored = None if number is None else ledger.store.read(entry_name(number))
+        event = None if stored is None or number is None else decode_entry(stored, number, ledger.store.url).data
+    except LedgerError:
+        return None
+    return "" if event is None or event.new_checkpoint is None else event.new_checkpoint.hash
+
+
+def _objects(ledger: LedgerReader, entry: LedgerEntry, needed: str | None) -> Iterator[LedgerDamaged | None]:
+    """A problem or None for each checkpoint and file that an entry is the first to name.
+
+    Checkpoints other than the `needed` one may be gone: nobody goes on from them.
+    """
     event = entry.data
     if event is None:
         return
@@ -159,6 +175,10 @@ def _objects(ledger: LedgerReader, entry: LedgerEntry) -> Iterator[LedgerDamaged
         try:
             ledger.read_checkpoint(event.new_checkpoint)
             yield None
+        except ObjectMissing as problem:
+            if needed in (None, event.new_checkpoint.hash):
+                problem.seq = entry.seq
+                yield problem
         except LedgerDamaged as problem:
             problem.seq = entry.seq
             yield problem

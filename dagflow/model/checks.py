@@ -16,6 +16,7 @@ from dagflow.errors.dag import (
     DagErrors,
     EmptyDag,
     InputUnconnected,
+    NotAPartitioner,
     NotPartitionable,
     OutputUnconnected,
     PortTypeError,
@@ -118,6 +119,15 @@ def partitionable(dag: DAG) -> Iterator[DagError]:
             yield NotPartitionable(node.name, "it has a partitioner", node.where)
 
 
+def partitioners(dag: DAG) -> Iterator[DagError]:
+    """Who is to partition an operator can do it."""
+    for node in dag.operators.values():
+        found = partitioner_of(node)
+        found = node.operator if found == "self" else found
+        if node.operator.partitionable and found is not None and not callable(getattr(found, "define_partitions", None)):
+            yield NotAPartitioner(node.name, repr(found), node.where)
+
+
 def partitioner_of(node: OperatorNode) -> Any:
     """What sizes the partitions of an operator: the attribute, else the operator's own; None for most."""
     return node.attributes.get("partitioner", node.operator.partitioner)
@@ -174,6 +184,7 @@ CHECKS: tuple[Callable[[DAG], Iterator[DagError]], ...] = (
     properties,
     handlers_handle,
     partitionable,
+    partitioners,
     inputs_connected,
     outputs_connected,
     acyclic,

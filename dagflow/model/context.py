@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -48,7 +48,10 @@ class AttemptFile(Protocol):
         ...
 
     def records(self, count: int) -> None:
-        """Tells how many records have been written since the last call, for the report."""
+        """Tells how many records have been written since the last call: for the report, and the ledger's rows.
+
+        Who calls it for each record, while handling it, can have its rows traced to their sources one by one.
+        """
 
     def close(self) -> None:
         """Lets go of the open file; a later write opens it again, and appends."""
@@ -62,12 +65,58 @@ class FileMaker(Protocol):
         ...
 
 
+class Notes(Protocol):
+    """What keeps, for a task that is tried again, where it is."""
+
+    def note(self, path: str | None, position: int | None) -> None:
+        """Writes down which bytes come next."""
+
+    def portions(self, path: str | None, records: Any) -> Iterator[Any]:
+        """Records of a reader in the portions in which to hand them on."""
+        ...
+
+    def each(self, path: str | None, positions: Sequence[int], records: Iterable[Any]) -> Iterator[Any]:
+        """Records one by one."""
+        ...
+
+
+@attrs.frozen
+class ItemPart:
+    """A part of a work item, where another task has the rest: the whole item, and its range; None: as far as the item goes."""
+
+    whole: Any
+    start: int | None = None
+    stop: int | None = None
+
+
+class WorkSharing(Protocol):
+    """What gives parts of a task's work to other tasks."""
+
+    def track(self, tracker: Any) -> None:
+        """From now on, the item at hand is read through this tracker."""
+
+    def check(self) -> None:
+        """Raises when the task must stop."""
+
+
 @attrs.define
 class Cursor:
-    """Which bytes a task is working on; shared by the operators of one task. `position` in bytes from the file's start."""
+    """Which bytes a task is working on; shared by the operators of one task. `position` in bytes from the file's start.
+
+    `footprint`: in tasks that are tried again, where all of it is written down. `part`: of the work item at hand, where that is
+    not all of it.
+    """
 
     path: str | None = None
     position: int | None = None
+    footprint: Notes | None = None
+    part: ItemPart | None = None
+
+    def move(self, path: str | None, position: int | None) -> None:
+        """Goes on to other bytes."""
+        self.path, self.position = path, position
+        if self.footprint is not None:
+            self.footprint.note(path, position)
 
 
 @attrs.define(kw_only=True)
@@ -81,7 +130,7 @@ class OperatorContext:
         slots: how many tasks the run can work on at once.
         continuous: whether the run goes on when the input is exhausted.
         clock: where time comes from.
-        counters, notes, cursor, files: what `count`, `note`, `at` and `create_file` work on; the framework's.
+        counters, notes, cursor, files, sharing: what `count`, `note`, `at`, `create_file`, `track` work on; the framework's.
     """
 
     name: str = "operator"
@@ -97,6 +146,34 @@ class OperatorContext:
     notes: list[str] = attrs.field(factory=list)
     window_closed: bool = False
     on_bad_record: Callable[[Exception, Any], None] | None = None
+    on_flush: Callable[[], None] | None = None
+    sharing: WorkSharing | None = None
+
+    @property
+    def part(self) -> ItemPart | None:
+        """The part of a work item that is at hand, where other tasks have the rest; None: it is all of the item."""
+        return self.cursor.part
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether parts of the work items may be given to other tasks while they are read."""
+        return self.sharing is not None
+
+    def track(self, tracker: Any) -> None:
+        """For readers: from now on, the work item at hand is read through this tracker (`dagflow.ranges`).
+
+        Its range is that of the item, `start` to `stop`. Whatever the reader does not claim may be split off at any time: another
+        task then has an item with another `start`. Call it once for each item, before the first claim.
+        """
+        if self.sharing is not None:
+            self.sharing.track(tracker)
+
+    def flush(self) -> None:
+        """Hands on what this operator has emitted so far; readers that track an item do so before they claim more of it."""
+        if self.sharing is not None:
+            self.sharing.check()
+        if self.on_flush is not None:
+            self.on_flush()
 
     def count(self, name: str, n: int = 1) -> None:
         """Adds `n` to a named counter of this operator; the report sums it over tasks and windows."""
@@ -104,8 +181,15 @@ class OperatorContext:
 
     def at(self, path: str | None, position: int | None = None) -> None:
         """Tells which bytes are being worked on: error messages name them."""
-        self.cursor.path = path
-        self.cursor.position = position
+        self.cursor.move(path, position)
+
+    def noted(self, positions: Sequence[int], records: Iterable[Any]) -> Iterator[Any]:
+        """For operators that make records one by one: iterates over what they make them of.
+
+        Where a record is looked for that kills its process, each one's position is noted before.
+        """
+        footprint = self.cursor.footprint
+        return iter(records) if footprint is None else footprint.each(self.cursor.path, positions, records)
 
     def note(self, text: str) -> None:
         """Keeps a line for the driver: `show(lines, window)` of the operator gets it once the window is decided."""

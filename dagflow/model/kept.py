@@ -72,8 +72,43 @@ class State(Kept[V]):
     """A value over windows, saved with the window and restored after a crash. Plain data only.
 
     Plain data: None, bool, int, float, str, bytes, and lists, tuples, string-keyed dicts and attrs classes of these.
-    Works on operators that run on the driver (input operators and what follows them up to the first partitioned one).
+
+    An operator on the driver (an input operator, and what follows up to the first partitioned one) has one value. One that runs
+    in tasks has one in each partition, and says by `merge` how several become one, since the number of partitions changes from
+    window to window: a function of the list of their values, in the partitions' order, such as `sum` or `max`. With m partitions
+    before and n now, partition p goes on with the values of the partitions q with `q % n == p`, or anew when there are none.
+
+    >>> from dagflow import Operator, State
+    >>> class Counted(Operator):
+    ...     count = State(0, merge=sum)
+    >>> Counted().count
+    0
     """
+
+    def __init__(
+        self, default: V = _MISSING, *, factory: Callable[[], V] | None = None, merge: Callable[[list[V]], V] | None = None
+    ) -> None:
+        super().__init__(default, factory=factory)
+        if merge is not None and not callable(merge):
+            raise StateDeclaration(declaration="State", reason=f"merge is {merge!r}: give a function of a list of values")
+        self.merge = merge
+
+    def with_merge(self) -> str:
+        """The declaration as a line of source, with a `merge` that fits the value: for error messages."""
+        value = self.initial()
+        kind = getattr(self, "__orig_class__", None)
+        subscript = str(kind).partition("State")[2].replace("builtins.", "") if kind is not None else ""
+        begin = repr(self._default) if self._factory is None else f"factory={getattr(self._factory, '__name__', '…')}"
+        return f"{self.name} = State{subscript}({begin}, merge={_MERGES.get(type(value), 'merged')})"
+
+
+_MERGES = {
+    bool: "any",
+    int: "sum",
+    float: "sum",
+    str: "max",
+    list: "lambda parts: [item for part in parts for item in part]",
+}
 
 
 def kept_by(cls: Any) -> dict[str, Kept[Any]]:
@@ -96,7 +131,7 @@ def _frozen(cls: Any) -> type:
     def assign(self: Any, name: str, value: Any) -> None:
         if name not in allowed:
             raise FieldFrozen(operator=cls.__name__, field=name)
-        self.__dict__[name] = value
+        object.__setattr__(self, name, value)
 
     def delete(self: Any, name: str) -> None:
         raise FieldFrozen(operator=cls.__name__, field=name)

@@ -120,6 +120,10 @@ class Operator:
         """The folders that this operator's attempt files go to; for sinks."""
         return []
 
+    def written_schema(self) -> list[tuple[str, str]]:
+        """The columns of what a sink writes, as `(name, Arrow type)`: what the ledger of its output folder says of the rows."""
+        return [("value", "binary")]
+
     def setup(self, context: OperatorContext) -> None:
         """Called once, before the first window: makes what cannot travel (connections, buffers)."""
 
@@ -158,6 +162,14 @@ class InputOperator(Operator):
     def is_exhausted(self) -> bool:
         """Whether no more records will come in this launch. Asked after a call of `emit_tuples` that emitted nothing."""
         return True
+
+    def watermark(self) -> int | None:
+        """Up to which event time all records have come, in microseconds since the epoch; None: nothing is known of that.
+
+        Asked after each window has been filled. It never goes back: a smaller answer than an earlier one does not count. A
+        window in which it has advanced is made also when there is nothing else to do.
+        """
+        return None
 
 
 def fields_of(operator: object) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from typing import Any
 
 import attrs
@@ -48,11 +47,17 @@ def decode(data: Any, tp: Any = Any) -> Any:
 
 def dumps(data: Any) -> bytes:
     """The bytes of encoded data: one line of JSON, keys in the order given."""
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()
+    import json  # here, since `import dagflow` comes by
+
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    # Names of files may hold what is no UTF-8, as lone surrogates: `\udc80` is also how JSON writes them.
+    return text.encode("utf-8", "backslashreplace")
 
 
 def loads(data: bytes) -> Any:
     """What `dumps` was given. Raises ValueError for bytes that it never made."""
+    import json
+
     return json.loads(data)
 
 

@@ -78,6 +78,7 @@ class FileBlockMetadata:
 
     `previous_block_id` is -1 for the first block of a file. `modified_ns` is the file's modification time when
     it was planned (nanoseconds since the epoch; None when unknown): a reader refuses a file that has changed since.
+    `as_planned` False: it reads what is there by then, as far as the file was planned.
     """
 
     block_id: int
@@ -88,6 +89,7 @@ class FileBlockMetadata:
     is_last_block: bool = False
     previous_block_id: int = -1
     modified_ns: int | None = None
+    as_planned: bool = True
 
 
 class Window(list[R]):

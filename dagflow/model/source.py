@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -17,7 +18,13 @@ def caller() -> str:
 
 
 def shown(path: str) -> str:
-    """A path as short as it is clear: relative to the working folder when it lies below it."""
+    """A path as short as it is clear: relative to the working folder when it lies below it. URLs stay as they are.
+
+    >>> shown(os.path.join(os.getcwd(), "logs", "a.txt")), shown("s3://bucket/logs"), shown("file:///logs")
+    ('logs/a.txt', 's3://bucket/logs', 'file:///logs')
+    """
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", path):  # relpath would take `//` for a slip
+        return path
     try:
         relative = os.path.relpath(path)
     except ValueError:  # another drive

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dagflow.errors.dag import NotSupported
+from dagflow.errors.dag import MergeMissing, NotSupported
 from dagflow.model.checks import CheckedDag, partitioner_of
+from dagflow.model.dag import OperatorNode
 from dagflow.model.graph import components
-from dagflow.model.kept import State, kept_by
+from dagflow.model.kept import State, WindowState, kept_by
 from dagflow.model.ports import ports_of
 
 DRIVER, PARALLEL = "driver", "parallel"
@@ -17,7 +18,7 @@ def place(dag: CheckedDag) -> dict[str, str]:
     Input operators and what follows them run on the driver, up to the first operator with a partitioner; from there on,
     everything runs in its partitions.
 
-    Raises NotSupported for shapes that need an exchange.
+    Raises NotSupported for shapes that need an exchange, MergeMissing for State that could not follow the partitions.
     """
     placement: dict[str, str] = {}
     for name, node in dag.nodes.items():
@@ -36,13 +37,8 @@ def place(dag: CheckedDag) -> dict[str, str]:
                 "feed it from one side only; exchanges are not built yet",
             )
         placement[name] = PARALLEL if head or PARALLEL in upstream else DRIVER
-        states = [n for n, kept in kept_by(type(node.operator)).items() if isinstance(kept, State)]
-        if states and placement[name] == PARALLEL:
-            raise NotSupported(
-                f"operator {name!r} keeps State {', '.join(map(repr, states))}, but runs in partitions, where it would be lost",
-                node.where,
-                "use WindowState, or keep it in an operator before the readers",
-            )
+        if placement[name] == PARALLEL:
+            _check_states(node)
         for _, sink in dag.upstream(name):
             declared = getattr(ports_of(type(node.operator))[sink.port], "partition_parallel", None)
             if node.port_attributes.get(sink.port, {}).get("partition_parallel", declared) is False and PARALLEL in upstream:
@@ -52,6 +48,24 @@ def place(dag: CheckedDag) -> dict[str, str]:
                     "leave the attribute out: the operator then runs in the partitions of the operator upstream",
                 )
     return placement
+
+
+def _check_states(node: OperatorNode) -> None:
+    """Raises MergeMissing, or NotSupported, when an operator cannot run in partitions for what it keeps."""
+    missing = {}
+    for name, kept in kept_by(type(node.operator)).items():
+        if isinstance(kept, WindowState):
+            continue
+        if not isinstance(kept, State):
+            raise NotSupported(
+                f"operator {node.name!r} keeps {type(kept).__name__} {name!r}, but runs in partitions, where it would be lost",
+                node.where,
+                "use a State with merge, or keep it in an operator before the readers",
+            )
+        if kept.merge is None:
+            missing[name] = kept.with_merge()
+    if missing:
+        raise MergeMissing(node.name, type(node.operator).__qualname__, tuple(missing), tuple(missing.values()), node.where)
 
 
 def stages(dag: CheckedDag, placement: dict[str, str]) -> list[tuple[str, ...]]:

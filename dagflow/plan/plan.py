@@ -42,7 +42,7 @@ class Plan:
     forms: Forms
 
     def partitioner(self, stage: Stage) -> Any:
-        """What sizes a stage: has `partition_count(items, size, slots)` and `item_weight(item)`."""
+        """Who says how many partitions a stage has: a `dagflow.scaling.Partitioner`."""
         found = partitioner_of(self.dag.nodes[stage.head])
         return self.dag.nodes[stage.head].operator if found == "self" else found
 

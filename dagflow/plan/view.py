@@ -17,6 +17,7 @@ from dagflow.model.ports import input_ports, output_ports
 from dagflow.model.types import type_name
 from dagflow.plan.place import DRIVER, place
 from dagflow.plan.plan import PHASES, Plan, Stage, make_plan
+from dagflow.scaling import bounds
 
 VERSION = 1
 CONTROL_ROWS = "one control row a task comes back (its name; figures or the error), no records"
@@ -87,7 +88,13 @@ class StreamView:
 
 @attrs.frozen(kw_only=True)
 class StageView:
-    """Operators fused into one pass of one task. `head` gets the work items; its readers are bounded where it says so."""
+    """Operators fused into one pass of one task. `head` gets the work items.
+
+    Attributes:
+        min_readers, max_readers: the bounds of its partitions, as far as its partitioner tells them.
+        policy: by what their number is chosen between the bounds.
+        splittable: whether a work item may be cut while it is being read; None where the head does not say.
+    """
 
     name: str
     operators: tuple[str, ...]
@@ -95,6 +102,8 @@ class StageView:
     level: int
     min_readers: int | None = None
     max_readers: int | None = None
+    policy: str | None = None
+    splittable: bool | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -253,10 +262,19 @@ def _staged(plan: Plan, step: str, applied: Applied | None) -> PlanView:
 
 
 def _stage_view(plan: Plan, stage: Stage) -> StageView:
-    sizer = plan.partitioner(stage)
-    least, most = getattr(sizer, "min_readers", None), getattr(sizer, "max_readers", None)
-    # without exchanges, all stages form one level
-    return StageView(name=stage.name, operators=stage.operators, head=stage.head, level=0, min_readers=least, max_readers=most)
+    said = bounds(plan.partitioner(stage))
+    head = plan.dag.nodes[stage.head].operator
+    splittable = getattr(head, "splittable", None)
+    return StageView(
+        name=stage.name,
+        operators=stage.operators,
+        head=stage.head,
+        level=0,  # without exchanges, all stages form one level
+        min_readers=said.min_readers,
+        max_readers=said.max_readers,
+        policy=said.policy,
+        splittable=splittable and not getattr(head, "sequential", False),
+    )
 
 
 def _spark_lines(plan: Plan) -> tuple[str, ...]:

@@ -62,7 +62,8 @@ def _staged(view: PlanView, style: Style) -> list[list[str]]:
         blocks.append([f"{style.paint('bold', 'driver')}: {what}", *indented(_operators(driver, style, [_why]))])
     for stage in view.stages:
         mine = [o for o in view.operators if o.stage == stage.name]
-        blocks.append([_stage(stage, style), *indented(_operators(mine, style, [_why]))])
+        readers = [style.paint("dim", line) for line in _readers(stage)]
+        blocks.append([_stage(stage, style), *indented(readers), *indented(_operators(mine, style, [_why]))])
     return [*blocks, _streams(view, style), [_conversions(view)]]
 
 
@@ -76,6 +77,14 @@ def _stage(stage: StageView, style: Style) -> str:
         return f"{name} (level {stage.level}): one pass, in the partitions of {stage.head}"
     least = "" if stage.min_readers == stage.max_readers else f"{stage.min_readers} to "
     return f"{name} (level {stage.level}): one pass, in {least}{counted(stage.max_readers, 'partition')} of {stage.head}"
+
+
+def _readers(stage: StageView) -> list[str]:
+    """By what the number of readers is chosen, and whether a reader can give others of what it reads."""
+    lines = [f"readers: {stage.policy}"] if stage.policy is not None else []
+    if stage.splittable is not None:
+        lines.append(f"blocks: {'may be' if stage.splittable else 'are never'} split while they are read")
+    return lines
 
 
 def _operators(operators: Sequence[OperatorView], style: Style, more: Sequence[Callable[[OperatorView], str]]) -> list[str]:

@@ -6,9 +6,11 @@ from typing import Any
 
 import attrs
 
+from dagflow.errors.base import DagflowError
+from dagflow.render.errors import each, error_json
 from dagflow.render.style import Style, table
 from dagflow.render.words import byte_rate, count, counted, seconds, size
-from dagflow.runtime.report import OperatorFigures, RunReport
+from dagflow.runtime.report import OperatorFigures, ReaderFigures, RunReport
 
 VERSION = 1
 _COLOURS = {"done": "green", "failed": "red", "interrupted": "yellow"}
@@ -41,9 +43,22 @@ def report_text(report: RunReport, style: Style | None = None) -> str:
     return "\n\n".join(blocks)
 
 
-def report_json(report: RunReport) -> dict[str, Any]:
-    """The report as plain data; `v` is the version of the form."""
-    return {"v": VERSION, **attrs.asdict(report)}
+def report_json(report: RunReport, error: BaseException | None = None) -> dict[str, Any]:
+    """The report as plain data; `v` is the version of the form.
+
+    `error` is what ended the run: code, class and message, and as far as they are known operator, window, path and position.
+    """
+    found: dict[str, Any] | None = None
+    if isinstance(error, DagflowError):
+        place = {"operator": None, "window": None, "path": None, "position": None, **each(error)[0].where_in_run}
+        found = {**error_json(error)[0], **place}
+    elif error is not None or report.error is not None:
+        found = {
+            "code": None,
+            "class": type(error).__name__ if error is not None else None,
+            "message": report.error or str(error),
+        }
+    return {"v": VERSION, **attrs.asdict(report), "error": found}
 
 
 def _row(name: str, figures: OperatorFigures) -> list[str]:
@@ -83,15 +98,30 @@ def _summary(report: RunReport, style: Style) -> list[str]:
     if read:
         speed = byte_rate(read, report.seconds)
         rows.append(["read", f"{size(read)}, {counted(records, 'record')}" + (f" ({speed})" if speed else "")])
+    rows += [["readers", f"{name}: {_readers(figures)}"] for name, figures in report.readers.items()]
+    if report.rebalanced:
+        times = "once" if report.rebalanced == 1 else f"{report.rebalanced:,} times"
+        rows.append(["work", f"rebalanced {times} ({size(report.rebalanced_bytes)})"])
+    elif report.rebalancing:
+        rows.append(["work", f"not rebalanced: {report.rebalancing}"])
     if report.outputs:
         rows.append(["written", f"{counted(report.files, 'file')}, {size(report.bytes_written)}"])
     rows.append(["time", seconds(report.seconds)])
     rows += [["output", folder] for folder in report.outputs]
+    rows += [["ledger", f"entry {head}"] for head in report.ledgers.values()]
     if report.run_folder and report.outputs:
         rows.append(["run", report.run_folder])
     if report.ui:
         rows.append(["Spark UI", f"{report.ui} (while the run lasted)"])
     return [f"{style.paint('bold', report.application)}: {status}", *(f"  {line}" for line in table(rows, "ll"))]
+
+
+def _readers(figures: ReaderFigures) -> str:
+    """`1/4/16 (min/now/max)`, and how the number has changed."""
+    text = f"{figures.min_readers}/{figures.now}/{figures.max_readers} (min/now/max)"
+    if not figures.changes:
+        return text
+    return f"{text}, {counted(figures.changes, 'change')}, from {figures.lowest} to {figures.highest}"
 
 
 def _windows(report: RunReport) -> str:

@@ -19,17 +19,22 @@ from dagflow.config import (
     apply_ports,
     build_run_settings,
     build_settings,
+    operator_attributes,
     read_layers,
     spark_conf,
 )
 from dagflow.errors import DagError, DagflowError
 from dagflow.errors.application import ApplicationBroken, OperatorsShadowed
-from dagflow.model.dag import DAG
+from dagflow.errors.config import BadConfFile, BadDefinition, BadValue, ConfFileMissing, MissingSetting
+from dagflow.model.checks import partitioner_of
+from dagflow.model.dag import DAG, OPERATOR_ATTRIBUTES
 from dagflow.model.ports import input_ports
 from dagflow.model.source import shown
 from dagflow.plan.plan import Plan, make_plan
 from dagflow.runtime.application import Application, application_of, load_application
 from dagflow.runtime.compile import driver_program, pickled, stage_program
+from dagflow.runtime.hidden import hidden_module
+from dagflow.scaling import EXPECTED, partitioner_named
 
 PORT_ATTRIBUTES = {"partition_parallel": bool | None}
 
@@ -46,6 +51,7 @@ class Built:
     dag: DAG
     applied: dict[str, Any]
     applied_ports: dict[str, dict[str, dict[str, Setting]]]
+    attributes: dict[str, dict[str, Setting]] = attrs.field(factory=dict)
 
     def plan(self) -> Plan:
         """Checks and plans the DAG. Raises DagError."""
@@ -67,21 +73,31 @@ def build(
     Raises ConfigError for what is wrong with settings or application; the DAG is not checked yet.
     """
     layers_of = {"code": code, "environment": environment, "conf_files": conf_files, "definitions": definitions}
-    built, problems = _filled(application, {**layers_of, "options": options, "run": run})
+    problems, built = Problems(), None
+    try:
+        with problems:
+            built = _filled(application, {**layers_of, "options": options, "run": run}, problems)
+    except DagError:
+        problems.raise_all()
+        raise
     problems.raise_all()
+    assert built is not None
     return built
 
 
 def examine(application: Any, **given: Any) -> tuple[Built | None, Plan | None, tuple[DagflowError, ...]]:
     """All that is wrong with an application and its settings, found without starting anything. Takes what `build` takes.
 
-    Settings must be right before the DAG can be filled; then what is wrong with operators' properties and with the DAG is
-    found together.
+    The application's settings must be right before the DAG can be filled; then what is wrong with operators' properties and
+    with the DAG is found together.
     """
+    problems = Problems()
     try:
-        built, problems = _filled(application, given)
+        built = _filled(application, given, problems)
     except DagflowError as error:
-        return None, None, (error,)
+        return None, None, (*problems.errors, error)
+    if built is None:
+        return None, None, tuple(problems.errors)
     found: list[DagflowError] = list(problems.errors)
     plan = None
     try:
@@ -93,44 +109,79 @@ def examine(application: Any, **given: Any) -> tuple[Built | None, Plan | None, 
     return built, plan, tuple(found)
 
 
-def _filled(application: Any, given: Mapping[str, Any]) -> tuple[Built, Problems]:
-    """An application with its DAG, and what is wrong with the properties of its operators."""
-    try:
-        app = load_application(application) if isinstance(application, str) else application_of(application)
-    except ApplicationBroken:
-        shadowed()  # the likely cause: it lacks the names that the application imports
-        raise
-    shadowed()
-    layers = read_layers(app.settings_class, **given)
-    problems = Problems()
-    settings: Any = None
-    run_settings, spark = RunSettings(), dict[str, str]()
+def _filled(application: Any, given: Mapping[str, Any], problems: Problems) -> Built | None:
+    """An application with its DAG. Problems go to `problems`; None: with these there can be no DAG.
+
+    Raises DagflowError: what the application raised when it filled the DAG.
+    """
+    app = None
     with problems:
+        app = _loaded(application)
+    layers = read_layers(app.settings_class if app is not None else None, problems=problems, **given)
+    if app is None:
+        return None
+    settings: Any = None
+    of_settings = Problems()
+    with of_settings:
         settings = build_settings(app.settings_class, layers)
+    is_unread = any(isinstance(error, BadConfFile | ConfFileMissing) for error in problems.errors)
+    misspelt = {error.text for error in problems.errors if isinstance(error, BadDefinition)}
+    for error in of_settings.errors:
+        if not (isinstance(error, MissingSetting) and (is_unread or error.key in misspelt)):  # it was given, nearly
+            problems.add(error)
+    run_settings, spark = RunSettings(), dict[str, str]()
     with problems:
         run_settings = build_run_settings(layers)
     with problems:
         spark = {key: setting.value for key, setting in spark_conf(layers).items()}
-    problems.raise_all()
+    if of_settings.errors or is_unread:  # what other settings than the right ones lead to would tell nothing
+        return None
     dag = DAG(run_settings.name or app.name)
     try:
         app.populate_dag(dag, settings)
     except DagflowError:
         raise
     except Exception as error:
-        raise ApplicationBroken.of(app.where or app.name, error, "populate_dag()") from error
+        raise hidden_module(error) or ApplicationBroken.of(app.where or app.name, error, "populate_dag()") from error
     operators = {name: node.operator for name, node in dag.operators.items()}
     applied: dict[str, Any] = {}
     applied_ports: dict[str, dict[str, dict[str, Setting]]] = {}
     with problems:
-        applied = apply_operators(operators, layers)
+        applied = apply_operators(operators, layers, OPERATOR_ATTRIBUTES)
+    partitioned = _partitioned(dag, layers, problems)
     ports = {name: list(input_ports(type(operator))) for name, operator in operators.items()}
     with problems:
         applied_ports = apply_ports(ports, PORT_ATTRIBUTES, layers)
     for name, by_port in applied_ports.items():
         for port, attributes in by_port.items():
             dag.set_port_attributes(getattr(operators[name], port), **{k: s.value for k, s in attributes.items()})
-    return Built(app, layers, settings, run_settings, spark, dag, applied, applied_ports), problems
+    return Built(app, layers, settings, run_settings, spark, dag, applied, applied_ports, partitioned)
+
+
+def _partitioned(dag: DAG, layers: Layers, problems: Problems) -> dict[str, dict[str, Setting]]:
+    """Sets the partitioners that configuration names; with `*`, of the operators that have one. What was set, by operator."""
+    found: dict[str, dict[str, Setting]] = {}
+    for name, given in operator_attributes(dag.operators, OPERATOR_ATTRIBUTES, layers).items():
+        node, setting = dag.operators[name], given["partitioner"]
+        if setting.path[1] == "*" and partitioner_of(node) is None:
+            continue
+        try:
+            node.attributes["partitioner"] = partitioner_named(setting.value)
+            found[name] = {"partitioner": setting}
+        except ValueError as error:
+            bad = {"key": setting.key, "value": repr(setting.value), "origin": setting.origin}
+            problems.add(BadValue(**bad, expected=EXPECTED, reason=str(error)))
+    return found
+
+
+def _loaded(application: Any) -> Application:
+    try:
+        app = load_application(application) if isinstance(application, str) else application_of(application)
+    except ApplicationBroken as error:
+        shadowed()  # the likely cause: it lacks the names that the application imports
+        raise hidden_module(error) or error from error.__cause__
+    shadowed()
+    return app
 
 
 def shadowed() -> None:

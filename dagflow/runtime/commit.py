@@ -3,27 +3,48 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import itertools
 import unicodedata
 from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
-from dagflow.errors.run import WindowIncomplete
+import attrs
+
 from dagflow.errors.surroundings import PathMissing
+from dagflow.ledger import LedgerEntry
+from dagflow.model.context import Cursor
 from dagflow.model.operator import Operator
+from dagflow.runtime import partition_state
+from dagflow.runtime.datasets import Datasets
+from dagflow.runtime.failure import abort
 from dagflow.runtime.files import OURS, STAGING
+from dagflow.runtime.partition_state import PartitionStates
 from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.report import TaskReport, summed
+from dagflow.runtime.sharing.driver import moved_parts, reports_of, steals_of
 from dagflow.runtime.window_log import Decision, PublishedFile, WindowLog, WindowPlan
-from dagflow.storage import base_name, explained, file_system, join
+from dagflow.storage import absolute, base_name, explained, file_system, join
+
+KeepTrying = Callable[[int, str, Callable[[], Any]], Any]
 
 
-def decide(log: WindowLog, plan: WindowPlan, round: str, tasks: Iterable[TaskSpec], now: float, durable: bool = True) -> Decision:
-    """Checks that the reports cover the plan exactly, and publishes the decision: the commit. Raises WindowIncomplete."""
+def decide(
+    log: WindowLog,
+    plan: WindowPlan,
+    round: str,
+    tasks: Iterable[TaskSpec],
+    now: float,
+    durable: bool = True,
+    before: PartitionStates | None = None,
+) -> Decision:
+    """Checks that the reports cover the plan exactly, and publishes the decision: the commit. Raises WindowIncomplete.
+
+    `before`: the states of partitions after the last decision.
+    """
     tasks = tuple(tasks)
-    found = [(task, log.read_report(task.report_name)) for task in tasks]
-    missing = tuple(task.name for task, report in found if report is None or report.items != len(task.items))
-    if missing:
-        raise WindowIncomplete(plan.window, missing)
-    reports = [plan.driver, *(report for _, report in found if report is not None)]
+    done = reports_of(log, plan, tasks)
+    reports = [plan.driver, *done]
     notes: dict[str, list[str]] = {}
     for report in reports:
         for name, lines in report.notes.items():
@@ -44,7 +65,13 @@ def decide(log: WindowLog, plan: WindowPlan, round: str, tasks: Iterable[TaskSpe
             operators=summed(report.operators for report in reports),
             notes=notes,
             states=plan.states,
+            partition_states=partition_state.carried(before or {}, [report.states for report in reports[1:]]),
+            advanced=plan.advanced,
+            watermarks=plan.watermarks,
+            inputs=plan.inputs,
             decided_at=now,
+            parts=moved_parts(tasks, done),
+            steals=steals_of(log, tasks),
         )
     )
 
@@ -55,8 +82,10 @@ def _named(window: int, reports: list[TaskReport]) -> list[PublishedFile]:
     named = []
     for report in reports:
         for file in report.files:
-            names = folders.setdefault(file.folder, _Names(file.folder, window))
-            named.append(PublishedFile(file.operator, file.folder, names.give(file.name), file.attempt, file.size, file.records))
+            folder = absolute(file.folder)  # one folder may be spelled in several ways
+            names = folders.setdefault(folder, _Names(folder, window))
+            name = names.give(file.name)
+            named.append(PublishedFile(file.operator, file.folder, name, file.attempt, file.size, file.records, file.hash))
     return named
 
 
@@ -146,22 +175,64 @@ def publish(decision: Decision, durable: bool, again: bool = False) -> list[Publ
     return taken_away
 
 
-def roll_forward(
-    log: WindowLog, decision: Decision, operators: dict[str, Operator], durable: bool, again: bool = False
-) -> list[PublishedFile]:
-    """Does what follows from a decision, as often as it takes: names, `committed`, `show`, cleaning up, the mark of done.
+@attrs.frozen
+class Followed:
+    """What has followed from a decision: the entries of ledgers by folder, and the files that were taken away before."""
 
-    `again` and what is returned: see `publish`.
+    entries: list[tuple[str, LedgerEntry]]
+    taken_away: list[PublishedFile]
+
+
+def roll_forward(
+    log: WindowLog,
+    decision: Decision,
+    operators: dict[str, Operator],
+    durable: bool,
+    again: bool = False,
+    datasets: Datasets | None = None,
+    keep_trying: KeepTrying | None = None,
+) -> Followed:
+    """Does what follows from a decision, as often as it takes: names, entries, `committed`, `show`, sweeping, the mark of done.
+
+    `again`: see `publish`. `keep_trying`: does a step of a window, more than once where storage does not answer.
     """
-    taken_away = publish(decision, durable, again)
+    window, keep_trying = decision.window, keep_trying or _once
+    entries: dict[str, LedgerEntry] = {}
+    tries = itertools.count()
+
+    def append() -> None:
+        if datasets is not None:  # a try begins with all ledgers anew, and finds what those before it have appended
+            entries.update(datasets.follow(decision, again or next(tries) > 0, taken_away))
+
+    taken_away = keep_trying(window, "giving its files their final names", lambda: publish(decision, durable, again))
+    keep_trying(window, "appending its ledger entries", append)
     for name, operator in operators.items():
-        operator.committed(decision.window)
-        if name in decision.notes:
-            operator.show(decision.notes[name], decision.window)
+        _tell(name, window, "committed()", functools.partial(operator.committed, window))
+        if (lines := decision.notes.get(name)) is not None:
+            _tell(name, window, "show()", functools.partial(operator.show, lines, window))
+    keep_trying(window, "marking it as done", lambda: _finish(log, decision))
+    return Followed(list(entries.items()), taken_away)
+
+
+def _tell(operator: str, window: int, doing: str, call: Callable[[], None]) -> None:
+    """Calls an operator's own code. Raises Abort; a reader of our output who has gone is no failure of it."""
+    try:
+        call()
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        raise abort(operator, window, doing, error, None, Cursor()) from error
+
+
+def _once(window: int, doing: str, action: Callable[[], Any]) -> Any:
+    return action()
+
+
+def _finish(log: WindowLog, decision: Decision) -> None:
+    partition_state.sweep(log.passing, decision.window, decision.partition_states)
     log.done(decision.window)
     # the window before: so the folder of reports never becomes empty, and is not removed and made again
     sweep(log, {decision.window - 1}, {file.folder for file in decision.files})
-    return taken_away
 
 
 def sweep(log: WindowLog, windows: Collection[int], folders: Iterable[str]) -> None:

@@ -2,39 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, get_args
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Protocol, runtime_checkable
 
+from dagflow.ledger import InputSlice
 from dagflow.model.context import Clock
-from dagflow.model.kept import State, kept_by
-from dagflow.model.operator import Operator, fields_of
-from dagflow.model.plain import decode, encode
-from dagflow.plan.deal import deal
+from dagflow.model.operator import InputOperator, Operator, fields_of
+from dagflow.model.plain import encode
 from dagflow.plan.plan import Plan
 from dagflow.runtime.compile import WorkItems, driver_program, loaded, pickled
 from dagflow.runtime.files import AttemptFiles
 from dagflow.runtime.program import TaskSpec
+from dagflow.runtime.readers import Dealt, Readers, known_to
 from dagflow.runtime.report import TaskReport
+from dagflow.runtime.states import DriverStates, types_of
 from dagflow.runtime.task import Flow, Node
 from dagflow.runtime.window_log import WindowPlan
+from dagflow.scaling import KnowsBacklog
+from dagflow.state import MapLog
 
+_END_OF_TIME = 1 << 62  # in microseconds: of a clock that somebody has set, or a wrong unit
 IDLE = 0.01  # seconds between two questions to input operators that have nothing at the moment
 
 
-class Driver:
-    """The driver's operators, alive for the whole run. A context manager."""
+@runtime_checkable
+class ReadsDataset(Protocol):
+    """An input operator that reads a dataset."""
 
-    def __init__(self, plan: Plan, spec: TaskSpec, clock: Clock, states: dict[str, dict[str, Any]]) -> None:
+    def input_slice(self) -> InputSlice | None:
+        """What the window at hand has taken of it, positions included; None as long as there is no dataset."""
+
+
+class Driver:
+    """The driver's operators, alive for the whole run. A context manager.
+
+    Args:
+        last: the plan of the last window: they go on from there.
+        maps: the log of their `MapState`.
+        readers: how many readers there are; None: those that `plan` and `last` lead to.
+
+    Attributes:
+        warnings: what is to be told of states that the last window has left.
+    """
+
+    def __init__(
+        self, plan: Plan, spec: TaskSpec, clock: Clock, last: WindowPlan | None, maps: MapLog, readers: Readers | None = None
+    ) -> None:
         self.plan = plan
         self._spec = spec
         self._clock = clock
+        self._readers = readers or Readers(plan, slots=spec.slots, clock=clock, last=last)
         self._flow = Flow(loaded(pickled(driver_program(plan), plan, travels=False)), spec, clock=clock)
-        for name, own in states.items():
-            if name in self._flow.nodes:
-                restore(self._flow.nodes[name].operator, own)
+        self._states = DriverStates({name: node.operator for name, node in self._flow.nodes.items()}, maps)
+        self.warnings = self._states.restore(last)
         # input operators, and those that go on by themselves with what they were given (a splitter in the middle of a file)
         self._inputs = [n for n in self._flow.nodes.values() if hasattr(n.operator, "emit_tuples")]
         self._ports = {str(port): port for port in plan.work_ports()}
+        self._watermarks = dict(last.watermarks) if last is not None else {}
         self.exhausted = False
 
     def __enter__(self) -> Driver:
@@ -56,6 +81,7 @@ class Driver:
         something comes or all input operators are exhausted.
         """
         flow = self._flow
+        self._states.begin()
         files = AttemptFiles(window, self._spec.round, "driver", self._spec.durable, self._spec.base)
         for node in flow.nodes.values():
             node.context.files = files
@@ -65,42 +91,67 @@ class Driver:
         flow.end_window()
         figures = flow.figures()
         items = {name: _collector(flow, name).take() for name in self._ports}
-        if not any(items.values()) and not any(f.records_out or f.records_in or f.errors for f in figures.values()):
+        watermarks, slices = self._asked_watermarks(), self._asked_slices()
+        has_advanced = watermarks != self._watermarks or any(each.new_block is not None for each in slices.values())
+        is_idle = not any(f.records_out or f.records_in or f.errors for f in figures.values())
+        if is_idle and not has_advanced and not any(items.values()):
             files.abandon()
             return None
+        self._watermarks = watermarks
         driver = TaskReport("driver", 0, {n: f for n, f in figures.items() if n not in self._ports}, files.finish(), flow.notes())
-        return self._window_plan(window, items, driver)
+        return self._window_plan(window, items, driver, slices)
 
-    def _window_plan(self, window: int, items: dict[str, list[Any]], driver: TaskReport) -> WindowPlan:
+    def _asked_watermarks(self) -> dict[str, int]:
+        """The watermarks of input operators now, as far as they know one. None goes back."""
+        found = dict(self._watermarks)
+        for node in self._inputs:
+            if isinstance(node.operator, InputOperator):
+                said = node.call("watermark")
+                if said is not None:
+                    if type(said) is not int or abs(said) > _END_OF_TIME:  # else no ledger could ever take the window
+                        node.fail("watermark()", TypeError(f"{said!r} is no number of microseconds since the epoch"), None)
+                    found[node.name] = max(said, found.get(node.name, said))
+        return found
+
+    def _asked_slices(self) -> dict[str, InputSlice]:
+        """What the window takes of datasets."""
+        asked = {n.name: n.call("input_slice") for n in self._inputs if isinstance(n.operator, ReadsDataset)}
+        return {name: each for name, each in asked.items() if each is not None}
+
+    def _window_plan(
+        self, window: int, items: dict[str, list[Any]], driver: TaskReport, slices: Mapping[str, InputSlice]
+    ) -> WindowPlan:
         by_stage: dict[str, list[list[Any]]] = {}
-        places: dict[str, list[int]] = {}
-        partitions: dict[str, int] = {}
+        dealt: dict[str, Dealt] = {}
+        known = known_to(self.plan, {n.name: n.call("backlog") for n in self._inputs if isinstance(n.operator, KnowsBacklog)})
         for stage in self.plan.stages:
             mine = [(port, item) for name, port in self._ports.items() if port.operator == stage.head for item in items[name]]
             if not mine:
                 continue
-            sizer = self.plan.partitioner(stage)
-            weights = [sizer.item_weight(item) for _, item in mine]
-            count = sizer.partition_count(len(mine), sum(weights), self._spec.slots)
             by_stage[stage.head] = [[port.port, encode(item, f"a work item of {port}")] for port, item in mine]
-            places[stage.head] = deal(weights, count)
-            partitions[stage.head] = count
+            dealt[stage.head] = self._readers.deal(stage, window, [item for _, item in mine], known[stage.name])
+        states = self._states.save(window)  # before the plan is published, which names what is saved
+        advanced = [name for name in map(attrgetter("name"), self._inputs) if self._has_advanced(name, driver)]
         return WindowPlan(
             window=window,
             items=by_stage,
-            partitions=partitions,
-            places=places,
-            states=self.states(),
+            partitions={head: each.partitions for head, each in dealt.items()},
+            places={head: each.places for head, each in dealt.items()},
+            weights={head: each.weights for head, each in dealt.items()},
+            states=states,
+            state_types=types_of({name: node.operator for name, node in self.plan.dag.nodes.items()}),
+            advanced=advanced,
             driver=driver,
             shape=shape(self.plan),
             properties=properties(self.plan),
+            watermarks=dict(self._watermarks),
+            inputs={name: encode(each, f"the input slice of operator {name!r}") for name, each in slices.items()},
             planned_at=self._clock.now(),
         )
 
-    def states(self) -> dict[str, dict[str, Any]]:
-        """The states of all operators as plain data."""
-        found = {name: saved(node.operator, name) for name, node in self._flow.nodes.items()}
-        return {name: own for name, own in found.items() if own}
+    def _has_advanced(self, name: str, driver: TaskReport) -> bool:
+        figures = driver.operators[name]
+        return bool(figures.records_out or figures.errors or self._states.has_changed(name))
 
 
 def fill(inputs: Sequence[Node], clock: Clock, *, continuous: bool, seconds: float | None, stop: Callable[[], bool]) -> bool:
@@ -152,20 +203,6 @@ def properties(plan: Plan) -> dict[str, str]:
     return found
 
 
-def saved(operator: Operator, name: str) -> dict[str, Any]:
-    """The states of an operator as plain data."""
-    declared = {n: d for n, d in kept_by(type(operator)).items() if isinstance(d, State)}
-    return {n: encode(getattr(operator, n), f"State {n!r} of operator {name!r}") for n in declared}
-
-
-def restore(operator: Operator, states: dict[str, Any]) -> None:
-    """Gives an operator the states that it had."""
-    for name, declared in kept_by(type(operator)).items():
-        if isinstance(declared, State) and name in states:
-            types = get_args(getattr(declared, "__orig_class__", None)) or (Any,)
-            operator.__dict__[name] = decode(states[name], types[0])
-
-
 def _collector(flow: Flow, name: str) -> WorkItems:
     operator = flow.nodes[name].operator
     assert isinstance(operator, WorkItems)
@@ -184,5 +221,4 @@ def reset(node: Node) -> None:
 
 
 def _exhausted(node: Node) -> bool:
-    operator: Any = node.operator
-    return bool(operator.is_exhausted())
+    return bool(node.call("is_exhausted"))

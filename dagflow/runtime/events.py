@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -50,6 +51,22 @@ class WindowPlanned(Event):
 
 
 @attrs.frozen(kw_only=True)
+class ReadersChanged(Event):
+    """From this window on, an operator that is partitioned has another number of readers.
+
+    `backlog`, `backlog_bytes`: what was known and not committed when that was decided, this window included.
+    """
+
+    kind: ClassVar[str] = "readers_changed"
+    window: int
+    operator: str
+    before: int
+    readers: int
+    backlog: int
+    backlog_bytes: int
+
+
+@attrs.frozen(kw_only=True)
 class WindowStarted(Event):
     """A window's tasks were handed to the runner."""
 
@@ -61,7 +78,11 @@ class WindowStarted(Event):
 
 @attrs.frozen(kw_only=True)
 class TaskEnded(Event):
-    """A task has reported. `started` and `ended`: seconds since the epoch, by the clock of its machine."""
+    """A task has reported. `started` and `ended`: seconds since the epoch, by the clock of its machine.
+
+    `records`: what its reader read and passed on (the operator at the head of its stage, to which the work items went), whatever
+    became of them then; without what it dropped or refused.
+    """
 
     kind: ClassVar[str] = "task_ended"
     window: int
@@ -70,6 +91,33 @@ class TaskEnded(Event):
     started: float
     ended: float
     records: int
+
+
+@attrs.frozen(kw_only=True)
+class Claimed(Event):
+    """A task whose work is shared has read so many parts of work items; told when it has ended."""
+
+    kind: ClassVar[str] = "claimed"
+    window: int
+    task: str
+    attempt: str
+    parts: int
+
+
+@attrs.frozen(kw_only=True)
+class Stolen(Event):
+    """A task has taken work over from another one: so many parts of items, so many bytes. Told when the window is decided."""
+
+    kind: ClassVar[str] = "stolen"
+    window: int
+    source: str
+    to: str
+    bytes: int
+    parts: int
+
+    def as_json(self) -> dict[str, Any]:
+        """The event as one JSON object; `source` is called `from` there."""
+        return {("from" if name == "source" else name): value for name, value in super().as_json().items()}
 
 
 @attrs.frozen(kw_only=True)
@@ -84,6 +132,18 @@ class WindowDecided(Event):
 
 
 @attrs.frozen(kw_only=True)
+class EntryAppended(Event):
+    """A decided window stands in the ledger of a dataset. `hash`: of the entry; `rows`: how many it adds."""
+
+    kind: ClassVar[str] = "entry_appended"
+    window: int
+    dataset: str
+    entry: int
+    hash: str
+    rows: int
+
+
+@attrs.frozen(kw_only=True)
 class WindowDone(Event):
     """All that follows from a window's decision has been done."""
 
@@ -93,12 +153,25 @@ class WindowDone(Event):
 
 @attrs.frozen(kw_only=True)
 class WindowRetried(Event):
-    """A window failed for a passing reason and is run again from its plan."""
+    """A window failed for a passing reason and is run again from its plan, after `delay` seconds."""
 
     kind: ClassVar[str] = "window_retried"
     window: int
     attempt: int
     reason: str
+    delay: float = 0.0
+
+
+@attrs.frozen(kw_only=True)
+class StepRetried(Event):
+    """What the driver was `doing` for a window failed for a passing reason; it is tried again, after `delay` seconds."""
+
+    kind: ClassVar[str] = "step_retried"
+    window: int
+    doing: str
+    attempt: int
+    reason: str
+    delay: float
 
 
 @attrs.frozen(kw_only=True)
@@ -139,6 +212,21 @@ class EventStream:
         stamped = attrs.evolve(event, at=round(self._now(), 6))
         for subscriber in self._subscribers:
             subscriber(stamped)
+
+    def end(self, event: RunEnded) -> list[str]:
+        """Sends the last event. What a subscriber raises now must not hide how the run ended: it comes back as text."""
+        stamped = attrs.evolve(event, at=round(self._now(), 6))
+        heard, warnings = [], []
+        for subscriber in self._subscribers:
+            try:
+                subscriber(stamped)
+                heard.append(subscriber)
+            except Exception as error:  # noqa: BLE001  # somebody else's code
+                name = getattr(subscriber, "__qualname__", type(subscriber).__qualname__)
+                what = "".join(traceback.format_exception_only(error)).strip()
+                warnings.append(f"the subscriber {name} raised when it was told that the run has ended: {what}")
+        self._subscribers = heard
+        return warnings
 
 
 def line_of(event: Event) -> str:

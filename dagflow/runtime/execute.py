@@ -9,34 +9,79 @@ import gc
 import time
 from collections.abc import Iterator
 
+from dagflow.model.plain import decode, encode
+from dagflow.runtime import partition_state
 from dagflow.runtime.files import AttemptFiles
+from dagflow.runtime.footprint import Footprint, footprint
 from dagflow.runtime.program import TaskOutcome, TaskSpec
 from dagflow.runtime.report import TaskReport
+from dagflow.runtime.sharing.claims import Claims, Fenced
+from dagflow.runtime.sharing.others import Others, gauge_of
+from dagflow.runtime.sharing.work import SharedWork
 from dagflow.runtime.task import failure_of, run_flow
 from dagflow.runtime.window_log import WindowLog
+from dagflow.storage import local_path
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 
 
-def execute(program: bytes, spec: TaskSpec, log: WindowLog, attempt: str) -> TaskOutcome:
+def execute(program: bytes, spec: TaskSpec, log: WindowLog, attempt: str, again: bool = False) -> TaskOutcome:
     """Runs a task and publishes its report, create-if-absent. An error of user code comes back in the outcome.
 
-    `attempt` is a name that no other attempt of any task has within this round.
+    `attempt` is a name that no other attempt of any task has within this round. `again`: the runner has tried the task before.
     """
     started = time.time()
     files = AttemptFiles(spec.window, spec.round, f"{spec.name}-{attempt}", spec.durable, spec.base)
+    careful = footprint(log, spec) if again or spec.careful else None
+    heads = {item[0] for item in spec.items}
     try:
-        with few_collections():
-            flow = run_flow(program, spec, files)
-        report = TaskReport(spec.name, len(spec.items), flow.figures(), files.finish(), flow.notes())
-        log.report(spec.report_name, report)
+        if spec.shared:
+            with shared_work(spec, log, attempt) as work:
+                report = _shared(program, spec, files, work, careful)
+            heads |= work.operators
+        else:
+            with few_collections():
+                flow = run_flow(program, spec, files, begun=partition_state.read(log.store, spec.states), footprint=careful)
+            states = partition_state.publish(log.store, spec.window, flow.kept, spec.states)
+            report = TaskReport(spec.name, len(spec.items), flow.figures(), files.finish(), flow.notes(), states)
+            log.report(spec.report_name, report)
     except BaseException as error:
         files.abandon()
+        if isinstance(error, Fenced):
+            raise RuntimeError(f"another attempt of task {spec.name} has begun, and takes its place") from error
         if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)):
             raise
         return TaskOutcome(task=spec.name, attempt=attempt, started=started, ended=time.time(), error=failure_of(error))
-    records = sum(figures.records_out for figures in report.operators.values())
-    return TaskOutcome(task=spec.name, attempt=attempt, started=started, ended=time.time(), records=records)
+    finally:
+        if careful is not None:
+            careful.leave()
+    figures = [report.operators[name] for name in heads if name in report.operators]
+    records = sum(head.counters.get("records", head.records_out) for head in figures)  # a reader may emit its blocks too
+    ended, parts = time.time(), len(report.parts)
+    return TaskOutcome(task=spec.name, attempt=attempt, started=started, ended=ended, records=records, parts=parts)
+
+
+def _shared(program: bytes, spec: TaskSpec, files: AttemptFiles, work: SharedWork, careful: Footprint | None) -> TaskReport:
+    """Runs a task whose work is shared, and reports in its log of claims."""
+    if work.report_before is not None:  # an earlier attempt has done it all
+        found: TaskReport = decode(work.report_before, TaskReport)
+        return found
+    with few_collections():
+        flow = run_flow(program, spec, files, footprint=careful, work=work)
+    report = TaskReport(spec.name, len(spec.items), flow.figures(), files.finish(), flow.notes(), {}, work.parts())
+    work.report(encode(report, spec.name))
+    return report
+
+
+def shared_work(spec: TaskSpec, log: WindowLog, attempt: str) -> SharedWork:
+    """The work of a task at the logs of claims in the run folder, which is on this machine's disk or mounted there."""
+    store, area = log.passing, spec.claims_area
+    folder = local_path(store.url)
+    assert folder is not None
+    dealt = dict(zip(spec.numbers, spec.items, strict=True))
+    claims = Claims(store, area, partition=spec.partition, partitions=spec.partitions, attempt=attempt, dealt=dealt)
+    others = Others(store, folder, area, claims, spec.partitions)
+    return SharedWork(claims, others, gauge_of(folder, area, spec.partition), spec.slots)
 
 
 @contextlib.contextmanager

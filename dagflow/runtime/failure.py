@@ -9,7 +9,7 @@ from typing import Any
 from dagflow.errors import DagflowError
 from dagflow.errors.run import OperatorFailed
 from dagflow.model.context import Cursor
-from dagflow.model.records import ReaderRecord
+from dagflow.model.records import FileBlockMetadata, FileInfo, FileMetadata, ReaderRecord
 from dagflow.model.source import shown
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -27,7 +27,10 @@ class Abort(BaseException):
 
 def abort(operator: str, window: int | None, doing: str, error: BaseException, record: Any, cursor: Cursor) -> Abort:
     """An `Abort` with all that is known of an exception. dagflow's own errors stay what they are."""
+    at = record.position if isinstance(record, ReaderRecord) else None  # the cursor's would be that of a chunk
+    where = {"operator": operator, "window": window, "path": cursor.path, "position": at}
     if isinstance(error, DagflowError):
+        error.happened(**where)
         if not error.notes and not hasattr(error, "operator"):
             place = f"  operator {operator!r} in {doing}" + ("" if window is None else f", window {window}")
             error.add_note(f"{place}, record {short(record)}" if isinstance(record, str | bytes | ReaderRecord) else place)
@@ -42,6 +45,7 @@ def abort(operator: str, window: int | None, doing: str, error: BaseException, r
         frames=user_frames(error),
         trace="".join(traceback.format_exception(error)),
     )
+    failed.happened(**where)
     return Abort(failed)
 
 
@@ -51,12 +55,31 @@ def describe(error: BaseException) -> str:
 
 
 def short(record: Any) -> str:
-    """A record's text form, cut."""
+    """A record's text form, cut. Work items are told by what they are of."""
     inner = record.record if isinstance(record, ReaderRecord) else record
+    if isinstance(inner, FileBlockMetadata):
+        return f"bytes {inner.start:,} to {inner.stop:,} of {inner.file_path}"
+    if isinstance(inner, FileMetadata | FileInfo):
+        return inner.file_path
     if isinstance(inner, str | bytes) and len(inner) > _RECORD_CHARACTERS:
         return f"{inner[:_RECORD_CHARACTERS]!r}… ({len(inner):,} long)"
     text = repr(inner)
     return text if len(text) <= _RECORD_CHARACTERS else f"{text[:_RECORD_CHARACTERS]}…"
+
+
+def sample(error: BaseException, record: Any, path: str | None, position: int | None) -> str:
+    """A record that was let pass, as one line of the report: what is wrong with it, and where it is.
+
+    >>> sample(ValueError("no number"), "one", "a.txt", 4)
+    "ValueError: no number ('one', a.txt, position 4)"
+    >>> sample(OSError("gone"), FileBlockMetadata(1, "a.txt", start=0, stop=4096, file_length=4096), "a.txt", 0)
+    'OSError: gone (bytes 0 to 4,096 of a.txt)'
+    """
+    what = f"[{error.code}] {error.message()}" if isinstance(error, DagflowError) else describe(error)
+    place = [short(record)]
+    if path is not None and not place[0].endswith(path):
+        place += [path] if position is None else [path, f"position {position}"]
+    return f"{what.partition(chr(10))[0].rstrip('.')} ({', '.join(place)})"
 
 
 def text_of(record: Any) -> str:

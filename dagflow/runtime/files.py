@@ -8,7 +8,7 @@ from typing import Any
 
 from dagflow.model.context import AttemptFile
 from dagflow.runtime.report import AttemptFileInfo
-from dagflow.storage import BinaryWriter, absolute, explained, file_system, is_local, join, local_path
+from dagflow.storage import FILES_ALGORITHM, BinaryWriter, absolute, explained, file_system, is_local, join, local_path, new_hash
 
 OURS = "_dagflow"
 STAGING = f"{OURS}/staging"
@@ -21,7 +21,8 @@ class _Attempt:
     def __init__(self, operator: str, folder: str, name: str, path: str) -> None:
         self.operator, self.folder, self.name, self.path = operator, folder, name, path
         self.size = 0
-        self.count = 0
+        self.count: int | None = None
+        self._hash = new_hash(FILES_ALGORITHM)
         self._system = file_system(path)
         self._writer: BinaryWriter | None = None
         self._pending: list[Any] = []
@@ -43,8 +44,10 @@ class _Attempt:
         return length
 
     def records(self, count: int) -> None:
-        """Tells how many records have been written since the last call."""
-        self.count += count
+        """Tells how many records have been written since the last call. Raises ValueError for less than none."""
+        if type(count) is not int or count < 0:
+            raise ValueError(f"records({count!r}): it must be the number of records written since the last call")
+        self.count = (self.count or 0) + count
 
     def _drain(self) -> None:
         if self._pending:
@@ -57,6 +60,7 @@ class _Attempt:
             if self._writer is None:
                 self._writer = self._open()
             view = memoryview(data).cast("B")
+            self._hash.update(view)
             while len(view):
                 view = view[self._writer.write(view) :]
 
@@ -82,7 +86,9 @@ class _Attempt:
             if durable:
                 self._system.sync_file(self._writer)
             self._writer.close()
-        return AttemptFileInfo(self.operator, self.folder, self.name, self.path, self.size, self.count)
+        records = (1 if self.size else 0) if self.count is None else self.count
+        digest = f"{FILES_ALGORITHM}:{self._hash.hexdigest()}"
+        return AttemptFileInfo(self.operator, self.folder, self.name, self.path, self.size, records, digest)
 
     def abandon(self) -> None:
         """Closes without finishing."""
@@ -94,6 +100,15 @@ class _Attempt:
 def place(folder: str, base: str) -> str:
     """A folder as every process finds it: a relative path starts from `base`."""
     return absolute(os.path.join(base, folder)) if is_local(folder) and not folder.startswith("file:") else folder
+
+
+def _refuse_name(name: Any) -> None:
+    """Raises ValueError for names that no file in an output can have: the window could be decided, and never be committed."""
+    words = name.split("/") if isinstance(name, str) else []
+    if not words or "\0" in name or any(word in ("", ".", "..") for word in words):
+        raise ValueError(f"create_file: {name!r} is no name of a file below the output folder")
+    if words[0].casefold() == OURS:
+        raise ValueError(f"create_file: {name!r} is in {OURS}/, which is dagflow's own")
 
 
 class AttemptFiles:
@@ -109,7 +124,8 @@ class AttemptFiles:
         self._open: dict[tuple[str, str, str], _Attempt] = {}
 
     def create(self, operator: str, folder: str, name: str) -> AttemptFile:
-        """Opens the attempt file that becomes `folder/name`; the same one again for the same name."""
+        """Opens the attempt file that becomes `folder/name`; the same one again for the same name. Raises ValueError."""
+        _refuse_name(name)
         folder = place(folder, self._base)
         key = (operator, folder, name)
         if key not in self._open:

@@ -102,6 +102,14 @@ class Outlet:
             self._held.append((count, records))
             return
         self.count += count
+        cursor = self.node.context.cursor
+        if cursor.footprint is None:
+            self._to_inlets(records)
+        else:
+            for portion in cursor.footprint.portions(cursor.path, records):
+                self._to_inlets(portion)
+
+    def _to_inlets(self, records: list[Any] | pa.RecordBatch) -> None:
         for inlet in self.inlets:
             if isinstance(records, list):
                 inlet.take_records(records)

@@ -5,19 +5,36 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import time
+import uuid
 from collections.abc import Iterator, Sequence
 
 import attrs
 
 from dagflow.errors.application import ForeignFiles, LocalPathRemoteMaster, OutputInInput, OutputOrphaned, OutputOwned
 from dagflow.errors.run import PlanMismatch
+from dagflow.ledger import erase, named_files
 from dagflow.plan.plan import Plan
+from dagflow.runtime import partition_state
 from dagflow.runtime.files import OURS, STAGING
 from dagflow.runtime.window_log import NAMES, WindowLog
-from dagflow.storage import absolute, base_name, explained, file_system, is_local, join, local_path, open_store, translate
+from dagflow.state import erase_segments
+from dagflow.storage import (
+    LocalStore,
+    absolute,
+    base_name,
+    explained,
+    file_system,
+    is_local,
+    join,
+    local_path,
+    open_store,
+    translate,
+)
 
 _OWNER = "owner"
 _STARTING_OVER = "starting-over"
+_APP_ID = "app-id"
 _CLAIMED = "_claimed"  # in the run folder: outputs have been claimed for the log that is here
 
 
@@ -57,6 +74,12 @@ class Folders:
         with explained(self.run_folder, "making the run folder"):
             _make(self.run_folder)
 
+    def sweep_temporaries(self) -> None:
+        """Removes the half-written records that a killed launch has left in the run folder and in the ledgers of its outputs."""
+        for folder in {self.run_folder, *(join(output, OURS) for output in self.outputs)}:
+            if folder is not None and local_path(folder) is not None:
+                LocalStore(folder).sweep(before=time.time())  # a zombie whose file goes writes it again
+
     def claim(self, fresh: bool = False) -> None:
         """Notes in every output whose it is.
 
@@ -77,13 +100,13 @@ class Folders:
         home.create(_CLAIMED, b"")  # before the outputs say so
         for folder in self.outputs:
             store = open_store(join(folder, OURS))
-            if not store.create(_OWNER, self.run_folder.encode()) and self._owner(folder) != self.run_folder:
+            if not store.create(_OWNER, os.fsencode(self.run_folder)) and self._owner(folder) != self.run_folder:
                 store.discard(_OWNER)
-                store.create(_OWNER, self.run_folder.encode())
+                store.create(_OWNER, os.fsencode(self.run_folder))
 
     def _owner(self, folder: str) -> str | None:
         found = open_store(join(folder, OURS)).read(_OWNER)
-        return None if found is None else found.decode()
+        return None if found is None else os.fsdecode(found)
 
     def _was_moved(self, folder: str, owner: str) -> bool:
         """Whether this is an output with its own log that was moved, or copied, as a whole: it is still its own."""
@@ -98,6 +121,20 @@ class Folders:
         """The present outputs at the places of earlier ones that are no outputs any more."""
         pairs = zip(then, self.outputs, strict=False)
         return {old: new for old, new in pairs if old not in self.outputs and new not in then}
+
+    def app_id(self, application: str) -> str:
+        """The id under which ledgers know the application on this run folder: made at the first launch, stored, never changed.
+
+        Raises PlanMismatch when it is gone: under another one, windows would be committed twice.
+        """
+        assert self.run_folder is not None
+        home = open_store(self.run_folder)
+        if home.read(_APP_ID) is None and WindowLog(home).windows("decision"):
+            raise PlanMismatch(self.run_folder, f"{_APP_ID} is gone, by which ledgers know what was committed")
+        home.create(_APP_ID, f"{application}-{uuid.uuid4().hex}".encode())
+        found = home.read(_APP_ID)
+        assert found is not None
+        return found.decode()
 
     def log(self, durable: bool) -> WindowLog:
         """The window log of the run."""
@@ -116,43 +153,56 @@ class Folders:
         assert self.run_folder is not None
         return open_store(self.run_folder).read(_STARTING_OVER) is not None
 
-    def start_over(self) -> list[int]:
+    def start_over(self) -> list[str]:
         """Removes what earlier runs have committed, and their log. Whoever dies in between, the next launch completes it.
 
-        Only names that a run gives are removed, only in its own outputs and run folder. Returns the windows whose decisions
-        cannot be read: their files stay.
+        Only names that a run gives are removed, only in its own outputs and run folder. Returns the windows and entries
+        that cannot be read: what only they know of stays.
         """
         assert self.run_folder is not None
         store = open_store(self.run_folder)
         store.create(_STARTING_OVER, b"")
         log = WindowLog.open(self.run_folder, False, self.outputs, self._replaced)
-        unreadable = []
+        unreadable: list[str] = []
         touched = {*self.outputs}
         for window in log.windows("decision"):
             try:
                 decision = log.read_decision(window)
             except PlanMismatch:  # damaged, or of another version
-                unreadable.append(window)
+                unreadable.append(f"window {window}")
                 continue
             for file in decision.files if decision is not None else ():
                 if absolute(file.folder) in self.outputs:
                     _remove(join(file.folder, file.name))
                     touched.add(join(file.folder, file.name).rpartition("/")[0])
         for folder in self.outputs:
+            paths, lost = named_files(folder)
+            unreadable += [f"{lost} entries of {folder}"] if lost else []
+            for path in paths:
+                _remove(path)
+                touched.add(path.rpartition("/")[0])
             _remove_tree(join(folder, STAGING))
         for folder in touched:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 file_system(folder).sync_folder(folder)  # the files are gone for good before the log that knows them
-        for kind in ("plan", "decision", "done", "reports"):
+        for folder in self.outputs:
+            erase(folder)
+        for kind in ("plan", "decision", "done", "reports", "claims"):
             for name in log.passing.names(f"{kind}/"):
                 if NAMES.fullmatch(name):
                     log.passing.discard(name)
+        partition_state.erase(log.passing)
+        erase_segments(log.passing)
+        store.discard(_APP_ID)
+        for name in log.passing.names("launches/"):
+            log.passing.discard(name)
         events = join(self.run_folder, "events")
         system = file_system(self.run_folder)
         for found in list(system.scan(events)) if system.exists(events) else ():
             if base_name(found.path).endswith(".jsonl"):
                 _remove(found.path)
-        system.sync_folder(self.run_folder)  # what is gone stays gone, before that is forgotten
+        for folder in {self.run_folder, *(join(output, OURS) for output in self.outputs)}:
+            file_system(folder).sync_folder(folder)  # what is gone stays gone, before that is forgotten
         store.discard(_STARTING_OVER)
         return unreadable
 

@@ -17,11 +17,15 @@ from dagflow.model.context import Clock, OperatorContext, SystemClock
 from dagflow.model.operator import InputOperator
 from dagflow.plan.plan import Plan
 from dagflow.runtime.build import Built, build
-from dagflow.runtime.events import Event, EventStream, RunEnded, RunStarted, Subscriber, Warned, line_of
+from dagflow.runtime.datasets import Datasets
+from dagflow.runtime.events import EventStream, RunEnded, RunStarted, Subscriber, Warned
+from dagflow.runtime.events_file import EventsFile
 from dagflow.runtime.folders import Folders, refuse_local_paths, refuse_outputs_in_inputs
+from dagflow.runtime.launched import Launched
 from dagflow.runtime.local import LocalRunner
 from dagflow.runtime.loop import WindowLoop
 from dagflow.runtime.report import RunReport
+from dagflow.runtime.restart import run_through
 from dagflow.runtime.run import Run
 from dagflow.runtime.runner import Runner
 from dagflow.storage import FolderLock, local_path, probe
@@ -46,7 +50,7 @@ def launch(
         runner: `spark` (default) or `local`.
         once: True: runs here until all input is read, and returns the ended run. False: goes on waiting for new input in the
             background until `run.stop()`.
-        subscribers: are called with every event.
+        subscribers: are called with every event. What one raises ends the run; at the run's end it is a warning.
         clock: where the window loop takes time from.
         options: settings of the run: `window`, `max_windows`, `master`, `durability`, `fresh`…
 
@@ -117,7 +121,9 @@ class _Launch:
             finally:
                 report.seconds = self.clock.monotonic() - began
                 end = RunEnded(status=report.status, windows=report.windows, seconds=round(report.seconds, 3), error=report.error)
-                events.send(end)
+                for text in events.end(end):
+                    with suppress(Exception):
+                        events.send(Warned(text=text))
 
     def _within(self, stack: ExitStack, events: EventStream) -> None:
         settings, report = self.built.run, self.run.report
@@ -133,17 +139,19 @@ class _Launch:
         assert run_folder is not None
         report.run_folder, report.outputs = run_folder, list(folders.outputs)
         folders.make()
-        stack.enter_context(FolderLock(run_folder, who=f"dagflow launch of {self.built.dag.name}"))
+        lock = stack.enter_context(FolderLock(run_folder, who=f"dagflow launch of {self.built.dag.name}"))
+        if lock.abandoned_by is not None:
+            folders.sweep_temporaries()
         folders.claim(settings.fresh)
         unreadable = folders.start_over() if settings.fresh or folders.is_starting_over() else []
         launch_id = f"{time.strftime('%Y%m%dT%H%M%S')}-{uuid.uuid4().hex[:6]}"
         log = folders.log(settings.durability == "machine")
         if local_path(run_folder) is None:
             probe(log.store)
-        events.subscribe(stack.enter_context(_EventsFile(run_folder, launch_id, events)))
+        events.subscribe(stack.enter_context(EventsFile(run_folder, launch_id, events)))
         if unreadable:
-            windows = ", ".join(map(str, unreadable))
-            events.send(Warned(text=f"starting over: the decisions of windows {windows} cannot be read, their files stay"))
+            text = f"starting over: {', '.join(unreadable)} cannot be read: files that only they name stay"
+            events.send(Warned(text=text))
         runner = self.runner or make_runner(self.built)
         if isinstance(runner, LocalRunner):
             runner.stopping = lambda: self.run.stopping is not None
@@ -151,20 +159,29 @@ class _Launch:
         report.runner = runner.name
         runner.open(self.built.dag.name, run_folder)
         report.ui = runner.ui
-        loop = WindowLoop(
-            plan=self.plan,
-            runner=runner,
-            log=log,
-            settings=settings,
-            launch=launch_id,
-            run_folder=run_folder,
-            base=os.getcwd(),
-            events=events,
-            clock=self.clock,
-            report=report,
-            stopping=lambda: self.run.stopping,
-        )
-        self.run.publish_operators(loop.operator)
+        datasets = Datasets(self.plan, folders.app_id(self.built.dag.name), settings.durability == "machine", self.clock.now)
+
+        def make(before: WindowLoop | None) -> WindowLoop:
+            loop = WindowLoop(
+                plan=self.plan,
+                datasets=datasets,
+                runner=runner,
+                log=log,
+                settings=settings,
+                launch=launch_id,
+                run_folder=run_folder,
+                base=os.getcwd(),
+                launched=Launched.of(self.built),
+                events=events,
+                clock=self.clock,
+                report=report,
+                stopping=lambda: self.run.stopping,
+                before=before,
+            )
+            self.run.publish_operators(loop.operator)
+            return loop
+
+        loop = make(None)
         events.send(
             RunStarted(
                 application=self.built.dag.name,
@@ -176,55 +193,15 @@ class _Launch:
                 ui=runner.ui,
             )
         )
-        loop.run()
+        try:
+            run_through(make, loop)
+        finally:
+            report.ledgers = datasets.heads()
 
     def _check_inputs(self) -> None:
         for name, node in self.plan.dag.nodes.items():
             if isinstance(node.operator, InputOperator):
                 node.operator.check_inputs(OperatorContext(name=name, continuous=self.built.run.continuous, clock=self.clock))
-
-
-class _EventsFile:
-    """Writes every event as a line of JSON to `events/LAUNCH.jsonl` of the run folder, where that is a local folder.
-
-    As long as it can: a full disk ends the file, not the run. The other readers of the stream are told.
-    """
-
-    def __init__(self, run_folder: str, launch_id: str, events: EventStream) -> None:
-        self._events = events
-        folder = local_path(run_folder)
-        self._path = None if folder is None else os.path.join(folder, "events", f"{launch_id}.jsonl")
-        self._file: Any = None
-
-    def __enter__(self) -> Subscriber:
-        if self._path is None:
-            return lambda event: None
-        try:
-            os.makedirs(os.path.dirname(self._path), exist_ok=True)
-            self._file = open(self._path, "ab", buffering=0)  # closed in __exit__
-        except OSError as error:
-            self._give_up(error)
-        return self._write
-
-    def __exit__(self, *error: object) -> None:
-        if self._file is not None:
-            with suppress(OSError):
-                self._file.close()
-
-    def _write(self, event: Event) -> None:
-        if self._file is None:
-            return
-        try:
-            self._file.write(line_of(event).encode())
-        except OSError as error:
-            self._give_up(error)
-
-    def _give_up(self, error: OSError) -> None:
-        if self._file is not None:
-            with suppress(OSError):
-                self._file.close()
-        self._file = None
-        self._events.send(Warned(text=f"{self._path}: no further events are written: {error.strerror or error}"))
 
 
 def make_runner(built: Built) -> Runner:

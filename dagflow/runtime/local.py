@@ -15,7 +15,9 @@ class LocalRunner:
 
     name = "local"
     in_process = True
+    sharing: str | None = "tasks run one after the other"
     slots = 1
+    grows = False
     ui = None
 
     def __init__(self) -> None:

@@ -3,50 +3,60 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as StillRunning
-from typing import Any
 
 import attrs
 
 from dagflow.config.run_settings import RunSettings
 from dagflow.errors import DagflowError
-from dagflow.errors.run import Interrupted, PlanMismatch, WindowFailed, WindowIncomplete
+from dagflow.errors.run import PlanMismatch, WindowFailed, WindowIncomplete
 from dagflow.model.context import Clock
 from dagflow.model.operator import Operator
 from dagflow.plan.plan import Plan
 from dagflow.runtime.commit import decide, publish, roll_forward, sweep
 from dagflow.runtime.compile import loaded, pickled, stage_program
-from dagflow.runtime.driver import Driver, properties, shape
+from dagflow.runtime.datasets import Datasets
+from dagflow.runtime.driver import Driver
 from dagflow.runtime.events import (
+    EntryAppended,
     EventStream,
     TaskEnded,
     Warned,
-    WindowDecided,
     WindowDone,
-    WindowPlanned,
     WindowRetried,
     WindowStarted,
 )
 from dagflow.runtime.failure import Abort, describe
+from dagflow.runtime.footprint import places
+from dagflow.runtime.jobs import decided_event, job_name, planned_event, tasks_of
+from dagflow.runtime.launched import Launched
+from dagflow.runtime.partition_state import Handover, states_of
+from dagflow.runtime.patience import POLL, Patience
 from dagflow.runtime.program import Job, TaskOutcome, TaskSpec
-from dagflow.runtime.report import RunReport, summed
+from dagflow.runtime.readers import Readers
+from dagflow.runtime.report import RunReport
 from dagflow.runtime.runner import Runner, TasksDied
+from dagflow.runtime.same import changed_properties
+from dagflow.runtime.sharing.driver import Rebalancing
+from dagflow.runtime.states import check_left
 from dagflow.runtime.window_log import Decision, WindowLog, WindowPlan
+from dagflow.state import MapLog
+from dagflow.storage import passes
 
-POLL = 0.05  # seconds between looks at a running window, while the loop waits to be stopped
 CONTINUOUS_WINDOW = 0.5  # seconds that a window of a continuous run stays open by default
 
 
 @attrs.define
 class _Running:
-    """A window whose tasks run."""
+    """A window whose tasks run; or wait, for the states that the window before leaves (`future` is None)."""
 
     plan: WindowPlan
     tasks: tuple[TaskSpec, ...]
-    future: Future[list[TaskOutcome]]
+    future: Future[list[TaskOutcome]] | None
     round: str
     attempt: int = 1
 
@@ -56,6 +66,8 @@ class WindowLoop:
 
     Args:
         launch: a name that no other launch on this run folder has.
+        launched: what the run folder keeps of it, if it has windows.
+        before: the loop of the same launch that this one takes over from.
         stopping: asked often; once it says by whom the run is stopped, the loop gives up what runs and raises Interrupted.
     """
 
@@ -65,8 +77,10 @@ class WindowLoop:
         plan: Plan,
         runner: Runner,
         log: WindowLog,
+        datasets: Datasets,
         settings: RunSettings,
         launch: str,
+        launched: Launched | None = None,
         run_folder: str,
         base: str,
         events: EventStream,
@@ -74,21 +88,29 @@ class WindowLoop:
         report: RunReport,
         stopping: Callable[[], str | None],
         checked: bool = False,
+        before: WindowLoop | None = None,
     ) -> None:
         self._plan = plan
         self._runner = runner
         self._log = log
+        self._datasets = datasets
         self._settings = settings
         self._launch = launch
+        self._launched = launched
+        self._number: int = 0 if before is None else before._number + 1
+        self._round = launch if before is None else f"{launch}.after{before._number}"
         self._run_folder = run_folder
         self._events = events
         self._clock = clock
         self._report = report
         self._stopping = stopping
+        self.patience = Patience(
+            attempts=settings.window_attempts, delay=settings.retry_delay, clock=clock, events=events, stopping=stopping
+        )
         self._durable = settings.durability == "machine"
         self._spec = TaskSpec(
             window=0,
-            round=launch,
+            round=self._round,
             stage="driver",
             partition=0,
             partitions=1,
@@ -105,9 +127,12 @@ class WindowLoop:
             for program in programs.values()
             for item in loaded(pickled(program, plan, travels=False)).operators
         }
+        keeping = {name: [o.name for o in program.operators if states_of(o.operator)] for name, program in programs.items()}
+        self._handover = Handover(keeping, [name for name in plan.driver if states_of(plan.dag.nodes[name].operator)])
+        self._rebalancing = Rebalancing.of(plan, settings.rebalance, runner.sharing, run_folder, keeping)
+        self._maps = MapLog(log.store, trying=self.patience.keep_trying)
         self._running: deque[_Running] = deque()
-        self._decided = 0
-        self._planned = 0
+        self._planned: int = 0 if before is None else before._planned
 
     def operator(self, name: str) -> Operator | None:
         """The driver's half of an operator."""
@@ -123,42 +148,52 @@ class WindowLoop:
         decided = set(self._log.windows("decision"))
         undone = sorted(decided - set(self._log.windows("done")))
         for window in undone:  # their files appear, whatever happens then; operators hear of it when they live
-            publish(self._decision(window), self._durable, again=True)
-        waiting = deque(window for window in planned if window not in decided)
+            self.patience.keep_trying(
+                window,
+                "giving its files their final names",
+                functools.partial(self._publish_again, window),
+            )
+        newest = max(decided, default=-1)
+        # Windows are decided in order. An older plan without its decision is one whose removal a power cut has undone.
+        self._log.drop(window for window in planned if window < newest and window not in decided)
+        waiting = deque(window for window in planned if window > newest)
         last = self._log.read_plan(planned[-1]) if planned else None
         if last is not None:
-            self._same_application(last)
+            changed = changed_properties(self._plan, last, self._run_folder)
+            if changed:
+                self._events.send(Warned(text=f"properties have changed since window {last.window}: {'; '.join(changed)}"))
+        if decided:
+            self._begin_with(self._decision(newest))
+        if last is not None:
+            operators = {name: node.operator for name, node in self._plan.dag.nodes.items()}
+            for text in check_left(operators, last, self._handover.left, self._log.store):
+                self._events.send(Warned(text=text))
         try:
-            self._drive(last.states if last else {}, undone, waiting)
+            self._drive(last, undone, waiting)
         except Abort as abort:  # of an operator on the driver
             raise abort.error from abort
         self._sweep()
 
-    def _same_application(self, last: WindowPlan) -> None:
-        """Raises PlanMismatch when this application is not that of the last plan: other operators, classes or streams.
+    def _begin_with(self, last: Decision) -> None:
+        try:
+            ceased = self._handover.begin(last.partition_states, last.states)
+        except ValueError as error:
+            raise PlanMismatch(self._run_folder, str(error)) from error
+        for name in ceased:
+            self._events.send(Warned(text=f"operator {name!r} no longer keeps State: what it kept goes with the next window"))
 
-        Properties may change between launches: what has changed is told, since earlier windows were made without it.
-        """
-        now = shape(self._plan)
-        lost = [f"{what} is gone" for what in last.shape if what not in now]
-        new = [f"{what} is new" for what in now if what not in last.shape]
-        changed = [f"{what} was a {last.shape[what]}" for what in now if last.shape.get(what, now[what]) != now[what]]
-        if lost or new or changed:
-            raise PlanMismatch(
-                self._run_folder,
-                f"it belongs to another application, or to this one as it was: {'; '.join([*lost, *new, *changed])}",
-            )
-        values = properties(self._plan)
-        others = [f"{name} = {was} → {values.get(name)}" for name, was in last.properties.items() if values.get(name) != was]
-        if others:
-            self._events.send(Warned(text=f"properties have changed since window {last.window}: {'; '.join(others)}"))
-
-    def _drive(self, states: dict[str, dict[str, Any]], undone: list[int], waiting: deque[int]) -> None:
-        with Driver(self._plan, self._spec, self._clock, states) as driver:
+    def _drive(self, last: WindowPlan | None, undone: list[int], waiting: deque[int]) -> None:
+        slots = None if self._runner.grows else self._runner.slots
+        self._readers = Readers(self._plan, slots=slots, clock=self._clock, last=last, tell=self._events.send)
+        with Driver(self._plan, self._spec, self._clock, last, self._maps, self._readers) as driver:
+            for text in driver.warnings:
+                self._events.send(Warned(text=text))
             for item in self._plan.driver:
                 operator = driver.operator(item)
                 if operator is not None:
                     self._halves[item] = operator
+            # Another application, and inputs that are not those of before, have been refused by now: nothing is noted of them.
+            self._datasets.open(self._log)
             for window in undone:
                 self._follow(self._decision(window), again=True)
             self._sweep()
@@ -168,6 +203,9 @@ class WindowLoop:
                 self._runner.cancel()
                 raise
 
+    def _publish_again(self, window: int) -> None:
+        publish(self._decision(window), self._durable, again=True)
+
     def _decision(self, window: int) -> Decision:
         decision = self._log.read_decision(window)
         assert decision is not None
@@ -175,21 +213,23 @@ class WindowLoop:
 
     def _work(self, driver: Driver, waiting: deque[int], next_window: int) -> None:
         while True:
-            self._check_stop()
+            self.patience.check_stop()
             while len(self._running) < self._settings.windows_in_flight:
                 if waiting:
-                    plan = self._log.read_plan(waiting.popleft())
+                    window = waiting.popleft()
+                    plan = self.patience.keep_trying(window, "reading its plan", functools.partial(self._log.read_plan, window))
                     assert plan is not None
                     self._begin(plan, replayed=True)
                     continue
                 if self._enough() or (driver.exhausted and not self._settings.continuous):
                     break
                 fresh = driver.plan_window(next_window, self._seconds(), self._attend)
-                self._check_stop()
+                self.patience.check_stop()
                 if fresh is not None:
                     next_window += 1
                     self._planned += 1
-                    self._begin(self._log.plan(fresh), replayed=False)
+                    publishing = functools.partial(self._log.plan, fresh)
+                    self._begin(self.patience.keep_trying(fresh.window, "publishing its plan", publishing), replayed=False)
                 elif self._settings.continuous:
                     break
             if self._running:
@@ -199,7 +239,8 @@ class WindowLoop:
 
     def _attend(self) -> bool:
         """Asked while a window is being filled: decides windows whose tasks have ended meanwhile. Whether to stop."""
-        if self._running and self._running[0].future.done():
+        oldest = self._running[0].future if self._running else None
+        if oldest is not None and oldest.done():
             self._finish(wait=False)
         return self._stopping() is not None
 
@@ -214,132 +255,138 @@ class WindowLoop:
     def _full(self) -> bool:
         return len(self._running) >= self._settings.windows_in_flight
 
-    def _check_stop(self) -> None:
-        by = self._stopping()
-        if by is not None:
-            raise Interrupted(by)
-
     def _begin(self, plan: WindowPlan, replayed: bool) -> None:
-        tasks = self._tasks(plan, self._launch)
-        size = sum(report.counters.get("bytes_planned", 0) for report in plan.driver.operators.values())
-        items = sum(len(items) for items in plan.items.values())
-        self._events.send(WindowPlanned(window=plan.window, items=items, bytes=size, tasks=len(tasks), replayed=replayed))
-        self._running.append(self._start(plan, tasks, self._launch, 1))
+        if self._launched is not None:  # a launch without windows leaves nothing
+            noting = functools.partial(self._log.launched, self._launch, self._launched, keep=self._settings.keep_windows)
+            self.patience.keep_trying(plan.window, "noting how it was launched", noting)
+            self._launched = None
+        tasks = tasks_of(self._plan, plan, self._spec, self._round, again=replayed)
+        for place in places(self._log, tasks) if replayed else ():
+            self._events.send(Warned(text=f"window {plan.window}: an earlier launch has ended while it was running; {place}"))
+        self._events.send(planned_event(plan, tasks, replayed))
+        self._readers.planned(plan)
+        waits = bool(self._running) and self._handover.is_needed()
+        running = _Running(plan, tasks, None, self._round)
+        self._running.append(running if waits else self._start(running))
 
-    def _tasks(self, plan: WindowPlan, round: str) -> tuple[TaskSpec, ...]:
-        tasks = []
-        for stage in self._plan.stages:
-            items = plan.items.get(stage.head, [])
-            for partition in range(plan.partitions.get(stage.head, 0)):
-                mine = [
-                    (stage.head, *item) for item, place in zip(items, plan.places[stage.head], strict=True) if place == partition
-                ]
-                tasks.append(
-                    attrs.evolve(
-                        self._spec,
-                        window=plan.window,
-                        round=round,
-                        stage=stage.name,
-                        partition=partition,
-                        partitions=plan.partitions[stage.head],
-                        items=tuple(mine),
-                    )
-                )
-        return tuple(tasks)
-
-    def _start(self, plan: WindowPlan, tasks: tuple[TaskSpec, ...], round: str, attempt: int) -> _Running:
-        self._events.send(WindowStarted(window=plan.window, round=round, tasks=len(tasks)))
-        if not tasks:
+    def _start(self, window: _Running) -> _Running:
+        """Starts the tasks of a window, with the states that the decisions so far have left."""
+        plan = window.plan
+        self._events.send(WindowStarted(window=plan.window, round=window.round, tasks=len(window.tasks)))
+        if not window.tasks:
             future: Future[list[TaskOutcome]] = Future()
             future.set_result([])
-            return _Running(plan, tasks, future, round, attempt)
+            return attrs.evolve(window, future=future)
+        given = self._handover.given
+        states = (attrs.evolve(t, states=given(t.stage, t.partition, t.partitions)) for t in window.tasks)
+        tasks = self._rebalancing.shared(states)
         job = Job(
             window=plan.window,
-            round=round,
-            name=self._job_name(plan),
+            round=window.round,
+            name=job_name(self._plan, plan),
             tasks=tasks,
             programs=self._programs,
             run_folder=self._run_folder,
             durable=self._durable,
         )
         self._report.jobs += 1
-        return _Running(plan, tasks, self._runner.start(job), round, attempt)
-
-    def _job_name(self, plan: WindowPlan) -> str:
-        stages = [" → ".join(s.operators) for s in self._plan.stages if s.head in plan.items]
-        return f"{self._plan.dag.name}: window {plan.window}: {'; '.join(stages)}"
+        return attrs.evolve(window, tasks=tasks, future=self._runner.start(job))
 
     def _finish(self, wait: bool) -> None:
         """Decides the oldest window once its tasks have ended."""
         oldest = self._running[0]
+        assert oldest.future is not None
         while True:
             try:
                 outcomes = oldest.future.result(timeout=POLL if wait else 0)
                 break
             except StillRunning:
-                self._check_stop()
+                self.patience.check_stop()
                 if not wait:
                     return
-            except DagflowError:
-                raise
+            except DagflowError as error:
+                if not passes(error):
+                    raise
+                self._again(oldest, error.message())
+                return
             except TasksDied as error:
-                self._again(oldest, str(error))
+                self._again(oldest, str(error), error.tasks)
                 return
             except Exception as error:  # noqa: BLE001  # what a dying cluster raises is anything
                 self._again(oldest, describe(error))
                 return
         for outcome in outcomes:
-            if outcome.error is not None:
+            if outcome.error is not None and not passes(outcome.error):
                 raise outcome.error
-            figures = attrs.asdict(outcome, filter=lambda a, _: a.name != "error")
+            if outcome.error is not None:
+                self._again(oldest, outcome.error.message())
+                return
+            figures = attrs.asdict(outcome, filter=lambda a, _: a.name not in ("parts", "error"))
             self._events.send(TaskEnded(window=oldest.plan.window, **figures))
         try:
-            decision = decide(self._log, oldest.plan, oldest.round, oldest.tasks, self._clock.now(), self._durable)
+            decision = self.patience.keep_trying(oldest.plan.window, "deciding it", lambda: self._decide(oldest))
         except WindowIncomplete as error:
             self._again(oldest, error.message())
             return
         self._running.popleft()
-        self._count(decision)
-        size = sum(file.size for file in decision.files)
-        records = sum(file.records for file in decision.files)
-        self._events.send(WindowDecided(window=decision.window, files=len(decision.files), bytes=size, records=records))
+        self._readers.decided(decision.window, outcomes)
+        self._handover.left = decision.partition_states
+        self._rebalancing.tell(decision, outcomes, self._events, self._report)
+        self._report.readers = self._readers.figures()
+        self._report.count(decision, self._plan.dag.nodes)
+        self._events.send(decided_event(decision))
         self._follow(decision)
+        if self._running and self._running[0].future is None:
+            self._running[0] = self._start(self._running[0])
 
-    def _again(self, failed: _Running, reason: str) -> None:
+    def _decide(self, window: _Running) -> Decision:
+        return decide(
+            self._log, window.plan, window.round, window.tasks, self._clock.now(), self._durable, before=self._handover.left
+        )
+
+    def _again(self, failed: _Running, reason: str, dead: tuple[str, ...] = ()) -> None:
         """Runs a window again from its plan, and the later ones with it: a failed window discards them."""
-        self._check_stop()
+        self.patience.check_stop()
         if failed.attempt >= self._settings.window_attempts:
-            raise WindowFailed(failed.plan.window, failed.attempt, reason)
-        self._events.send(WindowRetried(window=failed.plan.window, attempt=failed.attempt + 1, reason=reason))
+            found = places(self._log, failed.tasks, dead)
+            raise WindowFailed(
+                failed.plan.window, failed.attempt, reason, tuple(map(str, found)), found[0].look() if found else None
+            )
+        delay = self.patience.delay_after(failed.attempt)
+        self._events.send(WindowRetried(window=failed.plan.window, attempt=failed.attempt + 1, reason=reason, delay=delay))
         self._runner.cancel()
+        self.patience.pause(delay)
         discarded = list(self._running)
         self._running.clear()
         for old in discarded:
+            if old.future is None:
+                self._running.append(old)
+                continue
             with contextlib.suppress(Exception):
                 old.future.result(timeout=30)
             attempt = old.attempt + 1 if old is failed else old.attempt
-            again = f"{self._launch}.{old.attempt + 1}" if old is failed else f"{old.round}+"
-            self._running.append(self._start(old.plan, self._tasks(old.plan, again), again, attempt))
-
-    def _count(self, decision: Decision) -> None:
-        report = self._report
-        report.windows += 1
-        if report.first_window is None:
-            report.first_window = decision.window
-        report.operators = {
-            name: figures
-            for name, figures in summed([report.operators, decision.operators]).items()
-            if name in self._plan.dag.nodes
-        }
-        report.files += len(decision.files)
-        report.bytes_written += sum(file.size for file in decision.files)
+            again = f"{self._round}.{old.attempt + 1}" if old is failed else f"{old.round}+"
+            tasks = tasks_of(self._plan, old.plan, self._spec, again, again=True)
+            self._running.append(self._start(_Running(old.plan, tasks, None, again, attempt)))
 
     def _follow(self, decision: Decision, again: bool = False) -> None:
-        for file in roll_forward(self._log, decision, self._halves, self._durable, again):
+        followed = roll_forward(
+            self._log, decision, self._halves, self._durable, again, self._datasets, self.patience.keep_trying
+        )
+        for folder, entry in followed.entries:
+            rows = 0 if entry.data is None or entry.data.new_data is None else entry.data.new_data.interval.rows
+            self._events.send(EntryAppended(window=decision.window, dataset=folder, entry=entry.seq, hash=entry.hash, rows=rows))
+        for file in followed.taken_away:
             gone = f"window {decision.window}: {file.name} is no longer in {file.folder}: it counts as published and taken away"
             self._events.send(Warned(text=gone))
+        if (oldest := decision.window - self._settings.keep_windows) >= 0:
+            self._log.drop([oldest])
+        self._maps.sweep(decision.window)
         self._events.send(WindowDone(window=decision.window))
 
     def _sweep(self) -> None:
-        """Removes what tasks that were cancelled or killed have left for windows that are done."""
-        sweep(self._log, set(self._log.windows("done")), self._report.outputs)
+        """Removes what tasks that were cancelled or killed have left for windows that are done, and windows not to be kept."""
+        done = self._log.windows("done")
+        sweep(self._log, set(done), self._report.outputs)
+        self._log.sweep_temporaries()
+        self._log.drop(done[: -self._settings.keep_windows])

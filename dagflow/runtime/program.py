@@ -8,6 +8,8 @@ import attrs
 
 from dagflow.errors import DagflowError
 from dagflow.model.operator import Operator
+from dagflow.runtime.partition_state import PartitionStates
+from dagflow.runtime.sharing.parts import Part
 
 
 @attrs.frozen
@@ -51,10 +53,16 @@ class TaskSpec:
 
     Attributes:
         round: how often the window has been begun; reports and files of earlier rounds are nobody's.
+        head: the operator that gets the work items.
         items: the work items as `(operator, port, encoded item)`.
+        numbers: the number of each among those of the stage in the window's plan.
+        parts: which part of each it is; empty: all are whole.
+        shared: other tasks of the stage may take parts of the work over, through logs of claims.
+        states: what its operators begin with, as several partitions before it have left it.
         base: the folder that relative output paths start from.
         durable: files and reports are synced to disk.
         checked: every emitted record is checked against its port's type.
+        careful: the window has been tried before: the task keeps a footprint.
     """
 
     window: int
@@ -62,17 +70,28 @@ class TaskSpec:
     stage: str
     partition: int
     partitions: int
+    head: str = ""
     items: tuple[tuple[str, str, Any], ...] = ()
+    numbers: tuple[int, ...] = ()
+    parts: tuple[Part, ...] = ()
+    shared: bool = False
+    states: PartitionStates = attrs.field(factory=dict)
     slots: int = 1
     continuous: bool = False
     base: str = ""
     durable: bool = True
     checked: bool = False
+    careful: bool = False
 
     @property
     def name(self) -> str:
         """`s0-0003`: the task within its window."""
         return f"{self.stage}-{self.partition:04d}"
+
+    @property
+    def claims_area(self) -> str:
+        """What the logs of claims of the tasks of its stage are called, up to the partition."""
+        return f"claims/{self.window:010d}.{self.round}.{self.stage}"
 
     @property
     def report_name(self) -> str:
@@ -95,11 +114,15 @@ class Job:
 
 @attrs.frozen(kw_only=True)
 class TaskOutcome:
-    """What a runner hears of a task: figures of an attempt, or why it failed. What it did stands in its report."""
+    """What a runner hears of a task: figures of an attempt, or why it failed. What it did stands in its report.
+
+    `parts`: how many parts of items it has read, where work is shared.
+    """
 
     task: str
     attempt: str
     started: float
     ended: float
     records: int = 0
+    parts: int = 0
     error: DagflowError | None = None

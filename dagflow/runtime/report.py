@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import attrs
+
+from dagflow.runtime.partition_state import StateRef
+
+if TYPE_CHECKING:
+    from dagflow.runtime.window_log import Decision
 
 
 @attrs.define
@@ -34,7 +40,10 @@ SAMPLES = 5  # errors that skipped or routed records are kept of, per operator
 
 @attrs.frozen
 class AttemptFileInfo:
-    """A file that a task wrote: `attempt` is where it lies, `folder`/`name` what it is to become."""
+    """A file that a task wrote: `attempt` is where it lies, `folder`/`name` what it is to become.
+
+    `records`: as many as its writer told; a file whose writer never tells is one record. `hash`: of its bytes.
+    """
 
     operator: str
     folder: str
@@ -42,17 +51,23 @@ class AttemptFileInfo:
     attempt: str
     size: int
     records: int
+    hash: str = ""
 
 
 @attrs.define
 class TaskReport:
-    """What one task did. Durable, and the first one of a task counts."""
+    """What one task did. Durable, and the first one of a task counts. `states`: what its operators keep, by operator.
+
+    `parts`: which parts of which items (their numbers in the stage's plan) it has read, in order, where work is shared.
+    """
 
     task: str
     items: int
     operators: dict[str, OperatorFigures] = attrs.field(factory=dict)
     files: list[AttemptFileInfo] = attrs.field(factory=list)
     notes: dict[str, list[str]] = attrs.field(factory=dict)
+    states: dict[str, StateRef] = attrs.field(factory=dict)
+    parts: list[list[Any]] = attrs.field(factory=list)
 
 
 def summed(reports: Iterable[Mapping[str, OperatorFigures]]) -> dict[str, OperatorFigures]:
@@ -64,6 +79,21 @@ def summed(reports: Iterable[Mapping[str, OperatorFigures]]) -> dict[str, Operat
     return total
 
 
+@attrs.frozen
+class ReaderFigures:
+    """How many readers an operator had: the bounds (those seen, where its partitioner tells none), now, lowest and highest.
+
+    `changes`: how often the number has changed from one window to the next.
+    """
+
+    min_readers: int
+    now: int
+    max_readers: int
+    lowest: int
+    highest: int
+    changes: int = 0
+
+
 @attrs.define
 class RunReport:
     """What a launch did.
@@ -72,8 +102,12 @@ class RunReport:
         status: `done`, `failed`, `interrupted` or `running`.
         windows: how many windows this launch decided; `first_window` the number of the first of them.
         operators: the figures by operator, in the order of the DAG.
+        readers: how many readers each partitioned operator had.
         files, bytes_written: what became visible, by this launch.
         seconds: from launch to end.
+        rebalanced, rebalanced_bytes: how often tasks have taken work over from others, and how much.
+        rebalancing: why that has never happened.
+        ledgers: the newest entry of each output folder's ledger.
         warnings: what a user should know, and did not end the run.
     """
 
@@ -83,12 +117,27 @@ class RunReport:
     windows: int = 0
     first_window: int | None = None
     operators: dict[str, OperatorFigures] = attrs.field(factory=dict)
+    readers: dict[str, ReaderFigures] = attrs.field(factory=dict)
     files: int = 0
     bytes_written: int = 0
     seconds: float = 0.0
     jobs: int = 0
+    rebalanced: int = 0
+    rebalanced_bytes: int = 0
+    rebalancing: str = ""
     run_folder: str = ""
     outputs: list[str] = attrs.field(factory=list)
+    ledgers: dict[str, str] = attrs.field(factory=dict)
     warnings: list[str] = attrs.field(factory=list)
     ui: str | None = None
     error: str | None = None
+
+    def count(self, decision: Decision, operators: Container[str]) -> None:
+        """Adds what a window did; of operators that the application has."""
+        self.windows += 1
+        if self.first_window is None:
+            self.first_window = decision.window
+        figures = summed([self.operators, decision.operators])
+        self.operators = {name: own for name, own in figures.items() if name in operators}
+        self.files += len(decision.files)
+        self.bytes_written += sum(file.size for file in decision.files)

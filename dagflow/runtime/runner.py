@@ -9,7 +9,14 @@ from dagflow.runtime.program import Job, TaskOutcome
 
 
 class TasksDied(Exception):
-    """Tasks ended without a report, for a reason that may pass: a killed process, a lost machine. The window may run again."""
+    """Tasks ended without a report, for a reason that may pass: a killed process, a lost machine. The window may run again.
+
+    `tasks`: the names of those that died, where the runner knows; others may have been given up with them.
+    """
+
+    def __init__(self, reason: str, tasks: tuple[str, ...] = ()) -> None:
+        super().__init__(reason)
+        self.tasks = tasks
 
 
 class Runner(Protocol):
@@ -18,6 +25,14 @@ class Runner(Protocol):
     name: str
     in_process: bool
     """Whether tasks run in this process, with the user's own modules."""
+
+    grows: bool
+    """Whether there will be more slots when more tasks wait: Spark's dynamic allocation."""
+
+    @property
+    def sharing(self) -> str | None:
+        """Why tasks cannot share their work; None where they can: they work side by side, one attempt of each."""
+        ...
 
     @property
     def slots(self) -> int:

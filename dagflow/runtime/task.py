@@ -6,22 +6,27 @@ import contextlib
 import copy
 import functools
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from dagflow.errors import DagflowError
 from dagflow.errors.dag import PortUnbound
 from dagflow.errors.run import OperatorFailed
-from dagflow.model.context import Clock, Cursor, FileMaker, OperatorContext, SystemClock
+from dagflow.model.context import Clock, Cursor, FileMaker, ItemPart, OperatorContext, SystemClock
 from dagflow.model.kept import freeze, kept_by, renew, thaw
+from dagflow.model.map_state import KeptMap
 from dagflow.model.operator import ErrorRecord, Operator
 from dagflow.model.plain import decode
 from dagflow.model.ports import BATCH, RECORD, STREAM, handlers_of, output_ports
 from dagflow.model.records import ReaderRecord
-from dagflow.runtime.failure import Abort, abort, describe, short, text_of
+from dagflow.runtime import partition_state
+from dagflow.runtime.failure import Abort, abort, describe, sample, text_of
 from dagflow.runtime.flow import Inlet, Outlet
+from dagflow.runtime.footprint import Footprint
 from dagflow.runtime.program import Program, ProgramOperator, TaskSpec
 from dagflow.runtime.report import SAMPLES, OperatorFigures
+from dagflow.runtime.sharing.parts import Part, narrowed
+from dagflow.runtime.sharing.work import SharedWork
 from dagflow.runtime.typecheck import type_check
 
 
@@ -63,7 +68,7 @@ class Node:
         cursor = self.context.cursor
         position = record.position if isinstance(record, ReaderRecord) else cursor.position
         if len(self.figures.samples) < SAMPLES:
-            self.figures.samples.append(f"{describe(error)} ({short(record)}, {cursor.path}, position {position})")
+            self.figures.samples.append(sample(error, record, cursor.path, position))
         outlet = self.outlets.get("errors")
         if self.operator.on_error == "route" and outlet is not None:
             outlet.emit(ErrorRecord(self.name, self.context.window, cursor.path, position, describe(error), text_of(record)))
@@ -91,13 +96,16 @@ class Node:
 
     def kept(self) -> dict[str, Any]:
         """A copy of what the operator keeps within the window."""
-        declared = kept_by(type(self.operator))
-        return {name: copy.deepcopy(getattr(self.operator, name)) for name in declared}
+        values = {name: getattr(self.operator, name) for name in kept_by(type(self.operator))}
+        return {n: v.savepoint() if isinstance(v, KeptMap) else copy.deepcopy(v) for n, v in values.items()}
 
     def put_back(self, kept: dict[str, Any]) -> None:
         """Gives the operator back what it kept."""
         for name, value in kept.items():
-            self.operator.__dict__[name] = value
+            if isinstance(now := self.operator.__dict__.get(name), KeptMap):
+                now.roll_back(value)
+            else:
+                self.operator.__dict__[name] = value
 
     @contextlib.contextmanager
     def discarding(self) -> Iterator[None]:
@@ -113,10 +121,10 @@ class Node:
             for name, outlet in self.outlets.items():
                 outlet.inlets = inlets[name]
 
-    def call(self, doing: str) -> None:
-        """Calls a lifecycle method without arguments."""
+    def call(self, doing: str) -> Any:
+        """Calls a lifecycle method without arguments; what it returns."""
         try:
-            getattr(self.operator, doing)()
+            return getattr(self.operator, doing)()
         except Abort:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
@@ -134,8 +142,16 @@ class Node:
 class Flow:
     """The operators of a program, connected: deliver items, end the window, read the figures. A context manager."""
 
-    def __init__(self, program: Program, spec: TaskSpec, files: FileMaker | None = None, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        spec: TaskSpec,
+        files: FileMaker | None = None,
+        clock: Clock | None = None,
+        work: SharedWork | None = None,
+    ) -> None:
         self.spec = spec
+        self._types = {(o.name, port): p.type for o in program.operators for port, p in o.inputs.items()}
         self.cursor = Cursor()
         self.nodes: dict[str, Node] = {}
         for plan in program.operators:
@@ -149,12 +165,15 @@ class Flow:
                 clock=clock or SystemClock(),
                 files=files,
                 cursor=self.cursor,
+                sharing=work,
             )
             node = self.nodes[plan.name] = Node(plan, context, spec.window)
             context.on_bad_record = functools.partial(node.bad_record, "reading")
+            context.on_flush = node.flush
         for plan in reversed(program.operators):
             self._connect(plan)
         self._entered: list[Node] = []
+        self.kept: dict[str, partition_state.Encoded] = {}
 
     def _connect(self, plan: ProgramOperator) -> None:
         node = self.nodes[plan.name]
@@ -225,9 +244,38 @@ class Flow:
                 node.fail("begin_window()", error, None)
             node.flush()
 
+    def restore(self, begun: Mapping[str, Sequence[partition_state.Encoded]]) -> None:
+        """Gives operators what their predecessors have left, merged where there are several; before `setup`, which sees it."""
+        for name, parts in begun.items():
+            node = self.nodes[name]
+            for declared, values in partition_state.left_to(node.operator, parts):
+                value = values[0]
+                if len(values) > 1 and declared.merge is not None:
+                    try:
+                        value = declared.merge(values)
+                    except Exception as error:  # noqa: BLE001  # user code may raise anything
+                        node.fail(f"merge of State {declared.name!r}", error, None)
+                node.operator.__dict__[declared.name] = value
+
     def deliver(self, operator: str, port: str, records: list[Any]) -> None:
         """Hands records to an input port and lets them flow to the end."""
         self.nodes[operator].inlets[port].take_records(records)
+
+    def decoded(self, item: tuple[str, str, Any]) -> Any:
+        """A work item `(operator, port, encoded item)` as its operator gets it."""
+        operator, port, encoded = item
+        return decode(encoded, self._types[operator, port])
+
+    def deliver_item(self, item: tuple[str, str, Any], part: Part | None = None) -> None:
+        """Hands over a work item, or a part of one."""
+        value = self.decoded(item)
+        if part is not None and not part.is_whole:
+            self.cursor.part = ItemPart(value, part.start, part.stop)
+            value = narrowed(value, part)
+            if part.start is not None:
+                self.nodes[item[0]].inlets[item[1]].count -= 1  # it counts where its start is read
+        self.deliver(item[0], item[1], [value])
+        self.cursor.part = None
 
     def end_window(self) -> None:
         """Ends the window in all operators, upstream first; what they emit then flows on."""
@@ -236,6 +284,11 @@ class Flow:
             node.flush()
         for node in self.nodes.values():
             node.open(False)
+
+    def keep(self) -> None:
+        """Takes down what operators keep over windows: `kept`. Raises StateNotPlain."""
+        kept = {name: partition_state.kept_states(node.operator, name) for name, node in self.nodes.items()}
+        self.kept = {name: states for name, states in kept.items() if states}
 
     def figures(self) -> dict[str, OperatorFigures]:
         """The figures of all operators by name."""
@@ -250,16 +303,35 @@ def _nowhere(what: object) -> None:
     """Where records of an unconnected port go."""
 
 
-def run_flow(program_bytes: bytes, spec: TaskSpec, files: FileMaker | None = None, clock: Clock | None = None) -> Flow:
-    """One task from setup to teardown; the flow that it leaves holds the figures. Raises Abort."""
+def run_flow(
+    program_bytes: bytes,
+    spec: TaskSpec,
+    files: FileMaker | None = None,
+    clock: Clock | None = None,
+    begun: Mapping[str, Sequence[partition_state.Encoded]] | None = None,
+    footprint: Footprint | None = None,
+    work: SharedWork | None = None,
+) -> Flow:
+    """One task from setup to teardown; the flow that it leaves holds the figures, and what operators keep. Raises Abort.
+
+    `begun`: the states that predecessors have left, by operator; `footprint`: where to write down which record comes next;
+    `work`: what there is to do, where it is shared with other tasks.
+    """
     program: Program = pickle.loads(program_bytes)  # made by this launch, handed over in memory or by Spark
-    types = {(o.name, port): p.type for o in program.operators for port, p in o.inputs.items()}
-    with Flow(program, spec, files, clock) as flow:
+    flow = Flow(program, spec, files, clock, work)
+    flow.cursor.footprint = footprint
+    flow.restore(begun or {})
+    with flow:
         flow.begin_window(spec.window)
-        for operator, port, item in spec.items:
-            flow.deliver(operator, port, [decode(item, types[operator, port])])
-        flow.cursor.path = flow.cursor.position = None
+        if work is not None:
+            for held in work.items(flow):
+                flow.deliver_item(held.item, held.part)
+        else:
+            for number, item in enumerate(spec.items):
+                flow.deliver_item(item, spec.parts[number] if spec.parts else None)
+        flow.cursor.move(None, None)
         flow.end_window()
+        flow.keep()
     return flow
 
 

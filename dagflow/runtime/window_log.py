@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
 
 from dagflow.errors.run import PlanMismatch
 from dagflow.model.plain import decode, dumps, encode, loads
+from dagflow.runtime.launched import Launched
+from dagflow.runtime.partition_state import PartitionStates
 from dagflow.runtime.report import AttemptFileInfo, OperatorFigures, TaskReport
-from dagflow.storage import Store, absolute, join, open_store
+from dagflow.runtime.sharing.parts import Steal
+from dagflow.storage import LocalStore, Store, absolute, join, open_store
 
-FORMAT = 1
-NAMES = re.compile(r"(plan|decision|done)/\d{10}|reports/\d{10}\..+")  # of all records: a run folder may hold other things
+FORMAT = 3
+# of all records: a run folder may hold other things
+NAMES = re.compile(r"(plan|decision|done)/\d{10}|(reports|claims)/\d{10}\..+")
 Record = TypeVar("Record")
 
 
@@ -25,9 +30,15 @@ class WindowPlan:
     Attributes:
         items: the work items by the operator that gets them: `(port, encoded item)`.
         partitions, places: the number of partitions by that operator, and for each item its partition.
+        weights: the weight of each partition's items (bytes, where they are known), by that operator.
         shape, properties: the operators and streams of the application that made the plan, and plain properties.
-        states: the encoded states of the driver's operators after the window, by operator and name.
+        states: the encoded states of the driver's operators after the window, by operator and name; of a `MapState`, the newest
+            segment of `dagflow.state`.
+        state_types: what the states of all operators are declared as, by operator and name.
         driver: what the driver's operators did while they planned it.
+        advanced: the input operators that had something.
+        watermarks: of the input operators that know one, after the window; microseconds since the epoch.
+        inputs: what the window takes of datasets, by input operator: encoded `InputSlice`s.
         outputs: the output folders of the run, as they were called then.
     """
 
@@ -37,6 +48,11 @@ class WindowPlan:
     places: dict[str, list[int]]
     states: dict[str, dict[str, Any]]
     driver: TaskReport
+    state_types: dict[str, dict[str, str]] = attrs.field(factory=dict)
+    weights: dict[str, list[int]] = attrs.field(factory=dict)
+    advanced: list[str] = attrs.field(factory=list)
+    watermarks: dict[str, int] = attrs.field(factory=dict)
+    inputs: dict[str, Any] = attrs.field(factory=dict)
     outputs: list[str] = attrs.field(factory=list)
     shape: dict[str, str] = attrs.field(factory=dict)
     properties: dict[str, str] = attrs.field(factory=dict)
@@ -53,11 +69,17 @@ class PublishedFile:
     attempt: str
     size: int
     records: int
+    hash: str = ""
 
 
 @attrs.frozen(kw_only=True)
 class Decision:
-    """What a window did. `outputs`: the output folders of the run, as they were called then."""
+    """What a window did. `outputs`: the output folders of the run, as they were called then; the rest as in its plan.
+
+    `states`: of the driver's operators after the window; `partition_states`: of those in tasks.
+    `parts`: what those tasks have read that have not read just what they were dealt, by `HEAD-PARTITION`: number of the item,
+    start and stop (None: its own). `steals`: how that came.
+    """
 
     window: int
     round: str
@@ -65,8 +87,14 @@ class Decision:
     operators: dict[str, OperatorFigures]
     notes: dict[str, list[str]]
     states: dict[str, dict[str, Any]]
+    partition_states: PartitionStates = attrs.field(factory=dict)
+    advanced: list[str] = attrs.field(factory=list)
+    watermarks: dict[str, int] = attrs.field(factory=dict)
+    inputs: dict[str, Any] = attrs.field(factory=dict)
     outputs: list[str] = attrs.field(factory=list)
     decided_at: float = 0.0
+    parts: dict[str, list[list[Any]]] = attrs.field(factory=dict)
+    steals: list[Steal] = attrs.field(factory=list)
 
 
 Moved = Callable[[Sequence[str]], Mapping[str, str]]
@@ -152,10 +180,33 @@ class WindowLog:
         return None if data is None else decode(loads(data), TaskReport)
 
     def forget(self, windows: Collection[int]) -> None:
-        """Removes the reports of windows that are done."""
-        for name in self.passing.names("reports/"):
+        """Removes the reports and claims of windows that are done."""
+        for name in (*self.passing.names("reports/"), *self.passing.names("claims/")):
             if NAMES.fullmatch(name) and int(name.rpartition("/")[2].partition(".")[0]) in windows:
                 self.passing.discard(name)
+
+    def launched(self, launch: str, record: Launched, keep: int) -> None:
+        """Keeps how the application was launched, and forgets the oldest of more than `keep` launches."""
+        for name in self.passing.names("launches/")[: 1 - keep or None]:
+            self.passing.discard(name)
+        self.passing.create(f"launches/{launch}", dumps(encode(record, f"launch {launch}")))
+
+    def read_launched(self, round: str) -> Launched | None:
+        """How the application was launched in whose `round` a window was decided; None when that is not kept."""
+        data = self.passing.read(f"launches/{round.rstrip('+').partition('.')[0]}")
+        return None if data is None else decode(loads(data), Launched)
+
+    def sweep_temporaries(self) -> None:
+        """Removes the half-written reports and states of tasks that were killed."""
+        if isinstance(self.passing, LocalStore):
+            for kind in ("reports", "claims", "task-states"):
+                LocalStore(join(self.passing.folder, kind)).sweep(before=time.time())  # a zombie whose file goes writes it again
+
+    def drop(self, windows: Iterable[int]) -> None:
+        """Removes plan, decision and mark of windows that are done. Never a decision before its plan: that would run again."""
+        for window in windows:
+            for kind in ("plan", "decision", "done"):
+                self.passing.discard(_name(kind, window))
 
     def _publish(self, kind: str, window: int, record: Record) -> Record:
         data = dumps({"format": FORMAT, **encode(record, f"{kind} of window {window}")})
@@ -175,7 +226,7 @@ class WindowLog:
                 raise PlanMismatch(
                     self.store.url, f"it was written by another version of dagflow (format {written}, this one reads {FORMAT})"
                 )
-            record: Record = decode({"outputs": [], **found}, cls)
+            record: Record = decode(found, cls)
             return record
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, PlanMismatch):

@@ -52,8 +52,19 @@ def why(text: str) -> str:
     if found is None:
         return ""
     cause = re.sub(r"^(?:[\w$]+\.)+[\w$]+: ", "", found[1].strip())
+    cause = re.sub(r"\. Consider setting '[^\n]*", "", cause)
     times = f" after {attempts[1]} {'attempt' if attempts[1] == '1' else 'attempts'}" if attempts else ""
     return f"Spark gave up{times}: {cause}"
+
+
+def dead_partition(text: str) -> int | None:
+    """The number of the task that made Spark give a job up, where an exception's text says it.
+
+    >>> dead_partition("Task 3 in stage 1.0 failed 4 times, most recent failure: Lost task 3.3 in stage 1.0 (TID 7)")
+    3
+    """
+    found = re.search(r"most recent failure: Lost task (\d+)\.\d+ in stage", text)
+    return int(found[1]) if found else None
 
 
 def first_line(error: BaseException) -> str:

@@ -10,12 +10,12 @@ from concurrent.futures import Future, wait
 from typing import Any
 
 from dagflow.errors import DagflowError
-from dagflow.errors.cluster import ClusterUnreachable, RunFolderUnseen
+from dagflow.errors.cluster import ClusterUnreachable, RunFolderUnseen, SparkLost
 from dagflow.runtime.program import Job, TaskOutcome
 from dagflow.runtime.runner import TasksDied
-from dagflow.spark.failures import failure
-from dagflow.spark.links import Link
-from dagflow.spark.session import connect
+from dagflow.spark.failures import dead_partition, failure
+from dagflow.spark.links import ClassicLink, Link
+from dagflow.spark.session import connect, forget
 from dagflow.spark.task import SCHEMA, Probe, SparkTasks
 from dagflow.spark.threads import JobThreads
 from dagflow.storage import open_store
@@ -49,11 +49,26 @@ class SparkRunner:
         self._group = f"dagflow-{uuid.uuid4().hex[:8]}"
         self._generation = 0
         self._running: set[Future[list[TaskOutcome]]] = set()
+        self._opened = ("", "")
+        self._lost: Link | None = None
 
     @property
     def slots(self) -> int:
         """How many tasks can work at once."""
         return self._slots
+
+    @property
+    def grows(self) -> bool:
+        """Whether Spark adds executors while tasks wait: dynamic allocation."""
+        return self._link is not None and self._link.spark.conf.get("spark.dynamicAllocation.enabled", "false") == "true"
+
+    @property
+    def sharing(self) -> str | None:
+        """Speculation makes copies of tasks, which would take each other's place."""
+        if self._link is None:
+            return "there is no session"
+        speculates = str(self._link.spark.conf.get("spark.speculation", "false")).lower() == "true"
+        return "spark.speculation is on" if speculates else None
 
     @property
     def ui(self) -> str | None:
@@ -65,6 +80,7 @@ class SparkRunner:
 
         Raises JavaMissing, ConnectMissing, ClusterUnreachable, SessionElsewhere, SettingFixed, WorkerUnfit, RunFolderUnseen.
         """
+        self._opened = application, run_folder
         self._link, self._ours = connect(application, **self._wanted)
         doing = f"{application}: looking for executors"
         try:
@@ -91,7 +107,13 @@ class SparkRunner:
             raise RunFolderUnseen(run_folder, link.address, bytes(rows[0][0]).decode())
 
     def start(self, job: Job) -> Future[list[TaskOutcome]]:
-        """Runs a window as one Spark action in a thread of its own."""
+        """Runs a window as one Spark action in a thread of its own.
+
+        Where the JVM of a session of ours has died, in a new session: raises what `open` does.
+        """
+        if self._link is not None and self._lost is self._link:
+            forget(self._link.spark)
+            self.open(*self._opened)
         generation = self._generation
         future = self._threads.submit(lambda: self._collect(job, generation))
         self._running = {f for f in self._running if not f.done()} | {future}
@@ -114,7 +136,13 @@ class SparkRunner:
         except Exception as error:
             if generation != self._generation:
                 raise TasksDied("cancelled") from error
-            raise self._told(error, job.name) from error
+            told = self._told(error, job.name)
+            if isinstance(told, SparkLost) and self._ours and isinstance(link, ClassicLink):
+                self._lost = link
+                told = TasksDied(f"Spark at {link.address} has ended ({told.reason}); a new session takes its place")
+            if isinstance(told, TasksDied) and (number := dead_partition(str(error))) is not None:
+                told.tasks = (job.tasks[number].name,)
+            raise told from error
         return [pickle.loads(row[0]) for row in rows]  # made by our own tasks, handed over by Spark
 
     def _group_of(self, generation: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 import tempfile
@@ -104,6 +105,29 @@ def active_session() -> Any:
     return None
 
 
+def forget(session: Any) -> None:
+    """Makes pyspark forget a session of its own JVM that is gone, so that this process can start another one."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    with contextlib.suppress(Exception):
+        session.stop()  # a JVM that lives, and has only lost its SparkContext, is used again
+        return
+    with contextlib.suppress(Exception):
+        session.sparkContext._accumulatorServer.shutdown()
+    gateway: Any = SparkContext._gateway
+    with contextlib.suppress(Exception):
+        gateway.shutdown()
+    process = getattr(gateway, "proc", None)
+    if process is not None:
+        with contextlib.suppress(Exception):
+            process.kill()
+            process.wait(10)
+            process.stdin.close()
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+
+
 def link_of(session: Any) -> Link:
     """The adapter of a session."""
     if ".connect." in type(session).__module__:
@@ -133,17 +157,24 @@ def _start(application: str, master: str, conf: Mapping[str, str]) -> Any:
     from pyspark.sql import SparkSession
 
     check_reachable(master)
+    # py4j logs each call that a dying JVM leaves without an answer, with its traceback; the run tells it, once
+    logging.getLogger().addFilter(is_not_of_py4j)
     with _surroundings(master, conf), _quiet_file() as quiet:
         builder = SparkSession.builder.master(master).appName(application).config(map=_settings(master, conf, quiet))
         try:
             session = builder.getOrCreate()
+            session.sparkContext.setLogLevel("FATAL")
         except Exception as error:
             raise ClusterUnreachable(master=master, reason=first_line(error)) from error
-    session.sparkContext.setLogLevel("FATAL")
     # pyspark's server for accumulators prints a traceback when the JVM dies; the run tells it as SparkLost
     if (server := getattr(session.sparkContext, "_accumulatorServer", None)) is not None:
         server.handle_error = lambda *_: None
     return session
+
+
+def is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """A filter of the root logger, on which py4j logs."""
+    return record.module not in ("java_gateway", "clientserver")
 
 
 def _connect(application: str, remote: str, conf: Mapping[str, str]) -> Link:

@@ -47,11 +47,12 @@ class SparkTasks:
         leave_quietly()
         context = TaskContext.get()
         attempt = str(context.taskAttemptId()) if context is not None else "0"
+        again = context is not None and context.attemptNumber() > 0
         log = WindowLog.open(self.run_folder, self.durable)
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 spec: TaskSpec = pickle.loads(self.specs[number])  # came with this function, from the driver
-                outcome = execute(self.programs[spec.stage], spec, log, attempt)
+                outcome = execute(self.programs[spec.stage], spec, log, attempt, again)
                 yield row(pickled(outcome))
         settle()
 

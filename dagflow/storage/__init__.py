@@ -9,18 +9,24 @@ from __future__ import annotations
 from dagflow.storage.doubles import CountingStore
 from dagflow.storage.explain import explained, translate
 from dagflow.storage.files import BinaryReader, BinaryWriter, FileStatus, FileSystem, file_system, read_fully
+from dagflow.storage.gauge import Gauge
+from dagflow.storage.hashes import ALGORITHM, FILES_ALGORITHM, hash_bytes, new_hash
 from dagflow.storage.localstore import LocalStore
 from dagflow.storage.lock import FolderLock
+from dagflow.storage.passing import passes
 from dagflow.storage.store import MemoryStore, Store, open_store, probe
 from dagflow.storage.urls import absolute, base_name, is_local, join, local_path, split_url
 
 __all__ = [
+    "ALGORITHM",
+    "FILES_ALGORITHM",
     "BinaryReader",
     "BinaryWriter",
     "CountingStore",
     "FileStatus",
     "FileSystem",
     "FolderLock",
+    "Gauge",
     "LocalStore",
     "MemoryStore",
     "Store",
@@ -28,10 +34,13 @@ __all__ = [
     "base_name",
     "explained",
     "file_system",
+    "hash_bytes",
     "is_local",
     "join",
     "local_path",
+    "new_hash",
     "open_store",
+    "passes",
     "probe",
     "read_fully",
     "split_url",

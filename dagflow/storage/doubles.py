@@ -13,7 +13,8 @@ Hook = Callable[[str, str], None]
 class CountingStore:
     """Passes calls on to another store (a MemoryStore unless given), and keeps count.
 
-    `counts` says how often each of create, read, names and discard was called, `calls` with what. `before(call, name)` and
+    `counts` says how often each of create, read, names and discard was called, `calls` with what, `bytes_created` how many bytes
+    were given to create. `before(call, name)` and
     `after(call, name)` may raise: an exception from `after` is an answer that got lost, the call itself took effect.
 
     >>> store = CountingStore()
@@ -29,6 +30,7 @@ class CountingStore:
         self.after = after
         self.counts: Counter[str] = Counter()
         self.calls: list[tuple[str, str]] = []
+        self.bytes_created = 0
 
     @property
     def url(self) -> str:
@@ -38,6 +40,7 @@ class CountingStore:
     def create(self, name: str, data: bytes) -> bool:
         """See `Store.create`."""
         self._begin("create", name)
+        self.bytes_created += len(data)
         answer = self.inner.create(name, data)
         self._end("create", name)
         return answer
@@ -66,6 +69,7 @@ class CountingStore:
         """Forgets what was counted."""
         self.counts.clear()
         self.calls.clear()
+        self.bytes_created = 0
 
     def _begin(self, call: str, name: str) -> None:
         self.counts[call] += 1

@@ -9,6 +9,7 @@ import stat
 from itertools import islice
 from types import TracebackType
 
+from dagflow.errors.base import DagflowError
 from dagflow.errors.surroundings import (
     DeviceFailed,
     DiskFull,
@@ -19,14 +20,16 @@ from dagflow.errors.surroundings import (
     NotWritable,
     PathMissing,
     PathTaken,
+    StorageBusy,
     StorageError,
     SymlinkLoop,
     TooManyOpenFiles,
 )
+from dagflow.storage.passing import passes
 from dagflow.storage.urls import local_path
 
 _READING = frozenset({"reading", "listing", "scanning", "opening", "looking", "finding", "splitting"})
-_DEVICE = frozenset({errno.EIO, errno.ESTALE, errno.ENXIO, errno.ENODEV})
+_DEVICE = frozenset({errno.EIO, errno.ENXIO, errno.ENODEV})
 _BY_TYPE = (
     (FileNotFoundError, errno.ENOENT),
     (PermissionError, errno.EACCES),
@@ -52,6 +55,8 @@ def translate(error: OSError, path: str, doing: str) -> StorageError:
     named = error.filename2 if number == errno.EEXIST and error.filename2 else error.filename
     at = os.fsdecode(named) if isinstance(named, (str, bytes)) else None
     reason = error.strerror or str(error) or type(error).__name__
+    if passes(error):
+        return StorageBusy(path=path, doing=doing, reason=reason, at=at)
     if number in (errno.ENOSPC, errno.EDQUOT):
         return DiskFull(path=path, doing=doing, reason=reason, at=at, quota=number == errno.EDQUOT)
     if number in (errno.EACCES, errno.EPERM):
@@ -98,6 +103,10 @@ class explained:  # noqa: N801  # reads as a word: `with explained(path, "readin
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if isinstance(error, OSError):
             raise translate(error, self.path, self.doing) from error
+        if (
+            isinstance(error, Exception) and passes(error) and not isinstance(error, DagflowError)
+        ):  # drivers have errors of their own
+            raise StorageBusy(path=self.path, doing=self.doing, reason=str(error) or type(error).__name__) from error
 
 
 def _neighbours(path: str) -> tuple[str | None, str | None]:

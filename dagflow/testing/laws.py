@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -12,8 +13,11 @@ import attrs
 from dagflow.errors.run import OperatorFailed
 from dagflow.model.forms import schema_of
 from dagflow.model.kept import kept_by
+from dagflow.model.map_state import decode_state, encode_state
 from dagflow.model.operator import ErrorRecord, Operator, fields_of
+from dagflow.model.plain import dumps, loads
 from dagflow.model.ports import BATCH, RECORD, STREAM, handlers_of, input_ports, output_ports
+from dagflow.runtime.partition_state import states_of
 from dagflow.runtime.program import TaskSpec
 from dagflow.testing.operators import NAME, Bench
 
@@ -34,6 +38,8 @@ def check_operator(
     4. *Chunks do not matter*: however a window's records are split, the output is the same.
     5. *Partitions do not matter*: the outputs of two copies that share the records are the output of one. Left out for operators
        that must not be copied, that declare what they keep, or that ask which partition they are.
+    6. *State resumes*: what it keeps as `State` is the same when it has been written down and read again; its `merge` gives the
+       same whether several values become one at once or one after the other, with those of idle partitions or without.
 
     Every record is checked against its port's type. Of records that `on_error` lets pass, laws compare which, not why.
 
@@ -90,7 +96,7 @@ class _Laws:
         reference = self._run(whole)
         self._same("it travels: two copies give the same", records, reference, self._run(whole))
         self._fields_unchanged(records)
-        if not any(True for _ in self._states()):
+        if not states_of(self.operator):
             again = self._run(whole, warm=records)
             self._same("it forgets: a window after another one gives the same", records, reference, again)
         parts = [records[:first], records[first:second], records[second:]]
@@ -99,17 +105,14 @@ class _Laws:
                 self._same(f"forms agree: {form}", records, reference, self._run(whole, form))
             split = self._run(parts, form)
             self._same(f"chunks do not matter: {form}, split at {first} and {second}", records, reference, split)
+        if states_of(self.operator):
+            self._state_resumes(records, first, second)
         if self._is_partitioned_freely():
             one, other = self._run([records[:second]]), self._run([records[second:]])
             if reference.error is None and reference.files == {} and one.files == {} and other.files == {}:
                 ports = {name: one.ports[name] + other.ports[name] for name in reference.ports}
                 joined = _Output(ports, {}, one.skipped + other.skipped)
                 self._same(f"partitions do not matter: split at {second}", records, reference, joined)
-
-    def _states(self) -> Iterator[str]:
-        from dagflow.model.kept import State
-
-        return (name for name, declared in kept_by(type(self.operator)).items() if isinstance(declared, State))
 
     def _is_partitioned_freely(self) -> bool:
         return self.operator.partitionable and not kept_by(type(self.operator))
@@ -156,6 +159,42 @@ class _Laws:
                         f"  after   {now!r}\n  records {records!r}\n"
                         f"  help: what an operator keeps is declared: {name} = WindowState(factory={type(now).__name__})"
                     )
+
+    def _state_resumes(self, records: list[Any], first: int, second: int) -> None:
+        parts = [self._kept(part) for part in (records, records[:first], records[first:second], records[second:])]
+        for name, declared in states_of(self.operator).items():
+            values = [part[name] for part in parts if part is not None]
+            for value in values:
+                back = decode_state(declared, loads(dumps(encode_state(declared, value, f"State {name!r} of {self._name}"))))
+                self._same_state("state resumes: what is read again", name, records, value, back)
+            if declared.merge is None or len(values) < len(parts):
+                continue
+            merge, initial, several = declared.merge, declared.initial, values[1:]
+            for value in values:
+                for both in ([value, initial()], [initial(), value]):
+                    law = "state resumes: merged with that of an idle partition"
+                    self._same_state(law, name, records, value, merge(both))
+            stepwise = functools.reduce(lambda one, other: merge([one, other]), several)
+            law = f"state resumes: merged at once and one after the other, split at {first} and {second}"
+            self._same_state(law, name, records, merge(several), stepwise)
+
+    def _kept(self, records: list[Any]) -> dict[str, Any] | None:
+        """What the operator keeps after a window with these records; None when it fails."""
+        bench = Bench(self.operator, {self.port: records})
+        try:
+            with bench.errors(), bench.flow(_SPEC, _Files()) as flow:
+                bench.run(flow, 0, {self.port: records})
+                live = flow.nodes[NAME].operator
+                return {name: getattr(live, name) for name in states_of(live)}
+        except OperatorFailed:
+            return None
+
+    def _same_state(self, law: str, name: str, records: list[Any], expected: Any, found: Any) -> None:
+        if not _equal(expected, found):
+            raise AssertionError(
+                f"{self._name}: {law}: State {name!r} differs\n  records  {records!r}\n"
+                f"  expected {expected!r}\n  found    {found!r}"
+            )
 
     def _same(self, law: str, records: list[Any], expected: _Output, found: _Output) -> None:
         for what, left, right in (

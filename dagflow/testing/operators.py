@@ -10,19 +10,24 @@ from typing import Any
 import attrs
 
 from dagflow.errors.dag import NotSupported, UnknownName
+from dagflow.errors.run import ChangedInPlace
 from dagflow.model.context import Clock, FileMaker, SystemClock
 from dagflow.model.infer import bind_input, own_bindings, port_types
+from dagflow.model.map_state import MapState
 from dagflow.model.operator import InputOperator, Operator
+from dagflow.model.plain import encode
 from dagflow.model.ports import BATCH, RECORD, STREAM, handlers_of, input_ports, output_ports
 from dagflow.model.records import ReaderRecord, Window
 from dagflow.plan.forms import preferred_form
 from dagflow.runtime.commit import decide, roll_forward, sweep
 from dagflow.runtime.compile import WorkItems, loaded, pickled
-from dagflow.runtime.driver import fill, reset, restore, saved
+from dagflow.runtime.driver import fill, reset
 from dagflow.runtime.failure import Abort
 from dagflow.runtime.files import AttemptFiles, place
+from dagflow.runtime.partition_state import kept_states, states_of
 from dagflow.runtime.program import OutputPlan, PortPlan, Program, ProgramOperator, TaskSpec
 from dagflow.runtime.report import TaskReport
+from dagflow.runtime.states import restore
 from dagflow.runtime.task import Flow
 from dagflow.runtime.typecheck import type_check
 from dagflow.runtime.window_log import WindowLog, WindowPlan
@@ -92,6 +97,7 @@ def run_operator(
         OperatorFailed: the operator raised; its own exception is the `__cause__`.
         WrongRecordType: a record is not of its port's type.
         FieldFrozen: the operator assigned what is not declared.
+        ChangedInPlace: it changed a value of a `MapState` without assigning it.
         ValueError: its own `check()` refuses its properties.
 
     >>> from operators import Filter
@@ -193,7 +199,7 @@ class Bench:
                     stack.enter_context(flow)
                 with self._committed(flow, at):
                     self.run(flow, at.window, given)
-                states = saved(flow.nodes[NAME].operator, type(self.operator).__name__)
+                states = kept_states(flow.nodes[NAME].operator, type(self.operator).__name__)
 
     def fill(self, spec: TaskSpec, windows: int | None, seconds: float | None, clock: Clock) -> None:
         """Runs windows that the operator fills itself."""
@@ -215,10 +221,11 @@ class Bench:
     def _within(self, flow: Flow, window: int, body: Callable[[], object]) -> None:
         reset(flow.nodes[NAME])
         try:
-            flow.begin_window(window)
-            body()
-            flow.cursor.path = flow.cursor.position = None
-            flow.end_window()
+            with _nothing_in_place(flow.nodes[NAME].operator):
+                flow.begin_window(window)
+                body()
+                flow.cursor.path = flow.cursor.position = None
+                flow.end_window()
         finally:
             self._collect(flow)
 
@@ -264,6 +271,21 @@ class Bench:
         self.emitted.skipped += figures.errors
         for name, n in figures.counters.items():
             self.emitted.counters[name] = self.emitted.counters.get(name, 0) + n
+
+
+@contextmanager
+def _nothing_in_place(operator: Operator) -> Iterator[None]:
+    """Raises ChangedInPlace when an operator changes a value of a `MapState` without assigning it: a run would not save it."""
+    maps = {name: getattr(operator, name) for name, kept in states_of(operator).items() if isinstance(kept, MapState)}
+    before = {name: {key: encode(value, name) for key, value in kept.items()} for name, kept in maps.items()}
+    for kept in maps.values():
+        kept.saved()
+    yield
+    for name, kept in maps.items():
+        assigned = kept.changes().assigned
+        for key, value in kept.items():
+            if key not in assigned and encode(value, name) != before[name].get(key):
+                raise ChangedInPlace(type(operator).__name__, name, repr(key))
 
 
 NAME = "operator"

@@ -83,7 +83,9 @@ def reader_of(make_context: Callable[[], Any], *, files: CountedFiles | None = N
     Args:
         make_context: makes a reader context (`operators.ReaderContext`, or whatever has its methods) for each range.
         files: opens the files; by default, what their paths or URLs name.
-        in_pieces: read pieces (`next_piece`), each with one claim for all of its records, which are all split points.
+        in_pieces: read pieces (`next_piece`), each with one claim for all of its split points.
+
+    What is claimed, and yielded as position, is in bytes of the file also where the positions of records are not (compressed).
 
     >>> import pathlib, tempfile
     >>> from dagflow.ranges import OffsetRangeTracker
@@ -112,15 +114,23 @@ def reader_of(make_context: Callable[[], Any], *, files: CountedFiles | None = N
 
 
 def _entities(context: Any, tracker: RangeTracker[int]) -> Iterator[tuple[int, bool, Any]]:
-    while (found := context.next()) is not None and tracker.try_return_record_at(found.is_split_point, found.position):
-        yield found.position, found.is_split_point, found.record
+    claimed_at = getattr(context, "claimed_at", int)
+    while (found := context.next()) is not None:
+        at = claimed_at(found.position)
+        if not tracker.try_return_record_at(found.is_split_point, at):
+            return
+        yield at, found.is_split_point, found.record
 
 
 def _pieces(context: Any, tracker: RangeTracker[int]) -> Iterator[tuple[int, bool, Any]]:
+    claimed_at, last = getattr(context, "claimed_at", int), tracker.start_position
     while (piece := context.next_piece()) is not None:
-        positions = piece.positions.tolist()
-        owned = tracker.try_return_batch_at(positions)
-        for position, record in zip(positions[:owned], piece.bytes_list(), strict=False):
-            yield position, True, record
-        if owned < len(positions):
+        points = piece.split_points.tolist()
+        owned = tracker.try_return_batch_at(points)
+        kept = piece if owned == len(points) else piece.before(owned)
+        if kept is not None:
+            for entity in kept.entities():
+                last = claimed_at(entity.position) if entity.is_split_point else last
+                yield last, entity.is_split_point, entity.record
+        if kept is not piece:
             return

@@ -65,6 +65,24 @@ class ReaderContext(ABC):
         elif "next" in cls.__dict__:
             cls.supports_pieces = False
 
+    def can_be_cut(self) -> bool:
+        """Whether the block at hand may be split while it is read; asked after `initialize`, since the content may decide it."""
+        return self.cuts == "any"
+
+    def claimed_at(self, position: int) -> int:
+        """Where in the file the split point of the record at a position is, in the unit of blocks: what a reader claims.
+
+        Here: at the position itself. Of compressed files, positions are not bytes of the file, but blocks are.
+        """
+        return position
+
+    def look_back(self) -> int | None:
+        """So many bytes before a range tell whether a record starts where it starts; None: more than that must be known.
+
+        Only with a number can ranges within a compressed file be read, where what stands before is costly to get at.
+        """
+        return None
+
     @abstractmethod
     def initialize(self, stream: BinaryStream, block: Any, consecutive: bool) -> None:
         """Begin a block. `consecutive`: it follows the previous block of the same file, on the same stream."""

@@ -1,6 +1,6 @@
 """What can be wrong with the bytes that a reader context reads (all end a run: exit code 1).
 
-RunError
+RunError: ReadError
 ├── RecordTooLong   DF310
 ├── FileShortened   DF311
 ├── BadText         DF312   also a ValueError
@@ -9,16 +9,39 @@ RunError
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import attrs
 from typing_extensions import override
 
-from dagflow.errors import RunError
+from dagflow.errors import RunError, definition
 
 
 @attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
-class RecordTooLong(RunError):
+class ReadError(RunError):
+    """What all of these share: `reader` is the operator's name, for the settings that a message shows.
+
+    `unit` is what positions count: "" bytes of the file; "stream": of what was decompressed from it; "bgzf": virtual offsets.
+    """
+
+    reader: str = "READER"
+    unit: str = ""
+
+    def at(self, position: int) -> str:
+        """Where that is, in words."""
+        if self.unit == "bgzf":
+            member, byte = divmod(position, 1 << 16)
+            return f"virtual offset {position} (byte {byte} of what the member at byte {member} holds)"
+        return f"byte {position} of the decompressed text" if self.unit else f"byte {position}"
+
+    def of(self, reader: str) -> Self:
+        """This error, which now knows its reader."""
+        self.reader = reader
+        return self
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class RecordTooLong(ReadError):
     """A record has more than `limit` bytes: the file has other terminators than were asked for, or is no text."""
 
     code: ClassVar[str] = "DF310"
@@ -30,14 +53,14 @@ class RecordTooLong(RunError):
     @override
     def message(self) -> str:
         return (
-            f"{self.path}: the record that starts at byte {self.position} is longer than max_record_bytes = {self.limit}.\n"
+            f"{self.path}: the record that starts at {self.at(self.position)} is longer than max_record_bytes = {self.limit}.\n"
             "Either the records end with something else (see the reader context's `terminators`), or the file holds no lines,\n"
-            f"or records may be longer: set max_record_bytes, for example to {self.limit * 4}."
+            f"or records may be longer: {definition(self.reader, 'reader_context.max_record_bytes', self.limit * 4)}"
         )
 
 
 @attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
-class FileShortened(RunError):
+class FileShortened(ReadError):
     """A file ends before the byte that its block was planned to reach."""
 
     code: ClassVar[str] = "DF311"
@@ -55,7 +78,7 @@ class FileShortened(RunError):
 
 
 @attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
-class BadText(RunError, ValueError):
+class BadText(ReadError, ValueError):
     """The bytes of a record are no text in the encoding that was asked for.
 
     `position` is where the record starts in its file, `byte_offset` where in the file the first bad byte is.
@@ -72,22 +95,25 @@ class BadText(RunError, ValueError):
 
     @override
     def message(self) -> str:
+        # Virtual offsets do not add up with lengths.
+        where = f"byte {self.byte_offset - self.position}" if self.unit == "bgzf" else f"byte {self.byte_offset}"
         shown = f" ({self.found.hex(' ')})" if self.found else ""
         why = f": {self.reason}" if self.reason else ""
         advice = (
-            "Name the real encoding (-D operator.READER.encoding=cp1252, say), or let bad bytes be replaced by U+FFFD "
-            "(-D operator.READER.text_errors=replace)."
+            f"Name the real encoding ({definition(self.reader, 'encoding', 'cp1252')}, say), or let bad bytes be replaced "
+            f"by U+FFFD ({definition(self.reader, 'text_errors', 'replace')})."
         )
         if self.byte_offset == 1 and self.found == b"\x8b":
-            advice = "It looks like gzip, which is not read as text: unpack it, or leave it out (the scanner's ignore pattern)."
+            auto = definition(self.reader, "compression", "auto")
+            advice = f"It looks like gzip, which is not read as text: unpack it, or let the reader do it (a BlockReader: {auto})."
         return (
-            f"{self.path}: byte {self.byte_offset}{shown}, in the record that starts at byte {self.position}, "
+            f"{self.path}: {where}{shown}, in the record that starts at {self.at(self.position)}, "
             f"is not {self.encoding}{why}.\n{advice}"
         )
 
 
 @attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
-class PartialRecord(RunError, ValueError):
+class PartialRecord(ReadError, ValueError):
     """The last record of a file of fixed-length records is cut short."""
 
     code: ClassVar[str] = "DF313"
@@ -100,7 +126,7 @@ class PartialRecord(RunError, ValueError):
     @override
     def message(self) -> str:
         return (
-            f"{self.path}: the last record, at byte {self.position}, has {self.found} bytes instead of {self.expected}.\n"
+            f"{self.path}: the last record, at {self.at(self.position)}, has {self.found} bytes instead of {self.expected}.\n"
             "The file is incomplete, or `length` is wrong. To read it all the same:\n"
-            'partial = "emit" (pass the short record on) or "drop" (leave it out).'
+            f"{definition(self.reader, 'reader_context.partial', 'emit')} (pass the short record on), or drop (leave it out)"
         )

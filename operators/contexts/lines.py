@@ -31,6 +31,9 @@ READ_AHEAD_BYTES = 8 * KIB  # the first read past a block's stop; doubled with e
 class LinesContext(PieceReaderContext):
     r"""The base of the contexts of lines.
 
+    A last line without a terminator is a record, unless nothing is left of it: where `\n` and `\r\n` end lines, a `\r` alone
+    after the last line is none. So `sed 's/\r$//' | grep` has it, which sees nothing there to be a line.
+
     - `terminators`: what ends a record. `\n` and `\r\n` by default; `["\n", "\r\n", "\r"]`; or one delimiter of any bytes.
     - `max_record_bytes` (64 MiB): a longer record raises RecordTooLong.
     - `piece_bytes` (1 MiB): how much is read, and handed on, at a time. What fits the cache is fastest.
@@ -66,7 +69,7 @@ class LinesContext(PieceReaderContext):
             source.seek(block.start)
             self._align(source)
         self._is_searched = False
-        self._is_over = self._base + self._at >= block.stop
+        self._is_over = self._base + self._at >= source.stop
 
     @abstractmethod
     def _reuse(self, stopped_at: int, source: Source) -> bool:
@@ -92,8 +95,9 @@ class LinesContext(PieceReaderContext):
             is_terminated = cut >= 0
             if not is_terminated:
                 cut = len(self._data)
-                if cut == self._at:  # the end of a file whose length nobody knew
-                    self._is_over = True
+                rest = self._rules.unterminated(self._data, self._at, cut)
+                if rest.begin == rest.end:  # nothing: the end of a file whose length nobody knew; or half an end of a line
+                    self._at, self._is_over = cut, True
                     return None
         if self._base + cut > source.stop:
             owned = self._rules.first_end_from(self._data, source.stop - self._base, self._at, source.is_at_end)

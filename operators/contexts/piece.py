@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -106,6 +106,31 @@ class Piece:
     def __bool__(self) -> bool:
         return True  # a piece is never empty, and asking for its length would look for every record
 
+    @property
+    def split_points(self) -> NDArray[np.int64]:
+        """What a reader claims of this piece: where in the file, in the unit of blocks, its split points are (int64).
+
+        Here: every record is one, at its position. There may be none: all records then belong to what was claimed before.
+        """
+        return self.positions
+
+    def before(self, count: int) -> Piece | None:
+        """The records before split point number `count` (from 0), None where there are none: what is left if it was refused."""
+        return self.head(count) if count else None
+
+    @property
+    def can_be_parted(self) -> bool:
+        """Whether each record is a split point of its own, so that `part` may cut anywhere."""
+        return type(self) is Piece and self.is_terminated
+
+    def part(self, start: int, stop: int) -> Piece:
+        """The records from number `start` to `stop` (not in it) as a piece of their own; shares the bytes."""
+        if start == 0 and stop >= len(self):
+            return self
+        offsets = self.offsets[start : stop + 1]
+        begin, end = int(offsets[0]), int(offsets[-1])
+        return Piece(self.data, begin, end, self.position + begin - self.begin, self.layout, self.path, True, offsets)
+
     def head(self, count: int) -> Piece:
         """The first `count` records as a piece of their own; shares the bytes."""
         if count >= len(self):
@@ -124,8 +149,13 @@ class Piece:
         """The records one at a time."""
         import numpy as np
 
-        values = zip(self.bytes_list(), np.diff(self.offsets).tolist(), self.positions.tolist(), repeat(True), strict=False)
+        sizes, positions = np.diff(self.offsets).tolist(), self.positions.tolist()
+        values = zip(self.bytes_list(), sizes, positions, self._are_split_points(), strict=False)
         return map(tuple.__new__, repeat(Entity), values)  # half the time of calling Entity, which is Python
+
+    def _are_split_points(self) -> Iterable[bool]:
+        """For each record whether it is a split point."""
+        return repeat(True)
 
     def bytes_list(self) -> list[bytes]:
         """Each record's bytes."""

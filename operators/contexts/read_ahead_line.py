@@ -8,6 +8,7 @@ from typing_extensions import override
 from operators.contexts.lines import LinesContext
 from operators.contexts.sizes import KIB
 from operators.contexts.source import Source
+from operators.contexts.terminators import terminator_rules
 
 WINDOW_BYTES = 64 * KIB  # how much is looked at a time when going back over a row of overlapping delimiters
 
@@ -18,7 +19,8 @@ class ReadAheadLineReaderContext(LinesContext):
 
     A block that does not begin its file looks at the byte before its start to know whether a line starts there, skips to
     the first line that does, and reads ahead, past its stop, to the end of the last line that starts before it, and no
-    further than that takes. So every line comes once, and used bytes over all blocks sum to the file's length.
+    further than that takes. So every line comes once, and used bytes over all blocks sum to the file's length (without a
+    `\r` alone after the last line, which is no line).
 
     Departures from the original: a line that starts exactly at a block's stop belongs to the next block, not to this
     one; blank lines are records; text is never decoded to find lines.
@@ -34,6 +36,11 @@ class ReadAheadLineReaderContext(LinesContext):
     >>> context.next() is None
     True
     """
+
+    @override
+    def look_back(self) -> int | None:
+        rules = terminator_rules(self.terminators)
+        return None if rules.is_overlapping else rules.look_back
 
     @override
     def _reuse(self, stopped_at: int, source: Source) -> bool:

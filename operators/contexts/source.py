@@ -31,6 +31,9 @@ class Source:
     def of(cls, stream: BinaryStream, block: Any, position: int) -> Source:
         """The source of a block (`start`, `stop`, and `file_path` and `file_length` where it has them)."""
         _keep_freed_memory()
+        own = getattr(stream, "source_of", None)
+        if own is not None:
+            return own(block, position)  # type: ignore[no-any-return]  # a stream of decompressed bytes
         end = getattr(block, "file_length", None)
         end = None if end is None or end < 0 else max(end, block.stop)
         path = str(getattr(block, "file_path", "") or getattr(stream, "name", "") or "stream")

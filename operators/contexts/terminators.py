@@ -61,7 +61,7 @@ class Terminators(ABC):
         """The same records, all followed by the same delimiter."""
 
     def unterminated(self, data: bytes, begin: int, end: int) -> Even:
-        """The last record of a file, which has no terminator."""
+        """The last record of a file, which has no terminator. Where nothing is left of it, it is no record."""
         return Even(data, begin, end, b"")
 
     def sync(self, data: bytes, at: int, floor: int) -> int:
@@ -183,7 +183,7 @@ class Newline(Delimiter):
 
     @override
     def unterminated(self, data: bytes, begin: int, end: int) -> Even:
-        return Even(data, begin, end - data.endswith(b"\r", begin, end), b"")  # as `sed 's/\r$//'` has it
+        return Even(data, begin, end - data.endswith(b"\r", begin, end), b"")  # as `sed 's/\r$//'` has it, also for a `\r` alone
 
 
 @attrs.frozen

@@ -7,13 +7,16 @@ from typing import Any
 
 import attrs
 
-from dagflow import FileBlockMetadata
+from dagflow import BlockIds, FileBlockMetadata, FileMetadata
 
 MIB = 1024 * 1024
 
 LEAST_BLOCK = MIB
 LARGEST_BLOCK = 64 * MIB
 BLOCKS_PER_SLOT = 8
+
+COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
+"""Names of compressed text that cannot be read by blocks. Not `.bgz`."""
 
 FIXED_COST_SECONDS = 0.15
 FIXED_COST_SHARE = 0.03
@@ -67,18 +70,31 @@ class FileBlocks:
             "planned": self.planned,
         }
 
-    def take(self, most: int) -> Iterator[FileBlockMetadata]:
-        """Hands out the next `most` blocks, fewer at the end. They count as planned at once."""
+    def metadata(self, seconds: float, *, is_directory: bool = False) -> FileMetadata:
+        """What there is to say of the file, found at that time (since the epoch)."""
+        return FileMetadata(
+            file_path=self.path,
+            file_name=self.path.rstrip("/").rpartition("/")[2],
+            file_length=self.length,
+            number_of_blocks=self.count,
+            block_ids=BlockIds(self.first_id, self.count),
+            is_directory=is_directory,
+            discover_time=int(seconds * 1000),
+        )
+
+    def take(self, most: int, *, as_planned: bool = True) -> Iterator[FileBlockMetadata]:
+        """Hands out the next `most` blocks, fewer at the end. They count as planned at once. `as_planned`: see the metadata."""
         first, last = self.planned, self.count - 1
         self.planned = min(first + most, last + 1)
-        return self._blocks(first, self.planned, last)
+        return self._blocks(first, self.planned, last, as_planned)
 
-    def _blocks(self, first: int, stop: int, last: int) -> Iterator[FileBlockMetadata]:
+    def _blocks(self, first: int, stop: int, last: int, as_planned: bool) -> Iterator[FileBlockMetadata]:
         path, length, size, base, modified = self.path, self.length, self.block_size, self.first_id, self.modified_ns
         for k in range(first, stop):
             ends = k == last
+            before = base + k - 1 if k else -1
             yield FileBlockMetadata(
-                base + k, path, k * size, length if ends else (k + 1) * size, length, ends, base + k - 1 if k else -1, modified
+                base + k, path, k * size, length if ends else (k + 1) * size, length, ends, before, modified, as_planned
             )
 
 

@@ -1,12 +1,15 @@
 """What can be wrong with the files that a splitter is given.
 
 ConfigError
-├── InputMissing    DF320   a file or folder of `files` is not there
-└── InputNotFile    DF321   a pipe, socket or device among `files`
+├── InputMissing       DF320   a file or folder of `files` is not there
+├── InputNotFile       DF321   a pipe, socket or device among `files`
+└── DatasetMissing     DF325   there is no dataset where one is to be read
 RunError
-├── ScanFailed      DF322   the scanner's thread ended with an exception
-├── FileModified    DF323   a file that was split before has changed, and `on_modified` is "fail"
-└── FileGone        DF324   a file vanished before all of its blocks were planned
+├── ScanFailed         DF322   the scanner's thread ended with an exception
+├── FileModified       DF323   a file that was split before has changed, and `on_modified` is "fail"
+├── FileGone           DF324   a file vanished before all of its blocks were planned
+├── DatasetReplaced    DF326   there is another dataset than the one that was read before
+└── DatasetRewritten   DF327   the entries of a dataset that were read before are not in its ledger any more
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import ClassVar
 
 import attrs
 
-from dagflow.errors import ConfigError, RunError
+from dagflow.errors import ConfigError, RunError, definition
 
 
 @attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
@@ -40,11 +43,12 @@ class InputMissing(ConfigError):
         elif self.parent:
             lines.append(f"  {self.parent} exists, what follows does not")
         if any(c in self.path for c in "*?["):
-            lines.append("  help: `files` takes no patterns: name the folder, and give the scanner a file_pattern_regular_exp")
+            pattern = definition(self.operator, "scanner.file_pattern_regular_exp", ".*[.]txt")
+            lines.append(f"  help: `files` takes no patterns: name the folder, and a regular expression: {pattern}")
         elif self.waits:
             lines.append("  help: `wait` waits in continuous runs only, a run with --once would never end")
         else:
-            lines.append("  help: a continuous run waits for it with the scanner's property wait=true")
+            lines.append(f"  help: a continuous run waits for it with {definition(self.operator, 'scanner.wait', 'true')}")
         return "\n".join(lines)
 
 
@@ -94,11 +98,13 @@ class FileModified(RunError):
 
     def message(self) -> str:
         """The file, both of its states, and the other values of `on_modified`."""
+        again = definition(self.operator, "scanner.on_modified", "reread")
+        later = definition(self.operator, "scanner.min_age", "1min")
         return (
             f"operator {self.operator!r}: {self.path} has changed since it was split\n"
             f"  before  {self.before}\n  now     {self.after}\n"
-            '  help: the scanner\'s on_modified="reread" reads such a file again, whole; "ignore" leaves it\n'
-            "        for files that are still being written when they are found, give the scanner a min_age"
+            f"  help: {again} reads such a file again, whole; ignore leaves it\n"
+            f"        for files that are still being written when they are found: {later}"
         )
 
 
@@ -116,5 +122,74 @@ class FileGone(RunError):
         """The file, and how far it had got."""
         return (
             f"operator {self.operator!r}: {self.path} is gone; {self.planned:,} of its {self.blocks:,} blocks had been planned\n"
-            '  help: put it back and launch again; or set the splitter\'s on_error="skip" to go on without the rest'
+            f"  help: put it back and launch again; or go on without the rest: {definition(self.operator, 'on_error', 'skip')}"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class DatasetMissing(ConfigError):
+    """There is no dataset where one is to be read. `parent` and `nearest`: see `InputMissing`; `reason`: what is there."""
+
+    operator: str
+    path: str
+    reason: str
+    parent: str | None = None
+    nearest: str | None = None
+    waits: bool = False
+    code: ClassVar[str] = "DF325"
+
+    def message(self) -> str:
+        """What is missing, what is there instead, and how to wait for it."""
+        lines = [f"operator {self.operator!r}: there is no dataset in {self.path}: {self.reason}"]
+        if self.nearest:
+            lines.append(f"  did you mean {self.nearest}?")
+        elif self.parent:
+            lines.append(f"  {self.parent} exists, what follows does not")
+        lines.append("  help: name the output folder of an application that was launched")
+        if self.waits:
+            lines.append("        `wait` waits in continuous runs only, a run with --once would never end")
+        else:
+            lines.append(f"        a continuous run waits for it with {definition(self.operator, 'wait', 'true')}")
+        return "\n".join(lines)
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class DatasetReplaced(RunError):
+    """There is another dataset than the one that was read before. `before`, `after`: their ids."""
+
+    operator: str
+    path: str
+    before: str
+    after: str
+    code: ClassVar[str] = "DF326"
+
+    def message(self) -> str:
+        """Both datasets, and what can be done."""
+        return (
+            f"operator {self.operator!r}: {self.path} holds another dataset than the one that was read so far\n"
+            f"  before  {self.before}\n  now     {self.after}\n"
+            "  help: put the former one back; or launch with --fresh, which makes the outputs anew from this one"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class DatasetRewritten(RunError):
+    """The entries of a dataset that were read before are not in its ledger any more: it was cut, rewritten or put back.
+
+    `before`: the last entry that was read, as number and hash; `after`: what is there instead.
+    """
+
+    operator: str
+    path: str
+    before: str
+    after: str
+    code: ClassVar[str] = "DF327"
+
+    def message(self) -> str:
+        """Both entries, and what can be done."""
+        return (
+            f"operator {self.operator!r}: the ledger of {self.path} does not hold what was read of it before\n"
+            f"  before  entry {self.before}\n  now     {self.after}\n"
+            "  help: `dagflow verify` tells what is damaged; restore the dataset from a copy, or launch with --fresh,\n"
+            "        which makes the outputs anew from what is there now"
         )

@@ -75,6 +75,11 @@ class ScanThread:
             self._changed.notify_all()
             return visit
 
+    def waiting(self) -> tuple[Visit, ...]:
+        """What has been found and not been taken."""
+        with self._changed:
+            return tuple(self._visits)
+
     def is_idle(self) -> bool:
         """Whether there is nothing to take, and no scan under way or asked for."""
         with self._changed:

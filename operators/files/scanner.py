@@ -143,6 +143,10 @@ class TimeBasedDirectoryScanner:
             self._thread.request_after(self.scan_interval_millis / 1000)
         return self._thread.take(seconds)
 
+    def waiting(self) -> tuple[Visit, ...]:
+        """What has been found and not been taken."""
+        return () if self._thread is None else self._thread.waiting()
+
     def is_idle(self) -> bool:
         """Whether nothing has been found that was not taken, and no scan is under way or asked for."""
         return self._thread is None or self._thread.is_idle()

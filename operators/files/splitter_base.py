@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import attrs
 
 from dagflow import (
-    BlockIds,
     ErrorRecord,
     FileBlockMetadata,
     FileInfo,
@@ -20,8 +19,9 @@ from dagflow import (
     WindowState,
 )
 from dagflow.config import Bytes
+from dagflow.scaling import Backlog
 from dagflow.storage import FileStatus, absolute, file_system, is_local, split_url, translate
-from operators.files.blocks import LEAST_COST, FileBlocks, default_block_size, default_window_bytes
+from operators.files.blocks import COMPRESSED_SUFFIXES, LEAST_COST, FileBlocks, default_block_size, default_window_bytes
 from operators.files.errors import InputNotFile
 from operators.problems import all_problems, told_in
 
@@ -41,6 +41,11 @@ class AbstractFileSplitter(Operator):
         window_bytes: a window is full when its blocks hold this many bytes; None: such that its fixed costs stay below 3 %,
             1.25 GB for each slot (`slots * 250 MB/s * 0.15 s / 0.03`), where a block counts as at least 64 KiB, since
             opening a small file costs as much as reading that.
+        one_block_suffixes: files whose names end so (in any case) get one block: compressed text that is no BGZF cannot be read
+            by blocks. The splitter opens no file, so whoever calls BGZF files `.gz`, or copies files, sets it empty:
+            readers go by content.
+        idempotent: whether a window that is run again reads the same blocks of the same file versions, and fails where a file has
+            changed since. False gives that up: it reads what is there by then.
     """
 
     partitionable: ClassVar[bool] = False
@@ -52,6 +57,9 @@ class AbstractFileSplitter(Operator):
     block_size: Bytes | None = attrs.field(default=None, kw_only=True)
     blocks_threshold: int | None = attrs.field(default=None, kw_only=True)
     window_bytes: Bytes | None = attrs.field(default=None, kw_only=True)
+    idempotent: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
+
+    one_block_suffixes: tuple[str, ...] = attrs.field(default=COMPRESSED_SUFFIXES, converter=tuple, kw_only=True)
 
     next_block_id = State(0)
     unplanned = State[dict[str, Any] | None](None)  # the fields of FileBlocks, of the file that is being planned
@@ -140,6 +148,21 @@ class AbstractFileSplitter(Operator):
         """Whether nothing is left of what has been begun."""
         return self.unplanned is None
 
+    def backlog(self) -> Backlog:
+        """The blocks of files that are known, and that no window has yet: for whoever decides how many readers there are."""
+        if self.unplanned is None:
+            return Backlog()
+        blocks = FileBlocks(**self.unplanned)
+        return Backlog(blocks.left, blocks.length - blocks.planned * blocks.block_size)
+
+    def blocks_of(self, status: FileStatus) -> Backlog:
+        """How many blocks a file will have, and how many bytes."""
+        if status.is_directory:
+            return Backlog()
+        self._at_hand.status = status
+        size = self.block_size if self.block_size is not None else self.get_default_block_size()
+        return Backlog(-(-status.length // max(1, size)), status.length)
+
     def split(self, info: FileInfo, status: FileStatus) -> None:
         """Emits a file's metadata; its blocks are then the next to be emitted."""
         self._at_hand.status = status
@@ -147,19 +170,11 @@ class AbstractFileSplitter(Operator):
         if size <= 0:
             raise ValueError(f"get_default_block_size() returned {size} for {status.path}, and must return at least 1")
         length = 0 if status.is_directory else status.length
+        if status.path.lower().endswith(self.one_block_suffixes):
+            size = max(size, length)
         blocks = FileBlocks(status.path, length, status.modified_ns or None, size, self.next_block_id)
         count = blocks.count
-        self.files_metadata_output.emit(
-            FileMetadata(
-                file_path=status.path,
-                file_name=status.path.rstrip("/").rpartition("/")[2],
-                file_length=length,
-                number_of_blocks=count,
-                block_ids=BlockIds(self.next_block_id, count),
-                is_directory=status.is_directory,
-                discover_time=int(self._context.clock.now() * 1000),
-            )
-        )
+        self.files_metadata_output.emit(blocks.metadata(self._context.clock.now(), is_directory=status.is_directory))
         self.next_block_id += count
         self.unplanned = blocks.as_state() if count else None
         self._context.count("directories" if status.is_directory else "files")
@@ -202,7 +217,7 @@ class AbstractFileSplitter(Operator):
         if most <= 0:
             return room
         start = blocks.planned * blocks.block_size
-        self.blocks_metadata_output.emit_all(blocks.take(most))
+        self.blocks_metadata_output.emit_all(blocks.take(most, as_planned=self.idempotent))
         size = min(blocks.planned * blocks.block_size, blocks.length) - start
         self.blocks_in_window += most
         self.bytes_in_window += size if self.window_bytes is not None else max(size, most * LEAST_COST)

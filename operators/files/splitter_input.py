@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from operator import length_hint
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 import attrs
 
-from dagflow import FileInfo, InputOperator, OperatorContext, State
+from dagflow import FileInfo, InputOperator, MapState, OperatorContext, State
+from dagflow.scaling import Backlog
 from dagflow.storage import FileStatus, translate
 from operators.files.blocks import FileBlocks
 from operators.files.errors import FileGone, FileModified
 from operators.files.scanner import TimeBasedDirectoryScanner, check_paths, inputs, paths
 from operators.files.splitter_base import AbstractFileSplitter
-from operators.files.tree import Visit, name_below, parent
+from operators.files.tree import Visit, name_below
 from operators.problems import all_problems, told_in
 
+EventTime = Literal["modified"]
 FOLDER = "folder"  # the stamp of folders: they are reported once, whatever happens in them
 WAIT_SECONDS = 0.1  # how long one call of emit_tuples waits for a scan that is under way
 
@@ -30,17 +32,41 @@ class ScannedFileInfo(FileInfo):
 
 
 class Arriving:
-    """The visit of the scanner from which files are being taken, and the file that was taken last."""
+    """The visit of the scanner from which files are being taken, and the file that was taken last.
+
+    `weighed`: what visits hold that have not been taken, as far as anybody has asked; each is looked through once.
+    """
 
     def __init__(self) -> None:
-        self.root: str | None = None
-        self.folder = ""
+        self.visit = Visit(None, [])
         self.found: Iterator[FileStatus] = iter([])
         self.last: ScannedFileInfo | None = None
+        self.weighed: list[tuple[Visit, Backlog]] = []
+
+    @property
+    def root(self) -> str | None:
+        """The input below which the files lie."""
+        return self.visit.root
 
     def begin(self, visit: Visit) -> None:
         """Goes on with another visit."""
-        self.root, self.folder, self.found = visit.root, visit.folder, iter(visit.found)
+        self.visit, self.found = visit, iter(visit.found)
+
+    def weigh(self, waiting: Iterable[Visit], blocks_of: Callable[[FileStatus], Backlog]) -> Backlog:
+        """What is left of the visit at hand, and of those that wait."""
+        before = self.weighed
+        self.weighed = []
+        for visit in (self.visit, *waiting):
+            known = next((backlog for each, backlog in before if each is visit), None)
+            if known is None:
+                left = visit.found[len(visit.found) - length_hint(self.found) :] if visit is self.visit else visit.found
+                known = sum(map(blocks_of, left), Backlog())
+            self.weighed.append((visit, known))
+        return sum((backlog for _, backlog in self.weighed), Backlog())
+
+    def taken(self, backlog: Backlog) -> None:
+        """A file of the visit at hand has been taken that has so much."""
+        self.weighed = [(visit, left - backlog if visit is self.visit else left) for visit, left in self.weighed]
 
     def take(self, status: FileStatus) -> ScannedFileInfo:
         """Makes `status` the file that was taken last."""
@@ -77,7 +103,8 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
     Attributes:
         files: files or folders, as paths or URLs; one stands for a list of one. A scanner without files gets them.
         scanner: what finds the files.
-        idempotent: whether a window that failed is run again with the same blocks. False gives that up.
+        event_time: where the watermark comes from. `modified`: it is the newest modification time of the files whose blocks have
+            all been planned; for folders to which files come in the order of their times. None: there is none.
     """
 
     at_once: ClassVar[int | None] = 10_000  # so that a window can also be closed by time
@@ -88,9 +115,12 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
         converter=_scanner,
         validator=attrs.validators.instance_of(TimeBasedDirectoryScanner),
     )
-    idempotent: bool = attrs.field(default=True, kw_only=True)
+    event_time: EventTime | None = attrs.field(
+        default=None, kw_only=True, validator=attrs.validators.optional(attrs.validators.in_(get_args(EventTime)))
+    )
 
-    seen = State[dict[str, dict[str, str]]](factory=dict)  # folder → name → stamp; the folder itself by the name ""
+    file_times = State[list[int | None]](factory=list)  # modified: the newest of all files but the last one; the last one
+    seen = MapState[str, str]()  # path → stamp, of files and folders
 
     def check(self) -> None:
         """Raises ValueError for missing files, bad regular expressions, and sizes that leave no blocks."""
@@ -134,13 +164,22 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
             return False
         return length_hint(self._arriving.found) == 0 and self.scanner.is_idle()
 
+    def backlog(self) -> Backlog:
+        """The blocks of what a scan has found, and of the file at hand, that no window has yet."""
+        found = super().backlog()
+        if length_hint(self._arriving.found) == 0 and self.scanner.is_idle():
+            return found
+        return found + self._arriving.weigh(self.scanner.waiting(), self._blocks_to_come)
+
+    def _blocks_to_come(self, status: FileStatus) -> Backlog:
+        return Backlog() if self.seen.get(status.path) == stamp(status) else self.blocks_of(status)
+
     def get_file_info(self) -> FileInfo | None:
         """The next file that is new or has changed; None when the scanner has nothing now."""
-        arriving = self._arriving
+        arriving, seen = self._arriving, self.seen
         while True:
-            known = self.seen.get(arriving.folder, {})
             for status in arriving.found:
-                before = known.get(name_below(arriving.folder, status.path))
+                before = seen.get(status.path)
                 if before is None or (before != stamp(status) and self._wants_modified(status, before)):
                     return arriving.take(status)
             visit = self.scanner.take(WAIT_SECONDS)
@@ -155,7 +194,20 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
 
     def planned(self, info: FileInfo, status: FileStatus) -> None:
         """Remembers the file as it was split."""
+        if self._arriving.weighed:
+            self._arriving.taken(self._blocks_to_come(status))
         self._remember(status)
+        if not status.is_directory:
+            self.file_times = [self._newest_time(), status.modified_ns // 1000 or None]
+
+    def watermark(self) -> int | None:
+        """The newest modification time of the files whose blocks have all been planned, where `event_time` wants that."""
+        if self.event_time is None or not self.file_times:
+            return None
+        return self._newest_time() if self.unplanned is None else self.file_times[0]
+
+    def _newest_time(self) -> int | None:
+        return max((each for each in self.file_times if each is not None), default=None)
 
     def resume(self, blocks: FileBlocks) -> None:
         """Looks whether the file is still the one whose blocks have been planned so far; does what `on_modified` says if not."""
@@ -171,7 +223,7 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
             return
         except OSError as error:
             raise translate(error, path, "splitting a file") from error
-        before = self.seen[parent(path)][name_below(parent(path), path)]  # a change that was ignored is in there already
+        before = self.seen[path]  # a change that was ignored is in there already
         if before != stamp(status) and self._wants_modified(status, before):
             self.unplanned = None
             self.split(FileInfo(None, path), status)
@@ -188,9 +240,7 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
         return what == "reread"
 
     def _remember(self, status: FileStatus) -> None:
-        path = status.path
-        folder = path if status.is_directory else parent(path)
-        self.seen.setdefault(folder, {})[name_below(folder, path)] = stamp(status)
+        self.seen[status.path] = stamp(status)
 
 
 def stamp(status: FileStatus) -> str:

@@ -19,12 +19,10 @@ class Visit:
 
     Attributes:
         root: the input below which it lies; None when what was found is itself an input.
-        folder: the folder.
         found: the folder itself, when it is to be reported, then files in the order of their names.
     """
 
     root: str | None
-    folder: str
     found: list[FileStatus]
 
 
@@ -93,7 +91,7 @@ class Walk:
             if status.is_directory:
                 yield from self._below(system, status)
             elif self._wanted(status):
-                yield Visit(None, parent(root), [status])
+                yield Visit(None, [status])
 
     def _below(self, system: FileSystem, root: FileStatus) -> Iterator[Visit]:
         stack = [root]
@@ -109,18 +107,18 @@ class Walk:
             if entries is None:
                 continue
             if folder is root and not entries:
-                yield Visit(None, root.path, [root])
+                yield Visit(None, [root])
                 continue
             entries.sort(key=_path)
             found = [folder] if folder is not root else []
             found += [e for e in entries if not e.is_directory and self._wanted(e)]
             if found:
-                yield Visit(root.path, folder.path, found)
+                yield Visit(root.path, found)
             folders = [e for e in entries if e.is_directory and not self._is_ours(e.path)]
             if self.recursive:
                 stack += reversed(folders)
             else:
-                yield from (Visit(root.path, e.path, [e]) for e in folders if self.accept(e.path))
+                yield from (Visit(root.path, [e]) for e in folders if self.accept(e.path))
 
     def _list(self, system: FileSystem, folder: FileStatus, is_root: bool) -> list[FileStatus] | None:
         try:
@@ -155,16 +153,6 @@ class Walk:
 
 def _path(status: FileStatus) -> str:
     return status.path
-
-
-def parent(path: str) -> str:
-    """The folder of a path or URL.
-
-    >>> parent("/logs/a.txt"), parent("/a.txt"), parent("memory://a.txt")
-    ('/logs', '/', 'memory://')
-    """
-    head = path.rpartition("/")[0]
-    return f"{head}/" if not head or head.endswith(("/", ":")) else head
 
 
 def name_below(folder: str, path: str) -> str:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import compress, repeat
 from operator import is_not
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import attrs
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, Operator, OperatorContext, OutputPort, ReaderRecord
-from dagflow.config import Millis
+from dagflow import InputPort, OperatorContext, OutputPort, ReaderRecord
+from dagflow.ranges import OffsetRangeTracker
+from dagflow.storage import read_fully
 from operators.contexts import BadText, Entity, Piece, ReaderContext
-from operators.problems import all_problems, told_in
+from operators.contexts.errors import ReadError
+from operators.readers.claiming import Claiming
 from operators.readers.reading import Reading, whole_numbers
+from operators.readers.scaled_reader import ScaledReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +52,7 @@ def a_converter(_: object, attribute: attrs.Attribute[Any], value: object) -> No
 
 
 @attrs.define
-class AbstractBlockReader(Operator, Generic[R, B, S]):
+class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
     """Reads blocks and emits their records, each with its block and position (seed: Block Reader).
 
     It knows nothing of files: a block is anything with a `block_id`, and `previous_block_id` if one reader may go from a block
@@ -60,37 +63,20 @@ class AbstractBlockReader(Operator, Generic[R, B, S]):
     Args:
         convert_to_record: a function of a record's bytes, None drops the record; or override the method of that name.
         reader_context: finds the bytes of each record.
-        min_readers, max_readers: how many readers a window may have.
-        collect_stats: whether the number of readers follows the backlog.
-        interval_millis: how often it may change.
+        min_readers, max_readers, collect_stats, interval_millis, policy, sequential: how many readers there are, see
+            `ScaledReader`.
 
     Counters: `blocks`, `records`, `bytes` (terminators and dropped records included), `dropped`,
     `streams_opened`, `time_ms` (without the time of the operators behind).
     `on_error` applies to each record that cannot be converted; an error of a block's stream or context ends that block.
     """
 
-    partitioner: ClassVar[Any] = "self"
-
     converter: Callable[[bytes], R | None] | None = attrs.field(default=None, alias="convert_to_record", validator=a_converter)
     reader_context: ReaderContext = attrs.field(kw_only=True, validator=a_context)
-    min_readers: int = attrs.field(default=1, kw_only=True, validator=attrs.validators.instance_of(int))
-    max_readers: int = attrs.field(default=16, kw_only=True, validator=attrs.validators.instance_of(int))
-    collect_stats: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
-    interval_millis: Millis = attrs.field(default=120_000, kw_only=True, validator=attrs.validators.gt(0))
 
     blocks_metadata_input = InputPort[B]()
     blocks_metadata_output = OutputPort[B]()
     messages = OutputPort[ReaderRecord[R]]()
-
-    def check(self) -> None:
-        """Raises ValueError where the properties do not fit together."""
-        with all_problems() as problems:
-            with told_in(problems):
-                super().check()
-            if self.min_readers < 1:
-                problems.append(f"min_readers is {self.min_readers}, but must be at least 1")
-            if self.min_readers > self.max_readers:
-                problems.append(f"min_readers is {self.min_readers}, more than max_readers = {self.max_readers}")
 
     # What a source of blocks says
 
@@ -110,14 +96,14 @@ class AbstractBlockReader(Operator, Generic[R, B, S]):
 
     # For the planner
 
-    def partition_count(self, items: int, size: int, slots: int) -> int:
-        """How many readers share so many blocks (`size` bytes in all) on so many slots."""
-        return max(self.min_readers, min(items, 2 * slots, self.max_readers))
+    @property
+    def splittable(self) -> bool:
+        """Whether a block may be cut anywhere, also while it is being read."""
+        return self.reader_context.cuts == "any"
 
-    def item_weight(self, item: B) -> int:
-        """How much work a block is, in bytes where they are known: blocks are shared out by it."""
-        stop, start = getattr(item, "stop", None), getattr(item, "start", None)
-        return max(1, stop - start) if isinstance(stop, int) and isinstance(start, int) else 1
+    def can_split(self, item: B) -> bool:
+        """Whether a block may be split into parts that are read by different readers."""
+        return self._is_cut_anywhere(item) and getattr(item, "as_planned", True)
 
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
         """Records also come in batches where neither the context nor the conversion is one record at a time."""
@@ -130,8 +116,10 @@ class AbstractBlockReader(Operator, Generic[R, B, S]):
     def setup(self, context: OperatorContext) -> None:
         """Makes ready to read."""
         self._task = Reading(context)
-        self._has_pieces = getattr(self.reader_context, "supports_pieces", False)
+        self._finder = self._make_finder()
+        self._has_pieces = getattr(self._finder, "supports_pieces", False)
         self._vectorised = self._is_vectorised()
+        self._claiming = Claiming(context.clock) if context.is_shared else None
 
     @blocks_metadata_input.process
     def process_block(self, block: B) -> None:
@@ -148,26 +136,72 @@ class AbstractBlockReader(Operator, Generic[R, B, S]):
                 task.has_stream = True
                 task.context.count("streams_opened")
             self._read(block, path, is_consecutive)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, ReadError):
+                error.of(task.context.name)
             if task.positions:
                 task.context.at(path, task.positions[-1])
             self._let_go()
             raise
         task.last_block_id = block.block_id  # type: ignore[attr-defined]
-        task.context.count("blocks")
+        if self._claiming is not None and self._claiming.is_over:
+            self._let_go()  # it has not been read to its stop: nothing goes on from here
+        part = task.context.part
+        is_first = part is None or part.start is None  # a block counts, and is told, where its start is read
+        task.context.count("blocks", int(is_first))
         task.end()
-        if self.blocks_metadata_output.is_connected:
-            self.blocks_metadata_output.emit(block)
+        if is_first and self.blocks_metadata_output.is_connected:
+            self.blocks_metadata_output.emit(block if part is None else part.whole)
+
+    def record_at(self, block: B, position: int) -> bytes | None:
+        """The bytes that the record at a position of a block uses in the source, read again; None when none starts there.
+
+        For whoever traces what was made of it. Raises what reading raises: FileGone, FileChanged.
+        """
+        stream: Any = self.setup_stream(block)
+        whole: Any = block
+        try:
+            # where cuts do not matter, a block that is only its first byte has this record, and no other has to be read
+            narrow = attrs.evolve(whole, start=position, stop=position + 1) if self._is_cut_anywhere(block) else whole
+            for part in (narrow, whole):
+                found = self._entity_at(stream, part, position)
+                if found is not None:
+                    stream.seek(position)
+                    return read_fully(stream, found.used_bytes)
+            return None
+        finally:
+            self.reader_context.close()
+            self.close_stream(stream)
+
+    def _is_cut_anywhere(self, block: B) -> bool:
+        return self.reader_context.cuts == "any" and hasattr(block, "start") and hasattr(block, "stop") and attrs.has(type(block))
+
+    def _entity_at(self, stream: S, block: B, position: int) -> Entity | None:
+        context = self.reader_context
+        context.initialize(stream, block, False)  # type: ignore[arg-type]  # what streams are, the context knows
+        while (entity := context.next()) is not None and entity.position < position:
+            pass
+        return entity if entity is not None and entity.position == position else None
 
     def teardown(self) -> None:
         """Closes the stream."""
         if hasattr(self, "_task"):
             self._let_go()
-            self.reader_context.close()
+            self._finder.close()
+
+    def _make_finder(self) -> ReaderContext:
+        """What finds the records in streams: `reader_context`, or something around it."""
+        return self.reader_context
+
+    def _count_bytes(self, used: int) -> None:
+        """Records that use so many bytes of their stream have been found."""
+        self._task.context.count("bytes", used)
 
     def _read(self, block: B, path: str | None, is_consecutive: bool) -> None:
         """The one loop over what a block holds: pieces, where the context has them, else single entities."""
-        if self._has_pieces:
+        if self._claiming is not None:
+            self._read_claimed(block, path, is_consecutive, self._claiming)
+        elif self._has_pieces:
             for piece in self._found(block, is_consecutive):
                 self._task.context.at(path, piece.position)
                 self._take_piece(block, piece)
@@ -176,16 +210,42 @@ class AbstractBlockReader(Operator, Generic[R, B, S]):
                 self._take_entity(block, entity)
             self._pass_on_entities(block)
 
+    def _read_claimed(self, block: B, path: str | None, is_consecutive: bool, claiming: Claiming) -> None:
+        """The same where others may take over what is not claimed; what is claimed is passed on to the end before more is."""
+        task, context = self._task, self._finder
+        claiming.begin(None)
+        clock, began = claiming.clock, 0.0
+        for found in self._found(block, is_consecutive):
+            if claiming.tracker is None and self.can_split(block) and context.can_be_cut():
+                claiming.begin(OffsetRangeTracker(block.start, block.stop))  # type: ignore[attr-defined]
+                task.context.track(claiming.tracker)
+            if self._has_pieces:
+                for piece in (found,) if claiming.tracker is None else claiming.parts(found):
+                    task.context.at(path, piece.position)
+                    self._take_piece(block, piece)
+                    task.context.flush()
+            elif claiming.tracker is None or claiming.entity(context, found):
+                began = began if task.data else clock.monotonic()
+                self._take_entity(block, found)
+                if len(task.data) >= claiming.limit:
+                    count = len(task.data)
+                    self._pass_on_entities(block)
+                    task.context.flush()
+                    claiming.passed_on(count, clock.monotonic() - began)
+            if claiming.is_over:
+                break
+        self._pass_on_entities(block)
+
     def _found(self, block: B, is_consecutive: bool) -> Iterator[Any]:
         """What the context finds in a block."""
-        context = self.reader_context
+        context = self._finder
         context.initialize(self._task.stream, block, is_consecutive)
         fetch: Callable[[], Any] = context.next_piece if self._has_pieces else context.next
         while (found := fetch()) is not None:
             yield found
 
     def _take_piece(self, block: B, piece: Piece) -> None:
-        self._task.context.count("bytes", piece.used_bytes)
+        self._count_bytes(piece.used_bytes)
         if not self._vectorised:
             self._convert(block, piece.positions, piece.bytes_list())
             return
@@ -213,7 +273,7 @@ class AbstractBlockReader(Operator, Generic[R, B, S]):
         positions, data = task.positions, task.data
         if not data:
             return
-        task.context.count("bytes", task.size)
+        self._count_bytes(task.size)
         task.context.at(getattr(block, "file_path", None), positions[0])
         task.positions, task.data, task.size = [], [], 0
         self._convert(block, positions, data)
@@ -221,7 +281,7 @@ class AbstractBlockReader(Operator, Generic[R, B, S]):
     def _convert(self, block: B, positions: Any, data: list[bytes]) -> None:
         """Converts records one by one, and passes them on."""
         values: list[Any] = []
-        left, refused = iter(data), 0
+        left, refused = self._task.context.noted(positions, data), 0
         while True:
             try:
                 values.extend(map(self.convert_to_record, left))  # what was converted before an error stays in `values`
@@ -244,7 +304,10 @@ class AbstractBlockReader(Operator, Generic[R, B, S]):
         """What `on_error` says of a record that cannot be converted."""
         path = getattr(block, "file_path", None)
         text = data[: 4 * SHOWN_CHARACTERS].decode("utf-8", "backslashreplace")[:SHOWN_CHARACTERS]
-        self._task.context.bad_record(self._explained(error, data, path, position), text, position)
+        explained = self._explained(error, data, path, position)
+        if isinstance(explained, ReadError):
+            explained.of(self._task.context.name)
+        self._task.context.bad_record(explained, text, position)
 
     def _emit_values(self, block: B, positions: Any, values: list[Any]) -> None:
         """Passes on records, as bounded lists; in batches only what had to be converted one by one after a bad record."""

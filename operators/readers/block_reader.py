@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Generic
 
 import attrs
 
-from operators.contexts import Piece, ReadAheadLineReaderContext, ReaderContext, decode_text, text_codec
+from dagflow import FileBlockMetadata
+from operators.compression import COMPRESSIONS, DecompressingContext
+from operators.compression.formats import Compression
+from operators.contexts import BadText, Piece, ReadAheadLineReaderContext, ReaderContext, decode_text, text_codec
 from operators.contexts.lines import LinesContext
 from operators.problems import all_problems, told_in
 from operators.readers.abstract_block_reader import R, a_context
@@ -33,8 +37,17 @@ class BlockReader(AbstractFSBlockReader[R], Generic[R]):
 
     `convert_to_record` makes records of another type of each line's bytes; other `reader_context`s find other records.
 
+    Compressed files are decompressed: gzip, bzip2, xz and zstd, told by their first bytes, not by their names. BGZF (what
+    `bgzip` writes) is read by blocks like plain text; of any other compressed file the first block has all records, and its
+    other blocks, if the splitter made any, have none (counter `blocks_unsplittable`). See DecompressingContext for positions.
+
     Args:
         encoding, text_errors: how bytes become text, as in `bytes.decode`. "strict": bad bytes raise BadText.
+        compression: "auto"; "none" reads files as they are; "gzip", "bgzf", "bz2", "xz" or "zstd": they must be that ("gzip" also
+            reads BGZF, as one stream).
+
+    Counters of compressed files: `bytes` counts the files' bytes, so that it adds up to what was planned, `bytes_unpacked` what
+    the records use. `bgzf_without_end_mark`: BGZF files that lack the empty member at the end, and may have been cut off there.
 
     >>> import pathlib, tempfile
     >>> from dagflow.testing import read_file
@@ -51,6 +64,8 @@ class BlockReader(AbstractFSBlockReader[R], Generic[R]):
     encoding: str = attrs.field(default="utf-8", kw_only=True, validator=attrs.validators.instance_of(str))
     text_errors: str = attrs.field(default="strict", kw_only=True, validator=known_policy)
 
+    compression: Compression = attrs.field(default="auto", kw_only=True, validator=attrs.validators.in_(COMPRESSIONS))
+
     def check(self) -> None:
         """Raises ValueError where the properties do not fit together."""
         with all_problems() as problems:
@@ -65,6 +80,41 @@ class BlockReader(AbstractFSBlockReader[R], Generic[R]):
             return self.converter(data)
         return data.decode(self.encoding, self.text_errors)  # type: ignore[return-value]  # R is str then
 
+    def record_at(self, block: FileBlockMetadata, position: int) -> bytes | None:
+        """The bytes that the record at a position uses (of a compressed file: decompressed ones); None when none starts there."""
+        stream, finder = self.setup_stream(block), self._make_finder()
+        try:
+            finder.initialize(stream, block, False)
+            if not isinstance(finder, DecompressingContext) or not finder.unit:
+                return super().record_at(block, position)
+            if finder.can_be_cut():  # then the member in which it starts is enough
+                start = finder.claimed_at(position)
+                finder.initialize(stream, attrs.evolve(block, start=start, stop=start + 1), False)
+            while (found := finder.next()) is not None and found.position < position:
+                pass
+            return finder.bytes_at(found) if found is not None and found.position == position else None
+        finally:
+            finder.close()
+            self.close_stream(stream)
+
+    def _make_finder(self) -> ReaderContext:
+        if self.compression == "none":
+            return self.reader_context
+        return DecompressingContext(self.reader_context, self.compression)
+
+    def _found(self, block: FileBlockMetadata, is_consecutive: bool) -> Iterator[Any]:
+        yield from super()._found(block, is_consecutive)
+        if isinstance(self._finder, DecompressingContext):
+            for name, count in self._finder.counts_at_end().items():
+                self._task.context.count(name, count)
+
+    def _count_bytes(self, used: int) -> None:
+        finder = self._finder
+        if isinstance(finder, DecompressingContext) and finder.unit:
+            self._task.context.count("bytes_unpacked", used)
+            used = finder.newly_consumed()
+        super()._count_bytes(used)
+
     def _column(self, piece: Piece) -> pa.Array:
         return piece.string_array(self.encoding, self.text_errors)
 
@@ -76,5 +126,7 @@ class BlockReader(AbstractFSBlockReader[R], Generic[R]):
             try:
                 decode_text(data, self.encoding, self.text_errors, path=path or "", position=position)
             except ValueError as explained:
+                if isinstance(explained, BadText) and isinstance(self._finder, DecompressingContext):
+                    explained.unit = self._finder.unit
                 return explained
         return error

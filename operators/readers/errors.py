@@ -1,6 +1,6 @@
 """What can be wrong with a file when its blocks are read.
 
-RunError
+RunError: ReadError
 ├── FileChanged   DF330
 └── FileGone      DF331   also a LookupError
 """
@@ -12,11 +12,12 @@ from typing import ClassVar
 
 import attrs
 
-from dagflow.errors import RunError
+from dagflow.errors import definition
+from operators.contexts.errors import ReadError
 
 
 @attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
-class FileChanged(RunError):
+class FileChanged(ReadError):
     """A file is not the one that its blocks were planned from.
 
     Lengths in bytes, times in nanoseconds since the epoch (None: unknown).
@@ -37,12 +38,12 @@ class FileChanged(RunError):
             f"  found    {self.found_length} bytes, modified {_time(self.found_modified_ns)}\n"
             "  help: put the planned file back, or launch with --fresh to plan anew; files must not change while they are read:\n"
             "        write a new file and rename it\n"
-            "        (if this one is only ever appended to: allow_growth=True on the reader)"
+            f"        (if this one is only ever appended to: {definition(self.reader, 'allow_growth', 'true')})"
         )
 
 
 @attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
-class FileGone(RunError, LookupError):
+class FileGone(ReadError, LookupError):
     """A file was deleted or moved after its blocks were planned. `planned_length` in bytes."""
 
     code: ClassVar[str] = "DF331"

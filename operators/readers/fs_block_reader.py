@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from typing import Any, Generic, Protocol
 
@@ -9,6 +10,7 @@ import attrs
 
 from dagflow import FileBlockMetadata
 from dagflow.storage import BinaryReader, FileStatus, explained, file_system
+from operators.contexts import FileShortened
 from operators.readers.abstract_block_reader import AbstractBlockReader, R
 from operators.readers.errors import FileChanged, FileGone
 
@@ -44,6 +46,9 @@ class AbstractFSBlockReader(AbstractBlockReader[R, FileBlockMetadata, BinaryRead
     Args:
         allow_growth: a file that has become longer since it was planned is read up to its planned length.
 
+    Blocks of a splitter with `idempotent=False` are read as the file is by then, up to its planned length; counters
+    `blocks_beyond_end` and `blocks_cut_short` tell of what was no longer there.
+
     Raises FileGone, FileChanged, and what the context raises.
     """
 
@@ -60,7 +65,11 @@ class AbstractFSBlockReader(AbstractBlockReader[R, FileBlockMetadata, BinaryRead
             try:
                 stream = files.open(path)
             except FileNotFoundError:
+                if not block.as_planned:
+                    return io.BytesIO()
                 raise FileGone(path=path, planned_length=block.file_length) from None
+            if not block.as_planned:
+                return stream
             try:
                 self._verify(block, files.status(path))  # after opening: what has replaced the file by now is noticed
             except BaseException as error:
@@ -72,7 +81,26 @@ class AbstractFSBlockReader(AbstractBlockReader[R, FileBlockMetadata, BinaryRead
 
     def _found(self, block: FileBlockMetadata, is_consecutive: bool) -> Iterator[Any]:
         with explained(block.file_path, "reading"):  # the context's errors; those of operators behind do not come through here
-            yield from super()._found(block, is_consecutive)
+            if block.as_planned:
+                yield from super()._found(block, is_consecutive)
+            else:
+                yield from self._found_by_now(block)
+
+    def _found_by_now(self, block: FileBlockMetadata) -> Iterator[Any]:
+        """What the context finds in a block of a file that may have changed: as much as is there of what was planned."""
+        count = self._task.context.count
+        try:
+            length = self.get_file_system().status(block.file_path).length
+        except FileNotFoundError:
+            length = 0
+        if block.start >= length:
+            count("blocks_beyond_end")
+            return
+        block = attrs.evolve(block, stop=min(block.stop, length), file_length=min(block.file_length, length))
+        try:
+            yield from super()._found(block, is_consecutive=False)  # what was read ahead may be of another version
+        except FileShortened:
+            count("blocks_cut_short")
 
     def _verify(self, block: FileBlockMetadata, found: FileStatus) -> None:
         is_grown = found.length > block.file_length

@@ -19,16 +19,12 @@ class _Open:
     file: Any
     pending: list[bytes | memoryview] = attrs.field(factory=list)
     size: int = 0
-    records: int = 0
 
     def flush(self) -> None:
         if self.pending:
             self.file.write(self.pending[0] if len(self.pending) == 1 else b"".join(self.pending))
             self.pending.clear()
             self.size = 0
-        if self.records:
-            self.file.records(self.records)
-            self.records = 0
 
 
 @attrs.define
@@ -56,7 +52,8 @@ class OpenFiles:
         else:
             current.pending.append(bytes(data))  # a view would keep its whole batch alive
             current.size += size
-        current.records += records
+        if records:
+            current.file.records(records)  # at once: so it is known of which record a row was made
         if current.size >= WRITE_BYTES:
             current.flush()
 

@@ -34,8 +34,9 @@ class RecordWriter(Operator, Generic[T]):
     Text is encoded, bytes are written as they are, of a ReaderRecord its record; for anything else override
     `get_bytes_for_tuple`. A file appears whole, when its window is decided.
     Each partition writes one file a window, `part-WINDOW-PARTITION` and `suffix`, if it has records. `per_block` makes it one
-    file a block, named by the block's id in hexadecimal (seed: Block Reader); for other files override `get_file_name`, which
-    may name sub-folders. Records without a file name are dropped, and counted as `dropped`.
+    file a block, named by the block's id in hexadecimal (seed: Block Reader), or `ID-START` for what another reader has taken
+    over of it, from that position on; for other files override `get_file_name`, which may name sub-folders. Records without a
+    file name are dropped, and counted as `dropped`.
 
     Args:
         terminator: text that ends every record; "" for none.
@@ -101,6 +102,10 @@ class RecordWriter(Operator, Generic[T]):
         """The folder `path`."""
         return [self.path]
 
+    def written_schema(self) -> list[tuple[str, str]]:
+        """Lines of text in a column `value`; bytes where nothing ends a record."""
+        return [("value", "string" if self.terminator else "binary")]
+
     def get_file_name(self, record: T) -> str | None:
         """The name of the file that a record belongs to, relative to `path`; None or "" drops the record."""
         if self.per_block:
@@ -110,8 +115,14 @@ class RecordWriter(Operator, Generic[T]):
                     got=f"{record!r:.60} ({type(record).__name__}), which comes from no block",
                     method="get_file_name",
                 )
-            return f"{record.block_id:x}{self.suffix}"
+            return self._block_name(record.block_id)
         return self.part_name
+
+    def _block_name(self, block_id: int) -> str:
+        """The file of a block; of a part of one that another task has begun, with the part's start: the two go side by side."""
+        part = self._context.part if hasattr(self, "_context") else None
+        start = "" if part is None or part.start is None else f"-{part.start}"
+        return f"{block_id:x}{start}{self.suffix}"
 
     def get_bytes_for_tuple(self, record: T) -> bytes:
         """The bytes of a record, without its terminator."""
@@ -157,7 +168,7 @@ class RecordWriter(Operator, Generic[T]):
         for name, start, stop in self._runs(batch):
             for data in list(joined_column(column.slice(start, stop - start), self._end)):  # all or, if a row is refused, nothing
                 self._files.append(name, data, 0)
-            self._files.of(name).records += stop - start
+            self._files.of(name).file.records(stop - start)
 
     def end_window(self) -> None:
         """Writes what is pending and closes the files."""
@@ -211,7 +222,7 @@ class RecordWriter(Operator, Generic[T]):
                 part = joined(run, self._end, self.encoding)
                 if part is None:
                     return None
-                parts.append((f"{block_id:x}{self.suffix}", *part))
+                parts.append((self._block_name(block_id), *part))
         except AttributeError:
             return None
         return parts
@@ -231,7 +242,7 @@ class RecordWriter(Operator, Generic[T]):
         runs = pc.run_end_encode(batch.column(0))  # pyright: ignore[reportAttributeAccessIssue]  # made at run time
         start = 0
         for block_id, stop in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
-            yield f"{block_id:x}{self.suffix}", start, stop
+            yield self._block_name(block_id), start, stop
             start = stop
 
     def _is_custom(self, *methods: str) -> bool:

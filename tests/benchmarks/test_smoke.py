@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import random
 import re
 
 import pytest
 
-from benchmarks.lines.__main__ import START, STOP, main
-from benchmarks.lines.rounds import Case, Contestant, DifferentOutput, Goal, Limit, compete
-from benchmarks.lines.table import figures_table, goals_table
+from benchmarks.decisions import window
+from benchmarks.decisions.__main__ import main as decisions
+from benchmarks.decisions.arrivals import Range, day
+from benchmarks.decisions.simulation import simulate
+from benchmarks.ledger import delta
+from benchmarks.ledger.__main__ import main as ledger
+from benchmarks.ledger.delta import DeltaLog, is_there
+from benchmarks.ledger.log import data_file
+from benchmarks.ledger.ours import APP, OurLog
+from benchmarks.lines.__main__ import MARK, main
+from benchmarks.report import marks
+from benchmarks.rounds import Case, Contestant, DifferentOutput, Goal, Limit, compete
+from benchmarks.table import figures_table, goals_table
+from dagflow.ledger import Ledger, fold
+from dagflow.scaling import BacklogPartitioner, StatelessPartitioner
 
+START, STOP = marks(MARK)
 SILENT = lambda text: None  # noqa: E731
 
 
@@ -55,3 +69,84 @@ def test_different_outputs_are_refused():
     one = [Contestant(name, lambda: 1.0, check=lambda n=name: n) for name in ("peer", "ours")]
     with pytest.raises(DifferentOutput, match="ours"):
         compete(Case("case", "a case", one), 1, SILENT)
+
+
+def test_logs_are_built_resumed_and_committed_to(tmp_path, capsys):
+    page = tmp_path / "page.md"
+    assert ledger(["--quick", "--disk", str(tmp_path), "--markdown", str(page)]) == 0
+    told = capsys.readouterr().out
+    assert "Opened and resumed after 200 commits" in told
+    assert "A commit after 200" in told
+    assert "| dagflow, 10 commits | 6 objects |\n" in told
+    assert "| dagflow, 200 commits | 6 objects |\n" in told
+    assert ("Delta Lake: n/a" in page.read_text()) is not is_there()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["page.md"]
+
+
+def test_a_ledger_written_as_bytes_is_one_that_was_appended(tmp_path):
+    log = OurLog(tmp_path / "dataset", durable=False)
+    log.build(60)
+    for number in range(60):  # those that were never written
+        data_file(tmp_path / "dataset", number)
+    found = Ledger.open(str(tmp_path / "dataset"))
+    assert found.verify(files=False).is_clean
+    assert found.resume() == fold(found.entries())
+    assert (found.resume().windows[APP], found.resume().last_offset) == (59, 599)
+
+
+@pytest.mark.skipif(not is_there(), reason="deltalake is not installed")
+def test_a_log_of_delta_written_as_bytes_is_one_that_its_package_wrote(tmp_path, monkeypatch):
+    by_package, written = DeltaLog(tmp_path / "one"), DeltaLog(tmp_path / "other")
+    by_package.build(205)
+    monkeypatch.setattr(delta, "BY_LIBRARY", 0)
+    written.build(205)
+    assert by_package.resume() == written.resume() == 204
+    assert by_package.read()[:2] == written.read()[:2] == (8, 1)
+    assert files_of(written) == files_of(by_package)
+    written.append(1)
+    assert written.resume() == 205
+
+
+def files_of(log):
+    import deltalake
+
+    return sorted(uri.rpartition("/")[2] for uri in deltalake.DeltaTable(str(log.folder)).file_uris())
+
+
+def test_an_hour_of_bursts_is_decided(tmp_path, capsys):
+    page = tmp_path / "page.md"
+    assert decisions(["--quick", "--markdown", str(page)]) == 0
+    assert capsys.readouterr().out.count("| steady (the default) |") == 2
+    assert page.read_text().count("| power_of_two (the original's) |") == 2
+
+
+def test_simulated_windows_do_all_of_their_work():
+    chance = random.Random(4)
+    for _ in range(50):
+        work = [Range(0.0, chance.uniform(0.01, 5), 10, 0.001) for _ in range(chance.randint(1, 40))]
+        readers, slots = chance.randint(1, 12), chance.randint(1, 12)
+        seconds = sum(each.seconds for each in work)
+        longest = max(each.seconds for each in work)
+        for stealing in (True, False):
+            found = window.run(work, readers, slots, stealing=stealing)
+            assert found.tasks >= seconds - 1e-6
+            assert seconds / min(readers, slots) - 1e-6 <= found.makespan <= seconds + found.steals * window.STEAL_COST + 1e-6
+        assert window.run(work, 1, slots).makespan == pytest.approx(seconds)
+        assert found.makespan >= longest - 1e-6
+
+
+def test_a_straggler_is_helped():
+    work = [Range(0.0, 30.0 if n == 0 else 1.0, 10, 0.001) for n in range(8)]
+    alone, helped = (window.run(work, 8, 8, stealing=stealing).makespan for stealing in (False, True))
+    assert alone == 30
+    assert helped < 1.15 * 37 / 8 + 0.5
+
+
+def test_more_readers_wait_less_and_cost_more():
+    work = day(300, 600.0)
+    few, many = (simulate(work, StatelessPartitioner(n), 50, starts=True) for n in (2, 50))
+    assert few.backlog_seconds > many.backlog_seconds
+    assert few.reader_seconds < many.reader_seconds
+    following = simulate(work, BacklogPartitioner(1, 50), 50, starts=True)
+    assert following.cost < min(few.cost, many.cost)
+    assert following.changes > 0

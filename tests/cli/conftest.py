@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -75,6 +77,22 @@ def write(tmp_path: Path) -> Callable[..., None]:
     return to
 
 
+@contextlib.contextmanager
+def heard_signals() -> Iterator[None]:
+    """While this lasts, new processes do not inherit that signals are ignored, as shells' background jobs and nohup have it.
+
+    A handler is not inherited, so it will do. (`preexec_fn` would too, but warns where there are threads.)
+    """
+    ignored = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, lambda *_: None)
+    try:
+        yield
+    finally:
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
+
+
 @pytest.fixture
 def begin(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Begins a command as a process of its own; what is still there at the end of the test is killed."""
@@ -82,17 +100,18 @@ def begin(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
     def popen(*arguments: str, **options: object) -> subprocess.Popen[str]:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-        found = subprocess.Popen(  # type: ignore[call-overload]
-            [sys.executable, "-m", "dagflow", *arguments],
-            **{
-                "stdout": subprocess.PIPE,
-                "stderr": subprocess.PIPE,
-                "text": True,
-                "cwd": tmp_path,
-                "env": environment,
-                **options,
-            },
-        )
+        with heard_signals():
+            found = subprocess.Popen(  # type: ignore[call-overload]
+                [sys.executable, "-m", "dagflow", *arguments],
+                **{
+                    "stdout": subprocess.PIPE,
+                    "stderr": subprocess.PIPE,
+                    "text": True,
+                    "cwd": tmp_path,
+                    "env": environment,
+                    **options,
+                },
+            )
         begun.append(found)
         return found  # type: ignore[no-any-return]
 

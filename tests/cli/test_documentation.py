@@ -18,7 +18,10 @@ def test_all_commands_options_and_steps_are_told_of() -> None:
     assert [step for step in PHASES if f"| `{step}` |" not in TEXT] == []
 
 
-@pytest.mark.parametrize("name", ["graph_diamond.txt", "error_port_type.txt"])
+SHOWN = ("graph_diamond.txt", "error_port_type.txt", "cli_log.txt", "cli_verify_damaged.txt", "trace_exact.txt")
+
+
+@pytest.mark.parametrize("name", SHOWN)
 def test_what_is_shown_is_what_is_printed(name: str) -> None:
     assert (ROOT / "tests" / "golden" / name).read_text(encoding="utf-8") in TEXT
 

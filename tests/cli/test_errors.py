@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -90,6 +91,22 @@ def populate_dag""",
     guarded = dag.add_operator("guarded", Filter(lambda record, lock=LOCK: lock.locked()))
     dag.add_stream("bad", lines.errors, guarded.input)
 """,
+    "state_without_merge": (HEAD + WRITER)
+    .replace("import DAG", "import DAG, InputPort, Operator, State")
+    .replace(
+        "def populate_dag",
+        """class Counted(Operator):
+    input = InputPort[object]()
+    total = State[dict[str, int]](factory=dict)
+    count = State(0)
+
+    @input.process
+    def each(self, record):
+        self.count += 1
+
+def populate_dag""",
+    )
+    .replace(", writer.input)", ", writer.input, dag.add_operator('counted', Counted()).input)"),
     "broken": "import nowhere_to_be_found\n",
     "raises": """
 def populate_dag(dag, conf):
@@ -126,6 +143,12 @@ COMMAND_LINES = {
     "wrong_definition": [*GIVEN, "-D", "prefix"],
     "all_at_once": ["-D", "inptu=logs", "--runner", "sparc", "-D", "run.windows_in_flight=0"],
     "wrong_files": [*GIVEN, "--conf", "nowhere.toml", "-D", "prefix"],
+    "once_continuous": [*GIVEN, "--once", "--continuous"],
+    "two_runners": [*GIVEN, "--runner", "local", "--runner", "spark", "-D", "inptu=logs"],
+    "local_master": [*GIVEN, "--runner", "local", "--master", "local[2]", "-D", "spark.remote=sc://there"],
+    "two_inputs": ["-D", "input=a", "-D", "input=it's", "-D", "output=out"],
+    "nearly_given": ["-D", "input", "-D", "output=out", "--window", "soon", "-D", "prefxi=#"],
+    "unread_file": ["--conf", "nowhere.toml", "-D", "prefxi=#", "--runner", "sparc"],
     "properties_at_once": [*GIVEN, "-D", "operator.reader.max_reader=3", "-D", "operator.splitter.block_size=big"],
 }
 
@@ -142,6 +165,19 @@ def test_wrong_properties_and_a_wrong_dag_are_told_together(dagflow: Dagflow, wr
     write("app.py", APPLICATIONS["several"])
     answer = dagflow("validate", ".", "-D", "operator.lines.max_reader=1")
     assert re.findall(r"error\[(DF\d+)\]", answer.err) == ["DF203", "DF001", "DF001", "DF015", "DF015"]
+
+
+def test_a_wrong_command_line_hides_nothing_of_the_dag(dagflow: Dagflow, write: Write) -> None:
+    write("app.py", APPLICATIONS["several"])
+    answer = dagflow("validate", ".", "-D", "nonsense", "-D", "operator.lines.max_reader=1", "--window", "soon")
+    assert re.findall(r"error\[(DF\d+)\]", answer.err) == ["DF211", "DF206", "DF203", "DF001", "DF001", "DF015", "DF015"]
+    assert answer.code == 2
+    write("app.py", APPLICATIONS["raises"])
+    for command in ("validate", "config"):
+        answer = dagflow(command, ".", "-D", "nonsense", "--window", "soon", "--fresh", "--no-fresh")
+        assert re.findall(r"(?:error|\d\. )\[(DF\d+)\]", answer.err) == ["DF208", "DF211", "DF206", "DF252"], command
+    answer = dagflow("validate", "nowhere", "-D", "nonsense")
+    assert re.findall(r"error\[(DF\d+)\]", answer.err) == ["DF251", "DF211"]
 
 
 @pytest.mark.parametrize(
@@ -234,6 +270,18 @@ def test_a_record_that_is_too_long(dagflow: Dagflow, write: Write, golden: Golde
     answer = run(dagflow, "-D", "operator.lines.reader_context.max_record_bytes=50")
     assert answer.code == 1
     golden("error_record_too_long.txt", answer.err)
+    given = re.findall(r"-D (\S+)", answer.err)
+    assert run(dagflow, "-D", *given).code == 0  # what the message says can be pasted
+
+
+def test_what_messages_say_of_settings_can_be_pasted(dagflow: Dagflow, write: Write) -> None:
+    write("app.py", (HEAD + WRITER).replace('"lines", BlockReader', '"all lines", BlockReader'))
+    Path("logs").mkdir()
+    Path("logs/a.txt").write_bytes(b"one\ncaf\xe9\n")
+    shown = re.findall(r"\((-D .*?)[,)]", run(dagflow).err)
+    assert len(shown) == 2
+    for text in shown:
+        assert run(dagflow, *shlex.split(text), "--fresh").code == 0
 
 
 def test_an_output_folder_with_foreign_files(dagflow: Dagflow, write: Write, golden: Golden) -> None:
@@ -278,6 +326,47 @@ def test_a_folder_of_the_user_that_hides_the_library(
     _, err = process.communicate(timeout=60)  # type: ignore[attr-defined]
     assert process.returncode == 2  # type: ignore[attr-defined]
     golden(f"error_shadowed_{form.replace('/', '_').removesuffix('.py')}.txt", err)
+
+
+HIDING = {
+    "lacks_a_name": ("colorsys.py", "MINE = 1\n", "from colorsys import rgb_to_hsv\n"),  # which nothing of ours loads
+    "lacks_an_attribute": ("wave/__init__.py", "MINE = 1\n", "import wave\n\nwave.Error\n"),
+    "found_too_late": ("types.py", "class Mine: ...\n", "from types import Mine\n"),
+}
+
+
+@pytest.mark.parametrize("name", HIDING)
+def test_a_module_of_the_user_that_has_the_name_of_a_standard_one(
+    begin: Callable[..., object], write: Write, golden: Golden, name: str
+) -> None:
+    path, text, more = HIDING[name]
+    write("application/app.py", more + HEAD + WRITER)
+    write(f"application/{path}", text)
+    process = begin("validate", "application")
+    _, err = process.communicate(timeout=60)  # type: ignore[attr-defined]
+    assert process.returncode == 2, err  # type: ignore[attr-defined]
+    golden(f"error_hidden_{name}.txt", err)
+
+
+def test_a_standard_module_may_also_be_missed_later(
+    dagflow: Dagflow, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("planning") from ImportError("cannot import name 'Queue' from 'queue' (somewhere)", name="queue")
+
+    write("queue.py", "MINE = 1\n")
+    monkeypatch.setattr("dagflow.cli.prepare.examine", broken)
+    assert dagflow("validate", LINE_FILTER).code == 1
+    monkeypatch.syspath_prepend(str(tmp_path))
+    answer = dagflow("validate", LINE_FILTER)
+    assert answer.code == 2
+    assert answer.err.startswith("error[DF260] queue.py and Python's own module 'queue' hide each other: ImportError: cannot")
+
+
+def test_a_module_of_a_standard_name_that_nobody_misses_does_no_harm(begin: Callable[..., object], write: Write) -> None:
+    write("application/app.py", HEAD + WRITER)
+    write("application/antigravity.py", "MINE = 1\n")
+    assert begin("validate", "application").wait(timeout=60) == 0  # type: ignore[attr-defined]
 
 
 def test_a_folder_of_that_name_without_init_hides_nothing(begin: Callable[..., object], write: Write) -> None:

@@ -34,6 +34,7 @@ def populate_dag(dag, conf):
 def times_taken_out(text: str) -> str:
     """What differs from run to run."""
     text = re.sub(r"[\d.]+ (ms|s)\b", "N s", text)
+    text = re.sub(r"sha256:[0-9a-f]+…", "sha256:H…", text)
     return re.sub(r"\([\d.]+ [KM]?i?B/s\)", "(N B/s)", text)
 
 
@@ -89,6 +90,7 @@ def test_progress_as_json_is_nothing_but_json_lines(dagflow: Dagflow, write: Wri
         "task_ended",
         "task_ended",
         "window_decided",
+        "entry_appended",
         "window_done",
         "run_ended",
     ]
@@ -108,7 +110,38 @@ def test_a_run_that_fails_ends_with_1_and_the_error_comes_last(dagflow: Dagflow,
     assert "Traceback" in dagflow("launch", ".", "--runner", "local", "--debug").err
     report = json.loads(dagflow("launch", ".", "--runner", "local", "--json").out)
     assert report["status"] == "failed"
-    assert "operator 'numbers' failed" in report["error"]
+    error = report["error"]
+    assert (error["code"], error["class"], error["operator"], error["window"]) == ("DF301", "OperatorFailed", "numbers", 0)
+    assert (Path(error["path"]).name, error["position"], error["fields"]["record"]) == ("a.txt", 4, "'three'")
+    assert error["message"].startswith("operator 'numbers' failed")
+
+
+def test_the_json_of_a_failed_run_has_what_was_decided_before_and_where_it_failed(dagflow: Dagflow, write: Write) -> None:
+    write("app.py", FAILS_HALFWAY)
+    write("logs/a.txt", "1\n2\n")
+    assert dagflow("launch", ".", "--runner", "local").code == 0
+    write("logs/b.txt", "3\n")
+    write("logs/c.txt", "x" * 20 + "\n")
+    one_each = ["-D", "operator.files.window_bytes=1", "--windows-in-flight", "1"]
+    context = ["-D", "operator.lines.reader_context.max_record_bytes=10"]
+    answer = dagflow("launch", ".", "--runner", "local", *one_each, *context, "--json")
+    report = json.loads(answer.out)
+    assert (answer.code, report["status"], report["windows"], report["first_window"]) == (1, "failed", 1, 1)
+    assert report["operators"]["numbers"]["records_out"] == 1
+    error = report["error"]
+    assert (error["code"], error["operator"], error["window"], error["position"]) == ("DF310", "lines", 2, 0)
+    assert error["path"].endswith("c.txt")
+
+
+def test_the_json_of_a_run_that_ends_otherwise(dagflow: Dagflow, write: Write, tmp_path: Path) -> None:
+    write("app.py", FAILS_HALFWAY.replace("return str(int(record.record))", "raise SystemExit(3)"))
+    write("logs/a.txt", "1\n")
+    report = json.loads(dagflow("launch", ".", "--runner", "local", "--json").out)
+    assert (report["status"], report["error"]["code"], report["error"]["operator"]) == ("failed", "DF301", "numbers")
+    (tmp_path / "out" / "mine.txt").write_text("x")
+    write("app.py", FAILS_HALFWAY.replace('"out"', '"logs"'))
+    report = json.loads(dagflow("launch", ".", "--runner", "local", "--json").out)
+    assert (report["status"], report["error"]["code"], report["error"]["operator"]) == ("failed", "DF259", "files")
 
 
 def test_sys_exit_in_an_operator_is_a_failure(dagflow: Dagflow, write: Write) -> None:
@@ -150,6 +183,16 @@ def test_an_application_without_output_has_nothing_to_go_on_with(dagflow: Dagflo
     assert answer.out.startswith("> one\noperator ")
     assert "no output folder; nothing to go on with later" in answer.err
     assert "written" not in answer.out
+
+
+@pytest.mark.usefixtures("logs")
+def test_an_output_by_url_is_shown_as_it_was_given(dagflow: Dagflow) -> None:
+    answer = dagflow("launch", LINE_FILTER, "-D", "input=logs", "-D", "output=memory://shown/out", "--runner", "local")
+    assert answer.code == 0, answer.err
+    assert answer.err.startswith(
+        "line_filter in this process; output memory://shown/out; run folder memory://shown/out/_dagflow\n"
+    )
+    assert "memory:/s" not in answer.out + answer.err
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from dagflow.cli.group import COMMANDS
 from tests.cli.conftest import LINE_FILTER, ROOT, Answer
 
 Dagflow = Callable[..., Answer]
+DATASETS = ("log", "trace", "verify")
 
 
 @pytest.mark.parametrize("option", ["--help", "-h"])
@@ -27,7 +29,7 @@ def test_help_names_all_commands_and_exit_codes(dagflow: Dagflow, option: str) -
 def test_each_command_has_help_with_the_exit_codes(dagflow: Dagflow, command: str) -> None:
     answer = dagflow(command, "--help")
     assert answer.code == 0
-    assert f"dagflow {command} [OPTIONS] APP" in answer.out
+    assert f"dagflow {command} [OPTIONS] {'DATASET' if command in DATASETS else 'APP'}" in answer.out
     assert "130  interrupted" in answer.out
 
 
@@ -37,6 +39,14 @@ def test_launch_has_an_option_for_each_setting_of_the_run(dagflow: Dagflow) -> N
     text = dagflow("launch", "--help").out
     assert [name for name in RUN_NAMES if f"--{name.replace('_', '-')} " not in text] == []
     assert "--once" in text
+
+
+def test_options_may_be_repeated_as_long_as_they_agree(dagflow: Dagflow) -> None:
+    given = ["--runner", "local", "--fresh", "--runner", "local", "--fresh", "--no-shared-paths"]
+    rows = json.loads(dagflow("config", LINE_FILTER, "-D", "input=.", "-D", "output=out", *given, "--json").out)
+    values = {row["key"]: row["value"] for row in rows if row["group"] == "run" and row["origin"].startswith("--")}
+    assert values == {"runner": "local", "fresh": "true", "shared_paths": "false"}
+    assert dagflow("config", LINE_FILTER, "-D", "input=.", "-D", "output=out", "--fresh", "--no-fresh").code == 2
 
 
 def test_version(dagflow: Dagflow) -> None:

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from dagflow.cli.progress import JsonProgress, LiveProgress, PlainProgress, Progress, make_progress, writer
-from dagflow.runtime.events import Event, RunEnded, RunStarted, WindowDecided, WindowPlanned, WindowRetried
+from dagflow.runtime.events import Event, RunEnded, RunStarted, StepRetried, WindowDecided, WindowPlanned, WindowRetried
 
 STARTED = RunStarted(
     at=0.0, application="a", runner="spark", run_folder="r", launch="l", slots=4, first_window=0, ui="http://x:4040"
@@ -59,6 +59,11 @@ def test_plain_always_tells_of_failures() -> None:
     assert lines_of([WindowRetried(at=0.1, window=3, attempt=2, reason="a worker died")]) == [
         "window 3: attempt 2, since the one before failed: a worker died"
     ]
+    assert lines_of([WindowRetried(at=0.1, window=3, attempt=3, reason="a worker died", delay=2.0)]) == [
+        "window 3: attempt 3 in 2 s, since the one before failed: a worker died"
+    ]
+    step = StepRetried(at=0.1, window=3, doing="publishing its plan", attempt=2, reason="it is busy", delay=1.0)
+    assert lines_of([step]) == ["window 3: publishing its plan, attempt 2 in 1 s: it is busy"]
 
 
 def test_json_is_one_event_a_line() -> None:

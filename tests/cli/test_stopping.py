@@ -138,6 +138,22 @@ def test_an_ignored_interrupt_stays_ignored(begin: Begin, write: Write, tmp_path
     assert process.wait(timeout=30) == 130
 
 
+@pytest.mark.parametrize(("number", "word"), SIGNALS)
+def test_these_tests_may_run_in_the_background(begin: Begin, write: Write, tmp_path: Path, number: int, word: str) -> None:
+    write("logs/a.txt", "one\n")
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        process = begin("launch", LINE_FILTER, *["-D", "input=logs", "-D", "output=out", "--runner", "local", "--continuous"])
+        assert signal.getsignal(number) is signal.SIG_IGN
+    finally:
+        signal.signal(number, before)
+    wait_for(lambda: any((tmp_path / "out").glob("part-*")), process)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert f"stopped by {word}" in err
+
+
 def test_descendants_are_found() -> None:
     from dagflow.cli.children import descendants
 

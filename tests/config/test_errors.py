@@ -46,8 +46,12 @@ class Reserved:
     spark: str = ""
 
 
+def with_required(definitions: tuple[str, ...]) -> list[str]:
+    return [*{text.partition("=")[0]: text for text in ("input=logs", "output=out", *definitions)}.values()]
+
+
 def settings(*definitions: str, **more: Any) -> Any:
-    return build_settings(Settings, read_layers(Settings, definitions=["input=logs", "output=out", *definitions], **more))
+    return build_settings(Settings, read_layers(Settings, definitions=with_required(definitions), **more))
 
 
 def operators(*definitions: str, **more: Any) -> Any:
@@ -262,6 +266,12 @@ DF211 -D output lacks `=` and a value
         """\
 DF211 -D lacks the key before `=`
   write -D KEY=VALUE, for example -D output=out""",
+    ),
+    "a key with two values": (
+        lambda: read_layers(Settings, definitions=["prefix=a", "prefix=b"]),
+        """\
+DF214 `prefix` is given 2 values (-D): 'a', 'b'
+  if one of them is meant, leave the others out""",
     ),
     "a class without attrs": (
         lambda: read_layers(Plain),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.config import Layers, Problems, Setting, build_run_settings, build_settings, read_layers, spark_conf
+from dagflow.config import Layers, Problems, Secret, Setting, build_run_settings, build_settings, read_layers, spark_conf
 from dagflow.config.layers import conf_file, join_key, split_key
 from dagflow.config.settings import assemble_settings
-from dagflow.errors.config import BadConfFile, BadDefinition, BadValue, ConfFileMissing, ConfigErrors, UnknownSetting
+from dagflow.errors.config import (
+    BadConfFile,
+    BadDefinition,
+    BadValue,
+    ConfFileMissing,
+    ConfigErrors,
+    RepeatedDefinition,
+    UnknownSetting,
+)
 
 
 @attrs.define
@@ -89,9 +98,47 @@ def test_options_of_the_command_line_beat_everything() -> None:
     assert origins == {"run.window": "--window", "run.fresh": "--fresh"}
 
 
-def test_of_several_definitions_the_last_wins() -> None:
-    layers = read_layers(Settings, definitions=["alpha=1", "beta=2", "alpha=3"])
-    assert build_settings(Settings, layers) == Settings(alpha="3", beta="2")
+def test_two_definitions_of_a_key_are_refused_unless_they_agree() -> None:
+    layers = read_layers(Settings, definitions=["alpha=1", "beta=2", "alpha=1"])
+    assert build_settings(Settings, layers) == Settings(alpha="1", beta="2")
+    with pytest.raises(RepeatedDefinition) as caught:
+        read_layers(Settings, definitions=["alpha=1", "beta=2", " alpha=3"])
+    assert (caught.value.key, caught.value.values, caught.value.as_list) == ("alpha", ("1", "3"), "")
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "as_list"),
+    [
+        ("names", ("a", "b c"), '["a", "b c"]'),
+        ("names", ('["a", "b"]', "c"), '["a", "b", "c"]'),
+        ("numbers", ("1", "2"), "[1, 2]"),
+        ("secrets", ("hunter", "2"), "[…, …]"),
+        ("password", ("hunter", "2"), ""),
+        ("operator.x.password", ("hunter", "2"), "[…, …]"),  # what it is, is known when there is a DAG
+        ("unknown", ("a", "b"), '["a", "b"]'),
+        ("runner", ("spark", "local"), ""),
+        ("run.window", ("1s", "2s"), ""),
+        ("spark.master", ("a", "b"), ""),
+    ],
+)
+def test_the_list_that_was_meant_is_shown_and_no_secret_is(key: str, values: tuple[str, ...], as_list: str) -> None:
+    @attrs.define
+    class Lists:
+        names: list[str]
+        numbers: list[int]
+        secrets: list[Secret]
+        password: Secret
+
+    with pytest.raises(RepeatedDefinition) as caught:
+        read_layers(Lists, definitions=[f"{key}={value}" for value in values])
+    error = caught.value
+    assert error.as_list == as_list
+    assert ("hunter" in str(error)) is False
+    if as_list and "…" not in as_list and key in ("names", "numbers"):
+        pasted = shlex.split(error.message().partition(": -D ")[2].partition("\n")[0])
+        others = [f"{name}=1" for name in ("names", "numbers", "secrets", "password") if name != key]
+        again = read_layers(Lists, definitions=[*pasted, *others])
+        assert len(getattr(build_settings(Lists, again), key)) == as_list.count(",") + 1
 
 
 def test_a_definition_is_split_at_its_first_equals_sign() -> None:

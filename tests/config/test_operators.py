@@ -141,6 +141,8 @@ GIVEN = st.lists(st.tuples(st.sampled_from(LAYERS), st.sampled_from(["*", "reade
 def test_precedence_of_layers_names_and_order(settings: list[tuple[str, str, int]]) -> None:
     settings = [(layer, name, value) for layer, name, value in settings if (layer, name) != ("env", "*")]
     code, environment, definitions = {}, {}, []
+    last = {(layer, name): value for layer, name, value in settings}  # a layer says a thing once
+    settings = [(layer, name, last[layer, name]) for layer, name in dict.fromkeys((layer, name) for layer, name, _ in settings)]
     for layer, name, value in settings:
         if layer == "code":
             code[f"operator.{name}.max_readers"] = value

@@ -71,8 +71,12 @@ class Settings:
             raise ValueError("output is one of input")
 
 
+def with_required(definitions: tuple[str, ...]) -> list[str]:
+    return [*{text.partition("=")[0]: text for text in ("input=logs", "output=out", *definitions)}.values()]
+
+
 def build(*definitions: str, **layers: Any) -> Any:
-    return build_settings(Settings, read_layers(Settings, definitions=["input=logs", "output=out", *definitions], **layers))
+    return build_settings(Settings, read_layers(Settings, definitions=with_required(definitions), **layers))
 
 
 def problems(*definitions: str, **layers: Any) -> list[Any]:

@@ -1,7 +1,7 @@
 """Kills launches at every touch of a file below the output, and lets others go on from there.
 
-`python crash.py SOURCE FOLDER STRIDE`; prints one line of JSON. A process of its own, which forks one child a launch: forking is
-a hundred times faster than starting Python, and nothing that a child does outlives it.
+`python crash.py SOURCE FOLDER STRIDE APPLICATION`; prints one line of JSON. A process of its own, which forks one child a launch:
+forking is a hundred times faster than starting Python, and nothing that a child does outlives it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import attrs
+
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, ReaderRecord, State
+from dagflow.runtime import partition_state
+from dagflow.runtime.window_log import WindowLog
 from dagflow.testing import run_dag
-from tests.conformance.apps import left_over, line_filter, lines_in, vectorised
+from operators import BlockReader, RecordWriter
+from tests.conformance.apps import chain, left_over, line_filter, lines_in, vectorised
 
 TOUCHES = ("open", "os.rename", "os.link", "os.remove", "os.mkdir", "os.rmdir", "os.truncate")
 
@@ -37,7 +43,45 @@ def run(source: Path, output: Path, kill_at: int | None, **options: Any) -> int:
 
 
 def run_here(source: Path, output: Path, **options: Any) -> None:
-    run_dag(line_filter(source, output, vectorised(), block_size=5, blocks_threshold=3), windows_in_flight=2, **options)
+    run_dag(APPLICATION(source, output), windows_in_flight=2, **options)
+
+
+def filters(source: Path, output: Path) -> Any:
+    """Keeps nothing over windows."""
+    return line_filter(source, output, vectorised(), block_size=5, blocks_threshold=3)
+
+
+@attrs.define
+class Told(Operator):
+    """Tells at the end of each window what it began with and what there is now: one wrong state makes a line that is wrong."""
+
+    input = InputPort[ReaderRecord[str]]()
+    output = OutputPort[str]()
+    count = State(0, merge=sum)
+    seen = State("", merge="".join)
+
+    def setup(self, context: OperatorContext) -> None:
+        self.context, self.before = context, self.count
+
+    @input.process
+    def each(self, line: ReaderRecord[str]) -> None:
+        self.count += 1
+        self.seen += f"{line.record} "
+
+    def end_window(self) -> None:
+        where = f"window {self.context.window}, {self.context.partition} of {self.context.partitions}"
+        self.output.emit(f"{where}: {self.before} then {self.count}, {self.seen}")
+
+
+def states(source: Path, output: Path) -> Any:
+    """Keeps states in two partitions, or one when there is one block only, the later ones in objects of their own."""
+    partition_state.INLINE = 35
+    reader = BlockReader[str](min_readers=1, max_readers=2)
+    sink = RecordWriter[str](str(output))
+    return chain(source, Told(), sink=sink, reader=reader, block_size=5, blocks_threshold=3)
+
+
+APPLICATION = states if sys.argv[-1] == "states" else filters
 
 
 def kill_at_touch(folder: str, number: int) -> None:
@@ -68,9 +112,20 @@ def case(source: Path, output: Path, expected: Counter[bytes], *kills: int, fres
     elif lines_in(output) != expected:
         too_many, missing = dict(lines_in(output) - expected), dict(expected - lines_in(output))
         wrong.append(f"after {kills} (fresh={fresh}): {too_many} too many, {missing} missing")
+    elif unknown_states(output):
+        wrong.append(f"after {kills}: {unknown_states(output)} are no states of the last decision")
     elif left_over(output):
         wrong.append(f"after {kills}: {[p.name for p in left_over(output)]} left over")
     return any(killed), wrong
+
+
+def unknown_states(output: Path) -> list[str]:
+    """The objects with states that the last decision does not name, and those that it names and that are not there."""
+    log = WindowLog.open(str(output / "_dagflow"), durable=False)
+    decision = log.read_decision(max(log.windows("decision")))
+    assert decision is not None
+    named = {ref.name for refs in decision.partition_states.values() for ref in refs if ref.name}
+    return sorted(named ^ set(log.store.names("task-states/")))
 
 
 def main(source: Path, folder: Path, stride: int) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import pytest
 from dagflow import DAG, ErrorRecord, InputPort, Operator, OutputPort, ReaderRecord
 from dagflow.errors.run import OperatorFailed
 from dagflow.testing import Collector, run_dag
-from operators import BlockReader, FileSplitterInput, Map
+from operators import BlockReader, FileSplitterInput, Map, ReadAheadLineReaderContext
 from tests.conformance.apps import chain
 
 
@@ -77,6 +77,22 @@ def test_readers_route_what_they_cannot_convert(runner: str, source: Path) -> No
     assert [n.record for n in numbers.records] == [1, 3, 5]
     assert [(e.file_path, e.position, e.record) for e in bad.records] == [(str(source), 2, "two"), (str(source), 8, "")]
     assert report.operators["lines"].errors == 2
+
+
+def test_blocks_that_are_skipped_are_shown_by_path_and_range(runner: str, source: Path) -> None:
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        files = dag.add_operator("files", FileSplitterInput(files=[str(source)], block_size=6))
+        context = ReadAheadLineReaderContext(max_record_bytes=2)
+        lines = dag.add_operator("lines", BlockReader(reader_context=context, on_error="skip"))
+        every = dag.add_operator("all", Collector[ReaderRecord[str]]())
+        dag.add_stream("blocks", files.blocks_metadata_output, lines.blocks_metadata_input)
+        dag.add_stream("lines", lines.messages, every.input)
+
+    figures = run_dag(populate_dag, runner=runner).operators["lines"]
+    assert figures.errors == 1
+    assert figures.samples == [
+        f"[DF310] {source}: the record that starts at byte 2 is longer than max_record_bytes = 2 (bytes 0 to 6 of {source})"
+    ]
 
 
 @attrs.define

@@ -8,16 +8,18 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dagflow import ReaderRecord
+from dagflow import Operator, ReaderRecord
 from dagflow.errors.run import WindowFailed
 from dagflow.runtime.events import Event, WindowRetried
 from dagflow.runtime.launch import launch
 from dagflow.testing import run_dag
-from operators import Filter
-from tests.conformance.apps import left_over, line_filter, lines_in, vectorised, written
+from operators import BlockReader, Filter, RecordWriter
+from tests.conformance.apps import chain, left_over, line_filter, lines_in, vectorised, written
+from tests.conformance.crash import Told, unknown_states
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,13 +34,16 @@ def source(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("stride", [pytest.param(1, marks=pytest.mark.slow), 8])
-def test_a_killed_launch_is_continued_from_any_touch_of_a_file(source: Path, tmp_path: Path, stride: int) -> None:
-    command = [sys.executable, "-m", "tests.conformance.crash", str(source), str(tmp_path), str(stride)]
+@pytest.mark.parametrize(("application", "lines"), [("filters", 9), ("states", 8)])
+def test_a_killed_launch_is_continued_from_any_touch_of_a_file(
+    source: Path, tmp_path: Path, stride: int, application: str, lines: int
+) -> None:
+    command = [sys.executable, "-m", "tests.conformance.crash", str(source), str(tmp_path), str(stride), application]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     result = json.loads(ran.stdout.splitlines()[-1])
     assert result["wrong"] == [], ran.stderr
-    assert result["lines"] == 9
+    assert result["lines"] == lines
     assert result["cases"]["continued"] > 100 // stride
     assert result["cases"]["fresh"] > 150 // stride
 
@@ -58,6 +63,25 @@ def killing(markers: Path, times: int) -> Filter[ReaderRecord[str]]:
                     continue
                 os.kill(os.getpid(), signal.SIGKILL)
         return not line.record.startswith(".")
+
+    return Filter(keep)
+
+
+def killing_after_told(markers: Path, times: int) -> Filter[str]:
+    """Kills the process that it runs in at the end of the second window, when the states are what they will be."""
+    markers.mkdir()
+    folder, this = str(markers), os.getpid()
+
+    def keep(told: str) -> bool:
+        if told.startswith("window 1, 1 "):
+            assert os.getpid() != this, "never kills the tests themselves"
+            for n in range(times):
+                try:
+                    os.close(os.open(f"{folder}/{n}", os.O_CREAT | os.O_EXCL))
+                except FileExistsError:
+                    continue
+                os.kill(os.getpid(), signal.SIGKILL)
+        return True
 
     return Filter(keep)
 
@@ -85,6 +109,42 @@ class TestWorkersOfSpark:
         assert [event.attempt for event in events if isinstance(event, WindowRetried)] == [2]
         assert lines_in(output) == lines_in(expected)
         assert left_over(output) == []
+
+    @pytest.mark.parametrize("kills", [1, 4], ids=["tried again by Spark", "given up by Spark"])
+    def test_states_are_those_of_the_last_decision_whatever_a_killed_worker_kept(
+        self, source: Path, tmp_path: Path, kills: int
+    ) -> None:
+        expected, output = tmp_path / "expected", tmp_path / "out"
+
+        def application(folder: Path, *middle: Operator) -> Any:
+            reader = BlockReader[str](min_readers=2, max_readers=2)
+            return chain(source, Told(), *middle, sink=RecordWriter(str(folder)), reader=reader, blocks_threshold=1)
+
+        run_dag(application(expected))
+        run_dag(application(output, killing_after_told(tmp_path / "kills", kills)), runner="spark")
+        assert len(list((tmp_path / "kills").iterdir())) == kills
+        assert lines_in(output) == lines_in(expected)
+        assert left_over(output) == []
+        assert unknown_states(output) == []
+
+    def test_the_record_that_kills_its_workers_is_named(self, source: Path, tmp_path: Path) -> None:
+        this = os.getpid()
+
+        def keep(line: ReaderRecord[str]) -> bool:
+            if line.record == "b1":
+                assert os.getpid() != this, "never ends the tests themselves"
+                os._exit(3)
+            return True
+
+        with pytest.raises(WindowFailed) as caught:
+            run_dag(line_filter(source, tmp_path / "out", Filter(keep)), runner="spark", window_attempts=1)
+        told = str(caught.value).splitlines()
+        assert told[0] == (
+            "window 0 failed once; the last time: Spark gave up after 4 attempts: Python worker exited unexpectedly (crashed)"
+        )
+        assert told[1].startswith("  task s0-000")
+        assert told[1].endswith(f" died at {source}/b.txt, position 6")
+        assert told[2].startswith(f"  help: `tail -c +7 {source}/b.txt | head -1` shows what is there;")
 
     def test_a_window_that_never_gets_through_fails_the_run_and_the_next_launch_goes_on(
         self, source: Path, tmp_path: Path

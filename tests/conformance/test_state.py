@@ -11,6 +11,7 @@ import pytest
 from dagflow import InputPort, Operator, OutputPort, ReaderRecord, WindowState
 from dagflow.errors.run import FieldFrozen
 from dagflow.testing import Collector, run_dag
+from operators import BlockReader
 from tests.conformance.apps import chain
 
 
@@ -41,7 +42,9 @@ class Counter(Operator):
 
 def test_window_state_begins_anew_in_each_window(runner: str, source: Path) -> None:
     seen = Collector[int]()
-    report = run_dag(chain(source, Counter(), sink=seen, blocks_threshold=1), runner=runner)
+    report = run_dag(
+        chain(source, Counter(), sink=seen, reader=BlockReader[str](max_readers=1), blocks_threshold=1), runner=runner
+    )
     assert (report.windows, seen.records) == (3, [4, 4, 4])
 
 
@@ -89,6 +92,6 @@ class Appends(Operator):
 def test_instances_live_for_one_task_of_one_window(runner: str, source: Path) -> None:
     seen = Collector[int]()
     operator: Any = Appends()
-    run_dag(chain(source, operator, sink=seen, blocks_threshold=1), runner=runner)
+    run_dag(chain(source, operator, sink=seen, reader=BlockReader[str](max_readers=1), blocks_threshold=1), runner=runner)
     assert seen.records == [4, 4, 4]
     assert operator.seen == []

@@ -115,17 +115,21 @@ def test_events_tell_the_life_of_each_window(source: Path, tmp_path: Path) -> No
         "task_ended 0",
         "task_ended 0",
         "window_decided 0",
+        "entry_appended 0",
         "window_done 0",
         "window_planned 1",
         "window_started 1",
         "task_ended 1",
+        "task_ended 1",  # as many readers as before, one of them without a block
         "window_decided 1",
+        "entry_appended 1",
         "window_done 1",
         "run_ended",
     ]
+    assert [event.records for event in events if isinstance(event, TaskEnded)] == [6, 6, 3, 0]  # lines, not those that were kept
     assert all(a.at <= b.at for a, b in itertools.pairwise(events))
     assert [(e.items, e.tasks, e.bytes, e.replayed) for e in events if isinstance(e, WindowPlanned)] == [
         (4, 2, 40, False),
-        (1, 1, 10, False),
+        (1, 2, 10, False),
     ]
     assert len({e.round for e in events if isinstance(e, WindowStarted)}) == 1

@@ -10,7 +10,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from dagflow.errors.ledger import EntryMissing, LedgerMissing, NoSuchEntry
+from dagflow.errors.ledger import EntryMissing, LedgerMissing, NoSuchDataset, NoSuchEntry
 from dagflow.ledger import Ledger, SchemaField, SetSchema, committed_files, hash_bytes, read_dataset, schema_hash
 from dagflow.ledger.tail import entry_name
 from tests.ledger.chains import SCHEMA, Ticks, txn
@@ -111,6 +111,9 @@ def test_no_rows(folder):
 
 
 def test_no_ledger(folder):
+    with pytest.raises(NoSuchDataset):
+        read_dataset(f"{folder}/nowhere")
+    os.makedirs(folder, exist_ok=True)
     with pytest.raises(LedgerMissing, match="has no ledger"):
         read_dataset(folder)
 

@@ -204,7 +204,7 @@ CASES: list[tuple[Callable[[DAG], object], type, str, str]] = [
         PortTaken,
         "DF005",
         "two streams lead into step.input\n  'stream'  LINE\n  'second'  LINE\n"
-        "  help: an input port takes one stream; join streams with a Union operator or give the operator a second port",
+        "  help: an input port takes one stream: give the operator another port for the other one",
     ),
     (
         two_from_one,

@@ -161,3 +161,8 @@ def test_declarations_that_would_share_are_refused(arguments: Any, text: str) ->
     with pytest.raises(StateDeclaration) as caught:
         WindowState(*arguments[0], **arguments[1])
     assert str(caught.value) == text
+
+
+def test_a_merge_is_a_function() -> None:
+    with pytest.raises(StateDeclaration, match="State: merge is 'sum': give a function of a list of values"):
+        State(0, merge="sum")  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.plan.deal import deal
+from dagflow.plan.deal import deal, deal_groups
 
 
 @given(weights=st.lists(st.integers(0, 100), max_size=50), partitions=st.integers(1, 12))
@@ -35,3 +35,28 @@ def test_equal_items_are_spread_evenly(count: int, partitions: int) -> None:
 def test_items_without_weight_count_alike() -> None:
     assert deal([0, 0, 0, 0], 2) == [0, 0, 1, 1]
     assert deal([], 3) == []
+    assert deal([1, 10], 5) == [0, 1]
+
+
+@given(
+    items=st.lists(st.tuples(st.integers(0, 100), st.none() | st.sampled_from("abcdef")), max_size=50),
+    partitions=st.integers(1, 12),
+    before=st.dictionaries(st.sampled_from("abcxyz"), st.integers(0, 20)),
+)
+def test_groups_are_never_torn_apart(items: list[tuple[int, str | None]], partitions: int, before: dict[str, int]) -> None:
+    groups = [group for _, group in items]
+    places = deal_groups([weight for weight, _ in items], groups, partitions, before)
+    assert len(places) == len(items)
+    assert all(0 <= place < partitions for place in places)
+    found: dict[str, set[int]] = {}
+    for group, place in zip(groups, places, strict=True):
+        if group is not None:
+            found.setdefault(group, set()).add(place)
+    for group, taken in found.items():
+        assert len(taken) == 1
+        assert before.get(group, partitions) >= partitions or taken == {before[group]}
+
+
+def test_items_without_group_are_dealt_one_by_one() -> None:
+    assert deal_groups([1] * 4, [None] * 4, 2) == deal([1] * 4, 2)
+    assert deal_groups([1, 1, 4], [None, "a", None], 2) == [0, 0, 1]

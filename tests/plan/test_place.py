@@ -7,9 +7,11 @@ from typing import Any
 import attrs
 import pytest
 
-from dagflow import DAG, FileBlockMetadata, FileMetadata, InputPort, Operator, OutputPort
-from dagflow.errors.dag import NotSupported
+from dagflow import DAG, FileBlockMetadata, FileMetadata, InputPort, Operator, OutputPort, State, WindowState
+from dagflow.errors.dag import MergeMissing, NotSupported
+from dagflow.model.kept import Kept
 from dagflow.plan.plan import make_plan
+from dagflow.scaling import StatelessPartitioner
 from operators import BlockReader, Console, FileSplitterInput, Filter, FSSliceReader, RecordWriter
 
 
@@ -39,12 +41,9 @@ def test_the_driver_ends_where_the_first_partitioner_stands() -> None:
 
 
 def test_a_partitioner_may_be_set_from_outside_or_taken_away() -> None:
-    class Sizer:
-        pass
-
     dag = DAG()
     found = chain(dag)
-    sizer = Sizer()
+    sizer = StatelessPartitioner(3)
     dag.set_attributes(found["reader"], partitioner=sizer)
     plan = make_plan(dag)
     assert plan.partitioner(plan.stages[0]) is sizer
@@ -150,3 +149,50 @@ def test_what_needs_an_exchange_is_refused(populate: Callable[[DAG], None], text
     with pytest.raises(NotSupported) as caught:
         make_plan(dag)
     assert re.sub(r"tests/plan/test_place\.py:\d+", "LINE", str(caught.value)) == text
+
+
+def keeping(kept: Kept[Any]) -> DAG:
+    class Keeps(Operator):
+        input = InputPort[object]()
+        within = WindowState(0)
+
+        @input.process
+        def each(self, record: object) -> None: ...
+
+    kept.__set_name__(Keeps, "kept")
+    Keeps.kept = kept  # type: ignore[attr-defined]
+    dag = DAG()
+    found = chain(dag)
+    keeps = dag.add_operator("keeps", Keeps())
+    dag.add_stream("errors", found["reader"].errors, keeps.input)
+    return dag
+
+
+@pytest.mark.parametrize(
+    ("kept", "line"),
+    [
+        (State(0), "kept = State(0, merge=sum)"),
+        (State[float](0.5), "kept = State[float](0.5, merge=sum)"),
+        (State(True), "kept = State(True, merge=any)"),
+        (State(""), "kept = State('', merge=max)"),
+        (State[str | None](None), "kept = State[str | None](None, merge=merged)"),
+        (
+            State[list[str]](factory=list),
+            "kept = State[list[str]](factory=list, merge=lambda parts: [item for part in parts for item in part])",
+        ),
+        (State[dict[str, int]](factory=dict), "kept = State[dict[str, int]](factory=dict, merge=merged)"),
+    ],
+)
+def test_state_in_partitions_must_merge(kept: State[Any], line: str) -> None:
+    with pytest.raises(MergeMissing) as caught:
+        make_plan(keeping(kept))
+    assert (caught.value.operator, caught.value.states, caught.value.lines) == ("keeps", ("kept",), (line,))
+
+
+def test_state_in_partitions_that_merges_is_fine() -> None:
+    assert make_plan(keeping(State(0, merge=sum))).placement["keeps"] == "parallel"
+
+
+def test_other_things_kept_stay_on_the_driver() -> None:
+    with pytest.raises(NotSupported, match=r"operator 'keeps' keeps Kept 'kept', but runs in partitions"):
+        make_plan(keeping(Kept(0)))

@@ -17,6 +17,9 @@ NOT_DECLARED = {
     "hypothesis": "dagflow.testing's laws need it: the extra `test`",
     "py4j": "comes with pyspark, of which it is a part",
     "grpc": "comes with the extra `connect`",
+    "compression": "Python's own from 3.14 on",
+    "backports": "the extra `zstd`; without it a message says how to install it",
+    "zstandard": "read with where it is there anyhow (`connect` brings it)",
 }
 
 

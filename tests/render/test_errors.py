@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 from dagflow.errors.config import BadDefinition, ConfigErrors, MissingSetting
 from dagflow.errors.dag import DagErrors, DuplicateName, EmptyDag
 from dagflow.errors.run import OperatorFailed
 from dagflow.render.errors import each, error_json, error_text
+from dagflow.render.report import report_json
 from dagflow.render.style import Style
+from dagflow.runtime.report import RunReport
+from operators.contexts import BadText
 
 
 def test_one_error() -> None:
@@ -44,3 +48,18 @@ def test_as_json_with_fields_but_without_traces() -> None:
     (found,) = json.loads(json.dumps(error_json(failed)))
     assert (found["code"], found["class"], found["fields"]["window"]) == ("DF301", "OperatorFailed", 3)
     assert "trace" not in found["fields"]
+
+
+def test_the_report_as_json_says_where_the_run_failed_also_after_a_journey() -> None:
+    failed = BadText(path="a.txt", position=10, byte_offset=15, encoding="utf-8")
+    failed.happened(operator="lines", window=3, path="wrong", position=None)
+    failed.happened(operator="later", window=4)
+    again = pickle.loads(pickle.dumps(failed))
+    found = json.loads(json.dumps(report_json(RunReport(status="failed", error=str(failed)), again)))["error"]
+    assert {name: found[name] for name in ("code", "class", "operator", "window", "path", "position")} == {
+        "code": "DF312", "class": "BadText", "operator": "lines", "window": 3, "path": "a.txt", "position": 10,
+    }  # fmt: skip
+    assert found["message"] == str(failed)
+    foreign = report_json(RunReport(status="failed", error="lost"), LookupError("lost"))["error"]
+    assert foreign == {"code": None, "class": "LookupError", "message": "lost"}
+    assert report_json(RunReport(status="done"))["error"] is None

@@ -1,17 +1,24 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 
-from dagflow import DAG, InputOperator, InputPort, Operator, OperatorContext, OutputPort, State
+from dagflow import DAG, InputOperator, InputPort, Operator, OperatorContext, OutputPort, State, WindowState
 from dagflow.errors.run import StateNotPlain
+from dagflow.ledger import EntryRef, InputSlice
+from dagflow.model.plain import decode
 from dagflow.plan.plan import make_plan
 from dagflow.runtime.driver import IDLE, Driver
 from dagflow.runtime.program import TaskSpec
+from dagflow.runtime.report import TaskReport
 from dagflow.runtime.window_log import WindowPlan
+from dagflow.scaling import Partition, PartitioningContext, resized
+from dagflow.state import MapLog
+from dagflow.storage import MemoryStore
 from dagflow.testing import FakeClock
 
 
@@ -49,14 +56,21 @@ class Reader(Operator):
     @input.process
     def each(self, item: int) -> None: ...
 
-    def partition_count(self, items: int, size: int, slots: int) -> int:
-        return min(items, slots)
+    def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> list[Partition]:
+        return resized(partitions, context.slots or 1)
 
     def item_weight(self, item: int) -> int:
         return item
 
 
-def driver(source: Operator, clock: FakeClock, states: Any = None, continuous: bool = False, slots: int = 2) -> Driver:
+def driver(
+    source: Operator,
+    clock: FakeClock,
+    states: Any = None,
+    continuous: bool = False,
+    slots: int = 2,
+    watermarks: dict[str, int] | None = None,
+) -> Driver:
     dag = DAG()
     files: Any = dag.add_operator("source", source)
     reader = dag.add_operator("reader", Reader())
@@ -64,7 +78,17 @@ def driver(source: Operator, clock: FakeClock, states: Any = None, continuous: b
     spec = TaskSpec(
         window=0, round="r", stage="driver", partition=0, partitions=1, slots=slots, continuous=continuous, durable=False
     )
-    return Driver(make_plan(dag), spec, clock, states or {})
+    last = WindowPlan(
+        window=0,
+        items={},
+        partitions={},
+        places={},
+        states=states or {},
+        state_types={"source": {"at": "int"}},
+        driver=TaskReport("driver", 0),
+        watermarks=watermarks or {},
+    )
+    return Driver(make_plan(dag), spec, clock, last, MapLog(MemoryStore()))
 
 
 def items(plan: WindowPlan | None) -> list[Any] | None:
@@ -139,6 +163,95 @@ def test_a_driver_goes_on_from_the_states_of_the_last_plan() -> None:
         assert isinstance(found, Source)
         assert found.at == 3
         assert running.operator("nobody") is None
+
+
+@attrs.define
+class Timed(Source):
+    """A source whose script holds pairs: what to emit, and the watermark from then on."""
+
+    known = State[int | None](None)
+
+    def emit_tuples(self) -> None:
+        if self.at < len(self.script):
+            what, self.known = self.script[self.at]
+            self.at += 1
+            if what is not None:
+                self.output.emit(what)
+
+    def watermark(self) -> int | None:
+        return self.known
+
+
+def watermarks(script: list[Any], count: int, before: dict[str, int] | None = None) -> list[Any]:
+    found = []
+    with driver(Timed(script), FakeClock(), watermarks=before) as running:
+        for n in range(count):
+            plan = running.plan_window(n, 0, lambda: False)
+            found.append(None if plan is None else (items(plan), plan.watermarks))
+    return found
+
+
+def test_a_watermark_alone_makes_a_window() -> None:
+    script = [(1, None), (2, 10), (None, 10), (None, 20), (3, 20)]
+    assert watermarks(script, 6) == [
+        ([1], {}),
+        ([2], {"source": 10}),
+        None,
+        ([], {"source": 20}),
+        ([3], {"source": 20}),
+        None,
+    ]
+
+
+def test_a_watermark_never_goes_back_and_is_never_forgotten() -> None:
+    script = [(1, 10), (2, 5), (3, None), (None, 9)]
+    assert watermarks(script, 4) == [([1], {"source": 10}), ([2], {"source": 10}), ([3], {"source": 10}), None]
+
+
+def test_a_driver_goes_on_from_the_watermarks_of_the_last_plan() -> None:
+    assert watermarks([(None, 10), (1, 5), (None, 11)], 3, {"source": 10}) == [None, ([1], {"source": 10}), ([], {"source": 11})]
+
+
+@attrs.define
+class OfDataset(Source):
+    """A source that reads a dataset of which only data-less entries come."""
+
+    seq = State(0)
+    began = WindowState(0)
+
+    def begin_window(self, window: int) -> None:
+        self.began = self.seq
+
+    def emit_tuples(self) -> None:
+        super().emit_tuples()
+        self.seq = self.at
+
+    def input_slice(self) -> InputSlice | None:
+        if self.seq == 0:
+            return None
+        before = EntryRef(self.began, "h") if self.began else None
+        return InputSlice(dataset_id="d", prev_block=before, new_block=EntryRef(self.seq, "h") if self.seq > self.began else None)
+
+
+def test_progress_in_a_dataset_alone_makes_a_window() -> None:
+    with driver(OfDataset([None, 1, None]), FakeClock()) as running:
+        plans = [running.plan_window(n, 0, lambda: False) for n in range(4)]
+    assert [items(plan) for plan in plans] == [[], [1], [], None]
+    slices = [decode(plan.inputs["source"], InputSlice) for plan in plans if plan is not None]
+    assert [each.prev_block for each in slices] == [None, EntryRef(1, "h"), EntryRef(2, "h")]
+    assert slices[-1].new_block == EntryRef(3, "h")
+
+
+def test_the_plan_of_a_window_keeps_watermarks_and_inputs() -> None:
+    from dagflow.runtime.window_log import WindowLog
+    from dagflow.storage import MemoryStore
+
+    with driver(OfDataset([1]), FakeClock(), watermarks={"source": 7}) as running:
+        plan = running.plan_window(0, None, lambda: False)
+    assert plan is not None
+    log = WindowLog(MemoryStore())
+    log.plan(plan)
+    assert log.read_plan(0) == plan
 
 
 @attrs.define

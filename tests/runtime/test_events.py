@@ -7,8 +7,9 @@ import pytest
 
 from dagflow.errors.run import OperatorFailed
 from dagflow.runtime import events
+from dagflow.runtime.build import build
 from dagflow.runtime.events import Event, EventStream, WindowDecided, line_of
-from dagflow.runtime.launch import launch
+from dagflow.runtime.launch import launch, start
 from operators import RecordWriter
 from tests.conformance.apps import chain
 
@@ -55,6 +56,29 @@ def test_the_end_of_a_failed_run_says_why(tmp_path: Path) -> None:
     end = heard[-1].as_json()
     assert (end["event"], end["status"], end["windows"]) == ("run_ended", "failed", 0)
     assert "no such lines" in end["error"]
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_a_subscriber_that_raises_at_the_end_hides_nothing(tmp_path: Path, refuses: bool) -> None:
+    (tmp_path / "a.txt").write_text("a\n")
+    heard: list[Event] = []
+
+    def trip(event: Event) -> None:
+        if event.kind == "run_ended":
+            raise LookupError("my own mistake")
+
+    sink = (Refusing if refuses else RecordWriter)(str(tmp_path / "out"))
+    application = chain(tmp_path / "a.txt", sink=sink)
+    run = start(build(application, run={"runner": "local"}), subscribers=[trip, heard.append])
+    if refuses:
+        with pytest.raises(OperatorFailed, match="no such lines"):
+            run.run_here()
+    else:
+        run.run_here()
+    assert run.report.status == ("failed" if refuses else "done")
+    assert [event.kind for event in heard[-2:]] == ["run_ended", "warned"]
+    (warning,) = run.report.warnings
+    assert warning.endswith("trip raised when it was told that the run has ended: LookupError: my own mistake")
 
 
 class Refusing(RecordWriter[object]):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +111,28 @@ def test_local_paths_with_executors_elsewhere_are_refused(source: Path, tmp_path
     with pytest.raises(LocalPathRemoteMaster) as caught:
         refuse_local_paths(plan, "spark://boss:7077")
     assert caught.value.path in (str(source), str(tmp_path / "out"))
+
+
+def test_half_written_records_of_a_launch_that_died_are_swept_in_all_folders(source: Path, tmp_path: Path) -> None:
+    outputs = [tmp_path / name for name in ("one", "two")]
+    run_dag(to(source, *outputs))
+    half = [output / "_dagflow" / folder / ".tmp-half" for output in outputs for folder in ("", "ledger")]
+    half += [outputs[0] / "_dagflow" / folder / ".tmp-half" for folder in ("plan", "decision", "done")]
+    for path in half:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"{")
+    dies = "import os, sys; from dagflow.storage import FolderLock; FolderLock(sys.argv[1]).acquire(); os._exit(9)"
+    subprocess.run([sys.executable, "-c", dies, str(outputs[0] / "_dagflow")], check=False)
+    run_dag(to(source, *outputs))
+    assert [path for path in half if path.exists()] == []
+
+
+def test_half_written_reports_of_tasks_that_were_killed_are_swept(source: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    run_dag(to(source, output))
+    half = [output / "_dagflow" / folder / ".tmp-half" for folder in ("reports", "task-states")]
+    for path in half:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"{")
+    run_dag(to(source, output))
+    assert [path for path in half if path.exists()] == []

@@ -14,6 +14,7 @@ from dagflow.runtime.events import Event, WindowRetried
 from dagflow.runtime.launch import launch
 from dagflow.runtime.local import LocalRunner
 from dagflow.runtime.program import Job, TaskOutcome
+from dagflow.testing import FakeClock
 from operators import RecordWriter
 from tests.conformance.apps import chain, left_over, lines_in
 
@@ -66,7 +67,7 @@ class Troubled(LocalRunner):
 def run(runner: Troubled, source: Path, output: Path, **options: Any) -> tuple[Any, list[Event]]:
     events: list[Event] = []
     application = chain(source, sink=RecordWriter(str(output)), blocks_threshold=1)
-    ran = launch(application, runner=runner, subscribers=[events.append], durability="process", **options)
+    ran = launch(application, runner=runner, subscribers=[events.append], durability="process", clock=FakeClock(), **options)
     return ran.report, events
 
 
@@ -88,7 +89,7 @@ def test_tasks_that_end_without_a_report_make_the_window_run_again(source: Path,
     runner = Troubled(lambda job, n: [] if n == 2 else None)
     _, events = run(runner, source, tmp_path / "out")
     assert sorted(lines_in(tmp_path / "out")) == [b"a", b"b", b"c"]
-    assert [event.reason for event in events if isinstance(event, WindowRetried)] == ["window 1: no report from s0-0000"]
+    assert [event.reason for event in events if isinstance(event, WindowRetried)] == ["window 1: no report from s0-0000, s0-0001"]
 
 
 def test_a_window_is_tried_so_often_and_no_more(source: Path, tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ class TestStartingOver:
         report = run(source, out, fresh=True)
         assert report.windows == 1
         assert len(report.warnings) == 1
-        assert "windows 0 cannot be read, their files stay" in report.warnings[0]
+        assert "window 0 cannot be read: files that only they name stay" in report.warnings[0]
 
     def test_with_the_run_folder_elsewhere_cleans_the_copy(self, source: Path, tmp_path: Path) -> None:
         out, copy, log = tmp_path / "out", tmp_path / "copy", str(tmp_path / "log")
@@ -259,7 +259,7 @@ class TestNames:
         spec = TaskSpec(window=window, round="r", stage="s0", partition=0, partitions=1)
         log.report(spec.report_name, TaskReport(spec.name, 0, {}, files))
         decision = decide(log, plan(window), "r", [spec], 0.0)
-        assert roll_forward(log, decision, {}, durable=True) == []
+        assert roll_forward(log, decision, {}, durable=True).taken_away == []
         assert left_over(tmp_path) == []
         return [file.name for file in decision.files]
 
@@ -308,7 +308,7 @@ def test_an_attempt_that_vanishes_right_after_the_decision_is_an_error_still(tmp
     decision = Decision(window=0, round="", files=[file], operators={}, notes={}, states={})
     with pytest.raises(PathMissing):
         roll_forward(WindowLog(MemoryStore()), decision, {}, durable=False)
-    assert roll_forward(WindowLog(MemoryStore()), decision, {}, durable=False, again=True) == [file]
+    assert roll_forward(WindowLog(MemoryStore()), decision, {}, durable=False, again=True).taken_away == [file]
 
 
 class TestBeforeAnythingIsMade:

@@ -93,7 +93,12 @@ from dagflow.storage import explained, file_system, translate
             errors.PathTaken,
             "/x/y: it exists already, while writing output. Choose another name, or move it away.",
         ),
-        (errno.EBUSY, "writing output", errors.StorageError, "/x/y: Device or resource busy, while writing output."),
+        (
+            errno.EBUSY,
+            "writing output",
+            errors.StorageBusy,
+            "/x/y: the storage does not answer for now (Device or resource busy), while writing output.",
+        ),
     ],
 )
 def test_each_cause_has_its_class_and_words(number, doing, kind, message):
@@ -155,7 +160,9 @@ def test_the_path_that_the_system_named_is_added(tmp_path):
 def test_drivers_raise_errors_without_numbers():
     assert isinstance(translate(FileNotFoundError("s3://b/x"), "s3://b/x", "reading"), errors.PathMissing)
     assert isinstance(translate(PermissionError("no"), "s3://b/x", "writing"), errors.NotWritable)
-    assert str(translate(TimeoutError(), "s3://b/x", "writing output")) == "s3://b/x: TimeoutError, while writing output."
+    assert str(translate(TimeoutError(), "s3://b/x", "writing output")) == (
+        "s3://b/x: the storage does not answer for now (TimeoutError), while writing output."
+    )
 
 
 def test_other_errors_pass():

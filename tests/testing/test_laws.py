@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import strategies as st
 
-from dagflow import InputPort, Operator, OutputPort, ReaderRecord, WindowState
+from dagflow import InputPort, Operator, OutputPort, ReaderRecord, State, WindowState
 from dagflow.errors.run import WrongRecordType
 from dagflow.testing import check_operator
 from operators import Console, Filter, FlatMap, Map, RecordWriter
@@ -177,3 +177,56 @@ def test_of_several_ports_one_must_be_named() -> None:
     with pytest.raises(ValueError, match="has the input ports left, right: say which"):
         check_operator(Two(), st.integers())
     check_operator(Two(), st.integers(), port="right", max_examples=5)
+
+
+def kept(*states: State[Any]) -> Operator:
+    """An operator that puts each record into its states by `+`."""
+
+    @attrs.define
+    class Keeps(Operator):
+        input = InputPort[Any]()
+        kept = states[0]
+
+        @input.process
+        def each(self, record: Any) -> None:
+            self.kept = self.kept + record
+
+    Keeps.kept.__set_name__(Keeps, "kept")
+    return Keeps()
+
+
+def appended(parts: list[list[int]]) -> list[int]:
+    return [item for part in parts for item in part]
+
+
+@pytest.mark.parametrize(
+    ("state", "records"),
+    [
+        (State(0, merge=sum), st.integers()),
+        (State(0), st.integers()),
+        (State("", merge="".join), st.text()),
+        (State(b"", merge=b"".join), st.binary()),
+        (State[list[int]](factory=list, merge=appended), st.lists(st.integers())),
+    ],
+)
+def test_states_that_obey(state: State[Any], records: Any) -> None:
+    check_operator(kept(state), records)
+
+
+@pytest.mark.parametrize(
+    ("state", "records", "law"),
+    [
+        (State((), merge=lambda parts: sum(parts, ())), st.tuples(st.integers()), "what is read again: State 'kept' differs"),
+        (State(5, merge=sum), st.integers(), "merged with that of an idle partition: State 'kept' differs"),
+        (State(0.0, merge=lambda parts: sum(parts) / len(parts)), st.just(1.0), "merged with that of an idle partition"),
+        (State(0, merge=lambda parts: parts[0]), st.integers(), "merged"),
+        (
+            State("", merge=lambda parts: "".join(part for part in parts if part)[:3] if len(parts) > 2 else "".join(parts)),
+            st.text(min_size=1),
+            "merged at once and one after the other",
+        ),
+    ],
+)
+def test_states_that_do_not(state: State[Any], records: Any, law: str) -> None:
+    with pytest.raises(AssertionError, match=f"Keeps: state resumes: {law}"):
+        check_operator(kept(state), records, max_examples=200)

@@ -96,6 +96,8 @@ def test_contexts_read_their_range_and_little_more(file: Any) -> None:
         # An unterminated last line that ends where a buffer does; one that is only CR.
         (["\n", "\r\n"], b"ab\ncdefgh", [b"ab", b"cdefgh"]),
         (["\n", "\r\n"], b"ab\nc\r", [b"ab", b"c"]),
+        (["\n", "\r\n"], b"ab\nc\n\r", [b"ab", b"c"]),
+        (["\n", "\r\n"], b"ab\r\n\r\r", [b"ab", b"\r"]),
         (["\n", "\r\n"], b"\n\n\n", [b"", b"", b""]),
         # Characters of several bytes at a cut: U+010A and U+0A0D have LF and CR in their numbers, not in their UTF-8.
         (["\n", "\r\n"], "ä€🙂\nĊਊ\n🙂".encode(), ["ä€🙂".encode(), "Ċਊ".encode(), "🙂".encode()]),

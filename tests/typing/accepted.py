@@ -15,6 +15,7 @@ from dagflow import (
     FileMetadata,
     InputOperator,
     InputPort,
+    MapState,
     Operator,
     OperatorContext,
     OutputPort,
@@ -48,11 +49,18 @@ def words_of(line: ReaderRecord[str]) -> Iterable[str]:
     return line.record.split()
 
 
+def joined(parts: list[dict[str, int]]) -> dict[str, int]:
+    return {key: value for part in parts for key, value in part.items()}
+
+
 @attrs.define
 class IntSink(Operator):
     input = InputPort[ReaderRecord[int]]()
     total = WindowState(0)
     kept = WindowState[list[int]](factory=list)
+    count = State(0, merge=sum)
+    ratio = State(0.0, merge=max)
+    seen = State[dict[str, int]](factory=dict, merge=joined)
 
     @input.process
     def each(self, record: ReaderRecord[int]) -> None:
@@ -81,6 +89,7 @@ class Numbers(InputOperator):
     last: int = 3
     output = OutputPort[int]()
     next_number = State(0)
+    squares = MapState[int, str](merge=max)
 
     def setup(self, context: OperatorContext) -> None:
         self.context = context
@@ -88,6 +97,8 @@ class Numbers(InputOperator):
     def emit_tuples(self) -> None:
         if self.next_number < self.last:
             self.output.emit(self.next_number)
+            self.squares[self.next_number] = str(self.next_number**2)
+            self.squares.pop(self.next_number - 9, None)
             self.next_number += 1
         self.context.count("numbers", 1)
 

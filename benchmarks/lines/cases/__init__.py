@@ -11,7 +11,7 @@ from benchmarks.lines.cases.scanner import scanner
 from benchmarks.lines.cases.slices import slices
 from benchmarks.lines.cases.windows import windows
 from benchmarks.lines.place import Place
-from benchmarks.lines.rounds import Case
+from benchmarks.rounds import Case
 
 CASES: dict[str, Callable[[Place], Iterator[Case]]] = {
     "vectorised": vectorised,

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.lines.place import Place
-from benchmarks.lines.rounds import Case, Contestant, Limit
+from benchmarks.rounds import Case, Contestant, Limit
 
 ROOT = Path(__file__).parents[3]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.lines import ours, peers
 from benchmarks.lines.inputs import counted
 from benchmarks.lines.place import Place
-from benchmarks.lines.rounds import Case, Contestant, Goal
+from benchmarks.rounds import Case, Contestant, Goal
 
 OURS, SAFE = "dagflow", "dagflow, durable"
 SPARK, GREP = "Spark read.text → filter → write.text", "grep -v, one process"

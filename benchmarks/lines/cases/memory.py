@@ -10,9 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.lines import inputs, machine, ours
+from benchmarks import machine
+from benchmarks.lines import inputs, ours
 from benchmarks.lines.place import Place
-from benchmarks.lines.rounds import Case, Contestant, Limit
+from benchmarks.rounds import Case, Contestant, Limit
 
 MB = 1_000_000
 ALLOWED = 200  # MB, and six times the longest record

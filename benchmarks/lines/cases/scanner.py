@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from benchmarks.lines import ours
 from benchmarks.lines.inputs import make_many
 from benchmarks.lines.place import Place
-from benchmarks.lines.rounds import Case, Contestant, Limit
+from benchmarks.rounds import Case, Contestant, Limit
 
 COUNT = 100_000
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.lines import ours, peers
 from benchmarks.lines.inputs import counted, make_lines
 from benchmarks.lines.place import Place
-from benchmarks.lines.rounds import Case, Contestant, Goal
+from benchmarks.rounds import Case, Contestant, Goal
 
 
 def slices(place: Place) -> Iterator[Case]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.lines import ours
 from benchmarks.lines.inputs import make_many
 from benchmarks.lines.place import Place
-from benchmarks.lines.rounds import Case, Contestant, Goal, Limit
+from benchmarks.rounds import Case, Contestant, Goal, Limit
 
 BATCHES = 30
 

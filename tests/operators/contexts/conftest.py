@@ -104,7 +104,8 @@ class Helpers:
             position = match.end()
         if position < len(data):
             rest = data[position:]
-            found.append((re.sub(last, b"", rest, count=1) if last else rest, len(rest), position))
+            record = re.sub(last, b"", rest, count=1) if last else rest
+            found += [(record, len(rest), position)] if record else []
         return found
 
 

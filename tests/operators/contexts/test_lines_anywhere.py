@@ -25,7 +25,7 @@ def check(helpers: Any, context: ReadAheadLineReaderContext, data: bytes, refere
     for size in range(1, len(data) + 2):
         found = helpers.read(context, data, size, **how)
         assert [line for block in found for line in block] == reference
-        assert sum(used for block in found for _, used, _ in block) == len(data)
+        assert sum(used for block in found for _, used, _ in block) == sum(used for _, used, _ in reference)
         for index, block in enumerate(found):
             assert all(index * size <= position < (index + 1) * size for _, _, position in block)
             assert all(data[position:].startswith(record) for record, _, position in block)
@@ -41,6 +41,8 @@ def check(helpers: Any, context: ReadAheadLineReaderContext, data: bytes, refere
 )
 @example(data=b"a\r\nb", piece_bytes=1, consecutive=True, most=1)
 @example(data=b"a\r", piece_bytes=1, consecutive=False, most=None)
+@example(data=b"a\n\r", piece_bytes=1, consecutive=True, most=None)
+@example(data=b"\r", piece_bytes=1, consecutive=False, most=1)
 @example(data=b"\r\r\n\n\r", piece_bytes=2, consecutive=True, most=None)
 def test_lines_are_the_same_however_the_file_is_cut(
     helpers: Any, form: str, data: bytes, piece_bytes: int, consecutive: bool, most: int | None

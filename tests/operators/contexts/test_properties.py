@@ -145,7 +145,7 @@ MESSAGES = {
     RecordTooLong(path="a.log", position=10, limit=64): """\
 a.log: the record that starts at byte 10 is longer than max_record_bytes = 64.
 Either the records end with something else (see the reader context's `terminators`), or the file holds no lines,
-or records may be longer: set max_record_bytes, for example to 256.""",
+or records may be longer: -D operator.READER.reader_context.max_record_bytes=256""",
     FileShortened(path="a.log", expected=100, found=45): """\
 a.log: the file has 45 bytes, but had 100 when its blocks were planned.
 It was shortened or replaced since. Files must not change while they are read: write a new file and rename it.""",
@@ -156,7 +156,7 @@ Name the real encoding (-D operator.READER.encoding=cp1252, say), or let bad byt
     PartialRecord(path="a.dat", position=96, expected=8, found=3): """\
 a.dat: the last record, at byte 96, has 3 bytes instead of 8.
 The file is incomplete, or `length` is wrong. To read it all the same:
-partial = "emit" (pass the short record on) or "drop" (leave it out).""",
+-D operator.READER.reader_context.partial=emit (pass the short record on), or drop (leave it out)""",
 }
 
 

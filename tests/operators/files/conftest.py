@@ -11,9 +11,11 @@ from typing import Any
 import attrs
 import pytest
 
-from dagflow import FileBlockMetadata, FileMetadata, OperatorContext, State
-from dagflow.model.kept import freeze, kept_by, renew, thaw
-from dagflow.model.plain import dumps, encode
+from dagflow import FileBlockMetadata, FileMetadata, OperatorContext
+from dagflow.model.kept import freeze, renew, thaw
+from dagflow.model.plain import dumps
+from dagflow.runtime.partition_state import kept_states
+from dagflow.runtime.states import restore
 
 
 class FakeClock:
@@ -67,8 +69,7 @@ class Driver:
             port.emit, port.emit_all, port.is_connected = into.append, into.extend, True
         if check:
             operator.check()
-        for name, value in (state or {}).items():
-            operator.__dict__[name] = value
+        restore(operator, state or {})
         try:
             operator.setup(self.context)
         except BaseException:
@@ -116,8 +117,7 @@ class Driver:
 
     def state(self) -> dict[str, Any]:
         """What would be saved with the window's plan, after a journey through its file."""
-        kept = {n: getattr(self.operator, n) for n, k in kept_by(type(self.operator)).items() if isinstance(k, State)}
-        found: dict[str, Any] = json.loads(dumps(encode(kept, "state")))
+        found: dict[str, Any] = json.loads(dumps(kept_states(self.operator, "splitter")))
         return found
 
     def close(self) -> None:

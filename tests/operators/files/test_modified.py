@@ -64,8 +64,8 @@ def test_modified_files_may_end_the_run(data, drive, clock):
         f"operator 'splitter': {path} has changed since it was split\n"
         "  before  11 bytes, modified 2023-11-14 22:13:20.000000001 UTC\n"
         "  now     5 bytes, modified 2023-11-14 22:13:25.000000001 UTC\n"
-        '  help: the scanner\'s on_modified="reread" reads such a file again, whole; "ignore" leaves it\n'
-        "        for files that are still being written when they are found, give the scanner a min_age"
+        "  help: -D operator.splitter.scanner.on_modified=reread reads such a file again, whole; ignore leaves it\n"
+        "        for files that are still being written when they are found: -D operator.splitter.scanner.min_age=1min"
     )
 
 

@@ -144,7 +144,7 @@ def test_what_vanishes_during_a_scan_is_left_out(tmp_path):
     first = next(scan)
     (tmp_path / "b/f").unlink()
     (tmp_path / "b").rmdir()
-    assert [first.folder, *(v.folder for v in scan)] == [str(tmp_path / "a")]
+    assert [status.path for visit in (first, *scan) for status in visit.found] == [f"{tmp_path}/a", f"{tmp_path}/a/f"]
 
 
 class Refusing:

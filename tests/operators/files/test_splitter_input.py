@@ -49,7 +49,8 @@ def test_properties_are_fields_that_configuration_reaches(tmp_path):
     operator.files = "one"
     assert operator.files == ["one"]
     assert pickle.loads(pickle.dumps(operator)) == operator
-    expected = {"on_error", "block_size", "blocks_threshold", "window_bytes", "files", "scanner", "idempotent"}
+    expected = {"on_error", "block_size", "blocks_threshold", "window_bytes", "files", "scanner", "idempotent", "event_time"}
+    expected |= {"one_block_suffixes"}
     assert set(fields_of(operator)) == expected
     assert {a.name for a in attrs.fields(TimeBasedDirectoryScanner) if a.init} == {
         "files", "recursive", "scan_interval_millis", "file_pattern_regular_exp", "ignore_file_pattern_regular_exp",
@@ -93,7 +94,7 @@ def test_a_missing_input_is_named_at_launch(tmp_path, drive):
     assert str(caught.value) == (
         f"operator 'splitter': there is no file or folder {tmp_path}/lgos\n"
         f"  did you mean {tmp_path}/logs?\n"
-        "  help: a continuous run waits for it with the scanner's property wait=true"
+        "  help: a continuous run waits for it with -D operator.splitter.scanner.wait=true"
     )
 
 
@@ -303,10 +304,10 @@ def test_state_is_small_and_plain(data, drive):
     driver = drive(FileSplitterInput([data], block_size=2, blocks_threshold=3))
     driver.window()
     state = driver.state()
-    assert set(state) == {"next_block_id", "unplanned", "seen"}
+    assert set(state) == {"next_block_id", "unplanned", "file_times", "seen"}
     assert state["next_block_id"] == 6
     modified = (data / "file0.txt").stat().st_mtime_ns
-    assert state["seen"] == {str(data): {"file0.txt": f"{modified}:11"}}
+    assert driver.operator.seen == {str(data / "file0.txt"): f"{modified}:11"}
     assert state["unplanned"] == {
         "path": str(data / "file0.txt"), "length": 11, "modified_ns": modified, "block_size": 2, "first_id": 0, "planned": 3,
     }  # fmt: skip

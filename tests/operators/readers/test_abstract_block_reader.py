@@ -242,15 +242,6 @@ def test_time_is_the_readers_own() -> None:
     assert task.counters["time_ms"] == 4  # ten times 0.4
 
 
-@pytest.mark.parametrize(
-    ("items", "slots", "low", "high", "count"),
-    [(100, 4, 1, 16, 8), (3, 4, 1, 16, 3), (3, 4, 5, 16, 5), (100, 16, 1, 16, 16), (0, 4, 1, 16, 1), (100, 1, 4, 4, 4)],
-)
-def test_how_many_readers(items: int, slots: int, low: int, high: int, count: int) -> None:
-    reader = LogReader(min_readers=low, max_readers=high)
-    assert reader.partition_count(items, size=items * 100, slots=slots) == count
-
-
 def test_the_weight_of_a_block() -> None:
     assert LogReader().item_weight(Offsets(1, 10, 25)) == 15
     assert LogReader().item_weight(Offsets(1, 10, 10)) == 1

@@ -66,8 +66,8 @@ def read(reader: Any, blocks: list[FileBlockMetadata], *, batches: bool = False)
 
 def lines_of(data: bytes) -> list[str]:
     """As `sed 's/\\r$//'` has it."""
-    text = data.decode()
-    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
+    *lines, last = [line.removesuffix("\r") for line in data.decode().split("\n")]
+    return [*lines, last] if last else lines
 
 
 @given(CONTENTS, st.integers(1, 40), st.booleans(), st.permutations(range(8)))
@@ -78,7 +78,8 @@ def test_any_cut_gives_the_same_lines(data: bytes, size: int, batches: bool, ord
     found = sorted(task.emitted["messages"], key=lambda record: record.position)
     assert [record.record for record in found] == lines_of(data)
     assert all(blocks[r.block_id - 1].start <= r.position < blocks[r.block_id - 1].stop for r in found)
-    assert task.counters.get("bytes", 0) == len(data)
+    is_half_an_end_left = data.endswith(b"\n\r") or data == b"\r"  # is no line, and so nobody's
+    assert task.counters.get("bytes", 0) == len(data) - is_half_an_end_left
     assert {kind for kind, _ in task.chunks} <= ({"batch"} if batches else {"records"})
 
 
@@ -265,7 +266,7 @@ def test_a_replaced_file(file: Path) -> None:
         "  found    13 bytes, modified 2023-11-14 22:14:20.000000000 UTC\n"
         "  help: put the planned file back, or launch with --fresh to plan anew; files must not change while they are read:\n"
         "        write a new file and rename it\n"
-        "        (if this one is only ever appended to: allow_growth=True on the reader)"
+        "        (if this one is only ever appended to: -D operator.operator.allow_growth=true)"
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from benchmarks.lines import machine
+from benchmarks import machine
 
 
 @attrs.frozen

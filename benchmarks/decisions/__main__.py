@@ -1,0 +1,114 @@
+"""`python -m benchmarks.decisions`: a day of bursts on 1,000 slots, decided by the shipped code; prints the tables."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from benchmarks.decisions.arrivals import DAY, Range, day
+from benchmarks.decisions.simulation import HELD, START, TASK, Day, simulate
+from benchmarks.report import say, typed, write_between
+from benchmarks.table import markdown
+from dagflow.scaling import BacklogPartitioner, StatelessPartitioner
+
+MARK = "decisions simulated"
+RANGES, SLOTS = 100_000, 1_000
+DEFAULT = "steady (the default)"
+LATE = 120_000  # ms, the interval of the original
+
+
+@attrs.frozen
+class Row:
+    """A contestant with what came of its day."""
+
+    name: str
+    day: Day
+
+
+def contestants(most: int) -> Iterator[tuple[str, Any]]:
+    """The partitioners that are compared; all but the static ones between 1 and `most` readers."""
+    yield DEFAULT, BacklogPartitioner(1, most)
+    yield "power_of_two (the original's)", BacklogPartitioner(1, most, policy="power_of_two")
+    yield "power_of_two, every 120 s (the original's interval)", BacklogPartitioner(1, most, LATE, "power_of_two")
+    yield "steady, every 120 s", BacklogPartitioner(1, most, LATE)
+    yield "always 16", StatelessPartitioner(16)
+
+
+def policies(work: Sequence[Range], slots: int, *, starts: bool) -> list[Row]:
+    """A day with each contestant."""
+    found = []
+    for name, partitioner in contestants(slots):
+        say(f"{'started' if starts else 'there'}: {name}")
+        found.append(Row(name, simulate(work, partitioner, slots, starts=starts)))
+    return found
+
+
+def steals(work: Sequence[Range], slots: int) -> list[Row]:
+    """A day with the default policy, with and without steals within its windows."""
+    found = []
+    for name, stealing in (("with steals (the default)", True), ("without", False)):
+        say(name)
+        found.append(Row(name, simulate(work, BacklogPartitioner(1, slots), slots, starts=False, stealing=stealing)))
+    return found
+
+
+def table_of(rows: Sequence[Row], count: int) -> str:
+    """What a range waits, what the readers cost, and the product of both beside that of the first row."""
+    heads = ("", "a range waits", "reader-seconds / work", "cost", "windows", "changes", "most readers", "steals")
+    lines = [
+        (
+            row.name,
+            f"{row.day.backlog_seconds / count:.2f} s",
+            f"{row.day.reader_seconds / row.day.work_seconds:.2f}",
+            f"{row.day.cost / rows[0].day.cost:.2f}",
+            f"{row.day.windows:,}",
+            f"{row.day.changes:,}",
+            f"{row.day.highest:,}",
+            f"{row.day.steals:,}",
+        )
+        for row in rows
+    ]
+    return markdown(heads, lines)
+
+
+def wins(rows: Sequence[Row]) -> bool:
+    """Whether nobody's product of backlog-seconds and reader-seconds is less than that of the first one."""
+    return all(rows[0].day.cost <= row.day.cost for row in rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Simulates. 1 when the default does not win (never with --quick), else 0."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.decisions", description="The decisions of readers, simulated.")
+    parser.add_argument("--quick", action="store_true", help="an hour of 1,000 ranges on 50 slots")
+    parser.add_argument("--markdown", type=Path, help="write the tables here (between the marks, where the file has them)")
+    given = parser.parse_args(arguments)
+    count, slots, seconds = (1_000, 50, 3_600.0) if given.quick else (RANGES, SLOTS, DAY)
+    work = day(count, seconds)
+    there, started, within = policies(work, slots, starts=False), policies(work, slots, starts=True), steals(work, slots)
+    today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+    page = "\n\n".join(
+        [
+            f"Made by `{typed('decisions', arguments)}` on {today}: {count:,} ranges, {slots:,} slots, {seconds / 3600:.0f} h.",
+            f"**Slots that are there.** A task costs its slot {TASK * 1000:.0f} ms beside its work, and frees it when it ends.",
+            table_of(there, count),
+            f"**Executors that come and go** (dynamic allocation). A reader that was not there before works after {START:.0f} s;"
+            f" it is held until its window ends, and {HELD:.0f} s longer.",
+            table_of(started, count),
+            "**Within windows**, on slots that are there:",
+            table_of(within, count),
+        ]
+    )
+    print(page)
+    if given.markdown is not None:
+        write_between(given.markdown, page, MARK)
+    return 0 if given.quick or (wins(there) and wins(started) and wins(within)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

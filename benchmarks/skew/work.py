@@ -1,0 +1,114 @@
+"""Inputs whose lines say what they cost, and the application that works on them.
+
+Costs are waited for, not computed: so they are the same however busy the machine is, and the ideal is known.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from dagflow import DAG, InputPort, Operator, OutputPort, ReaderRecord, launch
+from operators import BlockReader, FileSplitterInput, RecordWriter
+
+LINE = 100  # bytes
+OWED = 0.002  # seconds that are waited for at once: a shorter sleep is never exact
+
+
+@attrs.define
+class Costly(Operator):
+    """Takes as long for each line as it says: its first word are microseconds. `share` of it, for warming up."""
+
+    share: float = attrs.field(default=1.0, kw_only=True)
+
+    input = InputPort[ReaderRecord[str]]()
+    output = OutputPort[ReaderRecord[str]]()
+
+    @input.stream
+    def work(self, lines: Iterator[ReaderRecord[str]]) -> None:
+        """Waits, and hands on."""
+        owed = 0.0
+        for line in lines:
+            owed += int(line.record[:8]) * 1e-6 * self.share
+            self.output.emit(line)
+            if owed >= OWED:
+                began = time.perf_counter()
+                time.sleep(owed)
+                owed -= time.perf_counter() - began
+        if owed > 0:
+            time.sleep(owed)
+
+
+@attrs.frozen
+class Input:
+    """A folder to be read, the size of its blocks, and how many seconds of work it is."""
+
+    folder: Path
+    block_size: int
+    seconds: float
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(path.stat().st_size for path in self.folder.iterdir())
+
+
+def make_file(path: Path, blocks: Sequence[tuple[int, float]]) -> None:
+    """A file of blocks: so many lines, which take so many seconds in all."""
+    with path.open("w", encoding="ascii") as file:
+        for lines, seconds in blocks:
+            cost = f"{round(seconds / lines * 1e6):08d} "
+            file.write((cost.ljust(LINE - 1, "x") + "\n") * lines)
+
+
+def slow_block(folder: Path, unit: float) -> Input:
+    """One block in 40 costs 30 times the others."""
+    folder.mkdir()
+    lines = 500
+    make_file(folder / "a.txt", [(lines, 30 * unit if n == 7 else unit) for n in range(40)])
+    return Input(folder, lines * LINE, 69 * unit)
+
+
+def huge_file(folder: Path, unit: float) -> Input:
+    """One file of 90 % of the bytes, in one huge block, among 20 small ones."""
+    folder.mkdir()
+    for n in range(20):
+        make_file(folder / f"{n:02d}.txt", [(100, unit / 2)])
+    make_file(folder / "07-huge.txt", [(18_000, 90 * unit)])
+    return Input(folder, 18_000 * LINE, 100 * unit)
+
+
+def last_block(folder: Path, unit: float) -> Input:
+    """All the work is in the last block of 40."""
+    folder.mkdir()
+    make_file(folder / "a.txt", [(500, 69 * unit if n == 39 else 0.0) for n in range(40)])
+    return Input(folder, 500 * LINE, 69 * unit)
+
+
+def even(folder: Path, unit: float) -> Input:
+    """40 blocks that cost the same."""
+    folder.mkdir()
+    make_file(folder / "a.txt", [(500, 2 * unit) for _ in range(40)])
+    return Input(folder, 500 * LINE, 80 * unit)
+
+
+INPUTS = {"slow": slow_block, "huge": huge_file, "last": last_block, "even": even}
+
+
+def run(source: Path, block_size: int, output: Path, *, readers: int, rebalance: str, share: float = 1.0) -> Any:
+    """Runs the application once; the report."""
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        files = dag.add_operator("files", FileSplitterInput(files=[str(source)], block_size=block_size))
+        reader = dag.add_operator("reader", BlockReader(min_readers=readers, max_readers=readers, collect_stats=False))
+        work = dag.add_operator("work", Costly(share=share))
+        writer = dag.add_operator("writer", RecordWriter(str(output)))
+        dag.add_stream("blocks", files.blocks_metadata_output, reader.blocks_metadata_input)
+        dag.add_stream("lines", reader.messages, work.input)
+        dag.add_stream("done", work.output, writer.input)
+
+    return launch(populate_dag, runner="spark", durability="process", progress="none", rebalance=rebalance).report

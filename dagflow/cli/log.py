@@ -1,0 +1,95 @@
+"""`dagflow log DATASET`: what happened to a dataset, newest first."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import sys
+from itertools import islice
+
+import click
+
+from dagflow.cli.dataset import Asked, dataset_command
+from dagflow.cli.ending import style_of
+from dagflow.ledger import Ledger
+from dagflow.ledger.history import history, step
+from dagflow.render.ledger import LogHead, counted_entries, entry_text, log_head, log_lines
+
+MOST = 20
+_AT_ONCE = 200  # lines whose columns are made to fit each other
+
+
+def instant_of(context: click.Context, option: click.Parameter, value: str | None) -> int | None:
+    """A date, or a date and time, UTC unless it says its zone: microseconds since the epoch."""
+    if value is None:
+        return None
+    try:
+        moment = datetime.datetime.fromisoformat(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no time: write 2026-11-20 or 2026-11-20T08:30") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.UTC)
+    return (moment - datetime.datetime.fromtimestamp(0, datetime.UTC)) // datetime.timedelta(microseconds=1)
+
+
+@dataset_command(
+    "log",
+    help="Shows what happened to a dataset: the entries of its ledger, newest first; with ENTRY, that one whole.",
+    params=[
+        click.Argument(["entry"], required=False, type=click.IntRange(min=0), metavar="[ENTRY]"),
+        click.Option(
+            ["-n", "--limit"],
+            type=click.IntRange(min=0),
+            metavar="N",
+            help=f"The N newest, 0 for all (default: {MOST}, with --json all).",
+        ),
+        click.Option(["--since"], callback=instant_of, metavar="TIME", help="Only what was committed at TIME or later (UTC)."),
+        click.Option(["--data-only"], is_flag=True, help="Only entries that added rows."),
+    ],
+)
+def command(asked: Asked, entry: int | None, limit: int | None, since: int | None, data_only: bool) -> None:
+    """Prints the entries."""
+    ledger = Ledger.open(asked.dataset, durable=False)
+    style = style_of(sys.stdout)
+    if entry is not None:
+        found = step(ledger, ledger.entry(entry))
+        if asked.json:
+            print(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
+        else:
+            print(entry_text(found, asked.dataset, style))
+        return
+    steps = history(ledger, since=since, data_only=data_only)
+    most = limit if limit is not None else 0 if asked.json else MOST
+    shown = islice(steps, most) if most else steps
+    if asked.json:
+        for each in shown:
+            print(json.dumps(each.as_json(), ensure_ascii=False))
+        return
+    head = _head(ledger, asked.dataset)
+    print(log_head(head, style), end="\n\n")
+    titled = True
+    last = None
+    while chunk := list(islice(shown, _AT_ONCE)):
+        print("\n".join(log_lines(chunk, head, style, titled=titled)))
+        titled = False
+        last = chunk[-1].entry.seq
+    if last is None:
+        print("no such entries")
+    elif (older := next(steps, None)) is not None:
+        number = "older entries" if data_only or since is not None else f"{counted_entries(older.entry.seq + 1)} before"
+        print(style.paint("dim", f"… {number} (-n 0 shows all)"))
+
+
+def _head(ledger: Ledger, dataset: str) -> LogHead:
+    seed = ledger.seed()
+    newest = ledger.head()
+    state = ledger.resume()
+    return LogHead(
+        dataset=dataset,
+        dataset_id=seed.dataset_id,
+        dataset_kind=seed.dataset_kind,
+        entries=0 if newest is None else newest.seq + 1,
+        rows=state.next_offset,
+        watermark=state.watermark,
+        applications=tuple(state.windows),
+    )

@@ -1,0 +1,58 @@
+"""`dagflow trace DATASET --offset N`: where a row comes from."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from dagflow.cli.dataset import Asked, application_options, dataset_command, sought
+from dagflow.cli.ending import exit_code, style_of
+from dagflow.cli.main import DONE
+from dagflow.render.errors import error_text
+from dagflow.render.trace import trace_json, trace_text
+from dagflow.runtime.trace import row_of, trace
+
+
+@dataset_command(
+    "trace",
+    help="Finds where a row of a dataset comes from: the entry that committed it, its window, and the ranges of the sources that "
+    "its task had read. With --exact, the record itself: the task is run again up to the row, in this process, without output.",
+    params=[
+        click.Option(["--offset"], type=click.IntRange(min=0), metavar="N", help="The row's number in the dataset, from 0."),
+        click.Option(
+            ["--line"],
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="The row's number in its file, from 1; DATASET is then that file.",
+        ),
+        click.Option(["--exact"], is_flag=True, help="Finds the record, and reads it again from its source."),
+        *application_options(),
+    ],
+)
+def command(
+    asked: Asked,
+    offset: int | None,
+    line: int | None,
+    exact: bool,
+    run_folder: str | None,
+    app: str | None,
+    define: tuple[str, ...],
+    conf: tuple[str, ...],
+) -> int:
+    """Prints what was found."""
+    if (offset is None) == (line is None):
+        raise click.UsageError("Which row? Either --offset N, its number in the dataset, or --line N, its number in its file.")
+    again = sought(run_folder, app, define, conf)
+    row = offset if offset is not None else row_of(asked.place, line or 0)
+    found = trace(asked.dataset, row, exact=exact, sought=again)
+    if asked.json:
+        print(json.dumps(trace_json(found), indent=2, ensure_ascii=False))
+    else:
+        print(trace_text(found, style_of(sys.stdout)), flush=True)
+    if found.problem is None:
+        return DONE
+    if not asked.json:
+        print(error_text(found.problem, style_of(sys.stderr)), file=sys.stderr)
+    return exit_code(found.problem)

@@ -1,0 +1,166 @@
+"""`dagflow verify DATASET`: whether a dataset is what its ledger says."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import attrs
+import click
+
+from dagflow.cli.dataset import Asked, application_options, dataset_command, sought
+from dagflow.cli.ending import Refused, style_of
+from dagflow.cli.main import DONE, FAILED
+from dagflow.errors.base import DagflowError
+from dagflow.errors.ledger import LedgerDamaged, ObjectDamaged, ObjectMissing
+from dagflow.ledger import EntryRef, Ledger, SetTransform, VerifyReport
+from dagflow.ledger.find import find_dataset
+from dagflow.ledger.reader import LedgerReader
+from dagflow.render.errors import error_text
+from dagflow.render.verify import Checked, verify_json, verify_text
+
+if TYPE_CHECKING:
+    from dagflow.runtime.replay import ReplayReport
+    from dagflow.runtime.trace import Sought
+
+
+def entry_named(context: click.Context, option: click.Parameter, value: str | None) -> EntryRef | None:
+    """`SEQ:HASH`, as `verify` prints the newest entry."""
+    if value is None:
+        return None
+    number, _, digest = value.partition(":")
+    if not number.isdecimal() or ":" not in digest:
+        raise click.BadParameter(f"{value!r} names no entry: write it as `verify` printed it, 12:sha256:…")
+    return EntryRef(int(number), digest)
+
+
+@dataset_command(
+    "verify",
+    help="Checks a dataset against its ledger: the links and rules of all entries, the sizes and hashes of all files and states, "
+    "and that the inputs of a derived dataset are what it was made of, where they are found. "
+    "Ends with 1 when anything is damaged.",
+    params=[
+        click.Option(["--files/--no-files"], default=True, help="Reads files and states, or only the entries (default: reads)."),
+        click.Option(
+            ["--noted"],
+            callback=entry_named,
+            metavar="SEQ:HASH",
+            help="An entry that an earlier `verify` printed: it must be there still.",
+        ),
+        click.Option(
+            ["--input", "inputs"], multiple=True, metavar="PATH", help="Where an input of a derived dataset is now; repeatable."
+        ),
+        click.Option(
+            ["--replay"],
+            is_flag=True,
+            help="Runs windows again from their plans, in this process and in a temporary place, and compares what comes out.",
+        ),
+        click.Option(["--windows"], type=click.IntRange(min=1), metavar="N", help="With --replay: only the N newest."),
+        *application_options(),
+    ],
+)
+def command(
+    asked: Asked,
+    files: bool,
+    noted: EntryRef | None,
+    inputs: tuple[str, ...],
+    replay: bool,
+    windows: int | None,
+    run_folder: str | None,
+    app: str | None,
+    define: tuple[str, ...],
+    conf: tuple[str, ...],
+) -> int:
+    """Prints what was checked, and what is damaged."""
+    if not replay and (windows is not None or run_folder is not None or app is not None or define or conf):
+        raise click.UsageError("--windows, --run-folder, --app, -D and --conf go with --replay.")
+    again = sought(run_folder, app, define, conf)
+    ledger = Ledger.open(asked.dataset, durable=False)
+    found, missing = inputs_of(ledger, inputs)
+    report = _with_end(asked.dataset, Ledger.open(asked.dataset, durable=False).verify(inputs=found, files=files, noted=noted))
+    checked = Checked(
+        dataset=asked.dataset,
+        report=report,
+        files=files,
+        inputs={dataset_id: reader.place for dataset_id, reader in found.items()},
+        missing_inputs=missing,
+        replay=_replayed(asked.dataset, again, windows) if replay and is_readable(report) else None,
+    )
+    if asked.json:
+        print(json.dumps(verify_json(checked), indent=2, ensure_ascii=False))
+    else:
+        print(verify_text(checked, style_of(sys.stdout)), flush=True)
+        if checked.problems:
+            print(error_text(Refused(checked.problems), style_of(sys.stderr)), file=sys.stderr)
+    replayed = checked.replay
+    if replayed is not None and not replayed.windows and not replayed.problems and replayed.left_out:
+        print(f"error: nothing was replayed: {replayed.left_out[0][1].message()}", file=sys.stderr)
+        return FAILED
+    return DONE if not checked.problems else FAILED
+
+
+def _with_end(dataset: str, report: VerifyReport) -> VerifyReport:
+    """A clean report, and what the run folder says: a ledger that was cut with its hint looks whole."""
+    from dagflow.runtime.past import check_end
+
+    try:
+        if report.is_clean:
+            check_end(dataset)
+    except LedgerDamaged as problem:
+        return attrs.evolve(report, problems=(problem,))
+    return report
+
+
+def is_readable(report: VerifyReport) -> bool:
+    """Whether all entries are whole, whatever files are."""
+    return all(isinstance(problem, ObjectMissing | ObjectDamaged) for problem in report.problems)
+
+
+def _replayed(dataset: str, again: Sought, windows: int | None) -> ReplayReport:
+    from dagflow.runtime.replay import replay
+
+    return replay(dataset, sought=again, windows=windows)
+
+
+def inputs_of(ledger: LedgerReader, places: tuple[str, ...] = ()) -> tuple[dict[str, LedgerReader], dict[str, str]]:
+    """The ledgers of a derived dataset's inputs by their ids, and of those that are not found, where they were looked for.
+
+    `places`: where inputs are now; the others are where the application found them. Raises LedgerError and StorageError for a
+    place that has no ledger, click.BadParameter for one of another dataset.
+    """
+    is_known, known = _transform(ledger)
+    names = () if known is None else known.inputs
+    found: dict[str, LedgerReader] = {}
+    for place in places:
+        reader = Ledger.open(find_dataset(place), durable=False)
+        name = reader.seed().dataset_id
+        if is_known and name not in names:
+            inputs = f"the inputs are {', '.join(names)}" if names else "this dataset has no inputs"
+            raise click.BadParameter(f"{place} holds the dataset {name}; {inputs}", param_hint="--input")
+        found[name] = reader
+    missing = {}
+    paths = {} if known is None else known.spec.get("paths", {})
+    for name in names:
+        path = paths.get(name) if isinstance(paths, dict) else None
+        if name in found:
+            continue
+        if path is None:
+            missing[name] = ""
+            continue
+        try:
+            reader = Ledger.open(path, durable=False)
+            reader.seed()
+            found[name] = reader
+        except DagflowError:
+            missing[name] = path
+    return found, missing
+
+
+def _transform(ledger: LedgerReader) -> tuple[bool, SetTransform | None]:
+    """What the dataset is made of, and whether that can be read: if not, `verify` will say why."""
+    try:
+        head = ledger.head()
+        return head is not None, None if head is None else ledger.transform_at(head.seq)
+    except DagflowError:
+        return False, None

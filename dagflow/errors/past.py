@@ -1,0 +1,157 @@
+"""What stands in the way of looking at a window again: tracing a row to its source, replaying.
+
+NotTraceable (RunError)    code DF35x, exit code 1
+├── RunFolderMissing       the run folder is not where the dataset says
+├── WindowForgotten        … or no longer keeps the window
+├── ApplicationUnknown     nobody knows how to load the application again
+├── ApplicationChanged     it has other operators or streams now
+├── MadeOnDriver           the row was made while the window was planned
+├── StateForgotten         operators began the window with State that is no longer kept
+├── SourceSilent           the source cannot be asked for a record again
+├── SourceChanged          the source is another one than when the window was planned
+└── ReplayDiffers          a window that was run again came out differently
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from dagflow.errors.base import RunError, error
+
+
+@error
+class NotTraceable(RunError):
+    """A row cannot be traced further, or a window not be replayed."""
+
+    code: ClassVar[str] = "DF350"
+
+
+@error
+class RunFolderMissing(NotTraceable):
+    """The run folder is not where the dataset says, or belongs to another application."""
+
+    dataset: str
+    run_folder: str | None
+    reason: str
+    code: ClassVar[str] = "DF351"
+
+    def message(self) -> str:
+        where = "nothing in it says" if self.run_folder is None else f"it names {self.run_folder}, but {self.reason}"
+        return (
+            f"{self.dataset}: which run folder has its windows? {where[0].upper()}{where[1:]}\n"
+            "  help: if the run folder has moved, say where it is: --run-folder PATH"
+        )
+
+
+@error
+class WindowForgotten(NotTraceable):
+    """The run folder does not keep the window any longer."""
+
+    run_folder: str
+    window: int
+    oldest: int | None
+    code: ClassVar[str] = "DF352"
+
+    def message(self) -> str:
+        kept = "it keeps none" if self.oldest is None else f"the oldest is {self.oldest}"
+        return (
+            f"the run folder {self.run_folder} no longer keeps window {self.window}; {kept}\n"
+            "  help: the setting keep_windows says how many it keeps"
+        )
+
+
+@error
+class ApplicationUnknown(NotTraceable):
+    """Nobody knows how to load the application again."""
+
+    application: str
+    reason: str
+    code: ClassVar[str] = "DF353"
+
+    def message(self) -> str:
+        return (
+            f"application {self.application!r} cannot be loaded again: {self.reason}\n"
+            "  help: say what it is, with its settings: --app APP -D KEY=VALUE …"
+        )
+
+
+@error
+class ApplicationChanged(NotTraceable):
+    """The application has other operators or streams than the one that made the window."""
+
+    application: str
+    window: int
+    differences: tuple[str, ...]
+    code: ClassVar[str] = "DF354"
+
+    def message(self) -> str:
+        return (
+            f"application {self.application!r} is no longer what made window {self.window}: {'; '.join(self.differences)}\n"
+            "  help: take its code as it was then"
+        )
+
+
+@error
+class MadeOnDriver(NotTraceable):
+    """The row was made while its window was planned, by operators that cannot be asked again."""
+
+    operator: str
+    window: int
+    code: ClassVar[str] = "DF355"
+
+    def message(self) -> str:
+        return f"operator {self.operator!r} wrote it on the driver while window {self.window} was planned; that is not done again"
+
+
+@error
+class StateForgotten(NotTraceable):
+    """Operators began the window with State of the windows before, which is no longer kept."""
+
+    operators: tuple[str, ...]
+    window: int
+    code: ClassVar[str] = "DF356"
+
+    def message(self) -> str:
+        return (
+            f"operators with State ({', '.join(self.operators)}) went on in window {self.window} with what the windows before "
+            "had left, which is no longer kept"
+        )
+
+
+@error
+class SourceSilent(NotTraceable):
+    """The source cannot be asked for a record again."""
+
+    operator: str
+    kind: str
+    reason: str
+    code: ClassVar[str] = "DF357"
+
+    def message(self) -> str:
+        return f"operator {self.operator!r} ({self.kind}) cannot tell the record: {self.reason}"
+
+
+@error
+class SourceChanged(NotTraceable):
+    """The source is another one than when the window was planned, which its reader does not mind."""
+
+    window: int
+    change: str
+    code: ClassVar[str] = "DF359"
+
+    def message(self) -> str:
+        return f"{self.change}: window {self.window} cannot be made again"
+
+
+@error
+class ReplayDiffers(NotTraceable):
+    """A window that was run again from its plan came out differently."""
+
+    window: int
+    seq: int
+    file: str
+    reason: str
+    code: ClassVar[str] = "DF358"
+
+    def message(self) -> str:
+        return f"window {self.window} (entry {self.seq}), run again, does not make {self.file} as it was committed: {self.reason}"

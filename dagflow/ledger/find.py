@@ -1,0 +1,72 @@
+"""Finding the dataset that somebody means: its folder, or anything that lies in it."""
+
+from __future__ import annotations
+
+import difflib
+
+from dagflow.errors.ledger import LedgerMissing, NoSuchDataset
+from dagflow.ledger.tail import ENTRIES, HINTS
+from dagflow.storage import absolute, base_name, explained, file_system, is_local, join
+
+_OURS = "_dagflow"
+
+
+def find_dataset(place: str) -> str:
+    """The folder of the dataset at a path or URL: the place itself, or the nearest folder above it that has a ledger.
+
+    Raises NoSuchDataset when there is no such place, LedgerMissing when it belongs to no dataset, StorageError.
+    """
+    place = absolute(place)
+    with explained(place, "looking for a ledger"):
+        system = file_system(place)
+        folder: str | None = place
+        while folder is not None:
+            if _has_ledger(folder):
+                if folder == place or system.exists(place):
+                    return folder
+                break
+            folder = above(folder)
+        if not system.exists(place):
+            raise NoSuchDataset(place, _nearest(place), folder)
+        raise LedgerMissing(place, _below(place))
+
+
+def above(place: str) -> str | None:
+    """The folder above a place; None when there is none.
+
+    >>> above("/data/out"), above("/"), above("s3://bucket/out/"), above("s3://bucket"), above("file:///out")
+    ('/data', None, 's3://bucket', None, 'file:///')
+    """
+    scheme, separator, rest = place.partition("://")
+    if not separator:
+        scheme, rest = "", place
+    folder, slash, last = rest.rstrip("/").rpartition("/")
+    if not last or not slash:
+        return None
+    if not folder:
+        folder = "/" if is_local(place) else ""
+    return f"{scheme}{separator}{folder}" if folder else None
+
+
+def _has_ledger(folder: str) -> bool:
+    system = file_system(folder)
+    return any(system.exists(join(folder, _OURS, kind)) for kind in (ENTRIES, HINTS))
+
+
+def _nearest(place: str) -> str | None:
+    """The name beside a place that is most like its name."""
+    folder = above(place)
+    if folder is None or not file_system(folder).exists(folder):
+        return None
+    names = [base_name(found.path) for found in file_system(folder).scan(folder) if found.is_directory]
+    found = difflib.get_close_matches(base_name(place), [name for name in names if name[0] not in "._"], n=1)
+    return join(folder, found[0]) if found else None
+
+
+def _below(place: str) -> str | None:
+    """A dataset that lies in a folder: the first by name."""
+    system = file_system(place)
+    if not system.status(place).is_directory:
+        return None
+    folders = sorted(found.path for found in system.scan(place) if found.is_directory)
+    return next((folder for folder in folders if _has_ledger(folder)), None)

@@ -1,0 +1,282 @@
+"""`MapState`: a mapping over windows of which each window saves only what it changed."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, get_args, overload
+
+import attrs
+
+from dagflow.errors.run import StateDeclaration, StateNotPlain
+from dagflow.model.kept import State
+from dagflow.model.plain import decode, encode
+
+if TYPE_CHECKING:
+    from typing import Self
+
+K = TypeVar("K", bound=str | int)
+V = TypeVar("V")
+T = TypeVar("T")
+
+
+class Absent(enum.Enum):
+    """What a key has that is not there."""
+
+    ABSENT = "absent"
+
+
+ABSENT: Final = Absent.ABSENT
+_UNCHANGEABLE = frozenset({str, int, bool, bytes, type(None)})
+
+
+@attrs.frozen
+class Changes(Generic[K, V]):
+    """What has changed in a map since it was last saved.
+
+    Attributes:
+        assigned: the keys with other values, or that are new, and their values.
+        removed: the keys that are gone.
+        before: what these keys had when the map was last saved; new ones are not in it.
+    """
+
+    assigned: dict[K, V]
+    removed: list[K]
+    before: dict[K, V]
+
+
+class KeptMap(dict[K, V]):
+    """The value of a `MapState`: a dict that knows which keys have changed since it was last saved.
+
+    What is saved is what was assigned: a value that is changed in place (`map[key].append(1)`) must be assigned again.
+
+    >>> kept = KeptMap({"a": 1, "b": 2})
+    >>> kept["a"], kept["c"] = 10, 3
+    >>> del kept["b"], kept["c"]
+    >>> kept.changes()
+    Changes(assigned={'a': 10}, removed=['b'], before={'a': 1, 'b': 2})
+    >>> kept.saved()
+    >>> kept.changes()
+    Changes(assigned={}, removed=[], before={})
+    """
+
+    __slots__ = ("_before", "_undo")
+
+    def __init__(self, saved: Mapping[K, V] | Iterable[tuple[K, V]] = ()) -> None:
+        super().__init__(saved)
+        self._before: dict[K, V | Absent] = {}  # by the keys that were touched, in the order in which they were
+        self._undo: list[tuple[K, V | Absent]] | None = None
+
+    def changes(self) -> Changes[K, V]:
+        """What has changed since it was last saved. A key that has its value again has not."""
+        changes: Changes[K, V] = Changes({}, [], {})
+        for key, before in self._before.items():
+            now = self.get(key, ABSENT)
+            if now is ABSENT:
+                if before is ABSENT:
+                    continue
+                changes.removed.append(key)
+            else:
+                if type(now) in _UNCHANGEABLE and type(now) is type(before) and now == before:
+                    continue
+                changes.assigned[key] = now
+            if before is not ABSENT:
+                changes.before[key] = before
+        return changes
+
+    def saved(self) -> None:
+        """Forgets what has changed: it is saved."""
+        self._before = {}
+        self._undo = None
+
+    def savepoint(self) -> int:
+        """Something to roll back to, as long as it is not saved. Costs nothing, but each change after it is noted."""
+        if self._undo is None:
+            self._undo = []
+        return len(self._undo)
+
+    def roll_back(self, to: int) -> None:
+        """Makes the map what it was at a savepoint."""
+        undo = self._undo or []
+        while len(undo) > to:
+            key, value = undo.pop()
+            if value is ABSENT:
+                super().pop(key, None)
+            else:
+                super().__setitem__(key, value)
+
+    def replace(self, content: Mapping[K, V]) -> None:
+        """Makes this the whole content; what stays the same counts as unchanged."""
+        if content is not self:
+            for key in [key for key in self if key not in content]:
+                del self[key]
+            self.update(content)
+
+    def _touch(self, key: K) -> None:
+        if key not in self._before:
+            self._before[key] = self.get(key, ABSENT)
+        if self._undo is not None:
+            self._undo.append((key, self.get(key, ABSENT)))
+
+    def __setitem__(self, key: K, value: V) -> None:
+        if key not in self._before or self._undo is not None:
+            self._touch(key)
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        if key in self:
+            self._touch(key)
+        super().__delitem__(key)
+
+    @overload
+    def pop(self, key: K, /) -> V: ...
+    @overload
+    def pop(self, key: K, default: V, /) -> V: ...
+    @overload
+    def pop(self, key: K, default: T, /) -> V | T: ...
+    def pop(self, key: K, /, *default: Any) -> Any:
+        """As of dict."""
+        if key in self:
+            self._touch(key)
+        return super().pop(key, *default)
+
+    def popitem(self) -> tuple[K, V]:
+        """As of dict."""
+        if not self:
+            return super().popitem()  # raises
+        key = next(reversed(self))
+        return key, self.pop(key)
+
+    def clear(self) -> None:
+        """As of dict."""
+        for key in self:
+            self._touch(key)
+        super().clear()
+
+    def setdefault(self, key: K, default: V = None, /) -> V:  # type: ignore[assignment]  # as of dict
+        """As of dict."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def update(self, *others: Any, **more: Any) -> None:
+        """As of dict."""
+        given: dict[Any, Any] = dict(*others, **more)
+        for key, value in given.items():
+            self[key] = value
+
+    def __ior__(self, other: Any) -> Self:  # type: ignore[override,misc]  # mypy wants both of dict's overloads
+        self.update(other)
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remade, (dict(self), dict(self._before))
+
+
+def _remade(content: dict[Any, Any], before: dict[Any, Any]) -> KeptMap[Any, Any]:
+    made: KeptMap[Any, Any] = KeptMap(content)
+    made._before = before
+    return made
+
+
+class MapState(State["KeptMap[K, V]"], Generic[K, V]):
+    """A mapping over windows; however large it is, a window saves only the keys that it has assigned or removed.
+
+    Keys are text or whole numbers, values plain data (see `State`), which are saved when they are assigned: one that is changed
+    in place must be assigned again. Begins empty. After a restart the keys may come in another order.
+
+    >>> from dagflow import InputOperator, MapState
+    >>> class Polled(InputOperator):
+    ...     etags = MapState[str, str]()
+    >>> polled = Polled()
+    >>> polled.etags["https://example.org/a"] = "33a64df5"
+    >>> polled.etags
+    {'https://example.org/a': '33a64df5'}
+
+    Args:
+        merge: for operators that run in tasks: makes one value of those that a key has in several partitions, given as a list
+            in the partitions' order (`sum`, `max`…).
+    """
+
+    def __init__(self, *, merge: Callable[[list[V]], V] | None = None) -> None:
+        super().__init__(factory=KeptMap)
+        if merge is not None and not callable(merge):
+            raise StateDeclaration(declaration="MapState", reason=f"merge is {merge!r}: give a function of a list of values")
+        self.merge_values = merge
+        self.merge = None if merge is None else self.merged
+
+    def merged(self, parts: Sequence[Mapping[K, V]]) -> KeptMap[K, V]:
+        """One map of those of several partitions."""
+        assert self.merge_values is not None
+        together: dict[K, list[V]] = {}
+        for part in parts:
+            for key, value in part.items():
+                together.setdefault(key, []).append(value)
+        made: KeptMap[K, V] = KeptMap()
+        for key, values in together.items():
+            made[key] = values[0] if len(values) == 1 else self.merge_values(values)
+        return made
+
+    def with_merge(self) -> str:
+        """The declaration as a line of source, with a `merge`: for error messages."""
+        subscript = str(getattr(self, "__orig_class__", "")).partition("MapState")[2].replace("builtins.", "")
+        return f"{self.name} = MapState{subscript}(merge=max)"
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> KeptMap[K, V]: ...
+    def __get__(self, instance: object | None, owner: type) -> Self | KeptMap[K, V]:
+        if instance is None:
+            return self
+        try:
+            found: KeptMap[K, V] = instance.__dict__[self.name]
+        except KeyError:
+            found = instance.__dict__[self.name] = self.initial()
+        return found
+
+    def __set__(self, instance: object, value: Mapping[K, V]) -> None:
+        if not isinstance(value, Mapping):
+            raise TypeError(f"{self.name!r} is a MapState: assign a mapping, not a {type(value).__qualname__}")
+        self.__get__(instance, type(instance)).replace(value)
+
+
+def encode_keys(keys: Iterable[Any], where: str) -> list[Any]:
+    """Keys as JSON knows them. Raises StateNotPlain for others than text and whole numbers."""
+    listed = list(keys)
+    for key in listed:
+        if type(key) is not str and type(key) is not int:
+            raise StateNotPlain(where=where, got=f"a key of type {type(key).__qualname__}")
+    return listed
+
+
+def type_arguments(declared: State[Any]) -> tuple[Any, ...]:
+    """The types that a declaration names: of `State[T]` T, of `MapState[K, V]` K and V.
+
+    Where it names none, the attrs class of the value that it begins with, else `Any`.
+    """
+    named = get_args(getattr(declared, "__orig_class__", None))
+    if named or isinstance(declared, MapState):
+        return named or (Any, Any)
+    begin = type(declared.initial())
+    return (begin if attrs.has(begin) else Any,)
+
+
+def encode_state(declared: State[Any], value: Any, where: str) -> Any:
+    """The value of a `State` as JSON knows it; that of a `MapState` whole. Raises StateNotPlain."""
+    if isinstance(declared, MapState):
+        return [encode_keys(value, where), encode(list(value.values()), where)]
+    return encode(value, where)
+
+
+def decode_state(declared: State[Any], data: Any) -> Any:
+    """What `encode_state` was given."""
+    if not isinstance(declared, MapState):
+        return decode(data, type_arguments(declared)[0])
+    keys, values = data
+    return decode_map(declared, keys, values)
+
+
+def decode_map(declared: MapState[Any, Any], keys: Iterable[Any], values: Iterable[Any]) -> KeptMap[Any, Any]:
+    """A map of its keys and encoded values."""
+    return KeptMap(zip(keys, decode(list(values), list[type_arguments(declared)[1]]), strict=True))  # type: ignore[misc]

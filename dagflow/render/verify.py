@@ -1,0 +1,121 @@
+"""What verifying a dataset found, as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from dagflow.errors.base import DagflowError
+from dagflow.ledger import EntryRef, VerifyReport
+from dagflow.render.errors import error_json
+from dagflow.render.ledger import counted_entries
+from dagflow.render.style import Style, table
+from dagflow.render.words import counted
+from dagflow.runtime.replay import ReplayReport
+
+VERSION = 1
+
+
+@attrs.frozen(kw_only=True)
+class Checked:
+    """What was checked, and what came out.
+
+    Attributes:
+        files: whether files and states were read.
+        inputs: where the inputs were found that were checked too, by their ids.
+        missing_inputs: where the others were looked for; "" when nobody knows where they are.
+        replay: what running windows again has shown, if that was asked for.
+    """
+
+    dataset: str
+    report: VerifyReport
+    files: bool = True
+    inputs: Mapping[str, str] = attrs.field(factory=dict)
+    missing_inputs: Mapping[str, str] = attrs.field(factory=dict)
+    replay: ReplayReport | None = None
+
+    @property
+    def problems(self) -> tuple[DagflowError, ...]:
+        """All that is damaged, or came out differently."""
+        return (*self.report.problems, *(() if self.replay is None else self.replay.problems))
+
+
+def verify_text(checked: Checked, style: Style | None = None) -> str:
+    """What was checked, and how to note it; the problems themselves are not in it.
+
+    >>> print(verify_text(Checked(dataset="out", report=VerifyReport(entries=3, rows=10, files=1, head=EntryRef(2, "sha256:ab"),
+    ...     problems=()))))
+    out: clean
+      entries  3 entries: links and rules
+      rows     10 rows
+      files    1 file or state: sizes and hashes
+      newest   2:sha256:ab
+    <BLANKLINE>
+    Note the newest entry elsewhere: `--noted SEQ:HASH` then shows whether all of the ledger was written anew.
+    """
+    style = style or Style()
+    report = checked.report
+    found = style.paint("bold red", "damaged")
+    if report.is_clean:
+        found = style.paint("yellow", "clean, but not made again") if checked.problems else style.paint("green", "clean")
+    problems = f", {counted(len(checked.problems), 'problem')}" if checked.problems else ""
+    rows = [["entries", f"{counted_entries(report.entries)}: links and rules"], ["rows", counted(report.rows, "row")]]
+    what = "file or state" if report.files == 1 else "files and states"
+    rows.append(["files", f"{report.files:,} {what}: sizes and hashes" if checked.files else "not read (--no-files)"])
+    for number, (name, place) in enumerate(sorted(checked.inputs.items())):
+        rows.append(["inputs" if not number else "", f"{name}: {place}"])
+    for number, (name, place) in enumerate(sorted(checked.missing_inputs.items())):
+        where = f"it is not at {place}" if place else "nobody knows where it is"
+        rows.append(["inputs" if not number and not checked.inputs else "", f"{name}: not checked, {where} (--input PATH)"])
+    if checked.replay is not None:
+        rows += _replay(checked.replay)
+    if report.head is not None:
+        rows.append(["newest", noted(report.head)])
+    lines = [f"{style.paint('bold', checked.dataset)}: {found}{problems}", *(f"  {line}" for line in table(rows, "ll"))]
+    if report.head is not None and report.is_clean:
+        lines += [
+            "",
+            "Note the newest entry elsewhere: `--noted SEQ:HASH` then shows whether all of the ledger was written anew.",
+        ]
+    return "\n".join(lines)
+
+
+def verify_json(checked: Checked) -> dict[str, Any]:
+    """The same as plain data, with the problems; `v` is the version of the form."""
+    report = checked.report
+    return {
+        "v": VERSION,
+        "ok": not checked.problems,
+        "dataset": checked.dataset,
+        "entries": report.entries,
+        "rows": report.rows,
+        "files": report.files if checked.files else None,
+        "inputs": dict(checked.inputs),
+        "missing_inputs": dict(checked.missing_inputs),
+        "newest": None if report.head is None else noted(report.head),
+        "replay": None if checked.replay is None else _replay_json(checked.replay),
+        "problems": [single for problem in checked.problems for single in error_json(problem)],
+    }
+
+
+def _replay(report: ReplayReport) -> list[list[str]]:
+    rows = [["replayed", f"{counted(report.windows, 'window')}, {counted(report.rows, 'row')}: as they were committed"]]
+    reasons: dict[str, list[int]] = {}
+    for window, error in report.left_out:
+        reasons.setdefault(error.message().partition("\n")[0], []).append(window)
+    for reason, windows in reasons.items():
+        which = f"window {windows[0]}" if len(windows) == 1 else f"{len(windows):,} windows (the last is {max(windows)})"
+        rows.append(["not replayed", f"{which}: {reason}"])
+    return rows
+
+
+def _replay_json(report: ReplayReport) -> dict[str, Any]:
+    left_out = [{"window": window, **single} for window, error in report.left_out for single in error_json(error)]
+    return {"windows": report.windows, "rows": report.rows, "left_out": left_out}
+
+
+def noted(ref: EntryRef) -> str:
+    """An entry as `--noted` takes it."""
+    return f"{ref.seq}:{ref.hash}"

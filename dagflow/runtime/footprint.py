@@ -1,0 +1,138 @@
+"""Where a task is, in a small file that outlives its process: so a record that kills its worker is found by its position.
+
+A record may end the process that works on it: by `os._exit`, a crash in native code, all memory. No report tells of that. So
+tasks that are tried again write down where they are before each portion of records that a reader hands on; and the one after, in
+the portion where its predecessor died, before each record. First attempts write nothing: it would cost each task a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from dagflow.model.records import ReaderRecord
+from dagflow.runtime.program import TaskSpec
+from dagflow.runtime.window_log import WindowLog
+from dagflow.storage import local_path
+
+_DIGITS = 20
+_TOLD = 5  # tasks that a message names at the most
+
+
+@attrs.frozen
+class Place:
+    """Where a task was when it ended: a position in a file; behind its last record where `path` is empty."""
+
+    task: str
+    path: str
+    position: int
+
+    def __str__(self) -> str:
+        at = f"at {self.path}, position {self.position:,}" if self.path else "behind its last record"
+        return f"task {self.task} died {at}"
+
+    def look(self) -> str | None:
+        """A command that shows what is there, where one can."""
+        plain = local_path(self.path) if self.path else None
+        return None if plain is None else f"tail -c +{self.position + 1} {shlex.quote(plain)} | head -1"
+
+
+class Footprint:
+    """The file of one task; who opens it finds where the attempt before has died, if one has."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._before = _read(path)
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+    def note(self, path: str | None, position: int | None) -> None:
+        """Writes down which bytes come next. One call of the system, and no sync: it is to outlive the process, no more."""
+        os.pwrite(self._file, b"%0*d %s\n" % (_DIGITS, position or 0, os.fsencode(path or "")), 0)
+
+    def portions(self, path: str | None, records: Any) -> Iterator[Any]:
+        """Records of a reader in portions to hand on, each noted before: one by one where the attempt before died."""
+        positions = _positions(records)
+        if positions is None:
+            yield records
+        elif self._is_between(path, positions):
+            for number, position in enumerate(positions):
+                self.note(path, int(position))
+                yield records[number : number + 1] if isinstance(records, list) else records.slice(number, 1)
+        else:
+            self.note(path, int(positions[0]))
+            yield records
+
+    def each(self, path: str | None, positions: Sequence[int], records: Iterable[Any]) -> Iterator[Any]:
+        """The same for what a reader is making its records of: one by one anyway."""
+        is_between = len(positions) > 0 and self._is_between(path, positions)
+        for position, record in zip(positions, records, strict=True):
+            if is_between:
+                self.note(path, int(position))
+            yield record
+
+    def _is_between(self, path: str | None, positions: Sequence[int]) -> bool:
+        before = self._before
+        return before is not None and before[0] == path and positions[0] <= before[1] <= positions[-1]
+
+    def leave(self) -> None:
+        """The task has ended by itself: nobody is to look for it."""
+        with contextlib.suppress(OSError):
+            os.close(self._file)
+        with contextlib.suppress(OSError):
+            os.unlink(self._path)
+
+
+def footprint(log: WindowLog, spec: TaskSpec) -> Footprint | None:
+    """Begins the footprint of a task; None where the run folder is no local folder, or takes none."""
+    path = _path(log, spec)
+    if path is None:
+        return None
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return Footprint(path)
+    except OSError:  # the task itself needs none
+        return None
+
+
+def places(log: WindowLog, tasks: Iterable[TaskSpec], among: Collection[str] = ()) -> list[Place]:
+    """Where tasks of a window were that have ended without a report. `among`: the names of those that died, where known."""
+    found = []
+    for task in tasks:
+        path = _path(log, task)
+        at = None if path is None or (among and task.name not in among) else _read(path)
+        if at is not None and log.read_report(task.report_name) is None:
+            found.append(Place(task.name, *at))
+    return found[:_TOLD]
+
+
+def _path(log: WindowLog, spec: TaskSpec) -> str | None:
+    # by the name of a report, so that it is swept as those are; the same one for all rounds
+    folder = local_path(log.store.url)
+    return None if folder is None or "://" in log.store.url else f"{folder}/reports/{spec.window:010d}.at.{spec.name}"
+
+
+def _read(path: str) -> tuple[str, int] | None:
+    try:
+        with open(path, "rb") as file:
+            line, end, _ = file.read().partition(b"\n")
+    except OSError:
+        return None
+    if not end or not line[:_DIGITS].isdigit():
+        return None  # it died before its first record
+    return os.fsdecode(line[_DIGITS + 1 :]), int(line[:_DIGITS])
+
+
+def _positions(records: Any) -> Sequence[int] | None:
+    """Where each record starts, of records that come from a reader."""
+    if isinstance(records, list):
+        return [record.position for record in records] if records and isinstance(records[0], ReaderRecord) else None
+    names = records.schema.names
+    if "position" not in names or "record" not in names or "block_id" not in names or not records.num_rows:
+        return None
+    found: Sequence[int] = records.column("position").to_pylist()
+    return found

@@ -1,0 +1,59 @@
+"""The tasks of a window, what its job is called, and how it is told that it was planned and decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from dagflow.plan.plan import Plan
+from dagflow.runtime.events import WindowDecided, WindowPlanned
+from dagflow.runtime.program import TaskSpec
+from dagflow.runtime.window_log import Decision, WindowPlan
+
+
+def tasks_of(plan: Plan, window: WindowPlan, spec: TaskSpec, round: str, again: bool = False) -> tuple[TaskSpec, ...]:
+    """One task for each partition that a window's plan has made; `spec` holds what is the same for all.
+
+    `again`: the window has been tried before, maybe by another launch.
+    """
+    tasks = []
+    for stage in plan.stages:
+        items = window.items.get(stage.head, [])
+        for partition in range(window.partitions.get(stage.head, 0)):
+            numbers = tuple(number for number, place in enumerate(window.places[stage.head]) if place == partition)
+            tasks.append(
+                attrs.evolve(
+                    spec,
+                    window=window.window,
+                    round=round,
+                    stage=stage.name,
+                    head=stage.head,
+                    partition=partition,
+                    partitions=window.partitions[stage.head],
+                    items=tuple((stage.head, *items[number]) for number in numbers),
+                    numbers=numbers,
+                    careful=again,
+                )
+            )
+    return tuple(tasks)
+
+
+def job_name(plan: Plan, window: WindowPlan) -> str:
+    """Application, window and operators, as Spark's UI shows them."""
+    stages = [" → ".join(s.operators) for s in plan.stages if s.head in window.items]
+    return f"{plan.dag.name}: window {window.window}: {'; '.join(stages)}"
+
+
+def planned_event(plan: WindowPlan, tasks: Sequence[TaskSpec], replayed: bool) -> WindowPlanned:
+    """A window's plan is durable, or was found."""
+    size = sum(report.counters.get("bytes_planned", 0) for report in plan.driver.operators.values())
+    items = sum(len(items) for items in plan.items.values())
+    return WindowPlanned(window=plan.window, items=items, bytes=size, tasks=len(tasks), replayed=replayed)
+
+
+def decided_event(decision: Decision) -> WindowDecided:
+    """A window's decision is durable."""
+    size = sum(file.size for file in decision.files)
+    records = sum(file.records for file in decision.files)
+    return WindowDecided(window=decision.window, files=len(decision.files), bytes=size, records=records)

@@ -1,0 +1,243 @@
+"""How many readers each stage has: what waits is told to its partitioner before every window."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dagflow.errors import DagflowError
+from dagflow.errors.run import PartitionerFailed
+from dagflow.model.checks import partitioner_of
+from dagflow.model.context import Clock
+from dagflow.plan.deal import deal, deal_groups
+from dagflow.plan.plan import Plan, Stage
+from dagflow.runtime.events import Event, ReadersChanged
+from dagflow.runtime.failure import describe
+from dagflow.runtime.program import TaskOutcome
+from dagflow.runtime.report import ReaderFigures
+from dagflow.runtime.window_log import WindowPlan
+from dagflow.scaling import (
+    NOT_DEALT,
+    Backlog,
+    BacklogPartitioner,
+    OperatorStats,
+    Partition,
+    Partitioner,
+    PartitioningContext,
+    StatsListener,
+    bounds,
+    resized,
+)
+
+
+@attrs.frozen
+class Dealt:
+    """How a window's items were dealt: the number of partitions, the partition of each item, the weight of each partition."""
+
+    partitions: int
+    places: list[int]
+    weights: list[int]
+
+
+@attrs.define
+class _Of:
+    """The readers of one stage.
+
+    Attributes:
+        open: by window that is not committed, what each partition has to do.
+        groups: where the last window's groups of items were.
+    """
+
+    stage: Stage
+    operator: Any
+    partitioner: Partitioner
+    partitions: Sequence[Partition]
+    open: dict[int, list[Backlog]] = attrs.field(factory=dict)
+    groups: dict[Hashable, int] = attrs.field(factory=dict)
+    figures: ReaderFigures | None = None
+    first: bool = True
+
+
+class Readers:
+    """The partitions of all stages, over the windows of a launch.
+
+    The backlog of a stage is what its windows have that are not committed, by partition, and what is dealt to none yet: the
+    window that is being planned, and what operators on the driver know of and have not emitted.
+
+    Args:
+        slots: how many tasks can work at once; None: as many as are asked for.
+        last: the plan of the window before: the number of readers goes on from there.
+        tell: gets events.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        slots: int | None,
+        clock: Clock,
+        last: WindowPlan | None = None,
+        tell: Callable[[Event], None] = lambda event: None,
+    ) -> None:
+        self._plan = plan
+        self._tell = tell
+        self._contexts = {
+            stage.name: PartitioningContext(
+                slots=slots,
+                grows=slots is None,
+                clock=clock,
+                input_ports=tuple(port.port for port in plan.work_ports() if port.operator == stage.head),
+            )
+            for stage in plan.stages
+        }
+        self._of = {stage.name: self._made(stage, last) for stage in plan.stages}
+
+    def figures(self) -> dict[str, ReaderFigures]:
+        """How many readers each stage's head has had, by operator."""
+        return {of.stage.head: of.figures for of in self._of.values() if of.figures is not None}
+
+    def counters(self, head: str) -> dict[str, int]:
+        """What the partitions of an operator have counted, those that are gone included."""
+        of = next(each for each in self._of.values() if each.stage.head == head)
+        return resized(of.partitions, 1)[0].counters
+
+    def deal(self, stage: Stage, window: int, items: Sequence[Any], known: Backlog) -> Dealt:
+        """Deals a window's items, after the partitioner has been told what waits. `known`: what the driver has not emitted.
+
+        Raises PartitionerFailed.
+        """
+        of = self._of[stage.name]
+        weigh = getattr(of.operator, "item_weight", _weight_of)
+        weights = [weigh(item) for item in items]
+        count = self._count(of, window, Backlog(len(items), sum(weights)) + known)
+        group = getattr(of.operator, "item_group", None)
+        groups = [None if group is None else group(item) for item in items]
+        if any(each is not None for each in groups):
+            places = deal_groups(weights, groups, count, of.groups)
+            of.groups = {each: place for each, place in zip(groups, places, strict=True) if each is not None}
+        else:
+            places = deal(weights, count)
+        sums = [0] * count
+        for place, weight in zip(places, weights, strict=True):
+            sums[place] += weight
+        return Dealt(count, places, sums)
+
+    def planned(self, plan: WindowPlan) -> None:
+        """A window is going to run."""
+        for of in self._of.values():
+            count = plan.partitions.get(of.stage.head, 0)
+            items = [0] * count
+            for place in plan.places.get(of.stage.head, ()):
+                items[place] += 1
+            sizes = plan.weights.get(of.stage.head, [0] * count)
+            of.open[plan.window] = [Backlog(*pair) for pair in zip(items, sizes, strict=True)]
+
+    def decided(self, window: int, outcomes: Iterable[TaskOutcome]) -> None:
+        """A window is committed; its tasks have ended so."""
+        for of in self._of.values():
+            of.open.pop(window, None)
+        for outcome in outcomes:
+            stage, _, number = outcome.task.rpartition("-")
+            found = self._of.get(stage)
+            if found is not None:
+                counters = found.partitions[int(number) % len(found.partitions)].counters
+                for name, n in (("tasks", 1), ("records", outcome.records)):
+                    counters[name] = counters.get(name, 0) + n
+
+    def _made(self, stage: Stage, last: WindowPlan | None) -> _Of:
+        node = self._plan.dag.nodes[stage.head]
+        partitioner: Any = self._plan.partitioner(stage)
+        if partitioner_of(node) == "self":
+            partitioner = copy.copy(node.operator)  # fields only: nothing of another launch
+        elif isinstance(partitioner, BacklogPartitioner):
+            partitioner = attrs.evolve(partitioner)
+        before = 0 if last is None else last.partitions.get(stage.head, 0)
+        found = _Of(stage, node.operator, partitioner, [Partition(node.operator)], first=before == 0)
+        if before:
+            found.partitions = resized(found.partitions, before)
+        found.partitions = self._defined(found)
+        return found
+
+    def _count(self, of: _Of, window: int, fresh: Backlog) -> int:
+        """How many readers a window gets, when the partitioner has heard of the backlog."""
+        before = len(of.partitions)
+        stats = self._stats(of, fresh)
+        of.partitions = [attrs.evolve(p, stats=own) for p, own in zip(of.partitions, stats, strict=False)]
+        backlog = Backlog(sum(s.queue_size for s in stats), sum(s.queue_bytes for s in stats))
+        if isinstance(of.partitioner, StatsListener):
+            try:
+                response = of.partitioner.process_stats(stats)
+            except Exception as error:
+                raise self._failed(of, f"failed in process_stats(): {describe(error)}") from error
+            if response.repartition_required:
+                of.partitions = self._defined(of)
+        count = len(of.partitions)
+        changed = count != before and not of.first
+        of.first = False
+        if changed:
+            self._tell(
+                ReadersChanged(
+                    window=window,
+                    operator=of.stage.head,
+                    before=before,
+                    readers=count,
+                    backlog=backlog.items,
+                    backlog_bytes=backlog.size,
+                )
+            )
+        of.figures = _figures(of, count, changed)
+        return count
+
+    def _stats(self, of: _Of, fresh: Backlog) -> list[OperatorStats]:
+        waiting = [Backlog()] * len(of.partitions)
+        for window in of.open.values():
+            for number, backlog in enumerate(window):
+                waiting[number % len(waiting)] += backlog
+        told = [OperatorStats(number, backlog.items, backlog.size) for number, backlog in enumerate(waiting)]
+        return [*told, OperatorStats(NOT_DEALT, fresh.items, fresh.size)]
+
+    def _defined(self, of: _Of) -> list[Partition]:
+        try:
+            found = list(of.partitioner.define_partitions(of.partitions, self._contexts[of.stage.name]))
+        except DagflowError:
+            raise
+        except Exception as error:
+            raise self._failed(of, f"failed in define_partitions(): {describe(error)}") from error
+        if not found or not all(isinstance(each, Partition) for each in found):
+            raise self._failed(of, "returned no partitions" if not found else f"returned {found[0]!r} among its partitions")
+        return found
+
+    def _failed(self, of: _Of, reason: str) -> PartitionerFailed:
+        return PartitionerFailed(of.stage.head, type(of.partitioner).__qualname__, reason)
+
+
+def known_to(plan: Plan, backlogs: Mapping[str, Backlog]) -> dict[str, Backlog]:
+    """By stage, what operators on the driver have not emitted, of those that lead to it."""
+    found = {}
+    for stage in plan.stages:
+        above, left = set[str](), [stage.head]
+        while left:
+            for source, _ in plan.dag.upstream(left.pop()):
+                if source.operator not in above:
+                    above.add(source.operator)
+                    left.append(source.operator)
+        found[stage.name] = sum((b for name, b in backlogs.items() if name in above), Backlog())
+    return found
+
+
+def _figures(of: _Of, now: int, changed: bool) -> ReaderFigures:
+    before = of.figures
+    lowest = now if before is None else min(now, before.lowest)
+    highest = now if before is None else max(now, before.highest)
+    said = bounds(of.partitioner)
+    least = lowest if said.min_readers is None else said.min_readers
+    most = highest if said.max_readers is None else said.max_readers
+    changes = (0 if before is None else before.changes) + changed
+    return ReaderFigures(least, now, most, lowest, highest, changes)
+
+
+def _weight_of(item: Any) -> int:
+    return 1

@@ -1,0 +1,144 @@
+"""The driver's side: which tasks share their work, what they have reported, and whether that is all of the window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dagflow.errors.run import WindowIncomplete
+from dagflow.model.plain import decode
+from dagflow.plan.plan import Plan
+from dagflow.runtime.events import Claimed, EventStream, Stolen
+from dagflow.runtime.program import TaskOutcome, TaskSpec
+from dagflow.runtime.report import RunReport, TaskReport
+from dagflow.runtime.sharing.claims import Log, log_name
+from dagflow.runtime.sharing.parts import Part, Steal, part_of, uncovered
+from dagflow.runtime.window_log import Decision, WindowLog, WindowPlan
+from dagflow.storage import Store, is_local
+
+
+def why_not(*, setting: str, runner: str | None, run_folder: str) -> str:
+    """Why no task of a run shares its work; empty where they may.
+
+    >>> why_not(setting="off", runner=None, run_folder="out/_dagflow")
+    'rebalance is off'
+    """
+    if setting == "off":
+        return "rebalance is off"
+    if runner is not None:
+        return runner
+    return "" if is_local(run_folder) else "the run folder is not on a disk: its store is too slow for claims"
+
+
+@attrs.define
+class Rebalancing:
+    """What a run knows of it.
+
+    Args:
+        reason: why no task shares its work; empty where they may.
+        keeping: the operators in tasks that keep State, by stage.
+        in_order: the stages whose items stay where they were dealt.
+    """
+
+    reason: str
+    keeping: Mapping[str, Sequence[str]]
+    in_order: frozenset[str] = frozenset()
+    was_shared: bool = attrs.field(init=False, default=False)
+    told: str = attrs.field(init=False, default="")
+
+    @classmethod
+    def of(
+        cls, plan: Plan, setting: str, runner: str | None, run_folder: str, keeping: Mapping[str, Sequence[str]]
+    ) -> Rebalancing:
+        """For a run. `runner`: why its tasks cannot share their work; None where they can."""
+        operators = {stage.name: plan.dag.nodes[stage.head].operator for stage in plan.stages}
+        in_order = frozenset(name for name, operator in operators.items() if getattr(operator, "sequential", False))
+        return cls(why_not(setting=setting, runner=runner, run_folder=run_folder), keeping, in_order)
+
+    def tell(self, decision: Decision, outcomes: Iterable[TaskOutcome], events: EventStream, report: RunReport) -> None:
+        """Tells what has been claimed and taken over in a window."""
+        for outcome in outcomes if self.was_shared else ():
+            if outcome.parts:
+                events.send(Claimed(window=decision.window, task=outcome.task, attempt=outcome.attempt, parts=outcome.parts))
+        for steal in decision.steals:
+            events.send(Stolen(window=decision.window, source=steal.victim, to=steal.thief, bytes=steal.size, parts=steal.parts))
+        report.rebalanced += len(decision.steals)
+        report.rebalanced_bytes += sum(steal.size for steal in decision.steals)
+        report.rebalancing = "" if report.rebalanced else self.why_never
+
+    def shared(self, tasks: Iterable[TaskSpec]) -> tuple[TaskSpec, ...]:
+        """The tasks of a window; those that can share their work know it."""
+        found = []
+        for task in tasks:
+            reason = self.reason or self._why_not(task)
+            self.was_shared |= not reason
+            self.told = reason
+            found.append(attrs.evolve(task, shared=not reason))
+        return tuple(found)
+
+    def _why_not(self, task: TaskSpec) -> str:
+        if task.partitions < 2:
+            return "there is one reader"
+        if self.keeping.get(task.stage):
+            return f"{', '.join(self.keeping[task.stage])} keeps State by partition"
+        return f"{task.head} reads in order" if task.stage in self.in_order else ""
+
+    @property
+    def why_never(self) -> str:
+        """Why nothing has been rebalanced."""
+        return "the work was even" if self.was_shared else self.reason or self.told
+
+
+def reports_of(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec]) -> list[TaskReport]:
+    """The reports of a window's tasks, if they cover its plan: each byte of each item once. Raises WindowIncomplete."""
+    found = [(task, _report(log, task)) for task in tasks]
+    missing = tuple(t.name for t, report in found if report is None or report.items != len(t.items))
+    if missing:
+        raise WindowIncomplete(plan.window, missing)
+    reports = [report for _, report in found if report is not None]
+    parts: dict[str, list[Part]] = {}
+    for task, report in zip(tasks, reports, strict=True):
+        if task.shared:
+            parts.setdefault(task.head, []).extend(part_of(part) for part in report.parts)
+    wrong = [problem for head, read in parts.items() for problem in uncovered(read, len(plan.items[head]))]
+    if wrong:
+        raise WindowIncomplete(plan.window, (), tuple(wrong))
+    return reports
+
+
+def _log(store: Store, task: TaskSpec) -> Log:
+    return Log(store, log_name(task.claims_area, task.partition))
+
+
+def _report(log: WindowLog, task: TaskSpec) -> TaskReport | None:
+    if not task.shared:
+        return log.read_report(task.report_name)
+    data = _log(log.passing, task).catch_up().report
+    return None if data is None else decode(data, TaskReport)
+
+
+def moved_parts(tasks: Sequence[TaskSpec], reports: Sequence[TaskReport]) -> dict[str, list[list[Any]]]:
+    """What the tasks have read that have not read just what they were dealt, by `HEAD-PARTITION`."""
+    return {
+        place_of(task.head, task.partition): report.parts
+        for task, report in zip(tasks, reports, strict=True)
+        if task.shared and report.parts != [[number, None, None] for number in task.numbers]
+    }
+
+
+def place_of(head: str, partition: int) -> str:
+    """What a partition is called where a decision tells its parts."""
+    return f"{head}-{partition:04d}"
+
+
+def steals_of(log: WindowLog, tasks: Sequence[TaskSpec]) -> list[Steal]:
+    """What tasks have taken over from one another."""
+    names = {(task.stage, task.partition): task.name for task in tasks}
+    found = []
+    for task in tasks:
+        for asker, entry in _log(log.passing, task).catch_up().gives if task.shared else ():
+            thief = names[task.stage, asker]
+            found.append(Steal(victim=task.name, thief=thief, parts=len(entry.parts), size=entry.size))
+    return found

@@ -1,0 +1,199 @@
+"""What a task has before it, how long that will take, and which part of it is given away. Nothing here waits or writes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+
+from dagflow.runtime.sharing.parts import Part
+from dagflow.scaling.stealing import STEAL_COST, share
+
+KNOWN_AFTER = 0.05  # seconds of work after which its pace says something
+
+
+@attrs.frozen
+class Held:
+    """A part of an item that a task has: the item, and its bounds where it can be cut, else 0 to its weight."""
+
+    part: Part
+    item: tuple[str, str, Any]
+    start: int
+    stop: int
+    can_cut: bool
+
+    @classmethod
+    def of(cls, part: Part, item: Any, value: Any, operator: Any) -> Held:
+        """What the operator says of an item: `can_split(value)` and `item_weight(value)`, where it has them."""
+        can_split = getattr(operator, "can_split", None)
+        if can_split is not None and can_split(value):
+            start = value.start if part.start is None else part.start
+            stop = value.stop if part.stop is None else part.stop
+            return cls(part, item, start, stop, True)
+        weigh = getattr(operator, "item_weight", None)
+        return cls(part, item, 0, max(1, int(weigh(value))) if weigh is not None else 1, False)
+
+    @property
+    def weight(self) -> int:
+        """How much it is."""
+        return max(1, self.stop - self.start)
+
+
+@attrs.define
+class Hand:
+    """The part at hand: since when, its tracker, and what was claimed last, since when."""
+
+    held: Held
+    since: float
+    tracker: Any = None
+    claimed: float = 0.0
+    claimed_at: float = attrs.field(default=attrs.Factory(lambda self: self.since, takes_self=True))
+
+    def track(self, tracker: Any) -> None:
+        """From now on it is read through a tracker; one of another range than the part's cannot be used."""
+        if self.held.can_cut and (tracker.start_position, tracker.stop_position) == (self.held.start, self.held.stop):
+            self.tracker = tracker
+
+    def look(self, now: float) -> None:
+        """Sees how far it is."""
+        claimed = self.consumed
+        if claimed != self.claimed:
+            self.claimed, self.claimed_at = claimed, now
+
+    @property
+    def consumed(self) -> float:
+        """How much of it is claimed."""
+        if self.tracker is None:
+            return 0.0
+        return float(self.tracker.fraction_consumed * (self.tracker.stop_position - self.held.start))
+
+    @property
+    def rest(self) -> float:
+        """How much of it could be given away."""
+        return 0.0 if self.tracker is None else self.tracker.stop_position - self.held.start - self.consumed
+
+    @property
+    def key(self) -> str:
+        """What names the present record."""
+        return f"{self.held.part.number}:{self.held.start + int(self.consumed)}"
+
+    def read(self) -> Part:
+        """The part that has been read, at the end."""
+        part = self.held.part
+        if self.tracker is None or self.tracker.stop_position == self.held.stop:
+            return part
+        return Part(part.number, part.start, self.tracker.stop_position)
+
+    def split(self, fraction: float) -> Part | None:
+        """Splits off a fraction of what is not claimed; all of it, if that is 1."""
+        tracker = self.tracker
+        stop = tracker.stop_position
+        first = tracker.position_at_fraction(tracker.fraction_consumed) + 1
+        cut = min(stop - 1, first + int((stop - first) * (1 - fraction)))
+        if cut < first or not tracker.try_split_at_position(cut):
+            return None
+        end = self.held.part.stop if stop == self.held.stop else stop
+        return Part(self.held.part.number, cut, end)
+
+
+@attrs.define
+class Pace:
+    """How long what is finished has taken."""
+
+    seconds: float = 0.0
+    weight: float = 0.0
+
+    def finished(self, hand: Hand, now: float) -> None:
+        """A part has been read."""
+        self.seconds += now - hand.since
+        self.weight += max(1.0, hand.consumed) if hand.tracker is not None else hand.held.weight
+
+
+@attrs.frozen
+class _Left:
+    """Seconds of work: at hand, per unit of weight there, and in the queue, per unit there."""
+
+    hand: float
+    hand_rate: float
+    queue_rate: float
+    queue: float
+
+
+def _left(hand: Hand | None, queue: Iterable[Held], pace: Pace, now: float) -> _Left | None:
+    known = pace.seconds / pace.weight if pace.weight and pace.seconds > 0 else None
+    hand_rate = known
+    if hand is not None and (known is None or now - hand.since >= KNOWN_AFTER):
+        took = now - hand.since
+        if took < KNOWN_AFTER:
+            return None
+        hand_rate = took / max(1.0, hand.consumed) if hand.tracker is not None else took / hand.held.weight
+        known = known if known is not None else hand_rate
+    if known is None or hand_rate is None:
+        return None
+    weight = sum(held.weight for held in queue)
+    return _Left(hand.rest * hand_rate if hand is not None else 0.0, hand_rate, known, weight * known)
+
+
+def remaining(hand: Hand | None, queue: Iterable[Held], pace: Pace, now: float) -> float | None:
+    """Seconds of work that could be given away; None: not known yet."""
+    queue = list(queue)
+    if hand is None and not queue:
+        return 0.0
+    left = _left(hand, queue, pace, now)
+    return None if left is None else left.hand + left.queue
+
+
+@attrs.frozen
+class Given:
+    """What is given away; nothing of it can be read here any more."""
+
+    parts: tuple[Part, ...]
+    size: int
+
+
+def given_away(hand: Hand | None, queue: deque[Held], pace: Pace, now: float) -> Given | str | None:
+    """Takes from a queue's end, and from the part at hand, what is given to somebody who asks: about half of the time.
+
+    Text: nothing, and why. None: nobody knows yet; the question waits.
+    """
+    if hand is None and not queue:
+        return "nothing left"
+    left = _left(hand, queue, pace, now)
+    if left is None:
+        return None
+    record = now - hand.claimed_at if hand is not None else 0.0
+    wanted = share(left.hand + left.queue, record) * (left.hand + left.queue)
+    if not wanted:
+        return "not worth it"
+    parts: list[Part] = []
+    size, seconds = 0, 0.0
+    while queue and seconds < wanted:
+        held = queue[-1]
+        own = held.weight * left.queue_rate
+        if seconds + own <= wanted * 1.1 or (not held.can_cut and hand is not None and not parts):
+            queue.pop()
+        elif held.can_cut and held.weight > 1 and wanted - seconds >= 2 * STEAL_COST:
+            cut = max(held.start + 1, held.stop - int(held.weight * (wanted - seconds) / own))
+            queue[-1] = attrs.evolve(held, part=Part(held.part.number, held.part.start, cut), stop=cut)
+            held = attrs.evolve(held, part=Part(held.part.number, cut, held.part.stop), start=cut)
+            own = held.weight * left.queue_rate
+        else:
+            break
+        parts.append(held.part)
+        size += held.weight
+        seconds += own
+    if hand is not None and hand.tracker is not None and left.hand and (not parts or wanted - seconds >= 2 * STEAL_COST):
+        before = hand.rest
+        fraction = 1.0 if record * 2 > left.hand + left.queue else min(1.0, (wanted - seconds) / left.hand)
+        part = hand.split(fraction) if fraction > 0 else None
+        if part is not None:
+            parts.append(part)
+            size += int(before - hand.rest)
+    return Given(tuple(parts), size) if parts else "nothing can be split off"
+
+
+def taken_back(queue: deque[Held], held: Iterable[Held]) -> None:
+    """Puts back what nobody wanted any more."""
+    queue.extend(held)

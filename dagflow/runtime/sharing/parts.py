@@ -1,0 +1,121 @@
+"""Parts of work items, and whether they make up the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import attrs
+
+
+class Part(NamedTuple):
+    """A part of a work item: the item's number in the stage's plan, and a range of it; None: as far as the item goes.
+
+    >>> Part(3), Part(3, 10, None).is_whole
+    (Part(number=3, start=None, stop=None), False)
+    """
+
+    number: int
+    start: int | None = None
+    stop: int | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all of the item."""
+        return self.start is None and self.stop is None
+
+
+def part_of(data: Sequence[Any]) -> Part:
+    """The part that a list of its fields stands for."""
+    return Part(*data)
+
+
+def narrowed(item: Any, part: Part) -> Any:
+    """A part of a work item, as an item: the same block with another `start` or `stop`. It follows no other block."""
+    changes: dict[str, Any] = {}
+    if part.start is not None:
+        changes["start"] = part.start
+        if hasattr(item, "previous_block_id"):
+            changes["previous_block_id"] = -1  # that one's reader stands elsewhere
+    if part.stop is not None:
+        changes["stop"] = part.stop
+    return attrs.evolve(item, **changes)
+
+
+def contains(outer: Part, inner: Part) -> bool:
+    """Whether a part lies within another one.
+
+    >>> contains(Part(1, 5, None), Part(1, 7, 9)), contains(Part(1, 5, 9), Part(1, 7, None))
+    (True, False)
+    """
+    if outer.number != inner.number:
+        return False
+    begins = outer.start is None or (inner.start is not None and inner.start >= outer.start)
+    ends = outer.stop is None or (inner.stop is not None and inner.stop <= outer.stop)
+    return begins and ends
+
+
+def without(parts: Iterable[Part], gone: Iterable[Part]) -> list[Part]:
+    """What is left of parts. Raises ValueError for what is not there.
+
+    >>> without([Part(1), Part(2)], [Part(2), Part(1, 5, 7)])
+    [Part(number=1, start=None, stop=5), Part(number=1, start=7, stop=None)]
+    """
+    left = list(parts)
+    for part in gone:
+        at = next((n for n, each in enumerate(left) if contains(each, part)), None)
+        if at is None:
+            raise ValueError(f"{part} is given away by somebody who does not have it")
+        whole = left[at]
+        rest = []
+        if part.start != whole.start:
+            rest.append(Part(part.number, whole.start, part.start))
+        if part.stop != whole.stop:
+            rest.append(Part(part.number, part.stop, whole.stop))
+        left[at : at + 1] = rest
+    return left
+
+
+def uncovered(parts: Iterable[Part], items: int) -> list[str]:
+    """What is wrong if parts do not make up all of so many items, each byte once. Empty: nothing.
+
+    >>> uncovered([Part(1, 5, None), Part(0), Part(1, None, 5)], 2)
+    []
+    >>> uncovered([Part(1, 5, None), Part(1, None, 4)], 2)
+    ['item 0: nobody has read it', 'item 1: nobody has read 4 to 5']
+    """
+    by_number: dict[int, list[Part]] = {}
+    for part in parts:
+        by_number.setdefault(part.number, []).append(part)
+    wrong = [f"item {number}: there is no such item" for number in by_number if not 0 <= number < items]
+    for number in range(items):
+        mine = sorted(by_number.get(number, ()), key=lambda p: (p.start is not None, p.start or 0))
+        problem = _gap(mine) if mine else "nobody has read it"
+        if problem:
+            wrong.append(f"item {number}: {problem}")
+    return wrong
+
+
+def _gap(parts: list[Part]) -> str | None:
+    at: int | None = None  # where it is read to; None: the item's own start
+    for number, part in enumerate(parts):
+        if number and part.start is None:
+            return "it has been read twice"
+        if part.start != at:
+            if at is not None and part.start is not None and part.start < at:
+                return f"{part.start} to {at} have been read twice"
+            return f"nobody has read {'its start' if at is None else at} to {part.start}"
+        if part.stop is None and number < len(parts) - 1:
+            return "its end has been read twice"
+        at = part.stop
+    return None if at is None else f"nobody has read {at} to its end"
+
+
+@attrs.frozen(kw_only=True)
+class Steal:
+    """Work that one task has taken over from another: how many parts of items, and how much, as items are weighed."""
+
+    victim: str
+    thief: str
+    parts: int
+    size: int

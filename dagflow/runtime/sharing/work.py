@@ -1,0 +1,234 @@
+"""A task's queue of work, and the thread that gives parts of it to whoever asks, also while the task is inside a slow record."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any, Protocol
+
+from dagflow.runtime.sharing import steps
+from dagflow.runtime.sharing.claims import Claims
+from dagflow.runtime.sharing.giving import Given, Hand, Held, Pace, given_away, remaining, taken_back
+from dagflow.runtime.sharing.others import Others
+from dagflow.runtime.sharing.parts import Part
+from dagflow.scaling.stealing import choose
+from dagflow.storage import Gauge
+
+POLL = 0.02  # seconds between looks at the own log
+SHORTEST_SLEEP, SLEEP = 0.002, 0.01  # seconds between looks at the others while idle
+ANSWER_POLL = 0.005
+PATIENCE = 1.0  # seconds to wait for an answer
+GAUGE_EVERY = 0.1  # seconds between writings of what is left
+
+
+class Flow(Protocol):
+    """What is needed of the operators at work."""
+
+    @property
+    def nodes(self) -> Mapping[str, Any]:
+        """The operators, each with what is around it, by name."""
+        ...
+
+    def decoded(self, item: tuple[str, str, Any]) -> Any:
+        """A work item as its operator gets it."""
+        ...
+
+
+class SharedWork:
+    """The work of one attempt of a task; a context manager, in which its thread runs.
+
+    Args:
+        claims: the attempt at the logs; used under a lock only, as two threads write.
+        others: what is known of the other tasks.
+        gauge: where this one tells how much is left.
+        slots: how many tasks can work at once.
+    """
+
+    def __init__(self, claims: Claims, others: Others, gauge: Gauge, slots: int) -> None:
+        self._claims = claims
+        self._others = others
+        self._gauge = gauge
+        self._slots = slots
+        self._lock = threading.RLock()
+        self._queue: deque[Held] = deque()
+        self._hand: Hand | None = None
+        self._pace = Pace()
+        self._done: list[Part] = []
+        self._flow: Flow | None = None
+        self._failure: BaseException | None = None
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="dagflow-sharing", daemon=True)
+        self._begun: list[Part] = []
+        self._noted = 0
+        self._is_idle = False
+        self.operators: set[str] = set()
+        self.report_before: Any = None
+        """The report of an earlier attempt, encoded: there is nothing to do."""
+
+    def __enter__(self) -> SharedWork:
+        self._begun = self._claims.begin()
+        self.report_before = self._claims.own.state.report
+        if self.report_before is None:
+            self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._gauge.close()
+
+    # The task's own thread
+
+    def items(self, flow: Flow) -> Iterator[Held]:
+        """What there is to do, one part of an item after the other; what others give, too. Raises Fenced."""
+        with self._lock:
+            self._flow = flow
+            self._put(self._begun)
+        while self._next():
+            hand = self._hand
+            assert hand is not None
+            self.operators.add(hand.held.item[0])
+            yield hand.held
+            self._finish()
+
+    def _put(self, parts: list[Part]) -> None:
+        for part in sorted(parts, key=lambda p: (p.number, p.start is not None, p.start or 0)):
+            self._queue.append(self._held(part))
+
+    def _held(self, part: Part) -> Held:
+        assert self._flow is not None
+        item = tuple(self._claims.items[part.number])
+        operator = self._flow.nodes[item[0]].operator
+        return Held.of(part, item, self._flow.decoded(item), operator)
+
+    def _next(self) -> bool:
+        while True:
+            self.check()
+            with self._lock:
+                if self._queue:
+                    self._hand = Hand(self._queue.popleft(), time.monotonic())
+                    return True
+            if not self._seek():
+                with self._lock:
+                    late = self._claims.recover()
+                    self._put(late)
+                if not late:
+                    return False
+
+    def _finish(self) -> None:
+        with self._lock:
+            hand, self._hand = self._hand, None
+            assert hand is not None
+            self._done.append(hand.read())
+            self._pace.finished(hand, time.monotonic())
+
+    def track(self, tracker: Any) -> None:
+        """See `WorkSharing.track`."""
+        with self._lock:
+            if self._hand is not None:
+                self._hand.track(tracker)
+
+    def check(self) -> None:
+        """Raises what has happened to the thread: Fenced, when another attempt has begun, or an error of storage."""
+        if self._failure is not None:
+            raise self._failure
+
+    def parts(self) -> list[list[Any]]:
+        """What has been read."""
+        return [list(part) for part in self._done]
+
+    def report(self, report: Any) -> None:
+        """Publishes the task's report, encoded. Raises Fenced."""
+        self.check()
+        with self._lock:
+            self._claims.report(report)
+
+    # Asking
+
+    def _seek(self) -> bool:
+        """Looks for work with the others: whether there is some now."""
+        idle_since = time.monotonic()
+        self._tell_idle(True)
+        while True:
+            self.check()
+            readers = self._others.look()
+            idle = time.monotonic() - idle_since
+            choice = choose(readers, slots=self._slots, idle=idle)
+            if choice.action == "end":
+                return False
+            if choice.partition is None:
+                time.sleep(min(SLEEP, max(SHORTEST_SLEEP, idle / 4)))
+            elif self._ask(choice.partition):
+                self._tell_idle(False)
+                return True
+
+    def _tell_idle(self, is_idle: bool) -> None:
+        """Tells at once: others that are idle, too, wait for nobody then."""
+        with self._lock:
+            self._is_idle = is_idle
+            self._write_gauge(time.monotonic())
+
+    def _ask(self, partition: int) -> bool:
+        self._others.asked(partition)
+        with self._lock:
+            asked = self._claims.ask(partition)
+        if asked is None:
+            return False
+        until = time.monotonic() + PATIENCE
+        while True:
+            self.check()
+            with self._lock:
+                parts = self._claims.answer(asked)
+                if parts is None and time.monotonic() >= until:
+                    parts = self._claims.withdraw(asked)
+                if parts is not None:
+                    self._put(parts)
+                    return bool(parts)
+            time.sleep(ANSWER_POLL)
+
+    # The thread: giving
+
+    def _serve(self) -> None:
+        try:
+            noted = time.monotonic()
+            while not self._stopped.wait(POLL):
+                with self._lock:
+                    if self._hand is not None:
+                        self._hand.look(time.monotonic())
+                    self._answer()
+                    if time.monotonic() - noted >= GAUGE_EVERY:
+                        noted = time.monotonic()
+                        self._write_gauge(noted)
+        except BaseException as failure:  # noqa: BLE001  # it is raised where the task works
+            self._failure = failure
+
+    def _answer(self) -> None:
+        for ask in self._claims.asks():
+            if self._claims.own.state.report is not None or self._flow is None:
+                return
+            steps.at("asked")
+            found = given_away(self._hand, self._queue, self._pace, time.monotonic())
+            if isinstance(found, str):
+                self._claims.refuse(ask, found)
+            elif found is not None:
+                steps.at("narrowed")
+                self._give(ask, found)
+
+    def _give(self, ask: int, given: Given) -> None:
+        if not self._claims.give(ask, given.parts, given.size):
+            taken_back(self._queue, [self._held(part) for part in given.parts])
+
+    def _write_gauge(self, now: float) -> None:
+        self._noted += 1
+        left = remaining(self._hand, self._queue, self._pace, now)
+        key = self._hand.key if self._hand is not None else ""
+        self._gauge.write(
+            json.dumps(
+                {"left": None if left is None else round(left, 3), "key": key, "n": self._noted, "idle": self._is_idle}
+            ).encode()
+        )

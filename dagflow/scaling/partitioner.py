@@ -1,0 +1,107 @@
+"""Who says how many partitions an operator has: the protocols, and the partitioner that always says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import attrs
+
+from dagflow.model.context import Clock, SystemClock
+from dagflow.scaling.partition import Partition, assign_partition_keys, resized
+from dagflow.scaling.stats import OperatorStats, Response
+
+
+@attrs.frozen(kw_only=True)
+class PartitioningContext:
+    """What a partitioner is told.
+
+    Attributes:
+        slots: how many tasks can work at once; None: not known.
+        grows: whether there will be as many slots as are asked for, after a while (dynamic allocation).
+        clock: where time comes from.
+        input_ports: the operator's connected input ports.
+        parallel_partition_count: how many partitions the operator before has where this one is parallel with it; else 0.
+    """
+
+    slots: int | None = None
+    grows: bool = False
+    clock: Clock = attrs.field(factory=SystemClock)
+    input_ports: tuple[str, ...] = ()
+    parallel_partition_count: int = 0
+
+
+@runtime_checkable
+class Partitioner(Protocol):
+    """Says how many partitions an operator has. An operator may be its own; the attribute `partitioner` replaces it.
+
+    `define_partitions` is called before the first window, with one partition or with those that the launch before had, and again
+    whenever a `StatsListener` (the same object, if it is one) has asked for it.
+    """
+
+    def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
+        """The partitions from now on; at least one. Those that are given are not to be changed."""
+        ...
+
+
+@runtime_checkable
+class StatsListener(Protocol):
+    """Hears before every window what waits for each partition, and says whether there should be others."""
+
+    def process_stats(self, stats: OperatorStats | Sequence[OperatorStats]) -> Response:
+        """Takes what one partition tells, or what all tell at once."""
+        ...
+
+
+def _at_least_one(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{attribute.name} is {value!r}, but must be a whole number from 1 on")
+
+
+@attrs.frozen
+class StatelessPartitioner:
+    """Always the same number of partitions; where the operator is parallel with the one before it, as many as that one has.
+
+    >>> from dagflow.scaling import Partition, PartitioningContext, StatelessPartitioner
+    >>> len(StatelessPartitioner(4).define_partitions([Partition("reader")], PartitioningContext()))
+    4
+    """
+
+    partition_count: int = attrs.field(default=1, validator=_at_least_one)
+
+    def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext | None = None) -> list[Partition]:
+        """The partitions, with the keys of the first connected port dealt to them."""
+        parallel = 0 if context is None else context.parallel_partition_count
+        found = resized(partitions, parallel or self.partition_count)
+        for port in (() if context is None else context.input_ports)[:1]:
+            assign_partition_keys(found, port)
+        return found
+
+
+@attrs.frozen
+class Bounds:
+    """What a plan tells of a partitioner, as far as it says so itself."""
+
+    min_readers: int | None = None
+    max_readers: int | None = None
+    policy: str | None = None
+
+
+def bounds(partitioner: Any) -> Bounds:
+    """The bounds and the policy of a partitioner.
+
+    >>> bounds(StatelessPartitioner(4))
+    Bounds(min_readers=4, max_readers=4, policy='always 4')
+    """
+    if isinstance(partitioner, StatelessPartitioner):
+        count = partitioner.partition_count
+        return Bounds(count, count, f"always {count}")
+    least, most = getattr(partitioner, "min_readers", None), getattr(partitioner, "max_readers", None)
+    if getattr(partitioner, "collect_stats", None) is False:
+        return Bounds(least, least, f"always {least} (collect_stats = False)")
+    policy = getattr(partitioner, "policy", None)
+    if policy is None:
+        return Bounds(least, most, type(partitioner).__name__)
+    millis = getattr(partitioner, "interval_millis", None)
+    name = policy if isinstance(policy, str) else getattr(policy, "name", type(policy).__name__)
+    return Bounds(least, most, name if millis is None else f"{name}, every {millis:,} ms")

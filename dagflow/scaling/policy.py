@@ -1,0 +1,126 @@
+"""How many readers a backlog is worth: pure functions of numbers."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import attrs
+
+MIB = 1024 * 1024
+LARGE_BLOCK = 64 * MIB
+"""A block of more bytes than this is worth several readers: within a window they share it."""
+SLACK = 2
+"""How many readers for each slot: the last ones even out what the first ones leave."""
+BLOCKS_PER_START = 2
+"""Where readers have to be started: one for the first block, and one for every 2 more (`benchmarks/decisions`)."""
+
+
+@attrs.frozen(kw_only=True)
+class Load:
+    """What a policy decides by.
+
+    Attributes:
+        backlog, size: blocks that are known and not committed, and their bytes.
+        readers: how many readers there are now.
+        min_readers, max_readers: what the number is brought to afterwards, whatever a policy says.
+        slots: how many tasks can work at once; None: not known.
+        grows: whether there will be as many slots as are asked for, after a while (dynamic allocation).
+    """
+
+    backlog: int
+    size: int = 0
+    readers: int = 1
+    min_readers: int = 1
+    max_readers: int = 16
+    slots: int | None = None
+    grows: bool = False
+
+    def clamped(self, readers: int) -> int:
+        """A number of readers, brought between the bounds."""
+        return max(self.min_readers, min(readers, self.max_readers))
+
+
+@runtime_checkable
+class ScalingPolicy(Protocol):
+    """Says how many readers a load is worth."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in plans and reports."""
+        ...
+
+    def readers(self, load: Load) -> int:
+        """The number of readers; the caller brings it between the bounds."""
+        ...
+
+
+@attrs.frozen
+class Steady:
+    """The default: a reader for each waiting block, as far as slots can use them; up at once, down only when half would do.
+
+    Blocks of more than 64 MiB count as several. More than two readers for each slot are never worth it. Where slots are added for
+    those who wait (dynamic allocation), a reader has to be started first: beyond the first one, one is asked for every 2 blocks.
+    The number falls only when half of the readers would do: as long as the backlog varies by less than a factor of two, it never
+    falls, so it does not flap.
+
+    >>> [Steady().readers(Load(backlog=n, grows=True)) for n in (0, 1, 2, 4, 5, 16, 100)]
+    [1, 1, 2, 3, 3, 9, 51]
+    >>> [Steady().readers(Load(backlog=n, readers=8, slots=8)) for n in (0, 3, 4, 8, 12, 100)]
+    [0, 3, 4, 8, 12, 16]
+    """
+
+    name: str = attrs.field(default="steady", init=False, repr=False)
+
+    def readers(self, load: Load) -> int:
+        """See above."""
+        wanted = max(load.backlog, load.size // LARGE_BLOCK)
+        if load.grows:
+            wanted = -(-(wanted + BLOCKS_PER_START - 1) // BLOCKS_PER_START) if wanted else 0
+        elif load.slots is not None:
+            wanted = min(wanted, SLACK * load.slots)
+        falls = 2 * load.clamped(wanted) <= load.readers
+        return wanted if wanted > load.readers or falls else load.readers
+
+
+@attrs.frozen
+class PowerOfTwo:
+    """The policy of the original: the largest power of two that is not above the backlog; bounds beyond them. No hysteresis.
+
+    The original leaves out the bounds where the backlog equals the number of readers, and after rounding; here they hold always.
+
+    >>> [PowerOfTwo().readers(Load(backlog=n)) for n in (0, 1, 2, 3, 7, 12, 16, 17)]
+    [1, 1, 2, 2, 4, 8, 16, 16]
+    """
+
+    name: str = attrs.field(default="power_of_two", init=False, repr=False)
+
+    def readers(self, load: Load) -> int:
+        """See above."""
+        if load.backlog <= load.min_readers:
+            return load.min_readers
+        return load.max_readers if load.backlog > load.max_readers else 1 << (load.backlog.bit_length() - 1)
+
+
+POLICIES: dict[str, ScalingPolicy] = {policy.name: policy for policy in (Steady(), PowerOfTwo())}
+"""The policies that have a name."""
+
+
+def policy_named(policy: str | ScalingPolicy) -> ScalingPolicy:
+    """The policy of a name; objects with `readers(load)` are themselves. Raises ValueError for other names.
+
+    >>> policy_named("steady")
+    Steady()
+    """
+    if not isinstance(policy, str):
+        if callable(getattr(policy, "readers", None)):
+            return policy
+        raise ValueError(f"policy is {policy!r}, but must be {_NAMES}, or an object with readers(load)")
+    if policy not in POLICIES:
+        from difflib import get_close_matches
+
+        meant = get_close_matches(policy, POLICIES, 1)
+        raise ValueError(f"policy is {policy!r}, but must be {_NAMES}" + (f": did you mean {meant[0]!r}?" if meant else ""))
+    return POLICIES[policy]
+
+
+_NAMES = " or ".join(map(repr, POLICIES))

@@ -1,0 +1,80 @@
+"""What is measured: the work that waits; and what a listener answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol, runtime_checkable
+
+import attrs
+
+NOT_DEALT = -1
+"""As `operator_id`: work that is known and has been dealt to no partition yet."""
+
+
+@attrs.frozen
+class Backlog:
+    """Work items that wait, and their bytes.
+
+    >>> Backlog(2, 10) + Backlog(1, 5) - Backlog(3, 20)
+    Backlog(items=0, size=0)
+    """
+
+    items: int = 0
+    size: int = 0
+
+    def __add__(self, other: Backlog) -> Backlog:
+        return Backlog(self.items + other.items, self.size + other.size)
+
+    def __sub__(self, other: Backlog) -> Backlog:
+        """Never below zero: what is known of work that waits is an estimate."""
+        return Backlog(max(0, self.items - other.items), max(0, self.size - other.size))
+
+
+@runtime_checkable
+class KnowsBacklog(Protocol):
+    """An operator on the driver that knows of work which it has not emitted yet."""
+
+    def backlog(self) -> Backlog:
+        """That work, without what was emitted. Asked once a window; must be quick."""
+        ...
+
+
+@attrs.frozen
+class OperatorStats:
+    """What one partition has before it: blocks that are known and not committed, and their bytes.
+
+    >>> OperatorStats(0, queue_size=10)
+    OperatorStats(operator_id=0, queue_size=10, queue_bytes=0)
+
+    Attributes:
+        operator_id: the partition's number; `NOT_DEALT` for work that belongs to none yet.
+    """
+
+    operator_id: int
+    queue_size: int
+    queue_bytes: int = 0
+
+
+@attrs.frozen
+class Response:
+    """What a stats listener answers.
+
+    Attributes:
+        repartition_required: whether `define_partitions` is to be called before the next window.
+        partitions: how many there should be; 0 where the listener does not say.
+        backlog: what it has added up.
+    """
+
+    repartition_required: bool = False
+    partitions: int = 0
+    backlog: Backlog = Backlog()
+
+
+def total(stats: Iterable[OperatorStats]) -> Backlog:
+    """The backlog over all partitions.
+
+    >>> total([OperatorStats(0, 3, 30), OperatorStats(NOT_DEALT, 4, 40)])
+    Backlog(items=7, size=70)
+    """
+    each = list(stats)
+    return Backlog(sum(s.queue_size for s in each), sum(s.queue_bytes for s in each))

@@ -1,0 +1,158 @@
+"""A segment: what a window has changed in maps, as one record of a store. Two lines of JSON, the head and the parts."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from dagflow.errors.run import SegmentDamaged, SegmentMissing
+from dagflow.model.plain import dumps, loads
+from dagflow.storage import Store
+
+FORMAT = 1
+FOLDER = "state"
+_NAMES = re.compile(rf"{FOLDER}/(\d{{10}})-[0-9a-f]{{16}}")
+
+MapId = tuple[str, str]
+"""An operator's name, and that of its `MapState`."""
+
+
+@attrs.frozen
+class SegmentRef:
+    """Where a segment is, and what its bytes are.
+
+    Attributes:
+        name: `state/WINDOW-HASH`: when a window's number is given again, since its plan was never published, other bytes get
+            another name.
+        hash: `sha256:` and hexadecimal digits.
+        size: in bytes.
+    """
+
+    name: str
+    hash: str
+    size: int
+
+
+@attrs.frozen
+class MapHead:
+    """What a segment says of a map.
+
+    Attributes:
+        since: the window at which it began: older segments know another one of its name, or none.
+        weight: about the bytes of its entries.
+    """
+
+    operator: str
+    state: str
+    since: int
+    weight: int
+
+
+@attrs.frozen(kw_only=True)
+class Head:
+    """What a segment says of itself and of those before it.
+
+    Attributes:
+        window: that wrote it.
+        level: how often what is in it has been put together; see `dagflow.state.log`.
+        weight: about the bytes of its entries.
+        log: the weights of all segments that count, this one included.
+        maps: all maps, and about the bytes of their entries.
+        first: segments of windows before this one do not count.
+        sweeping: the window at which the sweep began that is under way.
+        previous: the segment before it.
+    """
+
+    window: int
+    level: int
+    weight: int
+    log: int
+    maps: list[MapHead]
+    first: int
+    sweeping: int | None
+    previous: SegmentRef | None
+
+
+@attrs.frozen
+class Part:
+    """What a segment says of the entries of one map: keys with their encoded values, and keys that are gone."""
+
+    id: MapId
+    keys: list[Any]
+    values: list[Any]
+    removed: list[Any]
+
+
+def write(store: Store, head: Head, parts: list[Part]) -> SegmentRef:
+    """Publishes a segment."""
+    body = [[*part.id, part.keys, part.values, part.removed] for part in parts]
+    data = b"%s\n%s\n" % (dumps({"format": FORMAT, **attrs.asdict(head)}), dumps(body))
+    digest = hashlib.sha256(data).hexdigest()
+    ref = SegmentRef(f"{FOLDER}/{head.window:010d}-{digest[:16]}", f"sha256:{digest}", len(data))
+    if not store.create(ref.name, data):
+        check(store, ref, head.window)  # the same launch once more, or one that died before its plan and knew the same
+    return ref
+
+
+def check(store: Store, ref: SegmentRef, needed_by: int) -> bytes:
+    """The bytes of a segment. Raises SegmentMissing, SegmentDamaged."""
+    data = store.read(ref.name)
+    path = f"{store.url}/{ref.name}"
+    if data is None:
+        raise SegmentMissing(path=path, window=needed_by)
+    if len(data) != ref.size:
+        raise SegmentDamaged(path=path, window=needed_by, reason=f"it has {len(data)} bytes, and should have {ref.size}")
+    if f"sha256:{hashlib.sha256(data).hexdigest()}" != ref.hash:
+        raise SegmentDamaged(path=path, window=needed_by, reason="its bytes are not those that were written")
+    return data
+
+
+def read(store: Store, ref: SegmentRef, needed_by: int) -> tuple[Head, list[Part]]:
+    """A segment. Raises SegmentMissing, SegmentDamaged."""
+    first, _, rest = check(store, ref, needed_by).partition(b"\n")
+    found = loads(first)
+    written = found.pop("format")
+    if written != FORMAT:
+        reason = f"another version of dagflow has written it: format {written}, this one reads {FORMAT}"
+        raise SegmentDamaged(path=f"{store.url}/{ref.name}", window=needed_by, reason=reason)
+    previous = found.pop("previous")
+    maps = [MapHead(**each) for each in found.pop("maps")]
+    head = Head(**found, maps=maps, previous=None if previous is None else SegmentRef(**previous))
+    return head, [Part((part[0], part[1]), *part[2:]) for part in loads(rest)]
+
+
+def window_of(name: str) -> int:
+    """The window that wrote a segment, by its name; -1 for other names.
+
+    >>> window_of("state/0000000012-0123456789abcdef"), window_of("state/notes")
+    (12, -1)
+    """
+    found = _NAMES.fullmatch(name)
+    return int(found[1]) if found else -1
+
+
+def segments(store: Store) -> list[str]:
+    """The names of all segments in a store, also of those that do not count."""
+    return [name for name in store.names(f"{FOLDER}/") if window_of(name) >= 0]
+
+
+def erase_segments(store: Store) -> None:
+    """Removes all segments from a store."""
+    for name in segments(store):
+        store.discard(name)
+
+
+def weight_of(encoded: Any) -> int:
+    """About how many bytes a key or an encoded value is in a segment; always the same for the same one."""
+    if type(encoded) is str:
+        return len(encoded) + 3
+    return 8 if encoded is None or isinstance(encoded, int | float) else len(dumps(encoded)) + 1
+
+
+def keys_of(parts: list[Part], since: Mapping[MapId, int], window: int) -> dict[MapId, dict[Any, None]]:
+    """The keys that a segment of a window says something of, by map."""
+    return {p.id: dict.fromkeys([*p.keys, *p.removed]) for p in parts if p.id in since and window >= since[p.id]}

@@ -1,0 +1,108 @@
+"""What can be wrong with compressed files.
+
+RunError: ReadError
+├── CompressionCorrupt      DF314   also a ValueError
+├── CompressionTruncated    DF315   also an EOFError
+└── CompressionUnexpected   DF316   also a ValueError
+SurroundingsError
+└── CodecMissing                    DF437
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+from typing_extensions import override
+
+from dagflow.errors import SurroundingsError, definition
+from operators.contexts.errors import ReadError
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class CompressionCorrupt(ReadError, ValueError):
+    """Compressed data cannot be unpacked: it is damaged, followed by something else, or asks for too much memory.
+
+    `position` is where in the file the member, frame or stream begins that cannot be read (or what follows the last one), in
+    bytes; `unpacked`: how many bytes came out before, None where that is not known; `reason`: what the codec says.
+    """
+
+    code: ClassVar[str] = "DF314"
+
+    path: str
+    format: str
+    position: int
+    reason: str
+    unpacked: int | None = None
+    help: str = ""
+
+    @override
+    def message(self) -> str:
+        done = "" if self.unpacked is None else f" ({self.unpacked} bytes had been unpacked)"
+        advice = self.help or "It is damaged: fetch or make it again, or leave it out (the scanner's ignore pattern)."
+        if "memory" in self.reason.lower():
+            advice = "Pack it again with a smaller dictionary or window: at most 256 MiB for xz, 128 MiB for zstd (--long=27)."
+        return (
+            f"{self.path}: the {self.format} data at byte {self.position} of the file cannot be unpacked{done}: {self.reason}.\n"
+            f"{advice}"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class CompressionTruncated(ReadError, EOFError):
+    """A compressed file ends within its data. `position`: its end; `began`: where the unfinished member begins (bytes)."""
+
+    code: ClassVar[str] = "DF315"
+
+    path: str
+    format: str
+    position: int
+    began: int
+    unpacked: int | None = None
+
+    @override
+    def message(self) -> str:
+        done = "" if self.unpacked is None else f"; {self.unpacked} bytes had been unpacked"
+        return (
+            f"{self.path}: the file ends at byte {self.position}, within {self.format} data that begins at byte "
+            f"{self.began}{done}.\nIt is incomplete: fetch or make it again, or leave it out (the scanner's ignore pattern)."
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class CompressionUnexpected(ReadError, ValueError):
+    """A file is not compressed as `compression` says. `found`: what it is, None if it is nothing that is known."""
+
+    code: ClassVar[str] = "DF316"
+
+    path: str
+    expected: str
+    found: str | None
+    head: bytes
+
+    @override
+    def message(self) -> str:
+        shown = f"begins with {self.head[:8].hex(' ')}" + (f", which is {self.found}" if self.found else "")
+        return (
+            f"{self.path}: compression = {self.expected}, but the file {shown}.\n"
+            f"Let each file's content decide: {definition(self.reader, 'compression', 'auto')}"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class CodecMissing(SurroundingsError):
+    """No package is installed that reads this kind of compression. `install` is what pip calls it."""
+
+    code: ClassVar[str] = "DF437"
+    is_fatal: ClassVar[bool] = True
+
+    path: str
+    format: str
+    install: str
+
+    @override
+    def message(self) -> str:
+        return (
+            f"{self.path}: no package that reads {self.format} is installed. Install one here, and where the tasks run: "
+            f"`pip install {self.install}`."
+        )

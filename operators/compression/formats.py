@@ -1,0 +1,180 @@
+"""Which compression a file has, told by its first bytes; the codecs that take it off."""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable
+from typing import Any, Literal, Protocol
+
+import attrs
+
+from operators.compression.errors import CodecMissing
+
+Compression = Literal["auto", "none", "gzip", "bgzf", "bz2", "xz", "zstd"]
+COMPRESSIONS = ("auto", "none", "gzip", "bgzf", "bz2", "xz", "zstd")
+
+HEAD_BYTES = 64
+"""So many of a file's first bytes tell what it is."""
+
+BGZF_HEADER = 18
+XZ_MEMORY = 256 << 20  # `xz -9` takes 65 MiB
+ZSTD_INPUT = 256  # python-zstandard has no limit on what comes out at once: at most 32,768 times as much as this goes in
+
+
+def recognise(head: bytes) -> str | None:
+    r"""The compression of a file that begins with these bytes (`HEAD_BYTES` of them, or the whole file); None: it has none.
+
+    As much of what formats begin with is compared as no text can begin with.
+
+    >>> recognise(bz2.compress(b"text")), recognise(b"BZh9 is text")
+    ('bz2', None)
+    """
+    if member_size(head, 0):
+        return "bgzf"
+    if head[:3] == b"\x1f\x8b\x08" and len(head) > 3 and not head[3] & 0xE0:
+        return "gzip"
+    if head[:3] == b"BZh" and head[3:4] in b"123456789" and head[4:10] in (b"1AY&SY", b"\x17rE8P\x90"):
+        return "bz2"
+    if head[:6] == b"\xfd7zXZ\0":
+        return "xz"
+    if head[:4] == b"\x28\xb5\x2f\xfd" or (head[1:4] == b"\x2a\x4d\x18" and 0x50 <= head[0] <= 0x5F):
+        return "zstd"
+    return None
+
+
+def member_size(data: bytes, at: int) -> int:
+    """The length of the BGZF member whose header stands there; 0 where none does, or where `data` ends too soon to tell.
+
+    >>> member_size(bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000"), 0)
+    28
+    """
+    if data[at : at + 4] != b"\x1f\x8b\x08\x04":
+        return 0
+    place, end = at + 12, at + 12 + int.from_bytes(data[at + 10 : at + 12], "little")
+    while place + 6 <= end <= len(data):
+        length = int.from_bytes(data[place + 2 : place + 4], "little")
+        if data[place : place + 4] == b"BC\x02\x00":
+            size = int.from_bytes(data[place + 4 : place + 6], "little") + 1
+            return size if size >= end - at + 8 else 0
+        place += 4 + length
+    return 0
+
+
+class Decoder(Protocol):
+    """What takes one member (frame, stream) apart. As bz2.BZ2Decompressor."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether its end has been reached."""
+        ...
+
+    @property
+    def needs_input(self) -> bool:
+        """Whether nothing more comes out before something is put in."""
+        ...
+
+    @property
+    def unused_data(self) -> bytes:
+        """What was put in after its end."""
+        ...
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+        """Puts in data, and gives what comes out: about `max_length` at most."""
+        ...
+
+
+class GzipDecoder:
+    """One gzip member; header, checksum and length are checked by zlib."""
+
+    def __init__(self) -> None:
+        self._inner = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        self._rest = b""
+        self.needs_input = True
+
+    @property
+    def eof(self) -> bool:
+        """See Decoder."""
+        return self._inner.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        """See Decoder."""
+        return self._inner.unused_data
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+        """See Decoder."""
+        found = self._inner.decompress(self._rest + data if self._rest else data, max(max_length, 0))
+        self._rest = self._inner.unconsumed_tail
+        self.needs_input = not (self._inner.eof or self._rest or len(found) == max_length)
+        return found
+
+
+@attrs.define(eq=False)
+class FedDecoder:
+    """A zstd frame by python-zstandard, which knows no `max_length`: it is fed a little at a time."""
+
+    _inner: Any
+    _rest: bytes = b""
+
+    @property
+    def eof(self) -> bool:
+        """See Decoder."""
+        return bool(self._inner.eof)
+
+    @property
+    def needs_input(self) -> bool:
+        """See Decoder."""
+        return not self._rest and not self._inner.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        """See Decoder."""
+        return bytes(self._inner.unused_data) + self._rest
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+        """See Decoder. May give 8 MiB more than `max_length`."""
+        data = self._rest + data if self._rest else data
+        parts, size, at = [], 0, 0
+        while at < len(data) and not self._inner.eof and not 0 <= max_length <= size:
+            parts.append(self._inner.decompress(data[at : at + ZSTD_INPUT]))
+            size += len(parts[-1])
+            at += ZSTD_INPUT
+        self._rest = data[at:]
+        return b"".join(parts)
+
+
+@attrs.frozen
+class Codec:
+    """How one kind of compressed data is read: a decoder for each member, what it raises, and what a member begins with."""
+
+    make: Callable[[], Decoder]
+    errors: tuple[type[Exception], ...]
+    is_padded: bool = False  # zero bytes may stand between and after members
+
+
+def codec_of(compression: str, path: str) -> Codec:
+    """The codec of a kind of compression; raises CodecMissing where a package for it is not installed."""
+    if compression in ("gzip", "bgzf"):
+        return Codec(GzipDecoder, (zlib.error,), is_padded=True)
+    if compression == "bz2":
+        return Codec(bz2.BZ2Decompressor, (OSError, ValueError))
+    if compression == "xz":
+        return Codec(lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, XZ_MEMORY), (lzma.LZMAError,), is_padded=True)
+    return _zstd(path)
+
+
+def _zstd(path: str) -> Codec:
+    try:
+        from compression import zstd  # type: ignore[import-not-found,unused-ignore]  # Python 3.14
+    except ImportError:
+        try:
+            from backports import zstd  # type: ignore[import-not-found,no-redef,unused-ignore]
+        except ImportError:
+            try:
+                import zstandard
+            except ImportError:
+                raise CodecMissing(path=path, format="zstd", install="'dagflow[zstd]'") from None
+            return Codec(lambda: FedDecoder(zstandard.ZstdDecompressor().decompressobj()), (zstandard.ZstdError,))
+    return Codec(zstd.ZstdDecompressor, (zstd.ZstdError,))

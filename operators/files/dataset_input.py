@@ -1,0 +1,292 @@
+"""The input operator that reads what other applications have committed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import attrs
+
+from dagflow import FileBlockMetadata, FileMetadata, InputOperator, OperatorContext, OutputPort, State, WindowState
+from dagflow.config import Bytes, Millis
+from dagflow.errors.ledger import LedgerDamaged, NoSuchEntry, ObjectDamaged, ObjectMissing
+from dagflow.ledger import DataFile, EntryRef, InputSlice, Ledger, LedgerEntry
+from dagflow.storage import FileStatus, absolute, explained, file_system, join, translate
+from operators.files.blocks import LEAST_COST, FileBlocks, default_block_size, default_window_bytes
+from operators.files.errors import DatasetMissing, DatasetReplaced, DatasetRewritten
+from operators.files.scanner import not_negative
+from operators.problems import all_problems, told_in
+
+
+@attrs.define(slots=False)
+class DatasetInput(InputOperator):
+    """Reads a dataset: exactly the rows that were committed after those that it has read before.
+
+    A dataset is the output folder of an application; what counts is its ledger, not what lies in the folder. A window takes as
+    many whole entries as fit, at least one, and emits the blocks of their files, for any reader. A run with `--once` takes what
+    is committed when it looks first; a continuous one looks again after each interval. The position is remembered over windows
+    and launches. Progress without rows (a watermark) makes a window without blocks.
+
+    What is made of datasets alone is a derived dataset: its ledger names the entries of its inputs.
+
+    >>> import os, tempfile
+    >>> from dagflow.ledger import Ledger, SchemaField, SetSchema, Txn, hash_bytes, schema_hash
+    >>> from dagflow.testing import run_operator
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = Ledger.create(folder, durable=False)
+    ...     schema = ledger.append(SetSchema(schema=(SchemaField(name="value", type="string"),))).event
+    ...     for name in ("a.txt", "b.txt"):
+    ...         with open(os.path.join(folder, name), "w") as file:
+    ...             _ = file.write("hello")
+    ...     rows = ledger.resume().data_slice([("a.txt", 1, 5, hash_bytes(b"hello"))], schema_hash=schema_hash(schema))
+    ...     _ = ledger.append(ledger.resume().add_data(Txn("app", 0, "attempt"), rows))
+    ...     found = run_operator(DatasetInput(folder, block_size=4), {})
+    >>> [(os.path.basename(b.file_path), b.start, b.stop) for b in found["blocks_metadata_output"]]
+    [('a.txt', 0, 4), ('a.txt', 4, 5)]
+
+    Attributes:
+        path: the dataset's folder, by path or URL.
+        block_size: bytes in a block, but for the last one of a file; None: an eighth of each slot's share of the file.
+        window_bytes: a window is full when its files hold this many bytes; None: see `FileSplitterInput`.
+        scan_interval_millis: the time from one look for new entries to the next, in milliseconds; continuous runs only.
+        wait: whether a dataset that is not there is waited for; continuous runs only.
+    """
+
+    path: str = attrs.field(converter=os.fspath)
+    block_size: Bytes | None = attrs.field(default=None, kw_only=True)
+    window_bytes: Bytes | None = attrs.field(default=None, kw_only=True)
+    scan_interval_millis: Millis = attrs.field(default=1000, kw_only=True, validator=not_negative)
+    wait: bool = attrs.field(default=False, kw_only=True)
+
+    files_metadata_output = OutputPort[FileMetadata]()
+    blocks_metadata_output = OutputPort[FileBlockMetadata]()
+
+    position = State[InputSlice | None](None)  # what the next slice begins with: only `prev_…` and the watermark
+    next_block_id = State(0)
+
+    began = WindowState[InputSlice | None](None)
+    bytes_in_window = WindowState(0)
+
+    def check(self) -> None:
+        """Raises ValueError for an empty path, and sizes that leave no blocks."""
+        with all_problems() as problems:
+            with told_in(problems):
+                super().check()
+            if not self.path:
+                problems.append("path is empty: name the folder of a dataset")
+            for name in ("block_size", "window_bytes"):
+                value = getattr(self, name)
+                if value is not None and value <= 0:
+                    problems.append(f"{name} is {value}, and must be at least 1 (leave it out for the default)")
+
+    @property
+    def input_path(self) -> str:
+        """The dataset's folder, as an absolute path or URL."""
+        return absolute(self.path)
+
+    def dataset_id(self) -> str | None:
+        """The dataset's id; None as long as there is none. Also asked of operators that were not set up."""
+        found: Found | None = self.__dict__.get("_found")
+        if found is not None:
+            return found.dataset_id
+        ledger = Ledger.open(self.path)
+        return None if ledger.head() is None else ledger.seed().dataset_id
+
+    def input_paths(self) -> list[str]:
+        """The dataset's folder."""
+        return [self.input_path]
+
+    def check_inputs(self, context: OperatorContext) -> None:
+        """Raises DatasetMissing."""
+        if not (self.wait and context.continuous) and Ledger.open(self.path).head() is None:
+            raise self._missing(context)
+
+    def setup(self, context: OperatorContext) -> None:
+        """Looks at the ledger. Raises DatasetMissing, DatasetReplaced, DatasetRewritten, LedgerDamaged."""
+        self._context = context
+        self._found = Found(Ledger.open(self.path))
+        self._window_target = default_window_bytes(context.slots) if self.window_bytes is None else self.window_bytes
+        self.check_inputs(context)
+        self._look()
+
+    def begin_window(self, window: int) -> None:
+        """Called by the framework."""
+        self.began = self.position
+
+    def emit_tuples(self) -> None:
+        """Emits the blocks of the next entry's files, until the window is full."""
+        found = self._found
+        if found.until is None and not self._is_time():
+            return
+        if found.until is None:
+            self._look()
+        if found.until is None:
+            return
+        entry = found.next_entry()
+        if entry is None:
+            self._take(found.until)
+            found.until = None
+            return
+        cost = sum(self._cost(file) for file in files_of(entry))
+        if self.bytes_in_window and self.bytes_in_window + cost > self._window_target:
+            found.put_back(entry)
+            self._context.close_window()
+            return
+        for file in files_of(entry):
+            self._emit(entry, file)
+        self.bytes_in_window += cost
+        self._context.count("entries")
+        self._take(entry.seq)
+        if self.bytes_in_window >= self._window_target:
+            self._context.close_window()
+
+    def is_exhausted(self) -> bool:
+        """Whether all has been taken that was committed at the first look. Never in a continuous run."""
+        return not self._context.continuous and self._found.until is None
+
+    def watermark(self) -> int | None:
+        """The dataset's own watermark, at the last entry that was taken."""
+        return None if self.position is None else self.position.watermark
+
+    def input_slice(self) -> InputSlice | None:
+        """What the window at hand has taken; None as long as there is no dataset."""
+        began, now = self.began, self.position
+        if now is None:
+            known = self.dataset_id()
+            return None if known is None else InputSlice(dataset_id=known)
+        block, offset = (None, None) if began is None else (began.prev_block, began.prev_offset)
+        return InputSlice(
+            dataset_id=now.dataset_id,
+            prev_block=block,
+            new_block=now.prev_block if now.prev_block != block else None,
+            prev_offset=offset,
+            new_offset=now.prev_offset if now.prev_offset != offset else None,
+            watermark=now.watermark,
+        )
+
+    def _is_time(self) -> bool:
+        if not self._context.continuous:
+            return False  # the first look was in setup
+        return self._context.clock.monotonic() - self._found.looked >= self.scan_interval_millis / 1000
+
+    def _look(self) -> None:
+        """Looks for entries that are new."""
+        found, ledger = self._found, self._found.ledger
+        found.looked = self._context.clock.monotonic()
+        try:
+            head = ledger.head()
+        except LedgerDamaged:
+            self._check_same()
+            raise
+        if head is None:
+            return
+        if found.dataset_id is None:
+            found.dataset_id = ledger.seed().dataset_id
+            self._check_position(head)
+        if head.seq > found.seen:
+            found.seen = found.until = head.seq
+            found.entries = ledger.rows_after(self.position, head.seq)
+
+    def _check_same(self) -> None:
+        """Raises DatasetReplaced when it is no wonder that the ledger is not the one that is known."""
+        before = self._found.dataset_id if self.position is None else self.position.dataset_id
+        after = Ledger.open(self.path)
+        if before is not None and after.head() is not None and after.seed().dataset_id != before:
+            now = after.seed().dataset_id
+            raise DatasetReplaced(operator=self._context.name, path=self.input_path, before=before, after=now)
+
+    def _check_position(self, head: EntryRef) -> None:
+        position, now = self.position, self._found.dataset_id
+        if position is None or now is None:
+            return
+        operator, path = self._context.name, self.input_path
+        if position.dataset_id != now:
+            raise DatasetReplaced(operator=operator, path=path, before=position.dataset_id, after=now)
+        last = position.prev_block
+        if last is None:
+            return
+        try:
+            there = self._found.ledger.entry(last.seq).ref
+        except NoSuchEntry as error:
+            newest = f"its newest entry is {head}"
+            raise DatasetRewritten(operator=operator, path=path, before=str(last), after=newest) from error
+        if there.hash != last.hash:
+            raise DatasetRewritten(operator=operator, path=path, before=str(last), after=f"entry {there}")
+
+    def _take(self, until: int) -> None:
+        taken = self._found.ledger.slice_after(self.position, until)
+        self.position = InputSlice(
+            dataset_id=taken.dataset_id, prev_block=taken.last_block, prev_offset=taken.last_offset, watermark=taken.watermark
+        )
+
+    def _cost(self, file: DataFile) -> int:
+        return file.size if self.window_bytes is not None else max(file.size, LEAST_COST)
+
+    def _emit(self, entry: LedgerEntry, file: DataFile) -> None:
+        status = self._status(entry, file)
+        size = default_block_size(file.size, self._context.slots) if self.block_size is None else self.block_size
+        blocks = FileBlocks(status.path, status.length, status.modified_ns or None, size, self.next_block_id)
+        self.files_metadata_output.emit(blocks.metadata(self._context.clock.now()))
+        self.next_block_id += blocks.count
+        self._context.count("files")
+        self._context.count("blocks_planned", blocks.count)
+        self._context.count("bytes_planned", file.size)
+        self.blocks_metadata_output.emit_all(blocks.take(blocks.count))
+
+    def _status(self, entry: LedgerEntry, file: DataFile) -> FileStatus:
+        """What is there of a committed file. Raises ObjectMissing, ObjectDamaged, StorageError."""
+        path = join(self.input_path, file.path)
+        with explained(path, "looking at a committed file"):
+            try:
+                status = file_system(path).status(path)
+            except FileNotFoundError as error:
+                reason = f"{file.path} is not there; {file.rows} rows were committed in it"
+                raise ObjectMissing(self.input_path, entry.seq, reason) from error
+        if status.length != file.size:
+            reason = f"{file.path} has {status.length} bytes, {file.size} were committed"
+            raise ObjectDamaged(self.input_path, entry.seq, reason)
+        return status
+
+    def _missing(self, context: OperatorContext) -> DatasetMissing:
+        path, parent, nearest = self.input_path, None, None
+        reason = "the folder has no ledger"
+        try:
+            if not file_system(path).status(path).is_directory:
+                reason = "it is a file"
+        except OSError as error:
+            known = translate(error, path, "looking for the input")
+            reason, parent, nearest = "there is no such folder", getattr(known, "parent", None), getattr(known, "nearest", None)
+        return DatasetMissing(operator=context.name, path=path, reason=reason, parent=parent, nearest=nearest, waits=self.wait)
+
+
+class Found:
+    """What is known of a dataset, for the time of a launch.
+
+    Attributes:
+        seen: the newest entry that was seen; -1: none.
+        until: the newest entry of those that are being taken; None: all have been taken.
+        looked: when somebody looked last, by the monotonic clock.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.dataset_id: str | None = None
+        self.seen = -1
+        self.until: int | None = None
+        self.looked = 0.0
+        self.entries: Iterator[LedgerEntry] = iter(())
+        self._next: LedgerEntry | None = None
+
+    def next_entry(self) -> LedgerEntry | None:
+        """The next entry with rows."""
+        found, self._next = self._next, None
+        return next(self.entries, None) if found is None else found
+
+    def put_back(self, entry: LedgerEntry) -> None:
+        """Makes an entry the next one again."""
+        self._next = entry
+
+
+def files_of(entry: LedgerEntry) -> tuple[DataFile, ...]:
+    """The files that an entry added."""
+    return () if entry.data is None or entry.data.new_data is None else entry.data.new_data.files

@@ -1,0 +1,96 @@
+"""How a block reader claims what it reads, where others may take over the rest of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from dagflow import Clock
+from operators.contexts import Entity, Piece, ReaderContext
+
+TARGET = 0.05
+"""Seconds of work that are claimed at once: what is claimed cannot be taken over any more."""
+FIRST = 4
+"""Records that are claimed at once at the start of a block, whose pace nobody knows: it need not be that of the one before."""
+GROWTH = 1024
+
+
+@attrs.frozen
+class _Positions(Sequence[int]):
+    """The positions of some records of a piece; a tracker looks at two of them, so they are not all worked out."""
+
+    offsets: Any
+    shift: int
+    first: int
+    total: int
+
+    def __len__(self) -> int:
+        return self.total
+
+    def __getitem__(self, number: Any) -> Any:
+        """The position of one record; negative numbers count from the end."""
+        if number < 0:
+            number += self.total
+        return int(self.offsets[self.first + number]) + self.shift
+
+
+@attrs.define
+class Claiming:
+    """Claims the records of a block, few at a time where they are slow: down to one.
+
+    A piece whose records are fast is claimed at once, so that claiming costs nothing that could be measured.
+    """
+
+    clock: Clock
+    tracker: Any = None
+    is_over: bool = False
+    _limit: int = FIRST
+
+    def begin(self, tracker: Any) -> None:
+        """A block begins."""
+        self.tracker, self.is_over, self._limit = tracker, False, FIRST
+
+    def parts(self, piece: Piece) -> Iterator[Piece]:
+        """The parts of a piece that are the reader's, each claimed just before it comes. Then `is_over`, if not all were."""
+        if not piece.can_be_parted:  # its records are not all split points
+            claimed = piece.split_points
+            granted = self.tracker.try_return_batch_at(claimed) if len(claimed) else 0
+            self.is_over = granted < len(claimed)
+            whole = piece.before(granted) if self.is_over else piece
+            if whole is not None:
+                yield whole
+            return
+        total, at = len(piece), 0
+        shift = piece.position - piece.begin
+        while at < total:
+            count = min(self._limit, total - at)
+            granted = self.tracker.try_return_batch_at(_Positions(piece.offsets, shift, at, count))
+            if granted:
+                began = self.clock.monotonic()
+                yield piece.part(at, at + granted)
+                self._took(granted, self.clock.monotonic() - began)
+            if granted < count:
+                self.is_over = True
+                return
+            at += count
+
+    def entity(self, context: ReaderContext, entity: Entity) -> bool:
+        """Claims one record. False: it is no longer the reader's."""
+        granted = self.tracker.try_return_record_at(entity.is_split_point, context.claimed_at(entity.position))
+        self.is_over = not granted
+        return bool(granted)
+
+    @property
+    def limit(self) -> int:
+        """How many records may be claimed before they are passed on."""
+        return self._limit
+
+    def _took(self, records: int, seconds: float) -> None:
+        wanted = records * TARGET / seconds if seconds > 0 else self._limit * GROWTH
+        self._limit = max(1, min(int(wanted), self._limit * GROWTH, 1 << 24))
+
+    def passed_on(self, records: int, seconds: float) -> None:
+        """So many single records have been worked on in so many seconds."""
+        self._took(records, seconds)

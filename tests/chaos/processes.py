@@ -1,0 +1,78 @@
+"""The processes of a launch: who they are, and signals to them. Linux only: it reads /proc."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import attrs
+
+from tests.cluster.waiting import below
+
+
+@attrs.frozen
+class Process:
+    """A process, known by its number and its start: numbers are given again. `parent`: the one that started it."""
+
+    pid: int
+    parent: int
+    started: bytes
+    command: bytes
+
+    @classmethod
+    def of(cls, pid: int) -> Process | None:
+        """The process that has this number now; None when there is none, or it is dead and not yet buried."""
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            return None
+        return None if fields[0] in (b"Z", b"X") else cls(pid, int(fields[1]), fields[19], command)
+
+    @property
+    def lives(self) -> bool:
+        """Whether it is still there."""
+        found = Process.of(self.pid)
+        return found is not None and found.started == self.started  # its parent may be another one by now
+
+    def send(self, number: signal.Signals) -> bool:
+        """Sends a signal; False when there is nobody to get it."""
+        with contextlib.suppress(ProcessLookupError):
+            if self.lives:
+                os.kill(self.pid, number)
+                return True
+        return False
+
+
+def is_java(process: Process) -> bool:
+    """Whether it is a JVM."""
+    return process.command.split(b"\0")[0].endswith(b"/java")
+
+
+def is_executor(process: Process) -> bool:
+    """Whether it is an executor of a cluster."""
+    return is_java(process) and b"CoarseGrainedExecutorBackend" in process.command
+
+
+def is_python_worker(process: Process) -> bool:
+    """Whether it is a Python worker of Spark's, or the daemon that forks them."""
+    return b"pyspark.daemon" in process.command or b"pyspark/daemon" in process.command
+
+
+def those_below(pid: int, kind: Callable[[Process], bool] = lambda _: True) -> list[Process]:
+    """The processes of a kind that a process has started, directly or through others; the oldest first."""
+    found = [process for each in below(pid) if (process := Process.of(each)) is not None]
+    return sorted((process for process in found if kind(process)), key=lambda process: (int(process.started), process.pid))
+
+
+def ended(processes: Iterable[Process], seconds: float) -> list[Process]:
+    """Waits until all of them have ended; those that have not."""
+    waiting = list(processes)
+    deadline = time.monotonic() + seconds
+    while (waiting := [process for process in waiting if process.lives]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return waiting

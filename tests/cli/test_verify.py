@@ -1,0 +1,291 @@
+"""Damage of each kind, as `dagflow verify` tells it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+import pytest
+
+from dagflow.ledger import encode_entry
+from dagflow.ledger.tail import entry_name
+from tests.cli.conftest import LINE_FILTER, Answer
+from tests.cli.datasets import Dataset, sensors
+from tests.golden.compare import Golden
+
+Dagflow = Callable[..., Answer]
+
+
+def test_clean(dagflow: Dagflow, golden: Golden, tmp_path: Path) -> None:
+    sensors(tmp_path / "out")
+    answer = dagflow("verify", "out")
+    assert (answer.code, answer.err) == (0, "")
+    golden("cli_verify.txt", answer.out)
+
+
+def flip(path: Path, at: int = -10) -> None:
+    stored = bytearray(path.read_bytes())
+    stored[at] ^= 1
+    path.write_bytes(stored)
+
+
+def entry_path(made: Dataset, seq: int) -> Path:
+    return made.folder / "_dagflow" / entry_name(seq)
+
+
+def remove_an_entry(made: Dataset) -> None:
+    entry_path(made, 3).unlink()
+
+
+def cut_the_end(made: Dataset) -> None:
+    entry_path(made, 6).unlink()
+
+
+def remove_all_entries(made: Dataset) -> None:
+    shutil.rmtree(made.folder / "_dagflow" / "ledger")
+
+
+def tear_an_entry(made: Dataset) -> None:
+    path = entry_path(made, 4)
+    path.write_bytes(path.read_bytes()[:100])
+
+
+def swap_entries(made: Dataset) -> None:
+    one, other = entry_path(made, 3), entry_path(made, 4)
+    first, second = one.read_bytes(), other.read_bytes()
+    one.write_bytes(second)
+    other.write_bytes(first)
+
+
+def rewrite_an_entry(made: Dataset) -> None:
+    entry = made.ledger.entry(4)
+    entry_path(made, 4).write_bytes(encode_entry(attrs.evolve(entry, system_time=entry.system_time + 1)))
+
+
+def break_a_rule(made: Dataset) -> None:
+    entry = made.ledger.entry(6)
+    event = attrs.evolve(entry.data, new_watermark=1)
+    changed = attrs.evolve(entry, seq=7, prev_hash=entry.hash, event=event, carried=entry.carried.after(7, event))
+    entry_path(made, 7).write_bytes(encode_entry(changed))
+
+
+def remove_a_file(made: Dataset) -> None:
+    (made.folder / "sub" / "c.txt").unlink()
+
+
+def shorten_a_file(made: Dataset) -> None:
+    (made.folder / "a.txt").write_text("1\n2\n")
+
+
+def flip_a_file(made: Dataset) -> None:
+    flip(made.folder / "e.txt")
+
+
+def a_folder_for_a_file(made: Dataset) -> None:
+    (made.folder / "b.txt").unlink()
+    (made.folder / "b.txt").mkdir()
+
+
+def remove_a_state(made: Dataset) -> None:
+    for path in (made.folder / "_dagflow" / "ledger-checkpoints").iterdir():
+        path.unlink()
+
+
+def flip_a_state(made: Dataset) -> None:
+    for path in (made.folder / "_dagflow" / "ledger-checkpoints").iterdir():
+        flip(path, 0)
+
+
+def a_foreign_entry(made: Dataset) -> None:
+    (made.folder / "_dagflow" / "ledger" / "000000000" / "notes.txt").write_text("mine\n")
+
+
+@pytest.mark.parametrize(
+    ("damage", "codes", "words"),
+    [
+        (remove_an_entry, {"DF504"}, "entry 3: it is missing, but entry 6 is there"),
+        (cut_the_end, {"DF505"}, "entry 6: it was written"),
+        (remove_all_entries, {"DF505"}, "entry 6: it was written"),
+        (tear_an_entry, {"DF503"}, "entry 4: its 100 bytes are not a whole entry"),
+        (swap_entries, {"DF523", "DF522"}, "entry 3"),
+        (rewrite_an_entry, {"DF522"}, "entry 5: prev_hash"),
+        (break_a_rule, {"DF535"}, "entry 7: new_watermark is 1"),
+        (remove_a_file, {"DF508"}, "entry 3: sub/c.txt is not there; 2 rows were committed in it"),
+        (shorten_a_file, {"DF509"}, "entry 2: a.txt has 4 bytes, 6 were committed"),
+        (flip_a_file, {"DF509"}, "entry 6: e.txt has the hash sha256:"),
+        (a_folder_for_a_file, {"DF509"}, "entry 3: b.txt"),
+        (remove_a_state, {"DF508"}, "checkpoint sha256:"),
+        (flip_a_state, {"DF509"}, "checkpoint sha256:"),
+        (a_foreign_entry, {"DF507"}, "notes.txt is no entry"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_damage_is_named(
+    dagflow: Dagflow, tmp_path: Path, damage: Callable[[Dataset], None], codes: set[str], words: str
+) -> None:
+    damage(sensors(tmp_path / "out"))
+    answer = dagflow("verify", "out")
+    assert answer.code == 1
+    assert answer.out.startswith(f"{tmp_path}/out: damaged, ")
+    assert words in answer.err
+    found = dagflow("verify", "out", "--json")
+    assert (found.code, found.err) == (1, "")
+    report = json.loads(found.out)
+    assert report["ok"] is False
+    assert codes <= {problem["code"] for problem in report["problems"]}
+    assert all(f"error[{problem['code']}]" in answer.err for problem in report["problems"])
+
+
+def test_how_damage_looks(dagflow: Dagflow, golden: Golden, tmp_path: Path) -> None:
+    made = sensors(tmp_path / "out")
+    remove_a_file(made)
+    flip_a_file(made)
+    answer = dagflow("verify", "out")
+    golden("cli_verify_damaged.txt", answer.out + answer.err)
+
+
+def test_files_need_not_be_read(dagflow: Dagflow, tmp_path: Path) -> None:
+    flip_a_file(sensors(tmp_path / "out"))
+    answer = dagflow("verify", "out", "--no-files")
+    assert answer.code == 0
+    assert "not read (--no-files)" in answer.out
+    assert json.loads(dagflow("verify", "out", "--no-files", "--json").out)["files"] is None
+
+
+def test_an_entry_that_was_noted_shows_a_ledger_that_was_written_anew(dagflow: Dagflow, tmp_path: Path) -> None:
+    sensors(tmp_path / "out")
+    newest = json.loads(dagflow("verify", "out", "--json").out)["newest"]
+    assert newest in dagflow("verify", "out").out
+    assert dagflow("verify", "out", "--noted", newest).code == 0
+    shutil.rmtree(tmp_path / "out")
+    made = Dataset(tmp_path / "out")
+    for watermark in range(1, 8):
+        made.commit({}, watermark=watermark)
+    assert dagflow("verify", "out").code == 0
+    answer = dagflow("verify", "out", "--noted", newest)
+    assert answer.code == 1
+    assert answer.err.startswith("error[DF506] ")
+
+
+@pytest.mark.parametrize("noted", ["6", "six:sha256:ab", "6:ab", ":sha256:ab"])
+def test_what_names_no_entry(dagflow: Dagflow, tmp_path: Path, noted: str) -> None:
+    sensors(tmp_path / "out")
+    answer = dagflow("verify", "out", "--noted", noted)
+    assert answer.code == 2
+    assert "names no entry" in answer.err
+
+
+def chain(tmp_path: Path) -> tuple[Dataset, Dataset]:
+    source = sensors(tmp_path / "sensors")
+    totals = Dataset(tmp_path / "totals", "totals", made_of={"sensors": "sensors"})
+    totals.derive({"t.txt": "10\n"}, source)
+    return source, totals
+
+
+def test_inputs_are_found(dagflow: Dagflow, golden: Golden, tmp_path: Path) -> None:
+    chain(tmp_path)
+    answer = dagflow("verify", "totals")
+    assert (answer.code, answer.err) == (0, "")
+    golden("cli_verify_derived.txt", answer.out)
+    assert json.loads(dagflow("verify", "totals", "--json").out)["inputs"] == {"sensors": str(tmp_path / "sensors")}
+
+
+def test_inputs_that_have_moved(dagflow: Dagflow, tmp_path: Path) -> None:
+    chain(tmp_path)
+    (tmp_path / "sensors").rename(tmp_path / "moved")
+    answer = dagflow("verify", "totals")
+    assert answer.code == 0
+    assert "sensors: not checked, it is not at sensors (--input PATH)" in answer.out
+    told = dagflow("verify", "totals", "--input", "moved")
+    assert told.code == 0
+    assert f"sensors: {tmp_path}/moved\n" in told.out
+    assert dagflow("verify", "totals", "--input", "nowhere").code == 2
+
+
+def test_an_input_that_was_written_anew(dagflow: Dagflow, tmp_path: Path) -> None:
+    chain(tmp_path)
+    shutil.rmtree(tmp_path / "sensors")
+    Dataset(tmp_path / "sensors").commit({"a.txt": "other\n"})
+    answer = dagflow("verify", "totals")
+    assert answer.code == 1
+    assert "error[DF559] entry 3: inputs[0]" in answer.err
+
+
+def test_a_dataset_that_is_no_input(dagflow: Dagflow, tmp_path: Path) -> None:
+    chain(tmp_path)
+    Dataset(tmp_path / "other", "other")
+    answer = dagflow("verify", "totals", "--input", "other")
+    assert answer.code == 2
+    assert "other holds the dataset other; the inputs are sensors" in answer.err
+    assert dagflow("verify", "sensors", "--input", "other").code == 2
+
+
+def test_there_is_no_such_dataset(dagflow: Dagflow, tmp_path: Path) -> None:
+    assert dagflow("verify", "nowhere").code == 2
+    (tmp_path / "plain").mkdir()
+    assert dagflow("verify", "plain").code == 2
+
+
+@pytest.fixture
+def launched(dagflow: Dagflow, tmp_path: Path) -> Path:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.txt").write_text("one\n.no\ntwo\n")
+    given = ["-D", "input=logs", "-D", "output=out", "--runner", "local", "--progress", "none"]
+    assert dagflow("launch", LINE_FILTER, *given).code == 0
+    return tmp_path / "out"
+
+
+def test_a_ledger_that_was_cut_with_its_hint(dagflow: Dagflow, launched: Path, tmp_path: Path) -> None:
+    """All that is left of it is whole: only the run folder knows that there was more."""
+    ours, older = launched / "_dagflow", tmp_path / "older"
+    shutil.copytree(ours, older)
+    (tmp_path / "logs" / "b.txt").write_text("three\n")
+    given = ["-D", "input=logs", "-D", "output=out", "--runner", "local", "--progress", "none"]
+    assert dagflow("launch", LINE_FILTER, *given).code == 0
+    assert dagflow("verify", "out").code == 0
+    for name in ("ledger", "ledger-hint"):
+        shutil.rmtree(ours / name)
+        shutil.copytree(older / name, ours / name)
+    answer = dagflow("verify", "out")
+    assert answer.code == 1
+    assert "entry 3: it is the newest, but the run has committed window 1 after it: the end of the ledger is lost" in answer.err
+
+
+def test_replay(dagflow: Dagflow, launched: Path) -> None:
+    answer = dagflow("verify", "out", "--replay")
+    assert (answer.code, answer.err) == (0, "")
+    assert "  replayed  1 window, 2 rows: as they were committed\n" in answer.out
+    told = json.loads(dagflow("verify", "out", "--replay", "--json").out)
+    assert told["replay"] == {"windows": 1, "rows": 2, "left_out": []}
+    assert json.loads(dagflow("verify", "out", "--json").out)["replay"] is None
+
+
+def test_replay_that_comes_out_differently(dagflow: Dagflow, launched: Path) -> None:
+    answer = dagflow("verify", "out", "--replay", "-D", "prefix=t")
+    assert answer.code == 1
+    assert answer.out.startswith(f"{launched}: clean, but not made again, 1 problem\n")
+    assert answer.err.startswith(
+        "error[DF358] window 0 (entry 3), run again, does not make part-000000-0000 as it was committed: "
+    )
+    assert "row 2 is '.no', 'two' was committed (properties have changed since: keep.predicate = " in answer.err
+
+
+def test_replay_of_what_is_gone(dagflow: Dagflow, launched: Path, tmp_path: Path) -> None:
+    (tmp_path / "logs" / "a.txt").unlink()
+    answer = dagflow("verify", "out", "--replay")
+    assert answer.code == 1  # nothing at all was replayed: that proves nothing
+    assert answer.err.startswith("error: nothing was replayed: ")
+    assert f"  not replayed  window 0: {tmp_path}/logs/a.txt" in answer.out
+    made = sensors(tmp_path / "made")
+    assert "2 windows (the last is 4): " in dagflow("verify", "made", "--replay", "--windows", "2").out
+    tear_an_entry(made)
+    assert dagflow("verify", "made", "--replay").code == 1
+
+
+def test_options_of_replaying_need_it(dagflow: Dagflow, launched: Path) -> None:
+    answer = dagflow("verify", "out", "-D", "prefix=t")
+    assert answer.code == 2
+    assert "go with --replay" in answer.err

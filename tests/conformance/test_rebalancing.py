@@ -1,0 +1,114 @@
+"""Work that readers take over from one another: the same output with and without, on both runners; kills at every step."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, ReaderRecord
+from dagflow.runtime.events import Event, Stolen, WindowRetried
+from dagflow.runtime.launch import launch
+from dagflow.runtime.report import RunReport
+from dagflow.runtime.sharing import steps
+from operators import BlockReader, RecordWriter
+from tests.conformance.apps import chain, left_over, lines_in
+
+SLOW_LINES = 150
+# before setup() nothing kills here; the others may not come
+STEPS = tuple(step for step in steps.STEPS if step not in ("before start", "after start", "recovered"))
+MAY_NOT_COME = ("before withdraw", "after withdraw", "after refuse")
+QUICK = ("narrowed", "after give", "taken over", "before report")
+
+
+@attrs.define
+class Slow(Operator):
+    """Takes its time for lines that begin with `slow`. Kills its process at a step of sharing, `times` in all."""
+
+    seconds: float = 0.01
+    markers: str = ""
+    step: str = ""
+    times: int = 0
+
+    input = InputPort[ReaderRecord[str]]()
+    output = OutputPort[ReaderRecord[str]]()
+
+    def setup(self, context: OperatorContext) -> None:
+        if self.step:
+            folder, step, times, this = self.markers, self.step, self.times, os.getpid()
+
+            def kill(at: str) -> None:
+                for n in range(times if at == step else 0):
+                    try:
+                        os.close(os.open(f"{folder}/{n}", os.O_CREAT | os.O_EXCL))
+                    except FileExistsError:
+                        continue
+                    except FileNotFoundError:  # the worker has outlived the test
+                        return
+                    os.kill(this, signal.SIGKILL)
+
+            steps.hook = kill
+
+    @input.process
+    def wait(self, line: ReaderRecord[str]) -> None:
+        if line.record.startswith("slow"):
+            time.sleep(self.seconds)
+        self.output.emit(line)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """All the work is in the first lines of one file."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    lines = [f"{'slow' if n < SLOW_LINES else 'fast'} line {n:04d}\n" for n in range(4 * SLOW_LINES)]
+    (folder / "a.txt").write_text("".join(lines))
+    return folder
+
+
+def run(source: Path, output: Path, runner: str, slow: Slow, **settings: Any) -> tuple[RunReport, list[Event]]:
+    size = sum(path.stat().st_size for path in source.iterdir())
+    reader: BlockReader[Any] = BlockReader(min_readers=2, max_readers=2)
+    application = chain(source, slow, sink=RecordWriter(str(output)), reader=reader, block_size=-(-size // 4))
+    events: list[Event] = []
+    settings = {"rebalance": "auto", **settings}
+    report = launch(application, runner=runner, durability="process", subscribers=[events.append], **settings).report
+    return report, events
+
+
+def expected(source: Path) -> Counter[bytes]:
+    return Counter(line for path in source.iterdir() for line in path.read_bytes().splitlines())
+
+
+@pytest.mark.parametrize("rebalance", ["auto", "off"])
+def test_the_output_is_the_same_with_and_without(runner: str, source: Path, tmp_path: Path, rebalance: str) -> None:
+    report, _ = run(source, tmp_path / "out", runner, Slow(0.002), rebalance=rebalance)
+    assert lines_in(tmp_path / "out") == expected(source)
+    assert report.operators["lines"].records_in == report.operators["lines"].counters["blocks"] == 4
+    assert report.rebalanced or report.rebalancing
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark_session")
+class TestOnSpark:
+    def test_skewed_work_is_taken_over(self, source: Path, tmp_path: Path) -> None:
+        report, events = run(source, tmp_path / "out", "spark", Slow())
+        assert lines_in(tmp_path / "out") == expected(source)
+        assert [event for event in events if isinstance(event, Stolen)]
+        assert report.rebalanced
+
+    @pytest.mark.parametrize("step", [step if step in QUICK else pytest.param(step, marks=pytest.mark.slow) for step in STEPS])
+    def test_a_worker_killed_at_any_step_loses_nothing(self, source: Path, tmp_path: Path, step: str) -> None:
+        (tmp_path / "kills").mkdir()
+        _, events = run(source, tmp_path / "out", "spark", Slow(markers=str(tmp_path / "kills"), step=step, times=1))
+        assert lines_in(tmp_path / "out") == expected(source)
+        assert not [event for event in events if isinstance(event, WindowRetried)], "Spark tries a task again by itself"
+        assert left_over(tmp_path / "out") == []
+        if step not in MAY_NOT_COME:
+            assert len(list((tmp_path / "kills").iterdir())) == 1

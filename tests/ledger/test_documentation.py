@@ -1,0 +1,35 @@
+"""The examples of docs/ledger.md."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+
+PAGE = Path(__file__).parents[2] / "docs" / "ledger.md"
+
+
+def test_the_examples() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    (test,) = [doctest.DocTestParser().get_doctest(text, {}, PAGE.name, str(PAGE), 0)]
+    assert len(test.examples) > 50
+    said: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=said.append)
+    assert not said, "".join(said)
+
+
+def test_the_table_of_fault_cases_names_tests_that_are_there() -> None:
+    here = Path(__file__).parent
+    text = (here / "README.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    numbers = [int(found[1]) for row in rows if (found := re.match(r"\| (\d+) ", row))]
+    assert numbers == list(range(1, 50))
+    runs = (here.parent / "conformance" / "test_faults.py").read_text(encoding="utf-8")
+    for name in re.findall(r"`([^` ]+)`", text):
+        if name.endswith(".py"):
+            places = [here.parents[1] / name] if "/" in name else [here / name, here.parent / "conformance" / name]
+            if name.startswith("test_") and "tests/" not in name:
+                places += [here.parent / folder / name for folder in ("runtime", "storage")]
+            assert any(place.is_file() for place in places), name
+        elif name.startswith(("test_", "Test")):
+            assert f" {name.removesuffix('…')}" in runs, name

@@ -1,0 +1,15 @@
+"""Runs a block reader by itself: its messages, and what it counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dagflow import Operator
+from tests.operators.fake_task import FakeTask
+
+
+def run(reader: Operator, blocks: Sequence[Any], *, batches: bool = False) -> tuple[list[Any], dict[str, int]]:
+    with FakeTask(reader, batches=batches) as task:
+        task.give("blocks_metadata_input", list(blocks))
+    return task.emitted["messages"], {name: count for name, count in task.counters.items() if count}

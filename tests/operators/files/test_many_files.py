@@ -1,0 +1,75 @@
+"""A splitter that knows many files: what it costs a window is what is new."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dagflow import DAG, FileBlockMetadata, InputPort, Operator
+from dagflow.model.map_state import KeptMap
+from dagflow.model.plain import dumps, encode
+from dagflow.plan.plan import make_plan
+from dagflow.runtime.driver import Driver
+from dagflow.runtime.program import TaskSpec
+from dagflow.runtime.window_log import WindowPlan
+from dagflow.scaling import Partition, PartitioningContext
+from dagflow.state import MapLog
+from dagflow.storage import CountingStore
+from dagflow.testing import FakeClock
+from operators import FileSplitterInput
+
+SEEN = ("files", "seen")
+NEW = 10  # files a window
+
+
+class Sink(Operator):
+    partitioner = "self"
+    input = InputPort[FileBlockMetadata]()
+
+    @input.process
+    def each(self, block: FileBlockMetadata) -> None: ...
+
+    def define_partitions(self, partitions: list[Partition], context: PartitioningContext) -> list[Partition]:
+        return partitions
+
+
+def known(store: CountingStore, plan: WindowPlan, found: dict[str, str], count: int) -> WindowPlan:
+    """The plan of a window after which so many files more were known."""
+    log = MapLog(store)
+    seen: KeptMap[str, str] = KeptMap()
+    seen.update(found)
+    seen.update({f"/logs/2026/{n:09d}.log": "1700000000000000000:1234567" for n in range(count)})
+    ref: Any = log.save(plan.window, {SEEN: seen})
+    plan.states["files"]["seen"] = {"$segments": {"name": ref.name, "hash": ref.hash, "size": ref.size}}
+    return plan
+
+
+def test_what_a_window_writes_does_not_grow_with_the_files_that_are_known(tmp_path: Path) -> None:
+    written = []
+    for count in (100, 10_000, 100_000):
+        folder = tmp_path / f"{count}"
+        folder.mkdir()
+        dag = DAG()
+        files = dag.add_operator("files", FileSplitterInput([folder]))
+        dag.add_stream("blocks", files.blocks_metadata_output, dag.add_operator("sink", Sink()).input)
+        spec = TaskSpec(
+            window=0, round="r", stage="driver", partition=0, partitions=1, slots=2, continuous=False, base="/", durable=False
+        )
+        store, last, writing = CountingStore(), None, 0
+        for window in range(12):
+            for n in range(NEW):
+                (folder / f"{window:06d}-{n:06d}.log").write_text("x")
+            with Driver(make_plan(dag), spec, FakeClock(), last, MapLog(store)) as driver:
+                live: Any = driver.operator("files")
+                assert len(live.seen) == (count + NEW * window if window else 0)
+                store.reset()
+                last = driver.plan_window(window, None, lambda: False)
+            assert last is not None
+            assert len(last.items["sink"]) == NEW
+            if window == 0:
+                last = known(store, last, live.seen, count)
+            else:
+                assert store.counts["create"] == 1
+                writing += store.bytes_created + len(dumps(encode(last, "plan")))
+        written.append(writing)
+    assert max(written) < 1.02 * min(written), "bytes of states and plans"

@@ -1,0 +1,179 @@
+"""Block readers whose blocks are split while they read them: what is left and what was split off are the whole."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagflow import FileBlockMetadata
+from dagflow.model.context import ItemPart
+from dagflow.runtime.sharing.parts import Part, narrowed
+from operators import BlockReader, Entity, FSSliceReader, ReadAheadLineReaderContext, ReaderContext, RecordWriter
+from operators.contexts import FixedRecordsReaderContext
+from operators.readers.claiming import FIRST, TARGET
+from tests.operators.fake_task import FakeTask
+
+
+@attrs.define
+class OneByOne(ReaderContext):
+    """Lines, one at a time."""
+
+    inner: ReadAheadLineReaderContext = attrs.field(factory=ReadAheadLineReaderContext)
+
+    def initialize(self, stream: Any, block: Any, consecutive: bool) -> None:
+        self.inner.initialize(stream, block, consecutive)
+
+    def next(self) -> Entity | None:
+        return self.inner.next()
+
+
+@attrs.define
+class Splitter:
+    """Splits the tracked range whenever the reader looks up; the residuals."""
+
+    chance: random.Random
+    rate: float = 0.5
+    tracker: Any = None
+    trackers: int = 0
+    residuals: list[tuple[int, int]] = attrs.field(factory=list)
+
+    def track(self, tracker: Any) -> None:
+        self.tracker = tracker
+        self.trackers += 1
+
+    def check(self) -> None:
+        if self.tracker is not None and self.chance.random() < self.rate:
+            residual = self.tracker.try_split_at_fraction(self.chance.random())
+            if residual is not None:
+                self.residuals.append(tuple(residual))
+
+
+READERS = {
+    "pieces": lambda: BlockReader(),
+    "small pieces": lambda: BlockReader(reader_context=ReadAheadLineReaderContext(piece_bytes=16)),
+    "converted": lambda: BlockReader(lambda data: data.decode()),
+    "entities": lambda: BlockReader(reader_context=OneByOne()),
+    "fixed records": lambda: BlockReader(reader_context=FixedRecordsReaderContext(length=3, partial="emit")),
+}
+
+
+def read_all(make: Any, blocks: list[Any], chance: random.Random | None, batches: bool = False) -> list[Any]:
+    """The records of blocks, and of what was split off from them, read one after the other."""
+    found: list[Any] = []
+    parts = [(block, None) for block in blocks]
+    while parts:
+        block, part = parts.pop(0)
+        task = FakeTask(make(), batches=batches)
+        sharing = None
+        if chance is not None:
+            sharing = task.context.sharing = Splitter(chance)
+        with task:
+            if part is not None:
+                task.context.cursor.part = ItemPart(block, part.start, part.stop)
+            task.give("blocks_metadata_input", [block if part is None else narrowed(block, part)])
+            emitted = task.emitted["messages"]
+            assert len(task.emitted["blocks_metadata_output"]) == task.counters.get("blocks", 0) == (part is None)
+        found += [tuple(record.values() if isinstance(record, dict) else record) for record in emitted]
+        parts += [(block, Part(0, *residual)) for residual in (sharing.residuals if sharing is not None else ())]
+    return sorted(found)
+
+
+@pytest.mark.parametrize("batches", [False, True])
+@pytest.mark.parametrize("kind", READERS)
+@given(
+    lines=st.lists(st.text("ab", max_size=5), max_size=60), cuts=st.sets(st.integers(1, 80), max_size=2), seed=st.integers(0, 99)
+)
+def test_what_is_left_and_what_was_split_off_are_the_whole(
+    kind: str, batches: bool, lines: list[str], cuts: set[int], seed: int
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "file")
+        data = "".join(f"{line}\n" for line in lines).encode()
+        path.write_bytes(data)
+        bounds = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
+        blocks = [
+            FileBlockMetadata(n, str(path), start, stop, len(data), previous_block_id=n - 1)
+            for n, (start, stop) in enumerate(pairwise(bounds))
+        ]
+        expected = read_all(READERS[kind], blocks, None, batches)
+        assert read_all(READERS[kind], blocks, random.Random(seed), batches) == expected
+
+
+@attrs.define
+class Watching:
+    """How many records are claimed, at each look up."""
+
+    claimed: list[int]
+    tracker: Any = None
+
+    def track(self, tracker: Any) -> None:
+        self.tracker = tracker
+
+    def check(self) -> None:
+        self.claimed.append(self.tracker.split_points()[0] + 1)
+
+
+def one_file(folder: Path, lines: int) -> FileBlockMetadata:
+    path = folder / "file"
+    path.write_bytes(b"line\n" * lines)
+    return FileBlockMetadata(0, str(path), 0, 5 * lines, 5 * lines)
+
+
+@pytest.mark.parametrize("kind", ["converted", "entities"])
+def test_slow_records_are_claimed_few_at_a_time(tmp_path: Path, kind: str) -> None:
+    claimed: list[int] = []
+
+    def slow(data: bytes) -> str:
+        task.clock.sleep(TARGET)
+        return data.decode()
+
+    context = OneByOne() if kind == "entities" else ReadAheadLineReaderContext()
+    task = FakeTask(BlockReader(slow, reader_context=context))
+    task.context.sharing = Watching(claimed)
+    with task:
+        task.give("blocks_metadata_input", [one_file(tmp_path, 3 * FIRST)])
+    assert claimed == [FIRST, *range(FIRST + 1, 3 * FIRST + 1)]  # after the first ones, one at a time
+
+
+def test_fast_records_are_claimed_by_the_piece(tmp_path: Path) -> None:
+    calls: list[int] = []
+    task = FakeTask(BlockReader())
+    task.context.sharing = Watching(calls)
+    with task:
+        task.give("blocks_metadata_input", [one_file(tmp_path, 1_000_000)])
+    assert len(task.emitted["messages"]) == 1_000_000
+    assert len(calls) < 15
+
+
+def test_blocks_that_must_not_be_cut_are_not_tracked(tmp_path: Path) -> None:
+    block = one_file(tmp_path, 4)
+    later = attrs.evolve(block, as_planned=False)
+    for reader, item in ((FSSliceReader(), block), (BlockReader(), later)):
+        assert not reader.can_split(item)
+        task = FakeTask(reader)
+        sharing = task.context.sharing = Splitter(random.Random(0))
+        with task:
+            task.give("blocks_metadata_input", [item])
+            assert sharing.trackers == 0
+            assert task.emitted["messages"]
+    assert BlockReader().can_split(block)
+
+
+def test_files_of_parts_are_called_by_where_they_begin() -> None:
+    from dagflow import ReaderRecord
+
+    with FakeTask(RecordWriter("out", per_block=True, suffix=".txt")) as task:
+        task.give("input", [ReaderRecord(10, 0, "one")])
+        task.context.cursor.part = ItemPart(None, None, 40)
+        task.give("input", [ReaderRecord(11, 0, "first")])
+        task.context.cursor.part = ItemPart(None, 40, None)
+        task.give("input", [ReaderRecord(11, 44, "second")], "stream")
+    assert task.files.contents == {"a.txt": b"one\n", "b.txt": b"first\n", "b-40.txt": b"second\n"}

@@ -1,0 +1,201 @@
+"""Tasks that share their work, in threads against a real store: skewed work is taken over, even work not; kills lose nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagflow import ReaderRecord
+from dagflow.runtime.events import Claimed, Event, Stolen, WindowRetried
+from dagflow.runtime.launch import launch
+from dagflow.runtime.replay import replay
+from dagflow.runtime.report import RunReport
+from dagflow.runtime.sharing import steps
+from dagflow.runtime.trace import Sought, trace
+from operators import BlockReader, FSSliceReader, Map, RecordWriter
+from operators.contexts import FixedBytesReaderContext
+from tests.conformance.apps import chain, left_over, lines_in, written
+from tests.runtime.sharing.threads import Killed, ThreadRunner
+
+SLOW = 0.004  # seconds
+
+
+def slowly(line: ReaderRecord[str]) -> ReaderRecord[str]:
+    if line.record.startswith("slow"):
+        time.sleep(SLOW)
+    return line
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """One file: all the work is in its first quarter."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    lines = [f"{'slow' if n < 200 else 'fast'} line {n:04d}\n" for n in range(800)]
+    (folder / "a.txt").write_text("".join(lines))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def no_hook() -> Iterator[None]:
+    yield
+    steps.hook = steps._nothing
+
+
+def run(
+    source: Path, output: Path, runner: Any = None, *, blocks: int = 2, rebalance: str = "auto", per_block: bool = False
+) -> tuple[RunReport, list[Event]]:
+    size = sum(path.stat().st_size for path in source.iterdir())
+    application = chain(
+        source,
+        Map(slowly),
+        sink=RecordWriter(str(output), per_block=per_block),
+        reader=BlockReader(min_readers=2, max_readers=2),
+        block_size=-(-size // blocks),
+    )
+    events: list[Event] = []
+    report = launch(
+        application, runner=runner or ThreadRunner(), durability="process", subscribers=[events.append], rebalance=rebalance
+    ).report
+    return report, events
+
+
+def expected(source: Path) -> Counter[bytes]:
+    return Counter(line for path in source.iterdir() for line in path.read_bytes().splitlines())
+
+
+@pytest.mark.parametrize("blocks", [2, 16])
+def test_skewed_work_is_taken_over(source: Path, tmp_path: Path, blocks: int) -> None:
+    report, events = run(source, tmp_path / "out", blocks=blocks)
+    assert lines_in(tmp_path / "out") == expected(source)
+    stolen = [event for event in events if isinstance(event, Stolen)]
+    assert stolen
+    assert stolen[0].as_json()["from"] == "s0-0000"
+    assert (stolen[0].to, stolen[0].window) == ("s0-0001", 0)
+    assert (report.rebalanced, report.rebalanced_bytes) == (len(stolen), sum(event.bytes for event in stolen))
+    assert {event.task for event in events if isinstance(event, Claimed)} == {"s0-0000", "s0-0001"}
+    figures = report.operators["lines"]
+    assert (figures.records_in, figures.records_out, figures.counters["blocks"]) == (blocks, 800, blocks)
+    assert figures.counters["bytes"] == sum(path.stat().st_size for path in source.iterdir())
+    assert left_over(tmp_path / "out") == []
+
+
+def test_the_slow_part_is_shared(source: Path, tmp_path: Path) -> None:
+    run(source, tmp_path / "out")
+    slow = [path.read_bytes().count(b"slow") for path in written(tmp_path / "out")]
+    assert sum(slow) == 200
+    assert max(slow) <= 180  # 100 where the machine is idle and the first estimate good
+
+
+def test_a_single_slow_block_is_cut_while_it_is_read_and_its_parts_have_files_of_their_own(source: Path, tmp_path: Path) -> None:
+    report, _ = run(source, tmp_path / "out", blocks=2, per_block=True)
+    names = [path.name for path in written(tmp_path / "out")]
+    assert report.rebalanced
+    parts = [name for name in names if "-" in name]
+    whole = {name.partition("-")[0] for name in names}
+    assert len(whole) == 2
+    assert parts
+    data = (source / "a.txt").read_bytes()
+    for name in names:  # they go side by side
+        _, _, start = name.partition("-")
+        content = (tmp_path / "out" / name).read_bytes()
+        at = data.find(content)
+        assert at >= 0, name
+        assert not start or at >= int(start)
+    assert lines_in(tmp_path / "out") == expected(source)
+
+
+def test_even_work_stays_where_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.txt").write_text("".join(f"slow line {n:04d}\n" for n in range(80)))
+    report, events = run(folder, tmp_path / "out")
+    assert not [event for event in events if isinstance(event, Stolen)]
+    assert report.rebalancing == "the work was even"
+    assert lines_in(tmp_path / "out") == expected(folder)
+
+
+@pytest.mark.parametrize(
+    ("runner", "rebalance", "reason"),
+    [
+        (ThreadRunner(sharing="spark.speculation is on"), "auto", "spark.speculation is on"),
+        (ThreadRunner(), "off", "rebalance is off"),
+        ("local", "auto", "tasks run one after the other"),
+    ],
+)
+def test_where_it_is_off_the_report_says_why(source: Path, tmp_path: Path, runner: Any, rebalance: str, reason: str) -> None:
+    report, events = run(source, tmp_path / "out", runner, rebalance=rebalance)
+    assert report.rebalancing == reason
+    assert not [event for event in events if isinstance(event, Stolen | Claimed)]
+    assert lines_in(tmp_path / "out") == expected(source)
+
+
+def test_blocks_whose_records_depend_on_the_cuts_go_as_a_whole(source: Path, tmp_path: Path) -> None:
+    def wait(record: ReaderRecord[bytes]) -> ReaderRecord[bytes]:
+        time.sleep(0.1 if record.position < 4000 else 0)
+        return record
+
+    reader: Any = FSSliceReader(reader_context=FixedBytesReaderContext(length=300), min_readers=2, max_readers=2)
+    application = chain(
+        source, Map(wait), sink=RecordWriter(str(tmp_path / "out"), terminator=""), reader=reader, block_size=1000
+    )
+    report = launch(application, runner=ThreadRunner(), durability="process", rebalance="auto").report
+    assert report.rebalanced
+    reference = chain(source, sink=RecordWriter(str(tmp_path / "ref"), terminator=""), reader=_again(reader), block_size=1000)
+    expected = launch(reference, runner="local", durability="process").report
+    assert report.operators["lines"].records_out == expected.operators["lines"].records_out
+    data = (source / "a.txt").read_bytes()
+    assert sum(path.stat().st_size for path in written(tmp_path / "out")) == len(data)
+
+
+def _again(reader: Any) -> Any:
+    return FSSliceReader(reader_context=reader.reader_context, min_readers=2, max_readers=2)
+
+
+@pytest.mark.parametrize("step", steps.STEPS)
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_kill_at_any_step_loses_nothing(source: Path, tmp_path: Path, step: str, times: int) -> None:
+    left, lock = [times], threading.Lock()
+
+    def kill(at: str) -> None:
+        with lock:
+            if at != step or not left[0]:
+                return
+            left[0] -= 1
+        raise Killed
+
+    steps.hook = kill
+    runner = ThreadRunner()
+    if step == "recovered":  # only who has died before gets there
+        steps.hook = lambda at: kill(step) if at in ("asked", "recovered") else None
+    _, events = run(source, tmp_path / "out", runner, blocks=4)
+    assert lines_in(tmp_path / "out") == expected(source)
+    assert not [event for event in events if isinstance(event, WindowRetried)]
+    if step not in ("before withdraw", "after withdraw", "after refuse"):  # they may not come
+        assert runner.deaths
+    assert left_over(tmp_path / "out") == []
+
+
+def test_what_was_taken_over_can_be_replayed_and_traced(source: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    reader: Any = BlockReader(min_readers=2, max_readers=2)
+    application = chain(source, Map(slowly), sink=RecordWriter(str(output)), reader=reader, block_size=4000)
+    assert launch(application, runner=ThreadRunner(), durability="process", rebalance="auto").report.rebalanced
+    fresh: Any = BlockReader(min_readers=2, max_readers=2)
+    sought = Sought(application=chain(source, Map(slowly), sink=RecordWriter(str(output)), reader=fresh, block_size=4000))
+    report = replay(str(output), sought=sought)
+    assert (report.problems, report.left_out, report.windows, report.rows) == ((), (), 1, 800)
+    rows = b"".join(path.read_bytes() for path in written(output)).splitlines()
+    data = (source / "a.txt").read_bytes()
+    for row in (0, 399, 799):
+        found = trace(str(output), row, exact=True, sought=sought)
+        assert found.problem is None
+        assert found.source is not None
+        assert found.source.data.rstrip() == rows[row]
+        assert found.source.position == data.find(rows[row])

@@ -1,0 +1,149 @@
+"""The JVM dies under a living driver: a session of ours is replaced, another one is told to be lost."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dagflow.errors.cluster import SparkLost
+from dagflow.runtime.program import Job, TaskSpec
+from dagflow.runtime.runner import TasksDied
+from dagflow.spark import runner as room
+from dagflow.spark.links import ClassicLink
+from dagflow.spark.runner import SparkRunner
+from tests.conformance.apps import lines_in
+
+ROOT = Path(__file__).parents[2]
+
+
+class Frame:
+    """What `range` and `mapInArrow` give: of a living JVM no rows, of a dead one an exception."""
+
+    def __init__(self, is_dead: bool) -> None:
+        self.is_dead = is_dead
+
+    def map_in_arrow(self, function: Any, schema: str) -> Frame:
+        return self
+
+    def collect(self) -> list[Any]:
+        if self.is_dead:
+            raise ConnectionRefusedError(111, "Connection refused")
+        return []
+
+    mapInArrow = map_in_arrow  # noqa: N815  # Spark's name
+
+
+class FakeContext:
+    """A SparkContext, as far as the link asks it."""
+
+    master = "local[2]"
+
+    def __init__(self) -> None:
+        self.is_dead = False
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "defaultParallelism":
+            if self.is_dead:
+                raise ConnectionRefusedError(111, "Connection refused")
+            return 2
+        return {"uiWebUrl": None}.get(name, lambda *arguments, **options: None)
+
+
+class Sessions:
+    """Stands in for `connect`: gives one session after the other."""
+
+    def __init__(self, ours: bool) -> None:
+        self.made: list[FakeContext] = []
+        self.forgotten: list[Any] = []
+        self._ours = ours
+
+    def connect(self, application: str, **wanted: Any) -> tuple[ClassicLink, bool]:
+        context = FakeContext()
+        self.made.append(context)
+        spark = SimpleNamespace(sparkContext=context, range=lambda *_: Frame(context.is_dead), stop=lambda: None)
+        return ClassicLink(spark), self._ours
+
+
+def job(window: int, folder: Path) -> Job:
+    spec = TaskSpec(window=window, round="r", stage="s0", partition=0, partitions=1, durable=False)
+    return Job(window=window, round="r", name=f"w{window}", tasks=(spec,), programs={}, run_folder=str(folder), durable=False)
+
+
+def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ours: bool) -> tuple[SparkRunner, Sessions]:
+    sessions = Sessions(ours)
+    monkeypatch.setattr(room, "connect", sessions.connect)
+    monkeypatch.setattr(room, "forget", sessions.forgotten.append)
+    runner = SparkRunner()
+    runner.open("app", str(tmp_path))
+    return runner, sessions
+
+
+def test_a_session_of_ours_is_replaced_for_the_next_attempt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    runner, sessions = opened(monkeypatch, tmp_path, ours=True)
+    assert runner.start(job(0, tmp_path)).result(10) == []
+    sessions.made[0].is_dead = True
+    both = [runner.start(job(window, tmp_path)) for window in (1, 2)]
+    with pytest.raises(
+        TasksDied, match=r"Spark at local\[2\] has ended \(.*Connection refused.*\); a new session takes its place"
+    ):
+        both[0].result(10)
+    runner.cancel()
+    assert isinstance(both[1].exception(10), TasksDied)
+    for window in (1, 2):
+        assert runner.start(job(window, tmp_path)).result(10) == []
+    assert len(sessions.made) == 2
+    assert len(sessions.forgotten) == 1
+    runner.close()
+
+
+def test_a_session_of_somebody_else_is_lost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    runner, sessions = opened(monkeypatch, tmp_path, ours=False)
+    sessions.made[0].is_dead = True
+    with pytest.raises(SparkLost, match="has ended while it worked on 'w0'"):
+        runner.start(job(0, tmp_path)).result(10)
+    assert len(sessions.made) == 1
+    runner.close()
+
+
+PROGRAM = """
+import json, os, signal, sys
+from dagflow.runtime.launch import launch
+from operators import RecordWriter
+from tests.conformance.apps import chain
+
+heard = []
+
+def hear(event):
+    if event.kind in ("window_retried", "window_decided"):
+        heard.append((event.kind, event.window))
+    if event.kind == "window_decided" and event.window == 0:
+        from pyspark import SparkContext
+        os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
+
+source, output = sys.argv[1:]
+ran = launch(chain(source, sink=RecordWriter(output), blocks_threshold=1), master="local[2]", subscribers=[hear], retry_delay=0.1)
+print(json.dumps([ran.report.status, heard]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_the_jvm_is_killed_in_the_middle_of_a_run(tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    source.mkdir()
+    for name in "abcd":
+        (source / f"{name}.txt").write_text(f"{name}\n")
+    command = [sys.executable, "-c", PROGRAM, str(source), str(tmp_path / "out")]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=280)
+    assert ran.returncode == 0, ran.stderr
+    status, heard = json.loads(ran.stdout.splitlines()[-1])
+    assert status == "done"
+    assert [window for kind, window in heard if kind == "window_decided"] == [0, 1, 2, 3]
+    assert "window_retried" in [kind for kind, _ in heard]
+    assert lines_in(tmp_path / "out") == {b"a": 1, b"b": 1, b"c": 1, b"d": 1}

@@ -1,0 +1,26 @@
+"""Whether tasks of a session may share their work."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dagflow.spark.runner import SparkRunner
+from dagflow.spark.session import DEFAULTS
+
+
+@pytest.mark.parametrize(
+    ("conf", "reason"),
+    [({}, None), ({"spark.speculation": "false"}, None), ({"spark.speculation": "TRUE"}, "spark.speculation is on")],
+)
+def test_speculation_switches_sharing_off(conf: dict[str, str], reason: str | None) -> None:
+    runner = SparkRunner()
+    link: Any = SimpleNamespace(spark=SimpleNamespace(conf=conf))
+    runner._link = link
+    assert runner.sharing == reason
+
+
+def test_sessions_of_ours_do_not_speculate() -> None:
+    assert DEFAULTS["spark.speculation"] == "false"
