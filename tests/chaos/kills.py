@@ -25,7 +25,7 @@ import attrs
 from dagflow.ledger import Ledger
 from tests.chaos import oracle
 from tests.chaos.cases import Application, Place, local
-from tests.chaos.processes import Process, ended, is_executor, is_java, is_python_worker, those_below
+from tests.chaos.processes import Process, ended, is_executor, is_java, is_python_worker, stands_still, those_below
 
 ROOT = Path(__file__).parents[2]
 SEED = "CHAOS_SEED"
@@ -275,10 +275,11 @@ class Series:
         return bool(found) and self._rng.choice(found).send(signal.SIGKILL)
 
     def _kill_pause(self, launch: Launch) -> bool:
-        """Stops the driver for a while: another launch must be refused."""
+        """Stops the driver for a while: another launch must be refused, if this one is in the midst of its work."""
         launch.popen.send_signal(signal.SIGSTOP)
         try:
-            holds = any((self.output / "_dagflow" / "plan").glob("*")) and launch.events()
+            events = launch.events() if stands_still(launch.popen.pid, 10) else []
+            holds = bool(events) and events[-1]["event"] != "run_ended"  # after that it lets go of the folder
             if holds:
                 head = Ledger.open(str(self.output)).head()
                 other = self._begin(local())
@@ -289,7 +290,7 @@ class Series:
                     self._fail("another launch beside one that is stopped has written to the ledger")
         finally:
             launch.popen.send_signal(signal.SIGCONT)
-        return bool(holds)
+        return holds
 
     def _kill_zombies(self, launch: Launch) -> bool:
         """Kills all but the Python workers, which are stopped, and go on when a later launch works."""

@@ -76,3 +76,19 @@ def ended(processes: Iterable[Process], seconds: float) -> list[Process]:
     while (waiting := [process for process in waiting if process.lives]) and time.monotonic() < deadline:
         time.sleep(0.05)
     return waiting
+
+
+def stands_still(pid: int, seconds: float) -> bool:
+    """Waits until a process that got SIGSTOP has stopped, all its threads; False when it has ended instead, or does not stop."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        states = set()
+        try:
+            for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+                states.add(stat.read_bytes().rpartition(b")")[2].split()[0])
+        except OSError:  # a thread that has just ended
+            continue
+        if states <= {b"T", b"t"} or states & {b"Z", b"X"}:
+            return bool(states) and states <= {b"T", b"t"}
+        time.sleep(0.001)
+    return False
