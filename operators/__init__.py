@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from operators.files.scanner import TimeBasedDirectoryScanner
     from operators.files.splitter_base import FileSplitterBase
     from operators.files.splitter_input import FileSplitterInput
+    from operators.formats.json_lines import JsonLinesFormat
     from operators.readers.abstract_block_reader import AbstractBlockReader
     from operators.readers.block_reader import BlockReader
     from operators.readers.fs_block_reader import AbstractFSBlockReader
+    from operators.readers.scan_reader import ScanReader
     from operators.readers.slice_reader import FSSliceReader
     from operators.sinks.console import Console
     from operators.sinks.record_writer import RecordWriter
@@ -38,11 +40,13 @@ __all__ = [
     "FixedBytesReaderContext",
     "FixedRecordsReaderContext",
     "FlatMap",
+    "JsonLinesFormat",
     "LineReaderContext",
     "Map",
     "ReadAheadLineReaderContext",
     "ReaderContext",
     "RecordWriter",
+    "ScanReader",
     "TimeBasedDirectoryScanner",
 ]
 
@@ -57,9 +61,11 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "files.scanner": ["TimeBasedDirectoryScanner"],
         "files.splitter_base": ["FileSplitterBase"],
         "files.splitter_input": ["FileSplitterInput"],
+        "formats.json_lines": ["JsonLinesFormat"],
         "readers.abstract_block_reader": ["AbstractBlockReader"],
         "readers.block_reader": ["BlockReader"],
         "readers.fs_block_reader": ["AbstractFSBlockReader"],
+        "readers.scan_reader": ["ScanReader"],
         "readers.slice_reader": ["FSSliceReader"],
         "sinks.console": ["Console"],
         "sinks.record_writer": ["RecordWriter"],

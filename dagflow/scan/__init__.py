@@ -1,1 +1,57 @@
-"""The scan framework: managed readers, schema negotiators, result set loader, projection."""
+"""Scans: formats in three short methods. A format's reader opens, reads and closes; everything else is done here.
+
+The layers, from the ground: `machine` (the scan operator, which knows no schema), `loader` (rows and columns in, batches out),
+`managed` (what a format's author writes, and the schema-aware framework around it), `files`, `columns` (text without headers).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dagflow.scan.bad_rows import BadRow, OnBadRow, RowOrigin
+    from dagflow.scan.files import FileScan, FileSchemaNegotiator, FileSplit
+    from dagflow.scan.format import Format
+    from dagflow.scan.loader import BatchLimits, ResultSetLoader
+    from dagflow.scan.machine import RowBatchReader, Scan
+    from dagflow.scan.managed import ManagedReader, SchemaNegotiator
+
+__all__ = [
+    "BadRow",
+    "BatchLimits",
+    "FileScan",
+    "FileSchemaNegotiator",
+    "FileSplit",
+    "Format",
+    "ManagedReader",
+    "OnBadRow",
+    "ResultSetLoader",
+    "RowBatchReader",
+    "RowOrigin",
+    "Scan",
+    "SchemaNegotiator",
+]
+
+if not TYPE_CHECKING:  # type checkers know the names above only, so that they find a misspelt one
+    _MODULES = {
+        "bad_rows": ["BadRow", "OnBadRow", "RowOrigin"],
+        "files": ["FileScan", "FileSchemaNegotiator", "FileSplit"],
+        "format": ["Format"],
+        "loader": ["BatchLimits", "ResultSetLoader"],
+        "machine": ["RowBatchReader", "Scan"],
+        "managed": ["ManagedReader", "SchemaNegotiator"],
+    }
+    _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+    def __getattr__(name: str) -> object:
+        """Loads what is asked for: formats are properties of operators, which are made without pyarrow."""
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module 'dagflow.scan' has no attribute {name!r}")
+        import importlib
+
+        value = getattr(importlib.import_module(f"dagflow.scan.{_MODULE_OF[name]}"), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return [*globals(), *__all__]

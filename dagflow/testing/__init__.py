@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dagflow.testing.operators import Emitted, run_operator
     from dagflow.testing.readers import CountedFiles, reader_of
     from dagflow.testing.splittable import assert_reader_is_splittable
+    from dagflow.testing.tables import scan_table
 
 __all__ = [
     "Collector",
@@ -27,6 +28,7 @@ __all__ = [
     "reader_of",
     "run_dag",
     "run_operator",
+    "scan_table",
 ]
 
 if not TYPE_CHECKING:  # type checkers know the names above only, so that they find a misspelt one
@@ -42,6 +44,7 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "reader_of": "dagflow.testing.readers",
         "run_dag": "dagflow.testing.dags",
         "run_operator": "dagflow.testing.operators",
+        "scan_table": "dagflow.testing.tables",
     }
 
     def __getattr__(name: str) -> object:

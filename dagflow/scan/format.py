@@ -1,0 +1,55 @@
+"""The base of formats: what a format says of itself, and how it makes readers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dagflow.scan.files import FileSchemaNegotiator
+    from dagflow.scan.managed import ManagedReader
+    from dagflow.storage import BinaryReader
+
+
+class Format(ABC):
+    """A file format: an attrs class whose fields are its options. `ScanReader(format=…)` reads it, `scan_table` without a run.
+
+    A subclass writes `make_reader`, and says with class attributes what it can do.
+    """
+
+    cuts: ClassVar[Literal["any", "none"]] = "none"
+    """"any": rows are the same however the file is cut into blocks, since each reader finds the first row that starts in its
+    range (a line, a row group, a sync mark) and reads on to the end of the last. "none": a file is read as a whole, by the
+    reader of its first block; the others have nothing."""
+
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    """What names of such files usually end with, without the dot."""
+
+    summarises: ClassVar[bool] = False
+    """Whether a reader of a range must know what stands before it: then `summarise` and `combine` are there."""
+
+    @abstractmethod
+    def make_reader(self) -> ManagedReader[FileSchemaNegotiator]:
+        """A fresh reader for one block of one file."""
+
+    def sample_schema(self, stream: BinaryReader, path: str, length: int) -> pa.Schema | None:
+        """The columns of a file, told from its header or a bounded sample of its beginning; None: nothing can be told.
+
+        What every file of a scan says is put together before data flows, so that all readers give the same types. A column of
+        which only nulls were seen has the type `pa.null()`.
+        """
+        return None
+
+    def summarise(self, stream: BinaryReader, start: int, stop: int) -> Any:
+        """What the bytes `[start, stop)` of a file do to the reader's state: a small value that JSON can hold (quotes: a parity).
+
+        The framework asks for it in chunks of its own choice, in any order, in any task.
+        """
+        raise NotImplementedError(f"{type(self).__name__} needs no pass over what stands before a block")
+
+    def combine(self, summaries: Sequence[Any]) -> Any:
+        """The state at the end of chunks that follow each other from the file's start; of none: the state at its start."""
+        raise NotImplementedError(f"{type(self).__name__} needs no pass over what stands before a block")

@@ -1,0 +1,147 @@
+"""The scan operator: a state machine over readers. It knows no schema, no file and no projection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Generic, Literal, Protocol, TypeVar
+
+import attrs
+
+Batch = TypeVar("Batch")
+BatchOut_co = TypeVar("BatchOut_co", covariant=True)
+
+ScanState = Literal["start", "reader", "waiting", "empty", "end", "failed", "closed"]
+
+
+class RowBatchReader(Protocol[BatchOut_co]):
+    """A reader as the scan operator sees it. It is made, opened, drained and closed; then the next one is made."""
+
+    def open(self) -> bool:
+        """Whether there is anything to read. False: skip it softly."""
+        ...
+
+    def next(self) -> BatchOut_co | None:
+        """The next batch, never an empty one; None at the end, after which nothing is asked any more."""
+        ...
+
+    @property
+    def schema_version(self) -> int:
+        """0 while no schema is known; rises if and only if the schema has changed."""
+        ...
+
+    def empty(self) -> BatchOut_co | None:
+        """A batch of no rows with the schema that is known now; None when none is."""
+        ...
+
+    def close(self) -> None:
+        """Lets go of everything. Called exactly once."""
+        ...
+
+
+@attrs.define(eq=False)
+class Scan(Generic[Batch]):
+    """Steps through readers: opens, drains and closes one after the other. `next_reader` is all that a framework supplies.
+
+    `next_reader()` gives the next reader, or None: there is none now. Reader k is closed before reader k + 1 is asked for.
+
+    ========  ==========================================  =========  =====================================================
+    state     what happens                                then       what comes of it
+    ========  ==========================================  =========  =====================================================
+    start     `batches()`                                 waiting
+    waiting   next_reader gives a reader                  reader
+    waiting   next_reader gives None                      waiting    `batches()` ends; it may be called again
+    waiting   `finish()`, no batch came, a schema known   empty      one batch of no rows ("fast schema")
+    waiting   `finish()` otherwise                        end        nothing ("fast NONE")
+    empty     the batch is taken                          end
+    reader    open() is False                             waiting    closed, counted in `skipped`
+    reader    next() gives a batch                        reader     the batch
+    reader    next() gives None                           waiting    closed; its schema is kept if it is the first known
+    any       an exception of a reader                    failed     the reader is closed; the exception goes on
+    any       `close()`                                   closed     the reader at hand is closed
+    ========  ==========================================  =========  =====================================================
+
+    In `end`, `batches()` and `finish()` give nothing; in `failed` and `closed` they raise RuntimeError. `close()` may be called
+    again.
+    """
+
+    next_reader: Callable[[], RowBatchReader[Batch] | None]
+    state: ScanState = attrs.field(init=False, default="start")
+    delivered: int = attrs.field(init=False, default=0)
+    """How many batches have been given."""
+    skipped: int = attrs.field(init=False, default=0)
+    """How many readers had nothing to read."""
+    _reader: RowBatchReader[Batch] | None = attrs.field(init=False, default=None)
+    _empty: Batch | None = attrs.field(init=False, default=None)
+
+    def batches(self) -> Iterator[Batch]:
+        """The batches of all readers that there are now."""
+        if not self._goes_on():
+            return
+        self.state = "waiting"
+        while True:
+            try:
+                reader = self._current()
+                if reader is None:
+                    return
+                batch = reader.next()
+                if batch is None:
+                    self._leave(reader)
+                    continue
+            except BaseException:
+                self._fail()
+                raise
+            self.delivered += 1
+            yield batch
+
+    def finish(self) -> Iterator[Batch]:
+        """What is left to say when no reader will come any more: the schema, if it is known and no batch has told it."""
+        yield from self.batches()
+        if not self._goes_on():
+            return
+        self.state = "end"
+        if self.delivered == 0 and self._empty is not None:
+            self.state = "empty"
+            yield self._empty
+            self.state = "end"
+
+    def close(self) -> None:
+        """Closes the reader at hand. Raises what its `close` raises."""
+        self.state = "closed"
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()
+
+    def _goes_on(self) -> bool:
+        if self.state in ("failed", "closed"):
+            raise RuntimeError(f"the scan is {self.state}")
+        return self.state not in ("end", "empty")
+
+    def _current(self) -> RowBatchReader[Batch] | None:
+        while self._reader is None:
+            made = self.next_reader()
+            if made is None:
+                return None
+            self._reader, self.state = made, "reader"
+            if not made.open():
+                self.skipped += 1
+                self._leave(made)
+        return self._reader
+
+    def _leave(self, reader: RowBatchReader[Batch]) -> None:
+        if self.delivered == 0 and self._empty is None and reader.schema_version > 0:
+            self._empty = reader.empty()
+        self._reader, self.state = None, "waiting"
+        reader.close()
+
+    def _fail(self) -> None:
+        self.state = "failed"
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            try:
+                reader.close()
+            except Exception as error:  # noqa: BLE001  # the first error is the one to tell
+                import sys
+
+                first = sys.exc_info()[1]
+                if first is not None and first is not error:
+                    first.add_note(f"closing the reader failed, too: {error}")

@@ -1,0 +1,1 @@
+"""File formats for ScanReader: one format a file. Their base is `dagflow.scan.Format`."""

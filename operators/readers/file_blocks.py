@@ -1,0 +1,87 @@
+"""FileBlocks: what all readers of blocks of files share, how their files are opened."""
+
+from __future__ import annotations
+
+import io
+from typing import Protocol
+
+import attrs
+
+from dagflow import FileBlockMetadata
+from dagflow.storage import BinaryReader, FileStatus, explained, file_system
+from operators.readers.errors import FileChanged, FileGone
+from operators.readers.scaled_reader import ScaledReader
+
+
+class ReadableFiles(Protocol):
+    """What block readers need of a file system; `dagflow.storage.file_system(url)` has it."""
+
+    def open(self, path: str) -> BinaryReader:
+        """An unbuffered reader of a file."""
+        ...
+
+    def status(self, path: str) -> FileStatus:
+        """A file's length and time of modification."""
+        ...
+
+
+class FilesByUrl:
+    """Every path on the file system that its URL names."""
+
+    def open(self, path: str) -> BinaryReader:
+        """An unbuffered reader of a file."""
+        return file_system(path).open(path)
+
+    def status(self, path: str) -> FileStatus:
+        """A file's length and time of modification."""
+        return file_system(path).status(path)
+
+
+@attrs.define(slots=False)  # beside AbstractBlockReader as a base, whose slots leave no room for others
+class FileBlocks(ScaledReader):
+    """A reader of blocks of files. A file must have the length and time of modification that were planned.
+
+    Args:
+        allow_growth: a file that has become longer since it was planned is read up to its planned length.
+
+    Raises FileGone, FileChanged.
+    """
+
+    allow_growth: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
+
+    def get_file_system(self) -> ReadableFiles:
+        """Where the paths of blocks are opened. Override it for files that no URL names."""
+        return FilesByUrl()
+
+    def setup_stream(self, block: FileBlockMetadata) -> BinaryReader:
+        """Opens a block's file."""
+        path, files = block.file_path, self.get_file_system()
+        with explained(path, "reading"):
+            try:
+                stream = files.open(path)
+            except FileNotFoundError:
+                if not block.as_planned:
+                    return io.BytesIO()
+                raise FileGone(path=path, planned_length=block.file_length) from None
+            if not block.as_planned:
+                return stream
+            try:
+                self._verify(block, files.status(path))  # after opening: what has replaced the file by now is noticed
+            except BaseException as error:
+                stream.close()
+                if isinstance(error, FileNotFoundError):
+                    raise FileGone(path=path, planned_length=block.file_length) from None
+                raise
+        return stream
+
+    def _verify(self, block: FileBlockMetadata, found: FileStatus) -> None:
+        is_grown = found.length > block.file_length
+        is_same_time = not block.modified_ns or not found.modified_ns or block.modified_ns == found.modified_ns
+        if found.length < block.file_length or not (is_same_time or (is_grown and self.allow_growth)):
+            raise FileChanged(
+                path=block.file_path,
+                planned_length=block.file_length,
+                found_length=found.length,
+                planned_modified_ns=block.modified_ns,
+                found_modified_ns=found.modified_ns,
+            )
