@@ -44,6 +44,8 @@ def command(
     """Prints what was found."""
     if (offset is None) == (line is None):
         raise click.UsageError("Which row? Either --offset N, its number in the dataset, or --line N, its number in its file.")
+    if not exact and (app is not None or define or conf):
+        raise click.UsageError("--app, -D and --conf go with --exact: without it, nothing is run again.")
     again = sought(run_folder, app, define, conf)
     row = offset if offset is not None else row_of(asked.place, line or 0)
     found = trace(asked.dataset, row, exact=exact, sought=again)

@@ -13,7 +13,8 @@ from dagflow.cli.dataset import Asked, application_options, dataset_command, sou
 from dagflow.cli.ending import Refused, style_of
 from dagflow.cli.main import DONE, FAILED
 from dagflow.errors.base import DagflowError
-from dagflow.errors.ledger import LedgerDamaged, ObjectDamaged, ObjectMissing
+from dagflow.errors.ledger import LedgerDamaged, LedgerMissing, ObjectDamaged, ObjectMissing
+from dagflow.errors.surroundings import StorageError
 from dagflow.ledger import EntryRef, Ledger, SetTransform, VerifyReport
 from dagflow.ledger.find import find_dataset
 from dagflow.ledger.reader import LedgerReader
@@ -77,7 +78,7 @@ def command(
         raise click.UsageError("--windows, --run-folder, --app, -D and --conf go with --replay.")
     again = sought(run_folder, app, define, conf)
     ledger = Ledger.open(asked.dataset, durable=False)
-    found, missing = inputs_of(ledger, inputs)
+    found, missing, broken = inputs_of(ledger, inputs)
     report = _with_end(asked.dataset, Ledger.open(asked.dataset, durable=False).verify(inputs=found, files=files, noted=noted))
     checked = Checked(
         dataset=asked.dataset,
@@ -85,6 +86,7 @@ def command(
         files=files,
         inputs={dataset_id: reader.place for dataset_id, reader in found.items()},
         missing_inputs=missing,
+        input_problems=broken,
         replay=_replayed(asked.dataset, again, windows) if replay and is_readable(report) else None,
     )
     if asked.json:
@@ -114,7 +116,7 @@ def _with_end(dataset: str, report: VerifyReport) -> VerifyReport:
 
 def is_readable(report: VerifyReport) -> bool:
     """Whether all entries are whole, whatever files are."""
-    return all(isinstance(problem, ObjectMissing | ObjectDamaged) for problem in report.problems)
+    return all(isinstance(problem, ObjectMissing | ObjectDamaged | StorageError) for problem in report.problems)
 
 
 def _replayed(dataset: str, again: Sought, windows: int | None) -> ReplayReport:
@@ -123,11 +125,15 @@ def _replayed(dataset: str, again: Sought, windows: int | None) -> ReplayReport:
     return replay(dataset, sought=again, windows=windows)
 
 
-def inputs_of(ledger: LedgerReader, places: tuple[str, ...] = ()) -> tuple[dict[str, LedgerReader], dict[str, str]]:
-    """The ledgers of a derived dataset's inputs by their ids, and of those that are not found, where they were looked for.
+def inputs_of(
+    ledger: LedgerReader, places: tuple[str, ...] = ()
+) -> tuple[dict[str, LedgerReader], dict[str, str], tuple[DagflowError, ...]]:
+    """The inputs of a derived dataset: ledgers, missing ones, problems.
 
-    `places`: where inputs are now; the others are where the application found them. Raises LedgerError and StorageError for a
-    place that has no ledger, click.BadParameter for one of another dataset.
+    The ledgers come by their ids, of those that are not found it is told where they were looked for, of those that are there and
+    cannot be read what is wrong. `places`: where inputs are now; the others are where the application found them.
+
+    Raises LedgerError and StorageError for a place that has no ledger, click.BadParameter for one of another dataset.
     """
     is_known, known = _transform(ledger)
     names = () if known is None else known.inputs
@@ -139,7 +145,8 @@ def inputs_of(ledger: LedgerReader, places: tuple[str, ...] = ()) -> tuple[dict[
             inputs = f"the inputs are {', '.join(names)}" if names else "this dataset has no inputs"
             raise click.BadParameter(f"{place} holds the dataset {name}; {inputs}", param_hint="--input")
         found[name] = reader
-    missing = {}
+    missing: dict[str, str] = {}
+    broken: list[DagflowError] = []
     paths = {} if known is None else known.spec.get("paths", {})
     for name in names:
         path = paths.get(name) if isinstance(paths, dict) else None
@@ -152,9 +159,11 @@ def inputs_of(ledger: LedgerReader, places: tuple[str, ...] = ()) -> tuple[dict[
             reader = Ledger.open(path, durable=False)
             reader.seed()
             found[name] = reader
-        except DagflowError:
+        except LedgerMissing:
             missing[name] = path
-    return found, missing
+        except DagflowError as problem:
+            broken.append(problem)
+    return found, missing, tuple(broken)
 
 
 def _transform(ledger: LedgerReader) -> tuple[bool, SetTransform | None]:

@@ -185,7 +185,7 @@ class LedgerTaken(LedgerError):
     exit_code: ClassVar[int] = 2
 
     def message(self) -> str:
-        return f"{self.place} holds the ledger of {self.actual}, not of {self.expected}\n  help: name another folder"
+        return f"{self.place} holds the ledger of dataset {self.actual}, not of {self.expected}\n  help: name another folder"
 
 
 @error

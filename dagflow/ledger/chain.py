@@ -107,7 +107,8 @@ class Ledger(LedgerReader):
                 ledger.refresh()
         found = ledger.seed()
         if dataset_id not in (None, found.dataset_id) or dataset_kind != found.dataset_kind:
-            expected = f"{dataset_id or found.dataset_id} ({dataset_kind})"
+            is_other = dataset_id not in (None, found.dataset_id)
+            expected = f"{dataset_id} ({dataset_kind})" if is_other else f"a {dataset_kind} dataset"
             raise LedgerTaken(ledger.place, expected, f"{found.dataset_id} ({found.dataset_kind})")
         return ledger
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import difflib
 
-from dagflow.errors.ledger import LedgerMissing, NoSuchDataset
+from dagflow.errors.ledger import LedgerCut, LedgerMissing, NoSuchDataset
 from dagflow.ledger.tail import ENTRIES, HINTS
 from dagflow.storage import absolute, base_name, explained, file_system, is_local, join
 
 _OURS = "_dagflow"
+_DECISIONS = "decision"
 
 
 def find_dataset(place: str) -> str:
     """The folder of the dataset at a path or URL: the place itself, or the nearest folder above it that has a ledger.
 
-    Raises NoSuchDataset when there is no such place, LedgerMissing when it belongs to no dataset, StorageError.
+    Raises NoSuchDataset when there is no such place, LedgerMissing when it belongs to no dataset, LedgerCut when its ledger has
+    been removed, StorageError.
     """
     place = absolute(place)
     with explained(place, "looking for a ledger"):
@@ -28,6 +30,8 @@ def find_dataset(place: str) -> str:
             folder = above(folder)
         if not system.exists(place):
             raise NoSuchDataset(place, _nearest(place), folder)
+        if system.exists(join(place, _OURS, _DECISIONS)):
+            raise LedgerCut(join(place, _OURS), None, "the ledger is gone, but windows were decided here")
         raise LedgerMissing(place, _below(place))
 
 

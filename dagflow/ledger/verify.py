@@ -27,7 +27,7 @@ from dagflow.ledger.rule import Before
 from dagflow.ledger.rules import broken_rules
 from dagflow.ledger.state import fold, resume
 from dagflow.ledger.tail import ENTRIES, HINTS, entry_name, entry_number, parse_hint
-from dagflow.storage import file_system, join, new_hash
+from dagflow.storage import file_system, join, new_hash, translate
 
 _PIECE = 1 << 20
 
@@ -163,7 +163,7 @@ def _needed_checkpoint(ledger: LedgerReader, last: int) -> str | None:
     return "" if event is None or event.new_checkpoint is None else event.new_checkpoint.hash
 
 
-def _objects(ledger: LedgerReader, entry: LedgerEntry, needed: str | None) -> Iterator[LedgerDamaged | None]:
+def _objects(ledger: LedgerReader, entry: LedgerEntry, needed: str | None) -> Iterator[DagflowError | None]:
     """A problem or None for each checkpoint and file that an entry is the first to name.
 
     Checkpoints other than the `needed` one may be gone: nobody goes on from them.
@@ -187,7 +187,7 @@ def _objects(ledger: LedgerReader, entry: LedgerEntry, needed: str | None) -> It
             yield _file(ledger.folder, entry.seq, file)
 
 
-def _file(folder: str, seq: int, file: DataFile) -> LedgerDamaged | None:
+def _file(folder: str, seq: int, file: DataFile) -> DagflowError | None:
     path = join(folder, file.path)
     system = file_system(path)
     try:
@@ -203,7 +203,7 @@ def _file(folder: str, seq: int, file: DataFile) -> LedgerDamaged | None:
     except KeyError:
         return ObjectDamaged(folder, seq, f"{file.path}: the hash {file.physical_hash} is of no kind that is known here")
     except OSError as error:
-        return ObjectDamaged(folder, seq, f"{file.path} cannot be read: {error}")
+        return translate(error, path, "reading it to check its hash")
     actual = f"{file.physical_hash.partition(':')[0]}:{digest.hexdigest()}"
     if actual != file.physical_hash:
         return ObjectDamaged(folder, seq, f"{file.path} has the hash {actual}, {file.physical_hash} was committed")

@@ -88,6 +88,13 @@ def properties(dag: DAG) -> Iterator[DagError]:
             yield problem
         except ValueError as problem:
             yield PropertyRefused(operator=node.name, reason=str(problem), where=node.where)
+            continue
+        for method in ("input_paths", "output_folders", "written_schema"):
+            try:
+                getattr(node.operator, method)()
+            except Exception as problem:  # noqa: BLE001  # user code may raise anything
+                reason = f"{method}() raised {type(problem).__name__}: {problem}"
+                yield PropertyRefused(operator=node.name, reason=reason, where=node.where)
 
 
 def handlers_handle(dag: DAG) -> Iterator[DagError]:

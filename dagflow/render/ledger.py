@@ -144,7 +144,7 @@ def _moved(step: Step) -> str:
     return (
         ", ".join(step.moved)
         if step.entry.data is not None
-        else "; ".join(" ".join(row) for row in _setting(step.entry) if row[0] != "spec")
+        else "; ".join(" ".join(row) for row in _setting(step.entry) if row[0] not in ("spec", "plan"))
     )
 
 
@@ -171,7 +171,10 @@ def _setting(entry: LedgerEntry) -> list[list[str]]:
         fields = (f"{field.name}: {field.type}{' or null' if field.optional else ''}" for field in event.schema)
         return [["schema", ", ".join(fields)]]
     if isinstance(event, SetTransform):
-        rows = [["made of", ", ".join(event.inputs)], ["plan", event.plan_hash]]
+        paths = event.spec.get("paths")
+        known = paths if isinstance(paths, dict) else {}
+        rows = [["made of", ", ".join(f"{known[name]} ({name})" if name in known else name for name in event.inputs)]]
+        rows.append(["plan", event.plan_hash])
         return rows + ([["spec", json.dumps(event.spec, ensure_ascii=False, sort_keys=True)]] if event.spec else [])
     if isinstance(event, SetSource):
         rows = [["source", f"{event.name} ({event.merge})"]]

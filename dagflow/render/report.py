@@ -108,7 +108,8 @@ def _summary(report: RunReport, style: Style) -> list[str]:
         rows.append(["written", f"{counted(report.files, 'file')}, {size(report.bytes_written)}"])
     rows.append(["time", seconds(report.seconds)])
     rows += [["output", folder] for folder in report.outputs]
-    rows += [["ledger", f"entry {head}"] for head in report.ledgers.values()]
+    for folder, head in report.ledgers.items():
+        rows.append(["ledger", f"entry {head}" + (f" of {folder}" if len(report.ledgers) > 1 else "")])
     if report.run_folder and report.outputs:
         rows.append(["run", report.run_folder])
     if report.ui:

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from dagflow.errors.base import DagflowError
+from dagflow.errors.surroundings import StorageError
 from dagflow.ledger import EntryRef, VerifyReport
 from dagflow.render.errors import error_json
 from dagflow.render.ledger import counted_entries
@@ -26,6 +27,7 @@ class Checked:
         files: whether files and states were read.
         inputs: where the inputs were found that were checked too, by their ids.
         missing_inputs: where the others were looked for; "" when nobody knows where they are.
+        input_problems: why inputs that are there could not be read.
         replay: what running windows again has shown, if that was asked for.
     """
 
@@ -34,12 +36,13 @@ class Checked:
     files: bool = True
     inputs: Mapping[str, str] = attrs.field(factory=dict)
     missing_inputs: Mapping[str, str] = attrs.field(factory=dict)
+    input_problems: tuple[DagflowError, ...] = ()
     replay: ReplayReport | None = None
 
     @property
     def problems(self) -> tuple[DagflowError, ...]:
         """All that is damaged, or came out differently."""
-        return (*self.report.problems, *(() if self.replay is None else self.replay.problems))
+        return (*self.report.problems, *self.input_problems, *(() if self.replay is None else self.replay.problems))
 
 
 def verify_text(checked: Checked, style: Style | None = None) -> str:
@@ -58,8 +61,12 @@ def verify_text(checked: Checked, style: Style | None = None) -> str:
     style = style or Style()
     report = checked.report
     found = style.paint("bold red", "damaged")
-    if report.is_clean:
-        found = style.paint("yellow", "clean, but not made again") if checked.problems else style.paint("green", "clean")
+    if report.problems and all(isinstance(problem, StorageError) for problem in report.problems):
+        found = style.paint("yellow", "not all of it could be read")
+    elif report.is_clean:
+        found = style.paint("green", "clean")
+        if checked.problems:
+            found = style.paint("yellow", "clean, but not its inputs" if checked.input_problems else "clean, but not made again")
     problems = f", {counted(len(checked.problems), 'problem')}" if checked.problems else ""
     rows = [["entries", f"{counted_entries(report.entries)}: links and rules"], ["rows", counted(report.rows, "row")]]
     what = "file or state" if report.files == 1 else "files and states"

@@ -30,5 +30,6 @@ def changed_properties(plan: Plan, last: WindowPlan, run_folder: str) -> list[st
     """
     found = differences(last, plan)
     if found:
-        raise PlanMismatch(run_folder, f"it belongs to another application, or to this one as it was: {'; '.join(found)}")
+        text = "it belongs to another application, or to this one as it was:"
+        raise PlanMismatch(run_folder, "\n    ".join([text, *found]))
     return other_values(last, plan)

@@ -10,11 +10,13 @@ import attrs
 
 from dagflow.model.kept import kept_by
 from dagflow.model.records import ReaderRecord
-from dagflow.runtime.compile import loaded
+from dagflow.runtime.compile import loaded, pickled
 from dagflow.runtime.failure import Abort
 from dagflow.runtime.partition_state import Encoded
+from dagflow.runtime.past import Written
 from dagflow.runtime.program import Program, TaskSpec
-from dagflow.runtime.task import Flow
+from dagflow.runtime.task import Flow, run_flow
+from dagflow.storage import new_hash
 
 PIECE = 256
 """A chunk of records is narrowed down to pieces of so many, then to single records."""
@@ -53,7 +55,7 @@ class Origin:
 
 
 def origin_of(
-    program: bytes, spec: TaskSpec, begun: Mapping[str, Sequence[Encoded]], *, head: str, sink: str, number: int, row: int
+    program: bytes, spec: TaskSpec, begun: Mapping[str, Sequence[Encoded]], *, head: str, written: Written, row: int
 ) -> Origin | None:
     """What a row was made of; None when the task, run again, does not write it.
 
@@ -65,21 +67,36 @@ def origin_of(
         spec: the task.
         begun: what its operators begin with.
         head: the operator that gets the work items.
-        sink: the operator that wrote the file.
-        number: which of the files that it wrote in this task.
+        written: the file, by who wrote it.
         row: which row of that file, from 0.
 
     Raises DagflowError, as the task would.
     """
     path: tuple[int, ...] = ()
     while True:
-        run = _Run(leading_to(loaded(program), [sink]), head, sink, (number, row), path)
+        run = _Run(leading_to(loaded(program), [written.operator]), head, written.operator, (written.number, row), path)
         found = run.until_found(spec, begun)
         if found is None or found.handed is None or found.handed.record is not None:
             return found
         if found.handed.path[: len(path)] != path or len(found.handed.path) <= len(path):
             return None if found.handed.path else found  # it did not do the same twice; or the row came before any record
         path = found.handed.path
+
+
+def hash_of(
+    program: bytes, spec: TaskSpec, begun: Mapping[str, Sequence[Encoded]], *, written: Written, algorithm: str
+) -> str | None:
+    """The hash of a file that a task writes when it is run again as a whole; None when it does not write that file.
+
+    Args as for `origin_of`; `algorithm`: as in the hash that was committed. Raises DagflowError, as the task would.
+    """
+    files = _HashedFiles(algorithm)
+    try:
+        run_flow(pickled(leading_to(loaded(program), [written.operator]), travels=False), spec, files, begun=begun)
+    except Abort as abort:
+        raise abort.error from abort
+    made = [file for (operator, _, _), file in files.made.items() if operator == written.operator]
+    return made[written.number].text() if written.number < len(made) else None
 
 
 class _Found(BaseException):
@@ -203,6 +220,40 @@ class _Run:
         if self._arriving is not None and rows <= self._arriving.count:  # the sink counts at once: what came before was dropped
             return self._arriving
         return None
+
+
+class _HashedFile:
+    """Takes what a sink writes, and keeps nothing but its hash."""
+
+    def __init__(self, algorithm: str) -> None:
+        self._algorithm, self._hash = algorithm, new_hash(algorithm)
+
+    def write(self, data: Any, /) -> int:
+        """See `AttemptFile.write`."""
+        self._hash.update(data)
+        return memoryview(data).nbytes
+
+    def records(self, count: int) -> None:
+        """See `AttemptFile.records`."""
+
+    def close(self) -> None:
+        """See `AttemptFile.close`."""
+
+    def text(self) -> str:
+        """The hash, as a ledger writes it."""
+        return f"{self._algorithm}:{self._hash.hexdigest()}"
+
+
+@attrs.define
+class _HashedFiles:
+    """Opens the files of a task that is run again for their hashes."""
+
+    algorithm: str
+    made: dict[tuple[str, str, str], _HashedFile] = attrs.field(factory=dict)
+
+    def create(self, operator: str, folder: str, name: str) -> _HashedFile:
+        """See `FileMaker.create`."""
+        return self.made.setdefault((operator, folder, name), _HashedFile(self.algorithm))
 
 
 class _CountedFile:

@@ -20,11 +20,15 @@ from dagflow.plan.plan import Plan
 from dagflow.runtime.build import Built, build
 from dagflow.runtime.compile import loaded, pickled, stage_program
 from dagflow.runtime.past import Item, PastWindow, Written, changed_sources, stage_of, standing_in
-from dagflow.runtime.single import Origin, origin_of, position_of
+from dagflow.runtime.single import Origin, hash_of, origin_of, position_of
 from dagflow.storage import absolute, is_local, join
 
 MOST = 1 << 20
 """Of a longer record, the first bytes are shown."""
+_NOT_AGAIN = (
+    "run again, the task does not write this file as it was committed: the row may have been made of another record "
+    "(`dagflow verify --replay` compares row by row)"
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -128,7 +132,8 @@ def trace(dataset: str, offset: int, *, exact: bool = False, sought: Sought | No
         dataset: its folder, by path or URL, or anything in it.
         offset: the row's number in the dataset, from 0.
         exact: runs the row's task again up to the row, record by record, to find the record that it was made of, and reads
-            that again from the source. Operators before the sink run; what they do outside of dagflow is done again.
+            that again from the source; then once as a whole, to compare the file with the committed one (a remark tells if it
+            differs). Operators before the sink run; what they do outside of dagflow is done again.
         sought: how to find the application again.
 
     What stands in the way is in `problem` of the answer; raises only when there is no such row: NoSuchDataset, LedgerMissing,
@@ -199,18 +204,18 @@ def _exactly(found: Trace, past: PastWindow, sought: Sought) -> Trace:
             found = attrs.evolve(found, remarks=(*remarks, f"properties have changed since: {'; '.join(changed)}"))
         stage, partition = stage_of(plan, _written(found), past.window)
         program = pickled(stage_program(plan, stage.name), plan, travels=False)
-        written = _written(found)
-        origin = origin_of(
-            program,
-            past.task(stage, partition, folder),
-            past.states(plan, stage, partition),
-            head=stage.head,
-            sink=written.operator,
-            number=written.number,
-            row=found.row,
-        )
+        written, spec, begun = _written(found), past.task(stage, partition, folder), past.states(plan, stage, partition)
+        origin = origin_of(program, spec, begun, head=stage.head, written=written, row=found.row)
+        algorithm = found.file.physical_hash.partition(":")[0]
+        try:
+            is_same = hash_of(program, spec, begun, written=written, algorithm=algorithm) == found.file.physical_hash
+        except DagflowError:  # behind the row: before it, the run above would have failed too
+            is_same = False
+        doubts = [f"{what}: the row may have been made of another record" for what in changed_sources(found.items)]
+        if not is_same and not doubts:
+            doubts.append(_NOT_AGAIN)
         fresh = next(o.operator for o in loaded(program).operators if o.name == stage.head)
-        return _told(found, origin, plan, stage.head, fresh)
+        return _told(attrs.evolve(found, remarks=(*found.remarks, *doubts)), origin, plan, stage.head, fresh)
 
 
 def _told(found: Trace, origin: Origin | None, plan: Plan, head: str, reader: Operator) -> Trace:
@@ -235,9 +240,8 @@ def _told(found: Trace, origin: Origin | None, plan: Plan, head: str, reader: Op
         place = None if known is None else known[1]
         if known is not None:
             number = next((n for n, item in enumerate(found.items) if _block_of(item) == known[0]), number)
-    changed = tuple(f"{what}: the row may have been made of another record" for what in changed_sources(found.items))
     item = found.items[number]
-    found = attrs.evolve(found, items=(item,), remarks=(*found.remarks, *changed))
+    found = attrs.evolve(found, items=(item,))
     if place is None:
         raise SourceSilent(head, kind, "its records do not say where they were read")
     if not callable(getattr(reader, "record_at", None)):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
 
 from dagflow.ledger import encode_entry
 from dagflow.ledger.tail import entry_name
+from dagflow.storage import file_system
 from tests.cli.conftest import LINE_FILTER, Answer
 from tests.cli.datasets import Dataset, sensors
 from tests.golden.compare import Golden
@@ -212,6 +215,44 @@ def test_an_input_that_was_written_anew(dagflow: Dagflow, tmp_path: Path) -> Non
     answer = dagflow("verify", "totals")
     assert answer.code == 1
     assert "error[DF559] entry 3: inputs[0]" in answer.err
+
+
+def test_an_input_whose_ledger_is_damaged(dagflow: Dagflow, tmp_path: Path) -> None:
+    chain(tmp_path)
+    entry = tmp_path / "sensors" / "_dagflow" / "ledger" / "000000000" / "000000000000.json"
+    entry.write_bytes(b"x" + entry.read_bytes()[1:])
+    answer = dagflow("verify", "totals")
+    assert answer.code == 1
+    assert "totals: clean, but not its inputs, 1 problem\n" in answer.out
+    assert answer.err.startswith("error[DF503] ")
+    assert "sensors/_dagflow, entry 0: " in answer.err
+
+
+def test_a_file_that_may_not_be_read_is_not_called_damaged(
+    dagflow: Dagflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(next(sensors(tmp_path / "out").folder.glob("*.txt")))
+    local = type(file_system(path))
+    opened = local.open
+
+    def refused(self: Any, name: str, *more: Any) -> Any:
+        if name == path:
+            raise PermissionError(errno.EACCES, "Permission denied", name)
+        return opened(self, name, *more)
+
+    monkeypatch.setattr(local, "open", refused)
+    answer = dagflow("verify", "out")
+    assert answer.code == 1
+    assert answer.out.startswith(f"{tmp_path}/out: not all of it could be read, 1 problem\n")
+    assert answer.err.startswith(f"error[DF413] {path}: you may not read it")
+
+
+def test_a_ledger_that_was_removed(dagflow: Dagflow, launched: Path) -> None:
+    shutil.rmtree(launched / "_dagflow" / "ledger")
+    shutil.rmtree(launched / "_dagflow" / "ledger-hint", ignore_errors=True)
+    answer = dagflow("verify", "out")
+    assert answer.code == 1
+    assert "the ledger is gone, but windows were decided here" in answer.err
 
 
 def test_a_dataset_that_is_no_input(dagflow: Dagflow, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_create_begins_a_ledger_once():
     store = MemoryStore()
     assert Ledger.create(store, dataset_id="d").head() == Ledger.create(store, dataset_id="d").head()
     assert Ledger.create(store).seed() == Seed(dataset_id="d")
-    with pytest.raises(LedgerTaken, match=r"holds the ledger of d \(root\), not of other \(root\)"):
+    with pytest.raises(LedgerTaken, match=r"holds the ledger of dataset d \(root\), not of other \(root\)"):
         Ledger.create(store, dataset_id="other")
     with pytest.raises(LedgerTaken):
         Ledger.create(store, dataset_kind=DERIVATIVE)

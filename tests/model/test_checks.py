@@ -141,6 +141,18 @@ def refused_properties(dag: DAG) -> None:
     dag.add_stream("blocks", files.blocks_metadata_output, reader.blocks_metadata_input)
 
 
+class Lost(Operator):
+    input = InputPort[str]()
+
+    def output_folders(self) -> list[str]:
+        return [{}["path"]]
+
+
+def broken_output_folders(dag: DAG) -> None:
+    _, step = chain(dag)
+    dag.add_stream("lost", step.output, dag.add_operator("sink", Lost()).input)
+
+
 def partitioned_splitter(dag: DAG) -> None:
     chain(dag)
     dag.set_attributes(dag.operators["source"].operator, partitioner=object())
@@ -218,6 +230,12 @@ CASES: list[tuple[Callable[[DAG], object], type, str, str]] = [
         PropertyRefused,
         "DF007",
         "operator 'reader' refuses its properties: min_readers is 5, more than max_readers = 2\n  LINE",
+    ),
+    (
+        broken_output_folders,
+        PropertyRefused,
+        "DF007",
+        "operator 'sink' refuses its properties: output_folders() raised KeyError: 'path'\n  LINE",
     ),
     (
         partitioned_splitter,

@@ -26,10 +26,11 @@ from dagflow.errors.past import (
 from dagflow.ledger import Ledger
 from dagflow.runtime.past import PastWindow
 from dagflow.runtime.replay import replay
-from dagflow.runtime.trace import Sought, Trace, row_of, trace
+from dagflow.runtime.trace import row_of, trace
 from dagflow.testing import run_dag
 from operators.readers.errors import FileChanged, FileGone
 from tests.runtime import traced
+from tests.runtime.traced import exactly, record
 
 Application = Callable[..., None]
 
@@ -60,25 +61,6 @@ def rows_of(out: Path) -> list[bytes]:
         for file in entry.data.new_data.files:
             rows += (out / file.path).read_bytes().splitlines(keepends=True)
     return rows
-
-
-def exactly(out: Path, offset: int, **sought: Any) -> Trace:
-    found = trace(str(out), offset, exact=True, sought=Sought(**sought))
-    if found.problem is not None:
-        raise found.problem
-    return found
-
-
-def record(found: Trace) -> bytes:
-    """The record of a trace, after a look whether it stands where the trace says."""
-    assert found.source is not None
-    at = found.source
-    with open(at.path, "rb") as file:
-        file.seek(at.position)
-        assert file.read(at.length) == at.data
-    assert at.item.path == at.path
-    assert found.items == (at.item,)
-    return at.data
 
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=12)
@@ -266,6 +248,19 @@ class TestWhatHasChangedSince:
         assert found.remarks == (
             f"{source}/a has changed since (4 bytes then, 6 now): the row may have been made of another record",
         )
+
+    def test_a_source_that_has_changed_unseen(self, source: Path, out: Path) -> None:
+        (source / "a").write_text("1\n2\n")
+        then = (source / "a").stat()
+        run(traced.filtered, source, out)
+        assert exactly(out, 1).remarks == ()
+        (source / "a").write_text("1\n3\n")
+        os.utime(source / "a", ns=(then.st_atime_ns, then.st_mtime_ns))
+        found = exactly(out, 1)
+        assert record(found) == b"3\n"
+        assert [remark.split(":")[0] for remark in found.remarks] == [
+            "run again, the task does not write this file as it was committed"
+        ]
 
     def test_sources_that_nobody_minds(self, source: Path, out: Path) -> None:
         for name in "abc":

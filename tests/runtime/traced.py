@@ -1,8 +1,9 @@
-"""Applications whose rows are traced; by name, so that they can be loaded again."""
+"""Applications whose rows are traced, by name, so that they can be loaded again; and tracing them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -10,6 +11,7 @@ import pyarrow.compute as pc
 
 from dagflow import DAG, ErrorRecord, InputPort, Operator, OutputPort, ReaderRecord, State, WindowState
 from dagflow.config import Secret
+from dagflow.runtime.trace import Sought, Trace, trace
 from operators import BlockReader, DatasetInput, FileSplitterInput, Filter, FlatMap, Map, RecordWriter
 
 
@@ -217,3 +219,22 @@ def derived(dag: DAG, conf: Settings) -> None:
     dag.add_stream("blocks", source.blocks_metadata_output, reader.blocks_metadata_input)
     dag.add_stream("lines", reader.messages, middle.input)
     dag.add_stream("made", middle.output, sink.input)
+
+
+def exactly(out: Path, offset: int, **sought: Any) -> Trace:
+    found = trace(str(out), offset, exact=True, sought=Sought(**sought))
+    if found.problem is not None:
+        raise found.problem
+    return found
+
+
+def record(found: Trace) -> bytes:
+    """The record of a trace, after a look whether it stands where the trace says."""
+    assert found.source is not None
+    at = found.source
+    with open(at.path, "rb") as file:
+        file.seek(at.position)
+        assert file.read(at.length) == at.data
+    assert at.item.path == at.path
+    assert found.items == (at.item,)
+    return at.data
