@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from operators.readers.scan_reader import ScanReader
     from operators.readers.slice_reader import FSSliceReader
     from operators.sinks.console import Console
+    from operators.sinks.parquet_writer import ParquetWriter
     from operators.sinks.record_writer import RecordWriter
     from operators.transform.filter import Filter
     from operators.transform.flat_map import FlatMap
@@ -43,6 +44,7 @@ __all__ = [
     "JsonLinesFormat",
     "LineReaderContext",
     "Map",
+    "ParquetWriter",
     "ReadAheadLineReaderContext",
     "ReaderContext",
     "RecordWriter",
@@ -68,6 +70,7 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "readers.scan_reader": ["ScanReader"],
         "readers.slice_reader": ["FSSliceReader"],
         "sinks.console": ["Console"],
+        "sinks.parquet_writer": ["ParquetWriter"],
         "sinks.record_writer": ["RecordWriter"],
         "transform.filter": ["Filter"],
         "transform.flat_map": ["FlatMap"],

@@ -5,10 +5,12 @@ from __future__ import annotations
 import datetime
 import os
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from dagflow.errors.ledger import LedgerError, LedgerMissing, NoSuchEntry, ObjectDamaged, ObjectMissing
+from dagflow.ledger.arrow_types import schema_of_fields
 from dagflow.ledger.chain import Ledger
-from dagflow.ledger.events import DataFile, SetSchema
+from dagflow.ledger.events import DataFile, SchemaField, SetSchema
 from dagflow.ledger.find import find_dataset
 from dagflow.ledger.reader import CHECKPOINTS
 from dagflow.ledger.tail import ENTRIES, HINTS, entry_name, entry_number
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 FORMATS = {
     "parquet": "parquet",
     "csv": "csv",
+    "tsv": "tsv",
     "arrow": "ipc",
     "feather": "ipc",
     "orc": "orc",
@@ -27,6 +30,9 @@ FORMATS = {
     "jsonl": "json",
     "ndjson": "json",
 }
+
+
+COMPRESSED = (".gz", ".bgz", ".bz2", ".xz", ".zst")
 
 
 def committed_files(path: str, as_of: int | datetime.datetime | None = None) -> list[str]:
@@ -72,7 +78,8 @@ def read_dataset(path: str | os.PathLike[str], as_of: int | datetime.datetime | 
     """The committed data of a dataset folder, in the order of its rows; a consistent state, whatever is being written.
 
     Where the ledger says that rows are lines of text (what RecordWriter writes, whatever it calls its files), they are read as
-    such, in one column `value`, and held in memory. Other files are read by their suffix: Parquet, CSV, Arrow, ORC, JSON lines.
+    such, in one column `value`, and held in memory. Other files are read by their suffix: Parquet, CSV (`.tsv`: tabs), Arrow,
+    ORC, JSON lines; the columns are those of the ledger's schema, where it knows them. Folders `key=value` are columns.
 
     Args:
         path: the dataset's folder, by path or URL, or anything in it.
@@ -87,19 +94,19 @@ def read_dataset(path: str | os.PathLike[str], as_of: int | datetime.datetime | 
         raise TypeError(f"as_of is {as_of!r}: give the number of an entry, or a datetime with its zone")
     ledger = Ledger.open(find_dataset(os.fspath(path)))
     files, schema = _files(ledger, as_of)
-    are_lines = schema is not None and [(field.name, field.type) for field in schema.schema] == [("value", "string")]
+    are_lines = schema is not None and schema.schema == (SchemaField(name="value", type="string"),)
     groups: list[tuple[str, list[str]]] = []
     for file in files:
-        suffix = file.rpartition("/")[2].rpartition(".")[2].lower()
-        kind = FORMATS.get(suffix, "text")
-        if are_lines and kind in ("csv", "json"):
+        kind = kind_of_file(file)
+        if are_lines and kind in ("csv", "tsv", "json"):
             kind = "text"
         if not groups or groups[-1][0] != kind:
             groups.append((kind, []))
         groups[-1][1].append(file)
     if not groups:
         return ds.dataset(_empty(schema))
-    parts = [_text(group) if kind == "text" else formatted(group, kind) for kind, group in groups]
+    columns = None if schema is None or not schema.schema else schema_of_fields(schema.schema)
+    parts = [_text(group) if kind == "text" else formatted(group, kind, ledger.folder, columns) for kind, group in groups]
     return parts[0] if len(parts) == 1 else ds.dataset(parts)
 
 
@@ -134,15 +141,74 @@ def _checked(ledger: Ledger, seq: int, file: DataFile) -> str:
     return path
 
 
-def formatted(files: list[str], kind: str) -> Any:
-    """The dataset of files of a format that Arrow reads, one of `FORMATS`' values."""
+def kind_of_file(path: str) -> str:
+    """How a file is read, told by its name: one of `FORMATS`' values, or `text`."""
+    name = path.rpartition("/")[2].lower()
+    for suffix in COMPRESSED:
+        name = name.removesuffix(suffix)
+    return FORMATS.get(name.rpartition(".")[2], "text")
+
+
+def formatted(files: list[str], kind: str, folder: str | None = None, schema: Any = None) -> Any:
+    """The dataset of files of a format that Arrow reads, one of `FORMATS`' values.
+
+    Args:
+        files: by path or URL.
+        kind: how they are read.
+        folder: where folders that are columns begin.
+        schema: of the rows, with the columns that folders are; None: that of the first file.
+    """
     import pyarrow.dataset as ds
     import pyarrow.fs
 
+    keys = _keys(files[0], folder) if folder is not None else []
     if is_local(files[0]):
-        return ds.dataset([local_path(file) for file in files], format=kind, filesystem=pyarrow.fs.LocalFileSystem())
-    system, _ = pyarrow.fs.FileSystem.from_uri(files[0])
-    return ds.dataset([pyarrow.fs.FileSystem.from_uri(file)[1] for file in files], format=kind, filesystem=system)
+        system: Any = pyarrow.fs.LocalFileSystem()
+        paths, base = [local_path(file) for file in files], local_path(folder) if folder is not None else None
+    else:
+        system, _ = pyarrow.fs.FileSystem.from_uri(files[0])
+        paths = [pyarrow.fs.FileSystem.from_uri(file)[1] for file in files]
+        base = pyarrow.fs.FileSystem.from_uri(folder)[1] if folder is not None else None
+    return ds.dataset(
+        paths,
+        schema=schema,
+        format=_format(kind, schema),
+        filesystem=system,
+        partitioning=_partitioning(keys, schema) if keys else None,
+        partition_base_dir=base if keys else None,
+    )
+
+
+def _keys(file: str, folder: str) -> list[str]:
+    """The columns that a file's folders are, `[year, country]` of `year=2026/country=se/part`."""
+    below = file.removeprefix(folder).strip("/").split("/")[:-1]
+    return [unquote(part.partition("=")[0]) for part in below] if below and all("=" in part for part in below) else []
+
+
+def _partitioning(keys: list[str], schema: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    known = () if schema is None else schema.names
+    types = [(key, schema.field(key).type if key in known else pa.string()) for key in keys]
+    return ds.partitioning(pa.schema(types), flavor="hive")
+
+
+def _format(kind: str, schema: Any) -> Any:
+    import pyarrow.csv
+    import pyarrow.dataset as ds
+
+    if kind not in ("csv", "tsv"):
+        return kind
+    types = None if schema is None else dict(zip(schema.names, schema.types, strict=True))
+    return ds.CsvFileFormat(
+        parse_options=pyarrow.csv.ParseOptions(delimiter="\t" if kind == "tsv" else ",", newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""]
+        )
+        if types is not None
+        else None,
+    )
 
 
 def _text(files: list[str]) -> Any:
@@ -162,13 +228,8 @@ def _text(files: list[str]) -> Any:
 
 
 def _empty(schema: SetSchema | None) -> Any:
-    """A table without rows: of the schema in effect, as far as the names of its types are simple ones."""
+    """A table without rows: of the schema in effect."""
     import pyarrow as pa
 
-    fields = []
-    for field in schema.schema if schema is not None else ():
-        try:
-            fields.append(pa.field(field.name, pa.type_for_alias(field.type)))
-        except ValueError:
-            fields.append(pa.field(field.name, pa.null()))
-    return pa.schema(fields).empty_table()
+    known = None if schema is None else schema_of_fields(schema.schema)
+    return (pa.schema([]) if known is None else known).empty_table()

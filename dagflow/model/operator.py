@@ -120,8 +120,11 @@ class Operator:
         """The folders that this operator's attempt files go to; for sinks."""
         return []
 
-    def written_schema(self) -> list[tuple[str, str]]:
-        """The columns of what a sink writes, as `(name, Arrow type)`: what the ledger of its output folder says of the rows."""
+    def written_schema(self) -> list[tuple[str, str]] | None:
+        """The columns of what a sink writes, as `(name, Arrow type)`: what the ledger of its output folder says of the rows.
+
+        None: those of the records that arrive, any of which may be null; no columns where their type is known only when they do.
+        """
         return [("value", "binary")]
 
     def setup(self, context: OperatorContext) -> None:

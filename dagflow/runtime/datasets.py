@@ -32,6 +32,7 @@ from dagflow.ledger import (
     smallest_watermark,
 )
 from dagflow.ledger.codec import canonical
+from dagflow.model.forms import schema_of
 from dagflow.model.plain import decode, encode
 from dagflow.plan.plan import Plan
 from dagflow.runtime.window_log import Decision, PublishedFile, WindowLog
@@ -103,7 +104,12 @@ def _reads_dataset(plan: Plan, name: str) -> bool:
 
 def _schema(plan: Plan, name: str) -> SetSchema:
     fields = plan.dag.nodes[name].operator.written_schema()
-    return SetSchema(schema=tuple(SchemaField(name=column, type=kind) for column, kind in fields))
+    if fields is not None:
+        return SetSchema(schema=tuple(SchemaField(name=column, type=kind) for column, kind in fields))
+    (sink,) = (sink for _, sink in plan.dag.upstream(name))
+    tp = plan.dag.types[sink]
+    arriving = None if tp is Any else schema_of(tp)
+    return SetSchema(schema=tuple(SchemaField(name=f.name, type=str(f.type), optional=True) for f in arriving or ()))
 
 
 def _told(schema: SetSchema) -> str:

@@ -14,7 +14,7 @@ import attrs
 from dagflow.errors.base import DagflowError
 from dagflow.errors.past import ReplayDiffers, SourceChanged
 from dagflow.ledger import DataFile, Ledger, LedgerEntry
-from dagflow.ledger.dataset import FORMATS, formatted
+from dagflow.ledger.dataset import formatted, kind_of_file
 from dagflow.ledger.find import find_dataset
 from dagflow.plan.plan import Plan
 from dagflow.runtime.build import Built
@@ -229,8 +229,8 @@ def _difference(made: _TemporaryFile | None, file: DataFile, dataset: str) -> st
     try:
         if _hash(committed, file.physical_hash.partition(":")[0]) != file.physical_hash:
             return "its bytes are others; the committed file cannot be compared, for it has changed too"
-        kind = FORMATS.get(file.path.rpartition("/")[2].rpartition(".")[2].lower())
-        if kind is None:
+        kind = kind_of_file(file.path)
+        if kind == "text":
             return _different_lines(made.path, committed)
         same = formatted([made.path], kind).to_table().equals(formatted([committed], kind).to_table())
         return None if same else "its rows are others"

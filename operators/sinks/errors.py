@@ -1,8 +1,12 @@
 """What can be wrong with what sinks are given.
 
 RunError
-├── FileNameRefused   DF333   also a ValueError
-└── NotText           DF334   also a TypeError
+├── FileNameRefused          DF333   also a ValueError
+├── NotText                  DF334   also a TypeError
+├── PartitionColumnRefused   DF335   also a ValueError
+├── ColumnsChanged           DF336   also a TypeError
+├── TypeNotWritable          DF337   also a TypeError
+└── ValueNotWritable         DF338   also a ValueError
 """
 
 from __future__ import annotations
@@ -45,4 +49,76 @@ class NotText(RunError, TypeError):
         return (
             f"{self.operator} writes str, bytes and ReaderRecords of these; it was given {self.got}\n"
             f"  help: put Map(…) before it, which makes text of the record, or override {self.method}(record)"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class PartitionColumnRefused(RunError, ValueError):
+    """Folders cannot be named by a column. `known`: the columns that there are, where it is none of them."""
+
+    code: ClassVar[str] = "DF335"
+    is_fatal: ClassVar[bool] = True
+
+    operator: str
+    column: str
+    reason: str
+    known: tuple[str, ...] = ()
+
+    def message(self) -> str:
+        advice = f"there are {', '.join(self.known)}" if self.known else "take it out of partition_by, or cast it before"
+        return f"{self.operator}: no folders can be named by column {self.column!r}: {self.reason}\n  help: {advice}"
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class ColumnsChanged(RunError, TypeError):
+    """A batch has other columns than those before it in the same window. `differences`: each a phrase."""
+
+    code: ClassVar[str] = "DF336"
+    is_fatal: ClassVar[bool] = True
+
+    operator: str
+    file: str
+    differences: tuple[str, ...]
+
+    def message(self) -> str:
+        return (
+            f"{self.operator}: a batch does not fit the columns of {self.file}: {'; '.join(self.differences)}\n"
+            "  help: give the reader a schema, so that all batches have the same columns; or let each set of columns\n"
+            "        have files of its own: on_schema_change='new_file'"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class TypeNotWritable(RunError, TypeError):
+    """A column's type has no form in the file's format. `help`: what to do instead."""
+
+    code: ClassVar[str] = "DF337"
+    is_fatal: ClassVar[bool] = True
+
+    operator: str
+    column: str
+    type: str
+    format: str
+    help: str
+
+    def message(self) -> str:
+        what = f"column {self.column!r} is of type {self.type}"
+        return f"{self.operator}: {what}, which {self.format} has no form for\n  help: {self.help}"
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class ValueNotWritable(RunError, ValueError):
+    """A value has no form in the file's format. `help`: what to do instead."""
+
+    code: ClassVar[str] = "DF338"
+
+    operator: str
+    column: str
+    value: str
+    format: str
+    help: str
+
+    def message(self) -> str:
+        return (
+            f"{self.operator}: column {self.column!r} has {self.value}, which {self.format} has no form for\n  help: {self.help}"
         )

@@ -1,0 +1,73 @@
+"""What sinks that write files have in common: where they write, how files are called, and when the next one is begun."""
+
+from __future__ import annotations
+
+import attrs
+
+from dagflow import Operator, OperatorContext, WindowState
+from dagflow.config import Bytes
+from operators.problems import all_problems, told_in
+
+
+@attrs.define
+class FileSink(Operator):
+    """A sink that writes files in the folder `path` (a path or URL), each of which appears whole when its window is decided.
+
+    Each partition writes one file a window, `part-WINDOW-PARTITION` and `suffix`, if it has records; a further one, `…_1`, when
+    the one at hand is full. A name that an earlier window or another partition has taken gets window and number behind it.
+
+    Attributes:
+        suffix: the end of the files' names.
+        max_file_rows: a file with so many rows is full; None: never.
+        max_file_bytes: a file is full as soon as it has so many bytes; None: never. What is counted, each sink says.
+        max_open_files: how many files a task keeps open at once.
+    """
+
+    path: str = attrs.field(converter=str)
+    suffix: str = attrs.field(default="", kw_only=True, validator=attrs.validators.instance_of(str))
+    max_file_rows: int | None = attrs.field(default=None, kw_only=True)
+    max_file_bytes: Bytes | None = attrs.field(default=None, kw_only=True)
+    max_open_files: int = attrs.field(default=100, kw_only=True, validator=attrs.validators.ge(1))
+
+    part_name = WindowState("")
+
+    def check(self) -> None:
+        """Raises ValueError where the properties do not fit together."""
+        with all_problems() as problems:
+            with told_in(problems):
+                super().check()
+            if not self.path:
+                problems.append("path is empty: name the output folder")
+            if "/" in self.suffix:
+                problems.append(f"suffix is {self.suffix!r}: it cannot name a folder")
+            for name in ("max_file_rows", "max_file_bytes"):
+                value = getattr(self, name)
+                if value is not None and value < 1:
+                    problems.append(f"{name} is {value}, and must be at least 1 (leave it out for no limit)")
+
+    def output_folders(self) -> list[str]:
+        """The folder `path`."""
+        return [self.path]
+
+    def setup(self, context: OperatorContext) -> None:
+        """Keeps the context, which opens files."""
+        self._context = context
+
+    def begin_window(self, window: int) -> None:
+        """Names the window's file."""
+        self.part_name = f"part-{window:06d}-{self._context.partition:04d}{self.suffix}"
+
+
+def numbered(name: str, number: int, suffix: str) -> str:
+    """The name of the file that goes on where `name`, and `number - 1` more, are full.
+
+    >>> numbered("part-000000-0000.csv.gz", 1, ".csv.gz"), numbered("2026/errors.txt", 2, ""), numbered("a.b/all", 1, "")
+    ('part-000000-0000_1.csv.gz', '2026/errors_2.txt', 'a.b/all_1')
+    """
+    if not number:
+        return name
+    if suffix and name.endswith(suffix):
+        return f"{name[: -len(suffix)]}_{number}{suffix}"
+    folder, slash, last = name.rpartition("/")
+    stem, dot, extension = last.rpartition(".") if "." in last else (last, "", "")
+    return f"{folder}{slash}{stem}_{number}{dot}{extension}"

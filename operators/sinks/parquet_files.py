@@ -1,0 +1,146 @@
+"""The Parquet files that a task writes: rows wait for their row group, and only so many files are open at once."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COLUMN_COST = 512
+"""What a column of a waiting batch takes beside its values, in bytes."""
+
+
+class Sink:
+    """An attempt file as pyarrow writes to it. Closing belongs to the task."""
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+        self.size = 0
+
+    def write(self, data: Any) -> int:
+        """Appends bytes."""
+        written: int = self.file.write(data)
+        self.size += written
+        return written
+
+    def tell(self) -> int:
+        """How many bytes have been written."""
+        return self.size
+
+    def flush(self) -> None:
+        """The task does it."""
+
+    def close(self) -> None:
+        """The task does it."""
+
+
+@attrs.define(eq=False)
+class _Part:
+    """A file: at first only rows that wait, later an open writer too."""
+
+    sink: Sink
+    waiting: list[pa.RecordBatch] = attrs.field(factory=list)
+    rows_waiting: int = 0
+    bytes_waiting: int = 0
+    rows: int = 0
+    writer: Any = None
+
+
+@attrs.define
+class ParquetFiles:
+    """Writes batches to files by key: one after the other, when the one at hand is full.
+
+    A file is opened when its first row group is written. When more than `max_open` are open, the least recently used is finished,
+    since a Parquet file cannot be appended to; rows of its key that come later begin another one.
+
+    Attributes:
+        create: opens the attempt file of a key; called again for the next one.
+        make: makes a writer to a sink, for a batch's schema.
+        row_group_rows, row_group_bytes: a row group is written when so much waits for it (bytes as Arrow holds them).
+        buffer_bytes: all that waits holds at most so much; if more comes, the largest part becomes a row group before it is full.
+        max_rows, max_bytes: a file is full when it has so many rows, or bytes at the end of a row group; None: never.
+        closed_early: how many files were finished to open others.
+    """
+
+    create: Callable[[Any], Any]
+    make: Callable[[Sink, Any], Any]
+    row_group_rows: int
+    row_group_bytes: int
+    buffer_bytes: int
+    max_open: int
+    max_rows: int | None = None
+    max_bytes: int | None = None
+    closed_early: int = 0
+    _parts: OrderedDict[Hashable, _Part] = attrs.field(factory=OrderedDict, init=False)
+    _open: int = attrs.field(default=0, init=False)
+    _waiting: int = attrs.field(default=0, init=False)
+
+    def append(self, key: Hashable, batch: pa.RecordBatch) -> None:
+        """Appends rows to the file of a key."""
+        rows_at_once = max(1, batch.num_rows * self.row_group_bytes // max(batch.nbytes, 1))
+        start = 0
+        while start < batch.num_rows:
+            part = self._part(key)
+            room = min(rows_at_once, self.row_group_rows - part.rows_waiting)
+            if self.max_rows is not None:
+                room = min(room, self.max_rows - part.rows)
+            self._take(part, batch.slice(start, room))
+            start += room
+            if part.rows_waiting >= self.row_group_rows or part.bytes_waiting >= self.row_group_bytes:
+                self._write(part)
+            if part.rows == self.max_rows or (self.max_bytes is not None and part.sink.size >= self.max_bytes):
+                self._finish(self._parts.pop(key))
+        while self._waiting > self.buffer_bytes:
+            self._write(max(self._parts.values(), key=lambda part: part.bytes_waiting))
+
+    def close(self) -> None:
+        """Writes all that waits, and finishes all files."""
+        while self._parts:
+            self._finish(self._parts.popitem(last=False)[1])
+
+    def _part(self, key: Hashable) -> _Part:
+        part = self._parts.get(key)
+        if part is None:
+            part = self._parts[key] = _Part(Sink(self.create(key)))
+        else:
+            self._parts.move_to_end(key)
+        return part
+
+    def _take(self, part: _Part, rows: pa.RecordBatch) -> None:
+        size = rows.nbytes + COLUMN_COST * rows.num_columns
+        part.waiting.append(rows)
+        part.rows_waiting += rows.num_rows
+        part.rows += rows.num_rows
+        part.bytes_waiting += size
+        self._waiting += size
+        part.sink.file.records(rows.num_rows)  # at once: so it is known of which record a row was made
+
+    def _write(self, part: _Part) -> None:
+        """Makes a row group of what waits."""
+        import pyarrow as pa
+
+        if not part.waiting:
+            return
+        if part.writer is None:
+            if self._open >= self.max_open:
+                self._finish(self._parts.pop(next(key for key, other in self._parts.items() if other.writer is not None)))
+                self.closed_early += 1
+            part.writer = self.make(part.sink, part.waiting[0].schema)
+            self._open += 1
+        part.writer.write_table(pa.Table.from_batches(part.waiting), row_group_size=self.row_group_rows)
+        self._waiting -= part.bytes_waiting
+        part.waiting.clear()
+        part.rows_waiting = part.bytes_waiting = 0
+
+    def _finish(self, part: _Part) -> None:
+        self._write(part)
+        part.writer.close()
+        self._open -= 1
+        part.sink.file.close()

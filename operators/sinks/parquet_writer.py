@@ -1,0 +1,138 @@
+"""ParquetWriter: writes tables to Parquet files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Literal
+
+import attrs
+from typing_extensions import TypeVar
+
+from dagflow import OperatorContext
+from dagflow.config import Bytes, MiB
+from operators.problems import all_problems, told_in
+from operators.sinks.errors import TypeNotWritable
+from operators.sinks.file_sink import numbered
+from operators.sinks.open_files import check_name
+from operators.sinks.parquet_files import ParquetFiles, Sink
+from operators.sinks.table_writer import TableWriter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T", default=Any)
+
+
+@attrs.define
+class ParquetWriter(TableWriter[T], Generic[T]):
+    """Writes tables to Parquet files in the folder `path`; see TableWriter and FileSink for folders by value and full files.
+
+    Rows wait in memory until there are enough of them for a row group. With many folders that is more than `buffer_bytes` sooner
+    than any row group is full: then the largest is written as it is. A file is opened when its first row group is written; where
+    more than `max_open_files` have to be open, the one that was used least recently is finished, and later rows of its folder
+    begin another one (counted as `files_closed_early`).
+
+    Args:
+        compression: of the pages.
+        compression_level: None: what the codec takes by itself.
+        row_group_rows: rows in a row group, at most.
+        row_group_bytes: a row group is written when its rows take so many bytes in memory, before they are encoded.
+        buffer_bytes: rows that wait take at most so many bytes, in all files together.
+        max_file_bytes: of the file; looked at after each row group.
+
+    Raises TypeNotWritable for types that Parquet does not know, ColumnsChanged, PartitionColumnRefused.
+
+    >>> import pyarrow.parquet, tempfile
+    >>> from dagflow.testing import run_operator
+    >>> @attrs.frozen
+    ... class Sale:
+    ...     country: str
+    ...     amount: float
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     writer = ParquetWriter[Sale](folder, partition_by=["country"])
+    ...     run_operator(writer, {"input": [Sale("se", 1.5), Sale("no", 2.0), Sale("se", 0.5)]})
+    ...     print(pyarrow.parquet.read_table(folder + "/country=se").column("amount").to_pylist())
+    {}
+    [1.5, 0.5]
+    """
+
+    suffix: str = attrs.field(default=".parquet", kw_only=True, validator=attrs.validators.instance_of(str))
+    compression: Literal["none", "snappy", "gzip", "brotli", "lz4", "zstd"] = attrs.field(
+        default="zstd", kw_only=True, validator=attrs.validators.in_(("none", "snappy", "gzip", "brotli", "lz4", "zstd"))
+    )
+    compression_level: int | None = attrs.field(default=None, kw_only=True)
+    row_group_rows: int = attrs.field(default=1 << 20, kw_only=True, validator=attrs.validators.ge(1))
+    row_group_bytes: Bytes = attrs.field(default=64 * MiB, kw_only=True, validator=attrs.validators.ge(1))
+    buffer_bytes: Bytes = attrs.field(default=64 * MiB, kw_only=True, validator=attrs.validators.ge(1))
+
+    def check(self) -> None:
+        """Raises ValueError where the properties do not fit together."""
+        with all_problems() as problems:
+            with told_in(problems):
+                super().check()
+            if self.row_group_bytes > self.buffer_bytes:
+                problems.append(
+                    f"row_group_bytes is {self.row_group_bytes}, more than buffer_bytes ({self.buffer_bytes}) lets wait"
+                )
+            if self.compression_level is not None and self.compression in ("none", "snappy"):
+                problems.append(f"compression_level is {self.compression_level}, but {self.compression} has no levels")
+
+    def setup(self, context: OperatorContext) -> None:
+        """Makes the set of open files."""
+        super().setup(context)
+        self._begun: dict[str, int] = {}
+        self._files = ParquetFiles(
+            create=self._create,
+            make=self._writer,
+            row_group_rows=self.row_group_rows,
+            row_group_bytes=self.row_group_bytes,
+            buffer_bytes=self.buffer_bytes,
+            max_open=self.max_open_files,
+            max_rows=self.max_file_rows,
+            max_bytes=self.max_file_bytes,
+        )
+
+    def begin_window(self, window: int) -> None:
+        """Names the window's file."""
+        super().begin_window(window)
+        self._begun.clear()
+
+    def check_schema(self, schema: pa.Schema) -> None:
+        """Raises TypeNotWritable."""
+        import pyarrow as pa
+
+        for field in schema:
+            try:
+                self._writer(pa.BufferOutputStream(), pa.schema([field])).close()
+            except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+                raise TypeNotWritable(
+                    operator=type(self).__name__,
+                    column=field.name,
+                    type=str(field.type),
+                    format="Parquet",
+                    help="cast it, or leave it out, before it comes here",
+                ) from error
+
+    def write_part(self, key: tuple[str, int], part: Any) -> None:
+        """Appends a batch to the file of its folder and schema."""
+        self._files.append(key, part)
+
+    def end_window(self) -> None:
+        """Writes what waits and finishes the files."""
+        self._files.close()
+        if self._files.closed_early:
+            self._context.count("files_closed_early", self._files.closed_early)
+            self._files.closed_early = 0
+
+    def _create(self, key: tuple[str, int]) -> Any:
+        folder, _ = key
+        number = self._begun.get(folder, 0)
+        self._begun[folder] = number + 1
+        name = numbered(f"{folder}/{self.part_name}" if folder else self.part_name, number, self.suffix)
+        check_name(name, type(self).__name__)
+        return self._context.create_file(self.path, name)
+
+    def _writer(self, sink: Sink | pa.NativeFile, schema: pa.Schema) -> Any:
+        import pyarrow.parquet as pq
+
+        compression = None if self.compression == "none" else self.compression
+        return pq.ParquetWriter(sink, schema, compression=compression, compression_level=self.compression_level)

@@ -1,0 +1,79 @@
+"""Batches cut by the values of some columns, each part with its folder: `year=2026/country=se`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from operators.sinks.errors import PartitionColumnRefused
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+"""What Hive, Spark and Arrow call the folder of rows that have no value."""
+
+
+def folders(batch: pa.RecordBatch, columns: Sequence[str], operator: str) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The folders of a batch in the order of their first rows, and the rows of each, without the columns that name it.
+
+    The order of the rows stays. A part is a copy, unless it is all of the batch: so no part keeps the whole batch in memory.
+    Raises PartitionColumnRefused for columns that are not there, or are of a type that no folder is named by.
+
+    >>> import pyarrow as pa
+    >>> batch = pa.record_batch({"country": ["se", "no", "se"], "n": [1, 2, 3]})
+    >>> [(folder, part.to_pydict()) for folder, part in folders(batch, ["country"], "writer")]
+    [('country=se', {'n': [1, 3]}), ('country=no', {'n': [2]})]
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    check_columns(batch.schema, columns, operator)
+    rest = [name for name in batch.schema.names if name not in columns]
+    codes = np.zeros(batch.num_rows, np.int64)
+    named = []
+    for name in columns:
+        found = batch.column(name).dictionary_encode(null_encoding="encode")
+        indices = found.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        # made dense each time, so that the product of many columns' values stays within 64 bits
+        _, codes = np.unique(codes * len(found.dictionary) + indices, return_inverse=True)
+        named.append((name, indices, _texts(found.dictionary)))
+    _, first = np.unique(codes, return_index=True)
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(len(first) + 1))
+    left = batch.select(rest)
+    for number in np.argsort(first, kind="stable"):
+        row = first[number]
+        folder = "/".join(f"{quote(name, safe='')}={texts[indices[row]]}" for name, indices, texts in named)
+        rows = order[bounds[number] : bounds[number + 1]]
+        yield folder, left if len(first) == 1 else left.take(pa.array(rows))
+
+
+def check_columns(schema: pa.Schema, columns: Sequence[str], operator: str) -> None:
+    """Raises PartitionColumnRefused."""
+    import pyarrow.types as t
+
+    for name in columns:
+        if name not in schema.names:
+            raise PartitionColumnRefused(operator=operator, column=name, reason="there is none", known=tuple(schema.names))
+        kind: Any = schema.field(name).type
+        kind = kind.value_type if t.is_dictionary(kind) else kind
+        if not (t.is_integer(kind) or t.is_boolean(kind) or t.is_date(kind) or _is_text(kind)):
+            reason = f"it is of type {kind}: folders are named by text, whole numbers, dates and booleans"
+            raise PartitionColumnRefused(operator=operator, column=name, reason=reason)
+    if len(columns) == len(schema.names):
+        raise PartitionColumnRefused(operator=operator, column=columns[-1], reason="no column is left for the files")
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow.types as t
+
+    return bool(t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind))
+
+
+def _texts(values: Any) -> list[str]:
+    """What stands in the names of folders for values: characters that mean something in paths are written as %XX."""
+    import pyarrow as pa
+
+    return [NO_VALUE if text is None else quote(text, safe="") for text in values.cast(pa.string()).to_pylist()]

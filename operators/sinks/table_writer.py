@@ -1,0 +1,132 @@
+"""What sinks that write tables have in common: columns that must not change, and folders by the values of some of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Literal
+
+import attrs
+from typing_extensions import TypeVar
+
+from dagflow import InputPort, OperatorContext
+from operators.problems import all_problems, told_in
+from operators.sinks.errors import ColumnsChanged
+from operators.sinks.file_sink import FileSink
+from operators.sinks.partitions import folders
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T", default=Any)
+
+
+@attrs.define
+class TableWriter(FileSink, Generic[T]):
+    """A sink of batches: of columns as they come, of records of attrs classes (a column a field), or of bare values (`value`).
+
+    Attributes:
+        partition_by: columns whose values name folders, `year=2026/country=se/part-…`; the files have the other columns. Text,
+            whole numbers, dates and booleans can name folders; rows without a value go to `…=__HIVE_DEFAULT_PARTITION__`.
+        on_schema_change: what to do with a batch that has other columns or types than the first one of the task: `fail`, or begin
+            a `new_file`. Columns in another order are put in the first one's order.
+    """
+
+    partition_by: list[str] = attrs.field(factory=list, kw_only=True)
+    on_schema_change: Literal["fail", "new_file"] = attrs.field(
+        default="fail", kw_only=True, validator=attrs.validators.in_(("fail", "new_file"))
+    )
+
+    input = InputPort[T]()
+
+    def check(self) -> None:
+        """Raises ValueError where the properties do not fit together."""
+        with all_problems() as problems:
+            with told_in(problems):
+                super().check()
+            if len(set(self.partition_by)) < len(self.partition_by):
+                problems.append(f"partition_by names a column twice: {', '.join(self.partition_by)}")
+            for name in self.partition_by:
+                if not name or name[0] in "_.":
+                    problems.append(f"partition_by has {name!r}: a folder that begins with _ or . would be none of the data")
+
+    def setup(self, context: OperatorContext) -> None:
+        """Begins without knowing any columns."""
+        super().setup(context)
+        self._schemas: list[pa.Schema] = []
+
+    def begin_window(self, window: int) -> None:
+        """Names the window's file."""
+        super().begin_window(window)
+        self._schemas.clear()
+
+    def written_schema(self) -> None:
+        """The columns of what arrives."""
+
+    def check_schema(self, schema: pa.Schema) -> None:
+        """Raises NotWritable for columns that the format has no form for. `schema`: without the columns that name folders."""
+
+    def prepared(self, batch: pa.RecordBatch) -> Any:
+        """What `write_part` gets of a batch. Raises where a row cannot be written."""
+        return batch
+
+    def write_part(self, key: tuple[str, int], part: Any) -> None:
+        """Writes what `prepared` has made of rows to the file at hand of a key: the folder (or ""), and the schema's number."""
+        raise NotImplementedError
+
+    @input.batch
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        """Writes a batch: all of it or, when it raises, nothing."""
+        if not batch.num_rows:
+            return
+        number, batch = self._known(batch)
+        name = type(self).__name__
+        parts = list(folders(batch, self.partition_by, name)) if self.partition_by else [("", batch)]
+        if number == len(self._schemas):
+            self.check_schema(parts[0][1].schema)
+        rows = [self.prepared(part) for _, part in parts]
+        if number == len(self._schemas):
+            self._schemas.append(batch.schema)
+        for (folder, _), part in zip(parts, rows, strict=True):
+            self.write_part((folder, number), part)
+
+    def _known(self, batch: pa.RecordBatch) -> tuple[int, pa.RecordBatch]:
+        """The number of the batch's schema, and the batch with columns in the order of that. Raises ColumnsChanged."""
+        schema = plain(batch.schema)
+        for number, known in enumerate(self._schemas):
+            if sorted(schema.names) == sorted(known.names):
+                ordered = batch if schema.names == known.names else batch.select(known.names)
+                if ordered.schema.types == known.types:
+                    return number, _with(ordered, known)
+        if self._schemas and self.on_schema_change == "fail":
+            found = differences(self._schemas[0], schema)
+            raise ColumnsChanged(operator=type(self).__name__, file=self.part_name, differences=found)
+        return len(self._schemas), _with(batch, schema)
+
+
+def plain(schema: pa.Schema) -> pa.Schema:
+    """A schema without metadata, in which every column may be null: what is compared, and written."""
+    import pyarrow as pa
+
+    return pa.schema([pa.field(field.name, field.type) for field in schema])
+
+
+def _with(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    return batch if batch.schema.equals(schema, check_metadata=True) else pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+
+def differences(before: pa.Schema, after: pa.Schema) -> tuple[str, ...]:
+    """What differs between two schemas, column by column; what is new last.
+
+    >>> import pyarrow as pa
+    >>> differences(pa.schema({"a": pa.int64(), "b": pa.string()}), pa.schema({"a": pa.string(), "c": pa.int8()}))
+    ("column 'a' is string, and was int64", "column 'b' (string) is missing", "column 'c' (int8) is new")
+    """
+    found = []
+    for field in before:
+        if field.name not in after.names:
+            found.append(f"column {field.name!r} ({field.type}) is missing")
+        elif after.field(field.name).type != field.type:
+            found.append(f"column {field.name!r} is {after.field(field.name).type}, and was {field.type}")
+    found += [f"column {field.name!r} ({field.type}) is new" for field in after if field.name not in before.names]
+    return tuple(found)
