@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import attrs
 
@@ -35,11 +35,23 @@ from dagflow.ledger.codec import canonical
 from dagflow.model.forms import schema_of
 from dagflow.model.plain import decode, encode
 from dagflow.plan.plan import Plan
+from dagflow.runtime.same import shape
 from dagflow.runtime.window_log import Decision, PublishedFile, WindowLog
 from dagflow.storage import absolute, hash_bytes
 
 SOURCE = "dagflow/window"
 """The kind of the sources of root datasets: `value` is the last window in which the input operator had something."""
+
+
+@runtime_checkable
+class ReadsDataset(Protocol):
+    """An input operator that reads a dataset."""
+
+    def dataset_id(self) -> str | None:
+        """Which one; None as long as there is none."""
+
+    def input_slice(self) -> InputSlice | None:
+        """What the window at hand has taken of it, positions included; None as long as there is no dataset."""
 
 
 @attrs.frozen(kw_only=True)
@@ -82,7 +94,8 @@ def datasets_of(plan: Plan) -> Iterator[Fed]:
             if name in above:
                 above |= {source.operator for source, _ in plan.dag.upstream(name)}
         inputs = tuple(name for name in plan.dag.nodes if name in above and _is_input(plan, name))
-        ids = {name: plan.dag.nodes[name].operator.dataset_id() for name in inputs if _reads_dataset(plan, name)}  # type: ignore[attr-defined]
+        operators = {name: plan.dag.nodes[name].operator for name in inputs}
+        ids = {name: operator.dataset_id() for name, operator in operators.items() if isinstance(operator, ReadsDataset)}
         _refuse_twice(folder, ids)
         yield Fed(folder=folder, schema=first, inputs=inputs, datasets=ids)
 
@@ -96,10 +109,6 @@ def _refuse_twice(folder: str, ids: Mapping[str, str | None]) -> None:
 
 def _is_input(plan: Plan, name: str) -> bool:
     return hasattr(plan.dag.nodes[name].operator, "emit_tuples") and not list(plan.dag.upstream(name))
-
-
-def _reads_dataset(plan: Plan, name: str) -> bool:
-    return hasattr(plan.dag.nodes[name].operator, "input_slice")
 
 
 def _schema(plan: Plan, name: str) -> SetSchema:
@@ -162,8 +171,6 @@ class Datasets:
             self._ledgers[fed.folder] = (fed, ledger)
 
     def _plan_hash(self) -> str:
-        from dagflow.runtime.driver import shape
-
         return hash_bytes(canonical(shape(self._plan)))
 
     def _transform(self, inputs: Sequence[str], ids: Mapping[str, str | None]) -> SetTransform:
@@ -183,11 +190,11 @@ class Datasets:
         `taken_away`: files that had their names, and have been removed since.
         Raises LedgerError, StorageError.
         """
+        checkpoint = _manifest(decision)
         for folder, (fed, ledger) in self._ledgers.items():
             state = ledger.resume()
             if again and state.windows.get(self._app_id, -1) > decision.window:
                 continue  # in order: what is not there of this window never was to be
-            checkpoint = _manifest(decision)
             saved = None if checkpoint is None else ledger.save_checkpoint(checkpoint)
             event = self._event(fed, ledger, state, decision, saved)
             if event is None:
@@ -247,24 +254,25 @@ def _compare(log: WindowLog, folder: str, app_id: str) -> None:
     Raises LedgerDamaged when windows that are done have no entry, PlanMismatch when the ledger has windows of which the log knows
     nothing.
     """
-    check_end(log, folder, app_id)
-    committed = Ledger.open(folder).resume().windows.get(app_id, -1)
+    committed = check_end(log, folder, app_id)
     known = max(log.windows("decision"), default=-1)
     if committed > known:
         here = f"the log ends with window {known}" if known >= 0 else "the log is empty"
         raise PlanMismatch(log.store.url, f"{here}, but the ledger of {folder} has window {committed} of this run")
 
 
-def check_end(log: WindowLog, folder: str, app_id: str) -> None:
-    """Raises LedgerDamaged when windows that are done have no entry in the ledger of a folder."""
+def check_end(log: WindowLog, folder: str, app_id: str) -> int:
+    """The newest window in the ledger of a folder, -1 for none. Raises LedgerDamaged when windows that are done have no entry."""
     newest = next((window for window in reversed(log.windows("done")) if _has_rows(log, window, folder)), -1)
     ledger = Ledger.open(folder, durable=False)  # read after the log: a run may be going on
-    if ledger.resume().windows.get(app_id, -1) < newest:
+    committed = ledger.resume().windows.get(app_id, -1)
+    if committed < newest:
         head = ledger.head()
         if head is None:
             raise LedgerDamaged(folder, 0, "the ledger is gone, but the run has committed windows to it")
         reason = f"it is the newest, but the run has committed window {newest} after it: the end of the ledger is lost"
         raise LedgerCut(folder, head.seq, reason)
+    return committed
 
 
 def _has_rows(log: WindowLog, window: int, folder: str) -> bool:

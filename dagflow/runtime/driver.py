@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from dagflow.ledger import InputSlice
 from dagflow.model.context import Clock
-from dagflow.model.operator import InputOperator, Operator, fields_of
+from dagflow.model.operator import InputOperator, Operator
 from dagflow.model.plain import encode
 from dagflow.plan.plan import Plan
 from dagflow.runtime.compile import WorkItems, driver_program, loaded, pickled
+from dagflow.runtime.datasets import ReadsDataset
 from dagflow.runtime.files import AttemptFiles
 from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.readers import Dealt, Readers, known_to
 from dagflow.runtime.report import TaskReport
+from dagflow.runtime.same import properties, shape
 from dagflow.runtime.states import DriverStates, types_of
 from dagflow.runtime.task import Flow, Node
 from dagflow.runtime.window_log import WindowPlan
@@ -24,14 +26,6 @@ from dagflow.state import MapLog
 
 _END_OF_TIME = 1 << 62  # in microseconds: of a clock that somebody has set, or a wrong unit
 IDLE = 0.01  # seconds between two questions to input operators that have nothing at the moment
-
-
-@runtime_checkable
-class ReadsDataset(Protocol):
-    """An input operator that reads a dataset."""
-
-    def input_slice(self) -> InputSlice | None:
-        """What the window at hand has taken of it, positions included; None as long as there is no dataset."""
 
 
 class Driver:
@@ -179,28 +173,6 @@ def fill(inputs: Sequence[Node], clock: Clock, *, continuous: bool, seconds: flo
                 break
             clock.sleep(IDLE)
     return exhausted
-
-
-def shape(plan: Plan) -> dict[str, str]:
-    """What makes a plan's application the same one: its operators with their classes, its streams with their ends."""
-    found = {f"operator {name}": type(node.operator).__qualname__ for name, node in plan.dag.nodes.items()}
-    for stream in plan.dag.streams.values():
-        for sink in stream.sinks:
-            found[f"stream {stream.source} → {sink}"] = ""
-    return found
-
-
-def properties(plan: Plan) -> dict[str, str]:
-    """The properties of the operators whose text form says all of them, to see whether they have changed since."""
-    found = {}
-    for name, node in plan.dag.nodes.items():
-        outputs = node.operator.output_folders()
-        for field, value in fields_of(node.operator).items():
-            if isinstance(value, str) and value in outputs:
-                continue  # a folder that was moved is no change
-            if isinstance(value, str | int | float | bool | None) or type(value).__name__ == "Expression":
-                found[f"{name}.{field}"] = str(value)
-    return found
 
 
 def _collector(flow: Flow, name: str) -> WorkItems:

@@ -3,9 +3,31 @@
 from __future__ import annotations
 
 from dagflow.errors.run import PlanMismatch
+from dagflow.model.operator import fields_of
 from dagflow.plan.plan import Plan
-from dagflow.runtime.driver import properties, shape
 from dagflow.runtime.window_log import WindowPlan
+
+
+def shape(plan: Plan) -> dict[str, str]:
+    """What makes a plan's application the same one: its operators with their classes, its streams with their ends."""
+    found = {f"operator {name}": type(node.operator).__qualname__ for name, node in plan.dag.nodes.items()}
+    for stream in plan.dag.streams.values():
+        for sink in stream.sinks:
+            found[f"stream {stream.source} → {sink}"] = ""
+    return found
+
+
+def properties(plan: Plan) -> dict[str, str]:
+    """The properties of the operators whose text form says all of them, to see whether they have changed since."""
+    found = {}
+    for name, node in plan.dag.nodes.items():
+        outputs = node.operator.output_folders()
+        for field, value in fields_of(node.operator).items():
+            if isinstance(value, str) and value in outputs:
+                continue  # a folder that was moved is no change
+            if isinstance(value, str | int | float | bool | None) or type(value).__name__ == "Expression":
+                found[f"{name}.{field}"] = str(value)
+    return found
 
 
 def differences(was: WindowPlan, plan: Plan) -> tuple[str, ...]:

@@ -226,6 +226,9 @@ class OfDataset(Source):
         super().emit_tuples()
         self.seq = self.at
 
+    def dataset_id(self) -> str | None:
+        return "events"
+
     def input_slice(self) -> InputSlice | None:
         if self.seq == 0:
             return None
