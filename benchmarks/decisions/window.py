@@ -10,7 +10,7 @@ import attrs
 
 from benchmarks.decisions.arrivals import Range
 from dagflow.plan.deal import deal
-from dagflow.scaling.stealing import STEAL_COST, Reader, choose, share
+from dagflow.scaling.stealing import GRACE, STEAL_COST, Reader, choose, share
 
 SEEN = 16
 """An idle reader is shown so many of the others: those that have most left. The rest would not be chosen."""
@@ -100,10 +100,10 @@ def _next(reader: _Working, now: float, working: dict[int, _Working], events: li
 
 def _asked(reader: _Working, working: dict[int, _Working], others_wait: bool, slots: int, now: float) -> _Working | None:
     most = heapq.nlargest(SEEN, working.values(), key=lambda each: each.remaining(now))
-    seen = [Reader(partition=each.number, state="working", remaining=each.remaining(now)) for each in most]
+    seen = [Reader(partition=each.number, state="working", remaining=each.remaining(now), watched=GRACE) for each in most]
     if others_wait:
         seen.append(Reader(partition=-1, state="waiting"))
-    choice = choose(seen, slots=min(slots, len(working) + 1), idle=1.0)
+    choice = choose(seen, room=min(slots, len(working) + 1), idle=0.0)
     return working[choice.partition] if choice.action == "ask" and choice.partition is not None else None
 
 

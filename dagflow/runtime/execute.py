@@ -80,8 +80,8 @@ def shared_work(spec: TaskSpec, log: WindowLog, attempt: str) -> SharedWork:
     assert folder is not None
     dealt = dict(zip(spec.numbers, spec.items, strict=True))
     claims = Claims(store, area, partition=spec.partition, partitions=spec.partitions, attempt=attempt, dealt=dealt)
-    others = Others(store, folder, area, claims, spec.partitions)
-    return SharedWork(claims, others, gauge_of(folder, area, spec.partition), spec.slots)
+    others = Others(store, folder, area, spec.slots_wanted, claims, spec.partitions)
+    return SharedWork(claims, others, gauge_of(folder, area, spec.partition), spec.room)
 
 
 @contextlib.contextmanager

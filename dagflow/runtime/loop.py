@@ -41,7 +41,7 @@ from dagflow.runtime.readers import Readers
 from dagflow.runtime.report import RunReport
 from dagflow.runtime.runner import Runner, TasksDied
 from dagflow.runtime.same import changed_properties
-from dagflow.runtime.sharing.driver import Rebalancing
+from dagflow.runtime.sharing.driver import Rebalancing, tell_slots_are_wanted
 from dagflow.runtime.states import check_left
 from dagflow.runtime.window_log import Decision, WindowLog, WindowPlan
 from dagflow.state import MapLog
@@ -279,7 +279,9 @@ class WindowLoop:
             return attrs.evolve(window, future=future)
         given = self._handover.given
         states = (attrs.evolve(t, states=given(t.stage, t.partition, t.partitions)) for t in window.tasks)
-        tasks = self._rebalancing.shared(states)
+        before = [task for running in self._running if running.future is not None for task in running.tasks]
+        tasks = self._rebalancing.shared(states, others=len(before))
+        tell_slots_are_wanted(self._log, tasks, before)
         job = Job(
             window=plan.window,
             round=window.round,

@@ -58,6 +58,7 @@ class TaskSpec:
         numbers: the number of each among those of the stage in the window's plan.
         parts: which part of each it is; empty: all are whole.
         shared: other tasks of the stage may take parts of the work over, through logs of claims.
+        room: how many slots the tasks of its stage had for themselves when they were started.
         states: what its operators begin with, as several partitions before it have left it.
         base: the folder that relative output paths start from.
         durable: files and reports are synced to disk.
@@ -75,6 +76,7 @@ class TaskSpec:
     numbers: tuple[int, ...] = ()
     parts: tuple[Part, ...] = ()
     shared: bool = False
+    room: int = 1
     states: PartitionStates = attrs.field(factory=dict)
     slots: int = 1
     continuous: bool = False
@@ -92,6 +94,11 @@ class TaskSpec:
     def claims_area(self) -> str:
         """What the logs of claims of the tasks of its stage are called, up to the partition."""
         return f"claims/{self.window:010d}.{self.round}.{self.stage}"
+
+    @property
+    def slots_wanted(self) -> str:
+        """The record that tells that tasks of another window or stage wait for the slots of this window's."""
+        return f"claims/{self.window:010d}.{self.round}.wanted"
 
     @property
     def report_name(self) -> str:

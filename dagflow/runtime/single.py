@@ -150,7 +150,7 @@ class _Run:
                 flow.begin_window(spec.window)
                 for number, item in enumerate(spec.items):
                     self._item, self._handed = number, Handed(number)
-                    flow.deliver_item(item, spec.parts[number] if spec.parts else None)
+                    flow.deliver_item(item, flow.decoded(item), spec.parts[number] if spec.parts else None)
                 self._handed = None
                 flow.end_window()
         except _Found as found:

@@ -266,9 +266,8 @@ class Flow:
         operator, port, encoded = item
         return decode(encoded, self._types[operator, port])
 
-    def deliver_item(self, item: tuple[str, str, Any], part: Part | None = None) -> None:
-        """Hands over a work item, or a part of one."""
-        value = self.decoded(item)
+    def deliver_item(self, item: tuple[str, str, Any], value: Any, part: Part | None = None) -> None:
+        """Hands over a work item, or a part of one. `value`: the item as its operator gets it."""
         if part is not None and not part.is_whole:
             self.cursor.part = ItemPart(value, part.start, part.stop)
             value = narrowed(value, part)
@@ -325,10 +324,10 @@ def run_flow(
         flow.begin_window(spec.window)
         if work is not None:
             for held in work.items(flow):
-                flow.deliver_item(held.item, held.part)
+                flow.deliver_item(held.item, held.value, held.part)
         else:
             for number, item in enumerate(spec.items):
-                flow.deliver_item(item, spec.parts[number] if spec.parts else None)
+                flow.deliver_item(item, flow.decoded(item), spec.parts[number] if spec.parts else None)
         flow.cursor.move(None, None)
         flow.end_window()
         flow.keep()

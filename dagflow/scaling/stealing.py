@@ -8,7 +8,8 @@ from typing import Literal
 import attrs
 
 STEAL_COST = 0.05  # seconds: the question, its answer, opening the file and finding the first record
-GRACE = 1.0  # seconds that an idle reader stays although nothing is worth to be taken: estimates may turn out wrong
+GRACE = 1.0  # seconds that an idle reader watches one whose work seems not to be worth a steal: estimates may turn out wrong
+UNKNOWN = 0.25  # seconds within which a reader's pace is known; so long it is watched even where others want the slot
 NO_START = 2.0  # seconds after which readers that have not started are taken to wait for the idle one's slot
 
 
@@ -18,15 +19,19 @@ class Reader:
 
     Attributes:
         partition: its number.
-        state: `waiting` (not started, or silent for long), `working` or `done`.
+        state: `waiting` (not started, or silent for long), `working`, `idle` (it has a slot, and nothing to do) or `done`.
         remaining: seconds of work that it could give away; None: not known yet.
+        is_last: it works on the last that it has, which cannot be split: whatever it costs, there is nothing to give away.
         asked: whether it has been asked during its present record, and has answered.
+        watched: for how many seconds the idle one has seen it work.
     """
 
     partition: int
-    state: Literal["waiting", "working", "done"]
+    state: Literal["waiting", "working", "idle", "done"]
     remaining: float | None = None
+    is_last: bool = False
     asked: bool = False
+    watched: float = 0.0
 
 
 @attrs.frozen
@@ -47,19 +52,23 @@ def is_worth(remaining: float, cost: float = STEAL_COST) -> bool:
     return remaining >= 4 * cost
 
 
-def choose(readers: Sequence[Reader], *, slots: int, idle: float, cost: float = STEAL_COST) -> Choice:
-    """What a reader does that has been idle for so many seconds, on one of so many slots.
+def choose(readers: Sequence[Reader], *, room: int, idle: float, is_wanted: bool = False, cost: float = STEAL_COST) -> Choice:
+    """What a reader does that has been idle for so many seconds.
 
     It asks whoever has most left, never twice during one record: that one would only have the same answer. It keeps no slot from
-    a reader that waits for one.
+    a reader of its window that waits for one. Where nothing is worth a steal, it waits a little, as estimates may turn out wrong;
+    not where tasks of others want its slot, and not where nothing can be given away.
+
+    `room`: how many slots the readers of the window have for themselves; `is_wanted`: tasks of another window or stage wait for
+    slots; `cost`: seconds that a steal takes.
 
     >>> choose([Reader(partition=1, state="working", remaining=3.0), Reader(partition=2, state="working", remaining=5.0)],
-    ...     slots=3, idle=0.0)
+    ...     room=3, idle=0.0)
     Choice(action='ask', reason='5.0 s left', partition=2)
     """
     working = [r for r in readers if r.state == "working"]
-    waiting = sum(r.state == "waiting" for r in readers)
-    if waiting and len(working) + 1 >= slots:
+    waiting = any(r.state == "waiting" for r in readers)
+    if waiting and 1 + len(working) + sum(r.state == "idle" for r in readers) >= room:
         return Choice("end", "another reader waits for the slot")
     worth = [r for r in working if r.remaining is not None and is_worth(r.remaining, cost)]
     free = [r for r in worth if not r.asked]
@@ -67,12 +76,17 @@ def choose(readers: Sequence[Reader], *, slots: int, idle: float, cost: float = 
         most = max(free, key=lambda r: r.remaining or 0.0)
         return Choice("ask", f"{most.remaining:.1f} s left", most.partition)
     if waiting:
-        return Choice("end", "another reader waits for the slot") if idle >= NO_START else Choice("wait", "another reader starts")
-    if not working:
-        return Choice("end", "nobody works any more")
+        return Choice("wait", "another reader starts") if idle < NO_START else Choice("end", "another reader waits for the slot")
+    unknown = [r for r in working if r.remaining is None and r.watched < UNKNOWN]
+    if unknown:
+        return Choice("wait", "nobody knows yet how long it takes")
+    if is_wanted:
+        return Choice("end", "nothing is worth to be taken, and others want the slot")
     if worth:
         return Choice("wait", "all have answered during their present records")
-    return Choice("end", "nothing is worth to be taken") if idle >= GRACE else Choice("wait", "the others may turn out slow")
+    if any(r.watched < GRACE and not r.is_last for r in working):
+        return Choice("wait", "the others may turn out slow")
+    return Choice("end", "nothing is worth to be taken" if working else "nobody works any more")
 
 
 def share(remaining: float, record: float, cost: float = STEAL_COST) -> float:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DECODED_BYTES = 16 * KIB
+FEW = 8
+"""Less than this part of a piece is copied: its forms are made faster then, as they look at all bytes."""
 
 
 class Even(NamedTuple):
@@ -124,11 +126,14 @@ class Piece:
         return type(self) is Piece and self.is_terminated
 
     def part(self, start: int, stop: int) -> Piece:
-        """The records from number `start` to `stop` (not in it) as a piece of their own; shares the bytes."""
+        """The records from number `start` to `stop` (not in it) as a piece of their own; shares the bytes, if they are many."""
         if start == 0 and stop >= len(self):
             return self
         offsets = self.offsets[start : stop + 1]
         begin, end = int(offsets[0]), int(offsets[-1])
+        if end - begin < len(self.data) // FEW:
+            position = self.position + begin - self.begin
+            return Piece(self.data[begin:end], 0, end - begin, position, self.layout, self.path, True, offsets - offsets[0])
         return Piece(self.data, begin, end, self.position + begin - self.begin, self.layout, self.path, True, offsets)
 
     def head(self, count: int) -> Piece:

@@ -213,11 +213,11 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
     def _read_claimed(self, block: B, path: str | None, is_consecutive: bool, claiming: Claiming) -> None:
         """The same where others may take over what is not claimed; what is claimed is passed on to the end before more is."""
         task, context = self._task, self._finder
-        claiming.begin(None)
+        claiming.begin()
         clock, began = claiming.clock, 0.0
         for found in self._found(block, is_consecutive):
             if claiming.tracker is None and self.can_split(block) and context.can_be_cut():
-                claiming.begin(OffsetRangeTracker(block.start, block.stop))  # type: ignore[attr-defined]
+                claiming.track(OffsetRangeTracker(block.start, block.stop))  # type: ignore[attr-defined]
                 task.context.track(claiming.tracker)
             if self._has_pieces:
                 for piece in (found,) if claiming.tracker is None else claiming.parts(found):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,6 +16,9 @@ TARGET = 0.05
 FIRST = 4
 """Records that are claimed at once at the start of a block, whose pace nobody knows: it need not be that of the one before."""
 GROWTH = 1024
+AS_QUICK, QUICK = 2.0, 0.0005
+"""First records of a block that take at most so many times the shortest such time, and at most so many seconds, say nothing of
+its pace, which is taken to be that of the block before."""
 
 
 @attrs.frozen
@@ -40,17 +44,26 @@ class _Positions(Sequence[int]):
 class Claiming:
     """Claims the records of a block, few at a time where they are slow: down to one.
 
-    A piece whose records are fast is claimed at once, so that claiming costs nothing that could be measured.
+    A piece whose records are fast is claimed at once, so that claiming costs nothing that could be measured; but for the first
+    few of a block, since a block may be slower than those before it.
     """
 
     clock: Clock
     tracker: Any = None
     is_over: bool = False
     _limit: int = FIRST
+    _before: int = FIRST
+    _is_first: bool = False
+    _quickest: float = math.inf
 
-    def begin(self, tracker: Any) -> None:
-        """A block begins."""
-        self.tracker, self.is_over, self._limit = tracker, False, FIRST
+    def begin(self) -> None:
+        """A block begins. Until there is a tracker, nothing is claimed."""
+        self.tracker, self.is_over = None, False
+
+    def track(self, tracker: Any) -> None:
+        """From now on its records are claimed."""
+        self.tracker, self._is_first = tracker, True
+        self._before, self._limit = self._limit, FIRST
 
     def parts(self, piece: Piece) -> Iterator[Piece]:
         """The parts of a piece that are the reader's, each claimed just before it comes. Then `is_over`, if not all were."""
@@ -90,6 +103,11 @@ class Claiming:
     def _took(self, records: int, seconds: float) -> None:
         wanted = records * TARGET / seconds if seconds > 0 else self._limit * GROWTH
         self._limit = max(1, min(int(wanted), self._limit * GROWTH, 1 << 24))
+        if self._is_first and records == FIRST:
+            if seconds <= min(QUICK, AS_QUICK * self._quickest):
+                self._limit = max(self._limit, self._before)
+            self._quickest = min(self._quickest, seconds)
+        self._is_first = False
 
     def passed_on(self, records: int, seconds: float) -> None:
         """So many single records have been worked on in so many seconds."""

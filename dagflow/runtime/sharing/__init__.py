@@ -3,6 +3,10 @@
 - `parts`: parts of work items, and whether they make up the whole;
 - `entries`: what stands in a log, and what follows from it;
 - `claims`: one attempt of a task at the logs of its stage;
-- `work`: a task's queue, and the thread that answers whoever asks for a part of it;
+- `others`: what an idle task sees of the others;
+- `giving`: what a task has before it, and which part of it is given away;
+- `work`: a task's queue, asking and answering;
+- `serving`: the thread in which a process answers;
+- `driver`: which tasks share their work, and whether what they report is all;
 - `steps`: the names of the places where a task may be killed, for tests.
 """

@@ -68,14 +68,16 @@ class Rebalancing:
         report.rebalanced_bytes += sum(steal.size for steal in decision.steals)
         report.rebalancing = "" if report.rebalanced else self.why_never
 
-    def shared(self, tasks: Iterable[TaskSpec]) -> tuple[TaskSpec, ...]:
-        """The tasks of a window; those that can share their work know it."""
+    def shared(self, tasks: Iterable[TaskSpec], others: int) -> tuple[TaskSpec, ...]:
+        """The tasks of a window; those that can share their work know it. `others`: how many tasks of other windows run."""
+        tasks = tuple(tasks)
         found = []
         for task in tasks:
             reason = self.reason or self._why_not(task)
             self.was_shared |= not reason
             self.told = reason
-            found.append(attrs.evolve(task, shared=not reason))
+            room = max(1, task.slots - others - (len(tasks) - task.partitions))
+            found.append(attrs.evolve(task, shared=not reason, room=room))
         return tuple(found)
 
     def _why_not(self, task: TaskSpec) -> str:
@@ -89,6 +91,18 @@ class Rebalancing:
     def why_never(self) -> str:
         """Why nothing has been rebalanced."""
         return "the work was even" if self.was_shared else self.reason or self.told
+
+
+def tell_slots_are_wanted(log: WindowLog, tasks: Sequence[TaskSpec], before: Sequence[TaskSpec]) -> None:
+    """Tells idle tasks to end, unless there is much to be taken: where a window's tasks will want more slots than there are.
+
+    Those of the windows before, and those of the window itself if they are of several stages.
+    """
+    if not tasks or len(tasks) + len(before) <= tasks[0].slots:
+        return
+    several = any(task.stage != tasks[0].stage for task in tasks)
+    for name in {task.slots_wanted for task in (*before, *(tasks if several else ())) if task.shared}:
+        log.passing.create(name, b"{}\n")
 
 
 def reports_of(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec]) -> list[TaskReport]:

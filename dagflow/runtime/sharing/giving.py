@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from typing import Any
 
 import attrs
@@ -16,10 +15,14 @@ KNOWN_AFTER = 0.05  # seconds of work after which its pace says something
 
 @attrs.frozen
 class Held:
-    """A part of an item that a task has: the item, and its bounds where it can be cut, else 0 to its weight."""
+    """A part of an item that a task has: the item as it travels and as its operator gets it, and the bounds of the part.
+
+    Where it cannot be cut, they are 0 and its weight.
+    """
 
     part: Part
     item: tuple[str, str, Any]
+    value: Any
     start: int
     stop: int
     can_cut: bool
@@ -31,14 +34,47 @@ class Held:
         if can_split is not None and can_split(value):
             start = value.start if part.start is None else part.start
             stop = value.stop if part.stop is None else part.stop
-            return cls(part, item, start, stop, True)
+            return cls(part, item, value, start, stop, True)
         weigh = getattr(operator, "item_weight", None)
-        return cls(part, item, 0, max(1, int(weigh(value))) if weigh is not None else 1, False)
+        return cls(part, item, value, 0, max(1, int(weigh(value))) if weigh is not None else 1, False)
 
     @property
     def weight(self) -> int:
         """How much it is."""
         return max(1, self.stop - self.start)
+
+
+@attrs.define
+class Queue:
+    """What a task has not begun, in order, and how much it is in all: there may be very many items, and it is asked often."""
+
+    _held: deque[Held] = attrs.field(factory=deque)
+    weight: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._held)
+
+    @property
+    def last(self) -> Held:
+        """What comes last."""
+        return self._held[-1]
+
+    def put(self, held: Held) -> None:
+        """Appends something."""
+        self._held.append(held)
+        self.weight += held.weight
+
+    def first(self) -> Held:
+        """Takes what comes next."""
+        held = self._held.popleft()
+        self.weight -= held.weight
+        return held
+
+    def take_last(self) -> Held:
+        """Takes what comes last."""
+        held = self._held.pop()
+        self.weight -= held.weight
+        return held
 
 
 @attrs.define
@@ -73,6 +109,11 @@ class Hand:
     def rest(self) -> float:
         """How much of it could be given away."""
         return 0.0 if self.tracker is None else self.tracker.stop_position - self.held.start - self.consumed
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing can be split off any more: it cannot be cut, or all of it is claimed."""
+        return not self.held.can_cut or (self.tracker is not None and self.rest <= 0)
 
     @property
     def key(self) -> str:
@@ -121,7 +162,7 @@ class _Left:
     queue: float
 
 
-def _left(hand: Hand | None, queue: Iterable[Held], pace: Pace, now: float) -> _Left | None:
+def _left(hand: Hand | None, queue: Queue, pace: Pace, now: float) -> _Left | None:
     known = pace.seconds / pace.weight if pace.weight and pace.seconds > 0 else None
     hand_rate = known
     if hand is not None and (known is None or now - hand.since >= KNOWN_AFTER):
@@ -132,13 +173,11 @@ def _left(hand: Hand | None, queue: Iterable[Held], pace: Pace, now: float) -> _
         known = known if known is not None else hand_rate
     if known is None or hand_rate is None:
         return None
-    weight = sum(held.weight for held in queue)
-    return _Left(hand.rest * hand_rate if hand is not None else 0.0, hand_rate, known, weight * known)
+    return _Left(hand.rest * hand_rate if hand is not None else 0.0, hand_rate, known, queue.weight * known)
 
 
-def remaining(hand: Hand | None, queue: Iterable[Held], pace: Pace, now: float) -> float | None:
+def remaining(hand: Hand | None, queue: Queue, pace: Pace, now: float) -> float | None:
     """Seconds of work that could be given away; None: not known yet."""
-    queue = list(queue)
     if hand is None and not queue:
         return 0.0
     left = _left(hand, queue, pace, now)
@@ -153,7 +192,7 @@ class Given:
     size: int
 
 
-def given_away(hand: Hand | None, queue: deque[Held], pace: Pace, now: float) -> Given | str | None:
+def given_away(hand: Hand | None, queue: Queue, pace: Pace, now: float) -> Given | str | None:
     """Takes from a queue's end, and from the part at hand, what is given to somebody who asks: about half of the time.
 
     Text: nothing, and why. None: nobody knows yet; the question waits.
@@ -170,13 +209,14 @@ def given_away(hand: Hand | None, queue: deque[Held], pace: Pace, now: float) ->
     parts: list[Part] = []
     size, seconds = 0, 0.0
     while queue and seconds < wanted:
-        held = queue[-1]
+        held = queue.last
         own = held.weight * left.queue_rate
         if seconds + own <= wanted * 1.1 or (not held.can_cut and hand is not None and not parts):
-            queue.pop()
+            queue.take_last()
         elif held.can_cut and held.weight > 1 and wanted - seconds >= 2 * STEAL_COST:
             cut = max(held.start + 1, held.stop - int(held.weight * (wanted - seconds) / own))
-            queue[-1] = attrs.evolve(held, part=Part(held.part.number, held.part.start, cut), stop=cut)
+            queue.take_last()
+            queue.put(attrs.evolve(held, part=Part(held.part.number, held.part.start, cut), stop=cut))
             held = attrs.evolve(held, part=Part(held.part.number, cut, held.part.stop), start=cut)
             own = held.weight * left.queue_rate
         else:
@@ -192,8 +232,3 @@ def given_away(hand: Hand | None, queue: deque[Held], pace: Pace, now: float) ->
             parts.append(part)
             size += int(before - hand.rest)
     return Given(tuple(parts), size) if parts else "nothing can be split off"
-
-
-def taken_back(queue: deque[Held], held: Iterable[Held]) -> None:
-    """Puts back what nobody wanted any more."""
-    queue.extend(held)

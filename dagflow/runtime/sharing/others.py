@@ -19,7 +19,9 @@ GAUGE = ".gauge"
 class _Seen:
     gauge: Gauge
     text: bytes | None = None
+    attempts: int = 0
     at: float = attrs.field(factory=time.monotonic)
+    works_since: float | None = None
     key: str = ""
     asked: str | None = None
 
@@ -29,43 +31,54 @@ class Others:
 
     Args:
         folder: of the store, on this machine's disk.
+        mark: the record that tells that tasks of others want slots.
     """
 
-    def __init__(self, store: Store, folder: str, area: str, claims: Claims, partitions: int) -> None:
+    def __init__(self, store: Store, folder: str, area: str, mark: str, claims: Claims, partitions: int) -> None:
         self._store = store
-        self._area = area
+        self._mark = mark
         self._claims = claims
-        self._waiting = {number for number in range(partitions) if number != claims.partition}
-        self._seen = {number: _Seen(gauge_of(folder, area, number)) for number in self._waiting}
+        self._seen = {n: _Seen(gauge_of(folder, area, n)) for n in range(partitions) if n != claims.partition}
 
-    def look(self) -> list[Reader]:
-        """The others as they are now."""
-        if self._waiting:
-            begun = {name[len(self._area) + 1 :].partition(".")[0] for name in self._store.names(f"{self._area}-")}
-            for number in [n for n in self._waiting if f"{n:04d}" in begun]:
-                self._waiting.discard(number)
-                self._seen[number].at = time.monotonic()
-        return [self._reader(number) for number in self._seen]
+    def want_slots(self) -> bool:
+        """Whether tasks of another window or stage wait for slots."""
+        return self._store.read(self._mark) is not None
 
-    def _reader(self, number: int) -> Reader:
-        if number in self._waiting:
-            return Reader(partition=number, state="waiting")
-        if self._claims.log_of(number).catch_up().report is not None:
-            return Reader(partition=number, state="done")
+    def look(self, since: float) -> list[Reader]:
+        """The others as they are now. `since`: how long this task has been looking (`time.monotonic`)."""
+        return [self._reader(number, since) for number in self._seen]
+
+    def _reader(self, number: int, since: float) -> Reader:
         seen, now = self._seen[number], time.monotonic()
+        works_since, seen.works_since = seen.works_since, None
+        state = self._claims.log_of(number).catch_up()
+        if not state.attempts:
+            return Reader(partition=number, state="waiting")
+        if state.report is not None:
+            return Reader(partition=number, state="done")
         text = seen.gauge.read()
-        if text != seen.text:
-            seen.text, seen.at = text, now
+        if text != seen.text or seen.attempts != len(state.attempts):
+            seen.text, seen.at, seen.attempts = text, now, len(state.attempts)
         if now - seen.at > SILENT:
             return Reader(partition=number, state="waiting")
         try:
             told = json.loads(text) if text is not None else {}
         except ValueError:  # torn: the next look will see it whole
             told = {}
+        if told.get("by") != state.attempts[-1]:  # an attempt before has left it
+            told = {}
         if told.get("idle"):
-            return Reader(partition=number, state="done")
+            return Reader(partition=number, state="idle")
+        seen.works_since = max(since, now if works_since is None else works_since)
         seen.key = str(told.get("key", ""))
-        return Reader(partition=number, state="working", remaining=told.get("left"), asked=seen.asked == seen.key)
+        return Reader(
+            partition=number,
+            state="working",
+            remaining=told.get("left"),
+            is_last=told.get("last", False),
+            asked=seen.asked == seen.key,
+            watched=now - seen.works_since,
+        )
 
     def asked(self, number: int) -> None:
         """A task is being asked: for its present record, it is not asked again."""

@@ -1,28 +1,28 @@
-"""A task's queue of work, and the thread that gives parts of it to whoever asks, also while the task is inside a slow record."""
+"""A task's queue of work, of which parts are given to whoever asks, also while the task is inside a slow record."""
 
 from __future__ import annotations
 
 import json
 import threading
 import time
-from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Protocol
 
 from dagflow.runtime.sharing import steps
 from dagflow.runtime.sharing.claims import Claims
-from dagflow.runtime.sharing.giving import Given, Hand, Held, Pace, given_away, remaining, taken_back
+from dagflow.runtime.sharing.giving import Given, Hand, Held, Pace, Queue, given_away, remaining
 from dagflow.runtime.sharing.others import Others
 from dagflow.runtime.sharing.parts import Part
+from dagflow.runtime.sharing.serving import SERVING
 from dagflow.scaling.stealing import choose
 from dagflow.storage import Gauge
 
-POLL = 0.02  # seconds between looks at the own log
-SHORTEST_SLEEP, SLEEP = 0.002, 0.01  # seconds between looks at the others while idle
+SHORTEST_SLEEP, SLEEP = 0.002, 0.02  # seconds between looks at the others while idle
+LOOKING = 10  # an idle task sleeps at least so many times as long as it looks: there may be very many others
 ANSWER_POLL = 0.005
 PATIENCE = 1.0  # seconds to wait for an answer
-GAUGE_EVERY = 0.1  # seconds between writings of what is left
+GAUGE_EVERY = 0.05  # seconds between writings of what is left
 
 
 class Flow(Protocol):
@@ -39,31 +39,31 @@ class Flow(Protocol):
 
 
 class SharedWork:
-    """The work of one attempt of a task; a context manager, in which its thread runs.
+    """The work of one attempt of a task; a context manager, within which who asks is answered.
 
     Args:
         claims: the attempt at the logs; used under a lock only, as two threads write.
         others: what is known of the other tasks.
         gauge: where this one tells how much is left.
-        slots: how many tasks can work at once.
+        room: how many slots the tasks of its stage have for themselves.
     """
 
-    def __init__(self, claims: Claims, others: Others, gauge: Gauge, slots: int) -> None:
+    def __init__(self, claims: Claims, others: Others, gauge: Gauge, room: int) -> None:
         self._claims = claims
         self._others = others
         self._gauge = gauge
-        self._slots = slots
+        self._room = room
         self._lock = threading.RLock()
-        self._queue: deque[Held] = deque()
+        self._queue = Queue()
         self._hand: Hand | None = None
         self._pace = Pace()
         self._done: list[Part] = []
         self._flow: Flow | None = None
         self._failure: BaseException | None = None
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._serve, name="dagflow-sharing", daemon=True)
+        self._is_served = False
         self._begun: list[Part] = []
         self._noted = 0
+        self._noted_at = 0.0
         self._is_idle = False
         self.operators: set[str] = set()
         self.report_before: Any = None
@@ -73,14 +73,16 @@ class SharedWork:
         self._begun = self._claims.begin()
         self.report_before = self._claims.own.state.report
         if self.report_before is None:
-            self._thread.start()
+            self._is_served, self._noted_at = True, time.monotonic()
+            SERVING.begin(self)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._stopped.set()
-        if self._thread.is_alive():
-            self._thread.join()
-        self._gauge.close()
+        with self._lock:
+            is_served, self._is_served = self._is_served, False
+            self._gauge.close()
+        if is_served:
+            SERVING.end(self)
 
     # The task's own thread
 
@@ -96,9 +98,9 @@ class SharedWork:
             yield hand.held
             self._finish()
 
-    def _put(self, parts: list[Part]) -> None:
+    def _put(self, parts: Iterable[Part]) -> None:
         for part in sorted(parts, key=lambda p: (p.number, p.start is not None, p.start or 0)):
-            self._queue.append(self._held(part))
+            self._queue.put(self._held(part))
 
     def _held(self, part: Part) -> Held:
         assert self._flow is not None
@@ -111,7 +113,7 @@ class SharedWork:
             self.check()
             with self._lock:
                 if self._queue:
-                    self._hand = Hand(self._queue.popleft(), time.monotonic())
+                    self._hand = Hand(self._queue.first(), time.monotonic())
                     return True
             if not self._seek():
                 with self._lock:
@@ -153,16 +155,18 @@ class SharedWork:
     def _seek(self) -> bool:
         """Looks for work with the others: whether there is some now."""
         idle_since = time.monotonic()
-        self._tell_idle(True)
         while True:
             self.check()
-            readers = self._others.look()
-            idle = time.monotonic() - idle_since
-            choice = choose(readers, slots=self._slots, idle=idle)
+            began = time.monotonic()
+            readers = self._others.look(idle_since)
+            now = time.monotonic()
+            choice = choose(readers, room=self._room, idle=now - idle_since, is_wanted=self._others.want_slots())
+            if choice.action != "end" or any(reader.state == "idle" for reader in readers):
+                self._tell_idle(True)
             if choice.action == "end":
                 return False
             if choice.partition is None:
-                time.sleep(min(SLEEP, max(SHORTEST_SLEEP, idle / 4)))
+                time.sleep(max(min(SLEEP, max(SHORTEST_SLEEP, (now - idle_since) / 4)), LOOKING * (now - began)))
             elif self._ask(choice.partition):
                 self._tell_idle(False)
                 return True
@@ -170,8 +174,9 @@ class SharedWork:
     def _tell_idle(self, is_idle: bool) -> None:
         """Tells at once: others that are idle, too, wait for nobody then."""
         with self._lock:
-            self._is_idle = is_idle
-            self._write_gauge(time.monotonic())
+            if self._is_idle != is_idle:
+                self._is_idle = is_idle
+                self._write_gauge(time.monotonic())
 
     def _ask(self, partition: int) -> bool:
         self._others.asked(partition)
@@ -191,21 +196,22 @@ class SharedWork:
                     return bool(parts)
             time.sleep(ANSWER_POLL)
 
-    # The thread: giving
+    # Giving, in a thread of its own
 
-    def _serve(self) -> None:
-        try:
-            noted = time.monotonic()
-            while not self._stopped.wait(POLL):
-                with self._lock:
-                    if self._hand is not None:
-                        self._hand.look(time.monotonic())
-                    self._answer()
-                    if time.monotonic() - noted >= GAUGE_EVERY:
-                        noted = time.monotonic()
-                        self._write_gauge(noted)
-        except BaseException as failure:  # noqa: BLE001  # it is raised where the task works
-            self._failure = failure
+    def serve(self) -> None:
+        """Answers who asks, and tells how much is left."""
+        with self._lock:
+            if not self._is_served or self._failure is not None:
+                return
+            try:
+                now = time.monotonic()
+                if self._hand is not None:
+                    self._hand.look(now)
+                self._answer()
+                if now - self._noted_at >= GAUGE_EVERY:
+                    self._write_gauge(now)
+            except BaseException as failure:  # noqa: BLE001  # it is raised where the task works
+                self._failure = failure
 
     def _answer(self) -> None:
         for ask in self._claims.asks():
@@ -221,14 +227,18 @@ class SharedWork:
 
     def _give(self, ask: int, given: Given) -> None:
         if not self._claims.give(ask, given.parts, given.size):
-            taken_back(self._queue, [self._held(part) for part in given.parts])
+            self._put(given.parts)  # nobody wanted it any more
 
     def _write_gauge(self, now: float) -> None:
         self._noted += 1
+        self._noted_at = now
         left = remaining(self._hand, self._queue, self._pace, now)
-        key = self._hand.key if self._hand is not None else ""
-        self._gauge.write(
-            json.dumps(
-                {"left": None if left is None else round(left, 3), "key": key, "n": self._noted, "idle": self._is_idle}
-            ).encode()
-        )
+        told = {
+            "by": self._claims.attempt,
+            "left": None if left is None else round(left, 3),
+            "last": not self._queue and self._hand is not None and self._hand.is_whole,
+            "key": self._hand.key if self._hand is not None else "",
+            "n": self._noted,
+            "idle": self._is_idle,
+        }
+        self._gauge.write(json.dumps(told).encode())

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from dagflow import FileBlockMetadata
 from dagflow.model.context import ItemPart
+from dagflow.ranges import OffsetRangeTracker
 from dagflow.runtime.sharing.parts import Part, narrowed
 from operators import BlockReader, Entity, FSSliceReader, ReadAheadLineReaderContext, ReaderContext, RecordWriter
-from operators.contexts import FixedRecordsReaderContext
-from operators.readers.claiming import FIRST, TARGET
-from tests.operators.fake_task import FakeTask
+from operators.contexts import FixedRecordsReaderContext, Piece
+from operators.readers.claiming import FIRST, TARGET, Claiming
+from tests.operators.fake_task import FakeClock, FakeTask
 
 
 @attrs.define
@@ -141,6 +142,33 @@ def test_slow_records_are_claimed_few_at_a_time(tmp_path: Path, kind: str) -> No
     with task:
         task.give("blocks_metadata_input", [one_file(tmp_path, 3 * FIRST)])
     assert claimed == [FIRST, *range(FIRST + 1, 3 * FIRST + 1)]  # after the first ones, one at a time
+
+
+def claimed_of(*blocks: float, warming_up: float = 0.0) -> list[int]:
+    """How many records of the last of some blocks are claimed at a time, where a record of each takes so many seconds."""
+    clock = FakeClock()
+    claiming = Claiming(clock)
+    found: list[int] = []
+    for seconds in blocks:
+        claiming.begin()
+        claiming.track(OffsetRangeTracker(0, 2000))
+        found = []
+        for part in claiming.parts(Piece.of_slices(b"x" * 2000, range(2001), position=0)):
+            found.append(len(part))
+            clock.sleep(1e-4 + len(part) * seconds + warming_up)
+            warming_up = 0.0
+    return found
+
+
+def test_a_block_whose_first_records_are_as_quick_as_ever_is_taken_to_be_like_the_one_before() -> None:
+    assert claimed_of(1e-6) == [FIRST, 1923, 73]
+    assert claimed_of(1e-6, 1e-6) == [FIRST, 1996]
+    assert claimed_of(1e-6, 1e-6, 1e-3)[:2] == [FIRST, 48]  # a slow block is noticed at once
+    assert claimed_of(1e-3, 1e-3)[:2] == [FIRST, 48]
+
+
+def test_first_records_that_are_slow_say_something_whatever_those_before_were() -> None:
+    assert claimed_of(1e-6, 0.05, warming_up=1.0)[:2] == [FIRST, 1]
 
 
 def test_fast_records_are_claimed_by_the_piece(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from dagflow.runtime.replay import replay
 from dagflow.runtime.report import RunReport
 from dagflow.runtime.sharing import steps
 from dagflow.runtime.trace import Sought, trace
+from dagflow.scaling.stealing import NO_START
 from operators import BlockReader, FSSliceReader, Map, RecordWriter
 from operators.contexts import FixedBytesReaderContext
 from tests.conformance.apps import chain, left_over, lines_in, written
@@ -118,6 +119,36 @@ def test_even_work_stays_where_it_is(tmp_path: Path) -> None:
     report, events = run(folder, tmp_path / "out")
     assert not [event for event in events if isinstance(event, Stolen)]
     assert report.rebalancing == "the work was even"
+    assert lines_in(tmp_path / "out") == expected(folder)
+
+
+def test_more_readers_than_slots_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    """Idle tasks have slots, too: whoever waits for one gets it at once."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for n in range(24):
+        (folder / f"{n:02d}.txt").write_text(f"line {n}\n")
+    application = chain(
+        folder,
+        sink=RecordWriter(str(tmp_path / "out")),
+        reader=BlockReader(min_readers=8, max_readers=8),
+        blocks_threshold=8,
+    )
+    began = time.monotonic()
+    report = launch(application, runner=ThreadRunner(), durability="process", rebalance="auto", windows_in_flight=2).report
+    assert report.jobs == 3
+    assert lines_in(tmp_path / "out") == expected(folder)
+    assert time.monotonic() - began < NO_START  # 0.2 s where the machine is idle; whoever waited would wait longer
+
+
+def test_work_that_turns_out_slow_at_its_very_end_is_taken_over(tmp_path: Path) -> None:
+    """Until its last block begins, nothing of the slow task seems to be worth a steal."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    lines = [f"{'slow' if n >= 1900 else 'fast'} line {n:04d}\n" for n in range(2000)]
+    (folder / "a.txt").write_text("".join(lines))
+    report, _ = run(folder, tmp_path / "out", blocks=20)
+    assert report.rebalanced
     assert lines_in(tmp_path / "out") == expected(folder)
 
 

@@ -1,0 +1,55 @@
+"""The driver's side: which slots the readers of a window have, and when others want them."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from dagflow.runtime.program import TaskSpec
+from dagflow.runtime.sharing.driver import Rebalancing, tell_slots_are_wanted
+from dagflow.runtime.window_log import WindowLog
+from dagflow.storage import MemoryStore
+
+
+def tasks(window: int, *stages: int, slots: int = 4, shared: bool = True) -> list[TaskSpec]:
+    """So many tasks of each stage."""
+    return [
+        TaskSpec(window=window, round="r", stage=f"s{stage}", partition=n, partitions=count, slots=slots, shared=shared, items=())
+        for stage, count in enumerate(stages)
+        for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stages", "others", "room"),
+    [((2,), 0, [4, 4]), ((2,), 1, [3, 3]), ((8,), 0, [4] * 8), ((2, 3), 0, [1, 1, 2, 2, 2]), ((2,), 9, [1, 1])],
+)
+def test_room_is_what_others_leave(stages: tuple[int, ...], others: int, room: list[int]) -> None:
+    found = Rebalancing("", {}).shared(tasks(0, *stages), others)
+    assert [task.room for task in found] == room
+    assert all(task.shared for task in found)
+
+
+@pytest.mark.parametrize(
+    ("stages", "before", "told"),
+    [
+        ((2,), (2,), []),  # there are four slots
+        ((3,), (2,), [0]),
+        ((5,), (), []),  # they know of each other
+        ((2, 3), (), [1]),  # those of two stages do not
+        ((2, 3), (1,), [0, 1]),
+        ((), (8,), []),
+    ],
+)
+def test_who_is_told_that_slots_are_wanted(stages: tuple[int, ...], before: tuple[int, ...], told: list[int]) -> None:
+    log = WindowLog(MemoryStore())
+    tell_slots_are_wanted(log, tasks(1, *stages), tasks(0, *before))
+    assert log.passing.names() == [f"claims/{window:010d}.r.wanted" for window in told]
+    log.forget(told)
+    assert log.passing.names() == []
+
+
+def test_tasks_that_share_nothing_are_told_nothing() -> None:
+    log = WindowLog(MemoryStore())
+    tell_slots_are_wanted(log, tasks(1, 9), [attrs.evolve(task, shared=False) for task in tasks(0, 2)])
+    assert log.passing.names() == []
