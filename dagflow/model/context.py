@@ -130,6 +130,7 @@ class OperatorContext:
         slots: how many tasks the run can work on at once.
         continuous: whether the run goes on when the input is exhausted.
         clock: where time comes from.
+        agreed: in tasks, what `Operator.agree` has returned on the driver for this window.
         counters, notes, cursor, files, sharing: what `count`, `note`, `at`, `create_file`, `track` work on; the framework's.
     """
 
@@ -148,6 +149,7 @@ class OperatorContext:
     on_bad_record: Callable[[Exception, Any], None] | None = None
     on_flush: Callable[[], None] | None = None
     sharing: WorkSharing | None = None
+    agreed: Any = None
 
     @property
     def part(self) -> ItemPart | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Literal, cast, get_args
 
 import attrs
@@ -126,6 +126,14 @@ class Operator:
         None: those of the records that arrive, any of which may be null; no columns where their type is known only when they do.
         """
         return [("value", "binary")]
+
+    def agree(self, items: Sequence[Any], before: Any, context: OperatorContext) -> Any:
+        """Called on the driver's instance (not set up) when a window has work items for it, before the plan is published.
+
+        What it returns, plain data or None, is published with the plan: all tasks of the window find it as `context.agreed`.
+        `before`: what was agreed for the window before; None at first.
+        """
+        return before
 
     def setup(self, context: OperatorContext) -> None:
         """Called once, before the first window: makes what cannot travel (connections, buffers)."""

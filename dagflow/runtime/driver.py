@@ -7,12 +7,13 @@ from operator import attrgetter
 from typing import Any
 
 from dagflow.ledger import InputSlice
-from dagflow.model.context import Clock
+from dagflow.model.context import Clock, OperatorContext
 from dagflow.model.operator import InputOperator, Operator
 from dagflow.model.plain import encode
 from dagflow.plan.plan import Plan
 from dagflow.runtime.compile import WorkItems, driver_program, loaded, pickled
 from dagflow.runtime.datasets import ReadsDataset
+from dagflow.runtime.failure import abort
 from dagflow.runtime.files import AttemptFiles
 from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.readers import Dealt, Readers, known_to
@@ -54,6 +55,7 @@ class Driver:
         self._inputs = [n for n in self._flow.nodes.values() if hasattr(n.operator, "emit_tuples")]
         self._ports = {str(port): port for port in plan.work_ports()}
         self._watermarks = dict(last.watermarks) if last is not None else {}
+        self._agreed = dict(last.agreed) if last is not None else {}
         self.exhausted = False
 
     def __enter__(self) -> Driver:
@@ -123,6 +125,7 @@ class Driver:
             if not mine:
                 continue
             by_stage[stage.head] = [[port.port, encode(item, f"a work item of {port}")] for port, item in mine]
+            self._agree(stage.head, window, [item for _, item in mine])
             dealt[stage.head] = self._readers.deal(stage, window, [item for _, item in mine], known[stage.name])
         states = self._states.save(window)  # before the plan is published, which names what is saved
         advanced = [name for name in map(attrgetter("name"), self._inputs) if self._has_advanced(name, driver)]
@@ -134,6 +137,7 @@ class Driver:
             weights={head: each.weights for head, each in dealt.items()},
             states=states,
             state_types=types_of({name: node.operator for name, node in self.plan.dag.nodes.items()}),
+            agreed=dict(self._agreed),
             advanced=advanced,
             driver=driver,
             shape=shape(self.plan),
@@ -142,6 +146,16 @@ class Driver:
             inputs={name: encode(each, f"the input slice of operator {name!r}") for name, each in slices.items()},
             planned_at=self._clock.now(),
         )
+
+    def _agree(self, head: str, window: int, items: list[Any]) -> None:
+        """Asks the operator that gets work items what its tasks are to know."""
+        context = OperatorContext(name=head, window=window, clock=self._clock)
+        try:
+            said = self.plan.dag.nodes[head].operator.agree(items, self._agreed.get(head), context)
+        except Exception as error:  # user code may raise anything
+            raise abort(head, window, "agree()", error, None, context.cursor) from error
+        if said is not None:
+            self._agreed[head] = encode(said, f"what operator {head!r} agrees on")
 
     def _has_advanced(self, name: str, driver: TaskReport) -> bool:
         figures = driver.operators[name]

@@ -33,6 +33,7 @@ def tasks_of(plan: Plan, window: WindowPlan, spec: TaskSpec, round: str, again: 
                     partitions=window.partitions[stage.head],
                     items=tuple((stage.head, *items[number]) for number in numbers),
                     numbers=numbers,
+                    agreed=window.agreed,
                     careful=again,
                 )
             )

@@ -59,6 +59,7 @@ class TaskSpec:
         parts: which part of each it is; empty: all are whole.
         shared: other tasks of the stage may take parts of the work over, through logs of claims.
         room: how many slots the tasks of its stage had for themselves when they were started.
+        agreed: what operators have agreed on for the window, by operator.
         states: what its operators begin with, as several partitions before it have left it.
         base: the folder that relative output paths start from.
         durable: files and reports are synced to disk.
@@ -78,6 +79,7 @@ class TaskSpec:
     shared: bool = False
     room: int = 1
     states: PartitionStates = attrs.field(factory=dict)
+    agreed: dict[str, Any] = attrs.field(factory=dict)
     slots: int = 1
     continuous: bool = False
     base: str = ""

@@ -166,6 +166,7 @@ class Flow:
                 files=files,
                 cursor=self.cursor,
                 sharing=work,
+                agreed=spec.agreed.get(plan.name),
             )
             node = self.nodes[plan.name] = Node(plan, context, spec.window)
             context.on_bad_record = functools.partial(node.bad_record, "reading")

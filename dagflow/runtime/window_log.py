@@ -35,6 +35,7 @@ class WindowPlan:
         states: the encoded states of the driver's operators after the window, by operator and name; of a `MapState`, the newest
             segment of `dagflow.state`.
         state_types: what the states of all operators are declared as, by operator and name.
+        agreed: what operators have agreed on for all tasks of the window (`Operator.agree`), by operator.
         driver: what the driver's operators did while they planned it.
         advanced: the input operators that had something.
         watermarks: of the input operators that know one, after the window; microseconds since the epoch.
@@ -50,6 +51,7 @@ class WindowPlan:
     driver: TaskReport
     state_types: dict[str, dict[str, str]] = attrs.field(factory=dict)
     weights: dict[str, list[int]] = attrs.field(factory=dict)
+    agreed: dict[str, Any] = attrs.field(factory=dict)
     advanced: list[str] = attrs.field(factory=list)
     watermarks: dict[str, int] = attrs.field(factory=dict)
     inputs: dict[str, Any] = attrs.field(factory=dict)

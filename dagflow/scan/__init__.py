@@ -9,16 +9,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dagflow.scan.agreement import agree, files_of
     from dagflow.scan.bad_rows import BadRow, OnBadRow, RowOrigin
     from dagflow.scan.files import FileScan, FileSchemaNegotiator, FileSplit
     from dagflow.scan.format import Format
     from dagflow.scan.loader import BatchLimits, ResultSetLoader
     from dagflow.scan.machine import RowBatchReader, Scan
     from dagflow.scan.managed import ManagedReader, SchemaNegotiator
+    from dagflow.scan.schema import Column, Drift, TableSchema
+    from dagflow.scan.settings import ScanSettings
+    from dagflow.scan.shape import Agreed
+    from dagflow.scan.types import to_type, type_text, wider
 
 __all__ = [
+    "Agreed",
     "BadRow",
     "BatchLimits",
+    "Column",
+    "Drift",
     "FileScan",
     "FileSchemaNegotiator",
     "FileSplit",
@@ -29,17 +37,29 @@ __all__ = [
     "RowBatchReader",
     "RowOrigin",
     "Scan",
+    "ScanSettings",
     "SchemaNegotiator",
+    "TableSchema",
+    "agree",
+    "files_of",
+    "to_type",
+    "type_text",
+    "wider",
 ]
 
 if not TYPE_CHECKING:  # type checkers know the names above only, so that they find a misspelt one
     _MODULES = {
+        "agreement": ["agree", "files_of"],
         "bad_rows": ["BadRow", "OnBadRow", "RowOrigin"],
         "files": ["FileScan", "FileSchemaNegotiator", "FileSplit"],
         "format": ["Format"],
         "loader": ["BatchLimits", "ResultSetLoader"],
         "machine": ["RowBatchReader", "Scan"],
         "managed": ["ManagedReader", "SchemaNegotiator"],
+        "schema": ["Column", "Drift", "TableSchema"],
+        "settings": ["ScanSettings"],
+        "shape": ["Agreed"],
+        "types": ["to_type", "type_text", "wider"],
     }
     _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -1,4 +1,4 @@
-"""Scans of files: what a reader of a block of a file is given."""
+"""Scans of files: what a reader of a block of a file is given, and the framework that makes such readers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import pyarrow as pa
 
+from dagflow.errors.scan import BadRowFound, ColumnExtra, ColumnMissing
 from dagflow.ranges import OffsetRangeTracker
-from dagflow.scan.bad_rows import BadRow, OnBadRow
+from dagflow.scan.bad_rows import BadRow
+from dagflow.scan.implicit import FileFacts
 from dagflow.scan.lifecycle import ManagedBatchReader
-from dagflow.scan.loader import BatchLimits, Origin, ResultSetLoader
+from dagflow.scan.loader import BatchLimits, Harvest, ResultSetLoader
 from dagflow.scan.machine import Scan
 from dagflow.scan.managed import SchemaNegotiator
+from dagflow.scan.output import Output
+from dagflow.scan.shape import Agreed, make_shape
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +25,9 @@ if TYPE_CHECKING:
 
     from dagflow.model.context import OperatorContext
     from dagflow.model.records import FileBlockMetadata
+    from dagflow.ranges import RangeTracker
     from dagflow.scan.format import Format
+    from dagflow.scan.settings import ScanSettings
     from dagflow.storage import BinaryReader
 
 
@@ -32,12 +38,17 @@ class FileSplit:
     `tracker`: its range tracker; readers claim through `negotiator.claim`.
     """
 
-    path: str
+    file_path: str
     start: int
     stop: int
     file_length: int
     block: FileBlockMetadata
-    tracker: OffsetRangeTracker
+    tracker: RangeTracker[int]
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return self.file_path
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -48,19 +59,26 @@ class FileSchemaNegotiator(SchemaNegotiator):
         split: what to read.
         stream: the opened file: `seek(position)`, `read(size)`. The framework closes it.
         options: the format.
+        is_array: for text: a row's fields are wanted as one list of texts, in the column `columns`; a header is left out.
     """
 
     split: FileSplit
     stream: BinaryReader
     options: Format
+    is_array: bool = False
+    _state_at: Callable[[int], Any] = attrs.field(default=lambda position: None)
     _is_whole: bool = attrs.field(init=False, default=False)
     _is_tracked: bool = attrs.field(init=False, default=False)
-    _state_at: Callable[[int], Any] = attrs.field(default=lambda position: None)
 
     @property
     def source(self) -> str:
         """The file's path."""
         return self.split.path
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """The range, for messages."""
+        return self.split.start, self.split.stop
 
     def claim(self, positions: Sequence[int] | NDArray[np.int64]) -> int:
         """Claims rows that come next, by the positions at which they start (sorted; only the first and last are looked at).
@@ -88,45 +106,70 @@ class FileSchemaNegotiator(SchemaNegotiator):
 
 @attrs.define(eq=False, kw_only=True)
 class FileScan:
-    """The framework for files: makes a reader of each block that is offered, and out of what they load what the scan gives.
+    """The framework for files: makes a reader of each block that it is given, and out of what they load what the scan gives.
 
-    operators.ScanReader offers it the blocks of a task.
+    Args:
+        format, settings: what the user says.
+        agreed: what all readers know (see `agree`).
+        context: of the operator.
+        open_stream: opens a block's file.
+        route: takes bad rows, where `on_bad_row` is "route".
+        tracker_of: the range tracker of a block.
+
+    Raises ColumnUnknown, ColumnNoSuchPart, ProjectionError when it is made.
     """
 
     format: Format
+    settings: ScanSettings
+    agreed: Agreed
     context: OperatorContext
     open_stream: Callable[[FileBlockMetadata], BinaryReader]
-    columns: tuple[str, ...] | None = None
-    schema: pa.Schema | None = None
-    on_bad_row: OnBadRow = "fail"
     route: Callable[[BadRow], None] = attrs.field(default=lambda row: None)
-    limits: BatchLimits = attrs.field(factory=BatchLimits)
-    _block: FileBlockMetadata | None = attrs.field(init=False, default=None)
-    _stream: BinaryReader | None = attrs.field(init=False, default=None)
+    tracker_of: Callable[[int, int], RangeTracker[int]] = OffsetRangeTracker
+    _limits: BatchLimits = attrs.field(init=False)
+    _is_array: bool = attrs.field(init=False)
+    _output: Output = attrs.field(init=False)
     _scan: Scan[pa.RecordBatch] = attrs.field(init=False)
+    _block: FileBlockMetadata | None = attrs.field(init=False, default=None)
+    _facts: FileFacts | None = attrs.field(init=False, default=None)
+    _stream: BinaryReader | None = attrs.field(init=False, default=None)
+    _tracker: RangeTracker[int] | None = attrs.field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
+        settings = self.settings
+        self._is_array = settings.is_array(self.format)
+        self._limits = settings.limits or BatchLimits()
+        shape = make_shape(
+            settings.projection,
+            self.agreed,
+            settings.schema,
+            settings.drift,
+            null_type=settings.null_arrow_type,
+            is_array=self._is_array,
+        )
+        self._output = Output(shape=shape, drift=settings.drift, report=self._report, count=self.context.count)
         self._scan = Scan(self._next_reader)
 
     def read(self, block: FileBlockMetadata) -> Iterator[pa.RecordBatch]:
         """The batches of a block."""
-        self._block = block
+        self._block, self._tracker = block, None
         yield from self._scan.batches()
 
+    def consumed(self, block: FileBlockMetadata) -> int:
+        """How many bytes of a block that was read are read now: all, or up to where the rest was given away."""
+        return (block.stop if self._tracker is None else min(block.stop, self._tracker.stop_position)) - block.start
+
     @property
-    def known_schema(self) -> pa.Schema | None:
-        """The schema of what this scan gives, as far as it is known by now."""
-        return next((batch.schema for batch in self._scan.finish()), None)
+    def schema(self) -> pa.Schema | None:
+        """The schema of the batches; None as long as nothing is known of it: no column, and no row."""
+        schema = self._output.schema
+        return schema if len(schema) or self._scan.delivered else None
 
     def close(self) -> None:
         """Closes what is open."""
-        try:
-            self._scan.close()
-        finally:
-            self._close_stream()
+        self._scan.close()
 
     def _next_reader(self) -> ManagedBatchReader | None:
-        self._close_stream()
         block, self._block = self._block, None
         if block is None:
             return None
@@ -136,41 +179,76 @@ class FileScan:
                 self.context.count("blocks_unsplittable")
                 return None
             stop = block.file_length
-        self._stream = self.open_stream(block)
-        tracker = OffsetRangeTracker(start, stop)
+        self._facts = FileFacts.of(block.file_path, self.agreed.root)
+        stream = self._stream = self.open_stream(block)
+        tracker = self._tracker = self.tracker_of(start, stop)
         negotiator = FileSchemaNegotiator(
             context=self.context,
-            columns=self.columns,
-            provided_schema=self.schema,
+            columns=self._output.shape.wanted(self.settings.drift),
+            provided_schema=self._output.shape.source_schema,
             build=self._build,
             report=self._report,
             split=FileSplit(block.file_path, start, stop, block.file_length, block, tracker),
-            stream=self._stream,
+            stream=stream,
             options=self.format,
+            is_array=self._is_array,
             state_at=self._state_at,
         )
-        return ManagedBatchReader(self.format.make_reader(), negotiator, self._output)
+        try:
+            reader = self.format.make_reader()
+        except BaseException:
+            stream.close()
+            raise
+        return ManagedBatchReader(
+            reader=reader, negotiator=negotiator, output=self._made, empty_of=self._empty, done=stream.close
+        )
 
     def _state_at(self, position: int) -> Any:
         assert self._stream is not None
         return self.format.combine([self.format.summarise(self._stream, 0, position)] if position else [])
 
     def _build(self, negotiator: SchemaNegotiator) -> ResultSetLoader:
-        return ResultSetLoader(columns=self.columns, limits=self.limits, schema=negotiator.table_schema)
+        said = negotiator.table_schema
+        if said is not None and not self._is_array:
+            self._compare(said, negotiator.is_schema_complete, negotiator.source)
+        limits = self._limits
+        if negotiator.batch_size is not None:
+            limits = attrs.evolve(limits, rows=max(1, min(negotiator.batch_size, limits.rows)))
+        types = {f.name: f.type for f in (*(negotiator.provided_schema or ()), *(said or ()))}
+        wanted = negotiator.columns
+        return ResultSetLoader(
+            columns=None if wanted is None else frozenset(wanted), limits=limits, types=types, path=negotiator.source
+        )
+
+    def _compare(self, said: pa.Schema, is_complete: bool, path: str) -> None:
+        """Holds what a file says of its columns against what is known of all."""
+        drift, shape = self.settings.drift, self._output.shape
+        lacking = tuple(root for root in shape.roots if root not in said.names)
+        if lacking and is_complete and drift.missing == "error":
+            raise ColumnMissing(path=path, missing=lacking, found=tuple(said.names))
+        if shape.is_open and drift.extra == "error":
+            extra = tuple(name for name in said.names if name not in shape.known)
+            if extra:
+                raise ColumnExtra(path=path, extra=extra, known=tuple(shape.known))
 
     def _report(self, row: BadRow) -> None:
-        if self.on_bad_row == "fail":
-            raise ValueError(str(row))
+        if self.settings.on_bad_row == "fail":
+            raise BadRowFound(
+                path=row.file_path,
+                position=row.position,
+                line=row.line,
+                column=row.column,
+                reason=row.reason,
+                raw=row.raw,
+                reader=self.context.name,
+            )
         self.context.count("bad_rows")
-        if self.on_bad_row == "route":
+        if self.settings.on_bad_row == "route":
             self.route(row)
 
-    def _output(self, batch: pa.RecordBatch, origin: Origin | None) -> pa.RecordBatch:
-        if self.columns is None or not self.columns:
-            return batch
-        return batch.select(list(self.columns))
+    def _made(self, harvest: Harvest) -> pa.RecordBatch:
+        assert self._facts is not None
+        return self._output.make(harvest, self._facts)
 
-    def _close_stream(self) -> None:
-        stream, self._stream = self._stream, None
-        if stream is not None:
-            stream.close()
+    def _empty(self) -> pa.RecordBatch:
+        return pa.RecordBatch.from_pylist([], schema=self._output.schema)

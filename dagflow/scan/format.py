@@ -31,6 +31,13 @@ class Format(ABC):
     summarises: ClassVar[bool] = False
     """Whether a reader of a range must know what stands before it: then `summarise` and `combine` are there."""
 
+    offers_array: ClassVar[bool] = False
+    """Whether a row may be read as the array `columns` of its fields: for text whose columns may have no names."""
+
+    has_header: bool = True
+    """With `offers_array`: whether the files name their columns. A field or property of the format may say it; where it is False
+    and no schema is given, there is only the array."""
+
     @abstractmethod
     def make_reader(self) -> ManagedReader[FileSchemaNegotiator]:
         """A fresh reader for one block of one file."""

@@ -2,48 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
 import pyarrow as pa
 
-from dagflow.scan.loader import Origin, ResultSetLoader
+from dagflow.errors import DagflowError
+from dagflow.errors.scan import ReaderFailed, ReaderMisbehaves
+from dagflow.scan.loader import Harvest, ResultSetLoader
 from dagflow.scan.managed import ManagedReader, SchemaNegotiator
 
-Output = Callable[[pa.RecordBatch, Origin | None], pa.RecordBatch]
-"""Makes what the scan gives of what a reader has loaded."""
 
-
-@attrs.define(eq=False)
+@attrs.define(eq=False, kw_only=True)
 class ManagedBatchReader:
-    """Runs a managed reader as the scan operator's RowBatchReader."""
+    """Runs a managed reader as the scan operator's RowBatchReader.
+
+    Args:
+        reader, negotiator: the format's, and what it is given.
+        output: makes what the scan gives of what the reader has loaded.
+        empty_of: a batch of no rows of what the scan gives, once the reader has said its schema.
+        done: called once the reader is closed.
+    """
 
     reader: ManagedReader[Any]
     negotiator: SchemaNegotiator
-    output: Output
+    output: Callable[[Harvest], pa.RecordBatch]
+    empty_of: Callable[[], pa.RecordBatch]
+    done: Callable[[], None] = attrs.field(default=lambda: None)
     _has_more: bool = attrs.field(init=False, default=True)
     _is_closed: bool = attrs.field(init=False, default=False)
 
     def open(self) -> bool:
-        """See RowBatchReader. Raises RuntimeError when the reader returned True and built no loader."""
-        if not self.reader.open(self.negotiator):
-            return False
-        if self.negotiator.loader is None:
-            raise RuntimeError(f"{type(self.reader).__name__}.open() returned True, but did not call negotiator.build()")
-        return True
+        """See RowBatchReader. Raises ReaderFailed, ReaderMisbehaves, and errors of dagflow as they are."""
+        with self._failing("open"):
+            is_open = self.reader.open(self.negotiator)
+        if is_open and self.negotiator.loader is None:
+            raise ReaderMisbehaves(format=self._name, reason="open() returned True, but did not call negotiator.build()")
+        return bool(is_open)
 
     def next(self) -> pa.RecordBatch | None:
-        """See RowBatchReader."""
+        """See RowBatchReader. Raises as `open` does."""
         loader = self._loader
         while True:
-            harvested = loader.harvest()
-            if harvested is not None:
-                made = self.output(harvested, loader.origin)
+            harvest = loader.harvest()
+            if harvest is not None:
+                made = self.output(harvest)
                 if made.num_rows:
                     return made
             elif self._has_more:
-                self._has_more = self.reader.next()
+                with self._failing("next"):
+                    self._has_more = bool(self.reader.next())
             else:
                 return None
 
@@ -51,22 +61,47 @@ class ManagedBatchReader:
     def schema_version(self) -> int:
         """See RowBatchReader."""
         loader = self.negotiator.loader
-        return 0 if loader is None else max(loader.schema_version, int(self.negotiator.table_schema is not None))
+        return 0 if loader is None else loader.schema_version + int(self.negotiator.table_schema is not None)
 
     def empty(self) -> pa.RecordBatch | None:
         """See RowBatchReader."""
-        loader = self.negotiator.loader
-        schema = self.negotiator.table_schema if loader is None or loader.schema is None else loader.schema
-        return None if schema is None else self.output(schema.empty_table().to_batches()[0], None)
+        return self.empty_of() if self.schema_version else None
 
     def close(self) -> None:
-        """See RowBatchReader."""
-        if not self._is_closed:
-            self._is_closed = True
-            self.reader.close()
+        """See RowBatchReader. Raises as `open` does; whatever happens, the reader is closed once."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            with self._failing("close"):
+                self.reader.close()
+        finally:
+            self.done()
+
+    @property
+    def _name(self) -> str:
+        return type(self.reader).__name__
 
     @property
     def _loader(self) -> ResultSetLoader:
         loader = self.negotiator.loader
         assert loader is not None
         return loader
+
+    @contextlib.contextmanager
+    def _failing(self, doing: str) -> Iterator[None]:
+        """Names reader, source and range in what it raises. Errors of ours, and those of storage, say that themselves."""
+        try:
+            yield
+        except (DagflowError, OSError, MemoryError):
+            raise
+        except Exception as error:  # a reader may raise anything
+            start, stop = self.negotiator.extent
+            raise ReaderFailed(
+                format=self._name,
+                doing=doing,
+                path=self.negotiator.source,
+                start=start,
+                stop=stop,
+                error=f"{type(error).__name__}: {error}",
+            ) from error

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import attrs
 import pyarrow as pa
 
+from dagflow.errors.scan import RowTooLarge
 from dagflow.scan.bad_rows import RowOrigin
+from dagflow.scan.cast import text_of
+from dagflow.scan.types import wider
 
 KIB, MIB = 1024, 1024 * 1024
+MOST_ROWS, LEAST_BYTES = 65_536, 256 * KIB
 Origin = Callable[[int], RowOrigin]
 """Tells of row i of a batch where it comes from; asked for bad rows only."""
 
@@ -20,32 +24,66 @@ Origin = Callable[[int], RowOrigin]
 class BatchLimits:
     """How large batches get: `rows` (at most 65,536), `bytes` (at least 256 KiB), and how large a single row may be."""
 
-    rows: int = attrs.field(default=65_536, validator=[attrs.validators.ge(1), attrs.validators.le(65_536)])
-    bytes: int = attrs.field(default=16 * MIB, validator=attrs.validators.ge(256 * KIB))
+    rows: int = attrs.field(default=MOST_ROWS, validator=[attrs.validators.ge(1), attrs.validators.le(MOST_ROWS)])
+    bytes: int = attrs.field(default=16 * MIB, validator=attrs.validators.ge(LEAST_BYTES))
     max_record_bytes: int = attrs.field(default=64 * MIB, validator=attrs.validators.ge(1))
+
+
+class Harvest(NamedTuple):
+    """A batch that was loaded, where its rows come from, and where they start (bytes; None: not known)."""
+
+    batch: pa.RecordBatch
+    origin: Origin | None = None
+    positions: pa.Array | None = None
+
+    def slice(self, start: int, stop: int | None = None) -> Harvest:
+        """Some of its rows."""
+        count = (self.batch.num_rows if stop is None else stop) - start
+        origin, positions = self.origin, self.positions
+        return Harvest(
+            self.batch.slice(start, count),
+            origin if origin is None or not start else lambda row: origin(row + start),
+            positions if positions is None else positions.slice(start, count),
+        )
 
 
 @attrs.define(eq=False, kw_only=True)
 class ResultSetLoader:
-    """Takes what a reader reads, row by row (`start, set, save`) or as whole columns (`add_batch`); gives batches (`harvest`).
+    """Takes what a reader reads, row by row (`start, set, save`) or as whole columns (`add_batch`); `harvest` gives batches.
 
-    Values of columns that nobody wants are dropped at once. `schema_version` is 0 until a column is known and rises whenever the
-    schema of what is harvested differs, by value, from the one before.
+    A batch has at most `limits.rows` rows and `limits.bytes` bytes: the row that would not fit goes whole into the next one. A
+    row that is larger alone is a batch alone, up to `limits.max_record_bytes`. Values of columns that nobody wants are dropped.
+
+    >>> loader = ResultSetLoader(limits=BatchLimits(rows=2))
+    >>> for n in range(3):
+    ...     if loader.start():
+    ...         loader.set("n", n)
+    ...         loader.save()
+    >>> loader.is_full, loader.harvest().batch.to_pydict(), loader.harvest()
+    (True, {'n': [0, 1]}, None)
+
+    Attributes:
+        columns: the wanted ones; None: all.
+        types: of columns whose types are known before the first value (rows only).
+        path: of the file, for messages.
+        schema: the columns harvested so far, with types that are wide enough.
+        schema_version: 0 until a column is known; rises if and only if `schema` has changed by value.
     """
 
-    columns: tuple[str, ...] | None = None
+    columns: Container[str] | None = None
     limits: BatchLimits = attrs.field(factory=BatchLimits)
-    schema: pa.Schema | None = None
-    """The columns known so far, wanted or not."""
+    types: Mapping[str, pa.DataType] = attrs.field(factory=dict)
+    path: str = ""
+    schema: pa.Schema | None = attrs.field(init=False, default=None)
     schema_version: int = attrs.field(init=False, default=0)
-    _ready: deque[tuple[pa.RecordBatch, Origin | None]] = attrs.field(init=False, factory=deque)
-    _rows: dict[str, list[Any]] = attrs.field(init=False, factory=dict)
+    _ready: deque[Harvest] = attrs.field(init=False, factory=deque)
+    _values: dict[str, list[Any]] = attrs.field(init=False, factory=dict)
     _origins: list[RowOrigin] = attrs.field(init=False, factory=list)
+    _bytes: int = attrs.field(init=False, default=0)
     _row: dict[str, Any] | None = attrs.field(init=False, default=None)
+    _row_bytes: int = attrs.field(init=False, default=0)
     _row_origin: RowOrigin = attrs.field(init=False, default=RowOrigin())
-    _saved: int = attrs.field(init=False, default=0)
-    origin: Origin | None = attrs.field(init=False, default=None)
-    """Of the batch harvested last."""
+    _seen: pa.Schema | None = attrs.field(init=False, default=None)
 
     # Rows
 
@@ -53,91 +91,157 @@ class ResultSetLoader:
         """Begins a row; one that was not saved is forgotten. False: the batch is full, return from `next`."""
         if self.is_full:
             return False
-        self._row, self._row_origin = {}, origin or RowOrigin()
+        self._row, self._row_bytes, self._row_origin = {}, 0, origin or RowOrigin()
         return True
 
     def set(self, column: str, value: Any) -> None:
-        """Sets a value of the row at hand: a plain Python value, None for null, dicts and lists for nested ones."""
+        """Sets a value of the row at hand: a plain Python value, None for null, dicts and lists for nested ones.
+
+        Raises RowTooLarge as soon as the row has more than `max_record_bytes`.
+        """
         if self._row is None:
             raise RuntimeError("set() comes between start() and save()")
         if self.columns is None or column in self.columns:
             self._row[column] = value
+            self._row_bytes += size_of(value)
+            if self._row_bytes > self.limits.max_record_bytes:
+                self._refuse(self._row_bytes, self._row_origin.position)
 
     def save(self) -> None:
-        """Keeps the row at hand."""
+        """Keeps the row at hand: in the batch at hand, or, where it does not fit, as the first of the next one."""
         row, self._row = self._row, None
         if row is None:
             raise RuntimeError("save() comes after start()")
+        if self._origins and self._bytes + self._row_bytes > self.limits.bytes:
+            self._close_rows()
+        saved = len(self._origins)
         for name, value in row.items():
-            values = self._rows.get(name)
+            values = self._values.get(name)
             if values is None:
-                values = self._rows[name] = []
-            values.extend([None] * (self._saved - len(values)))
+                values = self._values[name] = []
+            if len(values) < saved:
+                values.extend([None] * (saved - len(values)))
             values.append(value)
         self._origins.append(self._row_origin)
-        self._saved += 1
+        self._bytes += self._row_bytes
 
     # Columns
 
-    def add_batch(self, batch: pa.RecordBatch, origin: Origin | None = None) -> None:
-        """Takes a batch of the reader's columns, all or those that are wanted; nothing is copied.
+    def add_batch(
+        self, batch: pa.RecordBatch, origin: Origin | None = None, positions: pa.Array | Sequence[int] | None = None
+    ) -> None:
+        """Takes a batch of the reader's columns, all or those that are wanted. Nothing is copied.
 
-        `origin(i)` tells where row i comes from: asked for rows whose values do not fit their types.
+        `origin(i)` tells where row i comes from: asked for rows whose values are none of their columns' types. `positions`: where
+        each row starts (bytes from the file's start), for the column `block_offset`.
         """
         self._close_rows()
+        if not batch.num_rows:
+            self._note(batch.schema)
+            return
         if self.columns is not None:
             wanted = [name for name in batch.schema.names if name in self.columns]
-            if len(wanted) < batch.num_columns:
-                if not wanted:
-                    self.skip_rows(batch.num_rows)
-                    return
+            if not wanted:
+                batch = counted(batch.num_rows)
+            elif len(wanted) < batch.num_columns:
                 batch = batch.select(wanted)
-        self._ready.append((batch, origin))
+        starts = positions if positions is None or isinstance(positions, pa.Array) else pa.array(positions, pa.int64())
+        self._ready.append(Harvest(batch, origin, starts))
 
     def skip_rows(self, rows: int) -> None:
         """Counts rows of which no column is wanted."""
         self._close_rows()
-        self._ready.append((counted(rows), None))
+        self._ready.extend(Harvest(counted(min(MOST_ROWS, rows - n))) for n in range(0, rows, MOST_ROWS))
 
     @property
     def is_full(self) -> bool:
         """Whether the batch has all that it may have: the reader returns from `next`, and goes on in the next call."""
-        return bool(self._ready) or self._saved >= self.limits.rows
+        return bool(self._ready) or len(self._origins) >= self.limits.rows or self._bytes >= self.limits.bytes
 
-    def harvest(self) -> pa.RecordBatch | None:
-        """The next batch of what has been loaded; None when there is nothing left."""
-        self._close_rows()
-        while self._ready:
-            batch, self.origin = self._ready.popleft()
-            if batch.num_rows > self.limits.rows:
-                self._ready.appendleft((batch.slice(self.limits.rows), _further(self.origin, self.limits.rows)))
-                batch = batch.slice(0, self.limits.rows)
-            if batch.num_rows:
-                self._note(batch.schema)
-                return batch
-        return None
+    def harvest(self) -> Harvest | None:
+        """The next batch of what has been loaded; None when there is nothing left. Raises RowTooLarge."""
+        if not self._ready:
+            self._close_rows()
+        if not self._ready:
+            return None
+        found = self._ready.popleft()
+        rows = self._fitting(found)
+        if rows < found.batch.num_rows:
+            self._ready.appendleft(found.slice(rows))
+            found = found.slice(0, rows)
+        self._note(found.batch.schema)
+        return found
+
+    def _fitting(self, found: Harvest) -> int:
+        """How many rows of a batch fit within the limits: one at least."""
+        batch = found.batch
+        most: int = min(batch.num_rows, self.limits.rows)
+        if batch.nbytes <= self.limits.bytes and batch.nbytes <= self.limits.max_record_bytes:
+            return most
+        low, high = 1, most + 1  # as many as `low` are taken, whatever their size; `high` do not fit
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if batch.slice(0, middle).nbytes <= self.limits.bytes else (low, middle)
+        size = batch.slice(0, 1).nbytes
+        if size > self.limits.max_record_bytes:
+            self._refuse(size, found.origin(0).position if found.origin is not None else None)
+        return low
+
+    def _refuse(self, size: int, position: int | None) -> None:
+        raise RowTooLarge(path=self.path, position=position, size=size, limit=self.limits.max_record_bytes)
 
     def _close_rows(self) -> None:
-        if not self._saved:
+        rows = len(self._origins)
+        if not rows:
             return
-        columns = {name: values + [None] * (self._saved - len(values)) for name, values in self._rows.items()}
-        types = {f.name: f.type for f in self.schema} if self.schema is not None else {}
-        batch = (
-            pa.RecordBatch.from_arrays([pa.array(v, types.get(n)) for n, v in columns.items()], names=list(columns))
-            if columns
-            else counted(self._saved)
-        )
-        self._ready.append((batch, self._origins.__getitem__))
-        self._rows, self._origins, self._saved = {}, [], 0
+        columns = {name: values + [None] * (rows - len(values)) for name, values in self._values.items()}
+        arrays = [array_of(values, self.types.get(name)) for name, values in columns.items()]
+        batch = pa.RecordBatch.from_arrays(arrays, names=list(columns)) if columns else counted(rows)
+        positions = None
+        if self._origins[0].position is not None:
+            positions = pa.array([origin.position for origin in self._origins], pa.int64())
+        self._ready.append(Harvest(batch, self._origins.__getitem__, positions))
+        self._values, self._origins, self._bytes = {}, [], 0
 
     def _note(self, schema: pa.Schema) -> None:
-        if self.schema_version == 0 or self.schema is None or not schema.equals(self.schema):
-            self.schema = schema
+        if schema is self._seen or (self._seen is not None and schema.equals(self._seen)):
+            return
+        self._seen = schema
+        known = {f.name: f.type for f in self.schema} if self.schema is not None else {}
+        for f in schema:
+            known[f.name] = wider(known[f.name], f.type) if f.name in known else f.type
+        found = pa.schema(list(known.items()))
+        if self.schema is None or not found.equals(self.schema):
+            self.schema = found
             self.schema_version += 1
 
 
-def _further(origin: Origin | None, rows: int) -> Origin | None:
-    return None if origin is None else lambda row: origin(row + rows)
+def size_of(value: Any) -> int:
+    """About how many bytes a value takes in a batch."""
+    if isinstance(value, str):
+        return 4 + (len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass")))
+    if isinstance(value, bytes | bytearray | memoryview):
+        return 4 + len(value)
+    if isinstance(value, dict):
+        return sum(map(size_of, value.values()))
+    if isinstance(value, list | tuple):
+        return 4 + sum(map(size_of, value))
+    return 8
+
+
+def array_of(values: list[Any], kind: pa.DataType | None = None) -> pa.Array:
+    """A column of Python values: of a type, if they all are of it; else of the type that they are of; else of their texts.
+
+    >>> array_of([1, None, 2.5]).type, array_of([1, "x"]).to_pylist(), array_of(["1"], pa.int64()).type
+    (DataType(double), ['1', 'x'], DataType(string))
+    """
+    errors = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError, ValueError)
+    for tried in (kind, None) if kind is not None else (None,):
+        try:
+            return pa.array(values, tried)
+        except errors:
+            continue
+    return pa.array([None if value is None else text_of(value) for value in values], pa.string())
 
 
 def counted(rows: int) -> pa.RecordBatch:

@@ -86,7 +86,7 @@ class SchemaNegotiator:
         column: str | None = None,
         raw: str | bytes = "",
     ) -> None:
-        """Reports a row that the reader leaves out: raises BadRowError, counts it or routes it, as the user has said."""
+        """Reports a row that the reader leaves out: raises BadRowFound, counts it or routes it, as the user has said."""
         text = raw if isinstance(raw, str) else raw[: 4 * SHOWN_CHARACTERS].decode("utf-8", "backslashreplace")
         self._report(BadRow(self.source, position, line, column, reason, text[:SHOWN_CHARACTERS]))
 
@@ -94,6 +94,11 @@ class SchemaNegotiator:
     def source(self) -> str:
         """What is read, for messages: a file's path."""
         return ""
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Which part of it, for messages."""
+        return 0, 0
 
 
 N = TypeVar("N", bound=SchemaNegotiator)

@@ -11,7 +11,7 @@ import attrs
 
 from dagflow.errors.dag import NotSupported, UnknownName
 from dagflow.errors.run import ChangedInPlace
-from dagflow.model.context import Clock, FileMaker, SystemClock
+from dagflow.model.context import Clock, FileMaker, OperatorContext, SystemClock
 from dagflow.model.infer import bind_input, own_bindings, port_types
 from dagflow.model.map_state import MapState
 from dagflow.model.operator import InputOperator, Operator
@@ -186,10 +186,13 @@ class Bench:
     def feed(self, spec: TaskSpec, windows: Sequence[Given], clock: Clock) -> None:
         """Runs windows of given records: each on a fresh copy, or all on one if the operator must not be copied."""
         states: dict[str, Any] = {}
+        agreed: Any = None
         with ExitStack() as stack:
             flow = None
             for number, given in enumerate(windows):
                 at = attrs.evolve(spec, window=spec.window + number)
+                agreed = self._agree(given, agreed, at)
+                at = attrs.evolve(at, agreed={NAME: agreed})
                 if flow is not None and self.operator.partitionable:
                     stack.close()
                     flow = None
@@ -200,6 +203,11 @@ class Bench:
                 with self._committed(flow, at):
                     self.run(flow, at.window, given)
                 states = kept_states(flow.nodes[NAME].operator, type(self.operator).__name__)
+
+    def _agree(self, given: Given, before: Any, spec: TaskSpec) -> Any:
+        """What the operator agrees on for a window of work items."""
+        items = [record for records in given.values() for record in records]
+        return self.operator.agree(items, before, OperatorContext(name=NAME, window=spec.window)) if items else before
 
     def fill(self, spec: TaskSpec, windows: int | None, seconds: float | None, clock: Clock) -> None:
         """Runs windows that the operator fills itself."""

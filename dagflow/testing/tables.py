@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from dagflow.errors.dag import UnknownName
+from dagflow.model.context import OperatorContext
 from dagflow.model.operator import Operator
 from dagflow.model.ports import BATCH, RECORD, InputPort, output_ports
 from dagflow.model.records import FileBlockMetadata
@@ -36,7 +37,7 @@ def scan_table(
         columns: the columns to read, instead of the reader's own.
         block_size: bytes of each block but the last of a file. Default: each file is one block.
 
-    A scan that gives no rows gives a table without rows, with the columns that are known by then.
+    A scan that gives no rows gives a table without rows, with the columns that are known by then. Raises what a run would raise.
 
     >>> import pathlib, tempfile
     >>> from operators import JsonLinesFormat, ScanReader
@@ -58,7 +59,9 @@ def scan_table(
     for path in files:
         own = blocks_of(os.fspath(path), block_size)
         blocks += [attrs.evolve(b, block_id=len(blocks) + n, previous_block_id=-1) for n, b in enumerate(own)]
-    flow = Flow(loaded(pickled(_program(reader), travels=False)), _SPEC)
+    program = loaded(pickled(_program(reader), travels=False))
+    agreed = reader.agree(blocks, None, OperatorContext(name=READER)) if blocks else None
+    flow = Flow(program, attrs.evolve(_SPEC, agreed={READER: agreed}))
     scanning: Any = flow.nodes[READER].operator
     found: Any = flow.nodes[TABLE].operator
     try:

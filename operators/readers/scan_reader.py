@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 import attrs
 
 from dagflow import FileBlockMetadata, InputPort, OperatorContext, OutputPort
-from dagflow.scan import BadRow, Format, OnBadRow
+from dagflow.errors.scan import ScanError
+from dagflow.scan import Agreed, BadRow, BatchLimits, Drift, FileScan, Format, OnBadRow, ScanSettings, TableSchema
 from dagflow.storage import explained
 from operators.contexts.errors import ReadError
+from operators.problems import all_problems, told_in
 from operators.readers.file_blocks import FileBlocks
 from operators.readers.reading import Reading
 
@@ -25,6 +27,16 @@ def to_columns(value: Sequence[str] | None) -> tuple[str, ...] | None:
     return None if value is None else tuple(value)
 
 
+def to_schema(value: Any) -> TableSchema | None:
+    """The schema that was given, in whatever form."""
+    return None if value is None else TableSchema.of(value)
+
+
+def to_drift(value: Any) -> Drift:
+    """The drift policy that was given, maybe as a mapping."""
+    return Drift(**value) if isinstance(value, Mapping) else value
+
+
 def a_format(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
     """Validates a property that holds a format."""
     if not isinstance(value, Format):
@@ -33,27 +45,66 @@ def a_format(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
 
 @attrs.define
 class ScanReader(FileBlocks):
-    """Reads blocks of files of a format (CSV, JSON lines, Parquet…) and emits batches of their columns.
+    r"""Reads blocks of files of a format (CSV, JSON lines, Parquet…) and emits batches of their columns.
+
+    The columns and their types are agreed on before the first window, from a look at some of the files, and stay: see
+    docs/scans.md.
 
     Args:
         format: the format, with its options: `CsvFormat(delimiter=";")`.
-        columns: which columns, in this order; None: all that the files have; []: none, only the number of rows matters.
-        schema: the columns with their types; None: what the format finds in the files.
+        columns: which columns, in this order; None or `["*"]`: all that the files have; []: only the number of rows matters.
+            `a.b` is a field of a struct, `a[0]` an element of a list; `filename`, `dir0`, … are known of each file.
+        schema: the columns with their types, as text (`"id: int64, tags: list<string>"`), a mapping, a `pyarrow.Schema` or a
+            TableSchema; None: what is found in the files.
+        drift: what becomes of files that are not as the schema says.
         on_bad_row: "fail" ends the run at a row that cannot be read; "drop" leaves it out (counter `bad_rows`), "route" also
             emits it on the port `errors`, as a BadRow.
+        limits: how large batches get.
+        null_type: the type of columns of which no value was seen.
+        root: the folder below which `dir0` begins; None: the deepest one that has all files of the first window.
+        sample_files: how many files are looked at, at most.
         min_readers, max_readers, collect_stats, interval_millis, policy, sequential, allow_growth: see ScaledReader, FileBlocks.
 
-    Counters: `blocks`, `rows`, `batches`, `bytes` (of blocks), `bad_rows`, `streams_opened`, `time_ms`.
+    Counters: `blocks`, `records`, `batches`, `bytes` (of blocks), `bad_rows`, `values_nulled`, `values_rescued`,
+    `streams_opened`, `blocks_unsplittable`, `time_ms`.
+
+    >>> import pathlib, tempfile
+    >>> from dagflow.testing import scan_table
+    >>> from operators import JsonLinesFormat, ScanReader
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "a.jsonl")
+    ...     _ = path.write_text('{"n": 1, "m": {"s": "one"}}\n{"n": 2}\n')
+    ...     scan_table(ScanReader(JsonLinesFormat(), columns=["m.s", "n", "filename"]), path).to_pylist()
+    [{'m.s': 'one', 'n': 1, 'filename': 'a.jsonl'}, {'m.s': None, 'n': 2, 'filename': 'a.jsonl'}]
     """
 
     format: Format = attrs.field(validator=a_format)
     columns: tuple[str, ...] | None = attrs.field(default=None, kw_only=True, converter=to_columns)
-    schema: Any = attrs.field(default=None, kw_only=True)
+    schema: TableSchema | None = attrs.field(default=None, kw_only=True, converter=to_schema)
+    drift: Drift = attrs.field(factory=Drift, kw_only=True, converter=to_drift, validator=attrs.validators.instance_of(Drift))
     on_bad_row: OnBadRow = attrs.field(default="fail", kw_only=True, validator=attrs.validators.in_(get_args(OnBadRow)))
+    limits: BatchLimits = attrs.field(factory=BatchLimits, kw_only=True)
+    null_type: str = attrs.field(default="string", kw_only=True)
+    root: str | None = attrs.field(default=None, kw_only=True)
+    sample_files: int = attrs.field(default=64, kw_only=True, validator=attrs.validators.ge(1))
 
     blocks_metadata_input = InputPort[FileBlockMetadata]()
     batches = OutputPort[Any]()
     errors = OutputPort[BadRow]()  # type: ignore[assignment]  # rows that cannot be read, with more than other operators know
+
+    def check(self) -> None:
+        """Raises ValueError where the properties do not fit together."""
+        with all_problems() as problems:
+            with told_in(problems):
+                super().check()
+            with told_in(problems):
+                self._settings().is_array(self.format)
+            with told_in(problems):
+                _ = self._settings().null_arrow_type
+            if self.on_error == "route":
+                problems.append('on_error is "route", but the port errors carries bad rows: set on_bad_row = "route"')
+
+    # For the planner
 
     @property
     def splittable(self) -> bool:
@@ -68,20 +119,35 @@ class ScanReader(FileBlocks):
         """Batches, whoever takes them."""
         return frozenset({"batch"}) if port == "batches" else super().emitted_forms(port, handled)
 
+    def agree(self, items: Sequence[FileBlockMetadata], before: Any, context: OperatorContext) -> Any:
+        """On the driver, before a window's plan is published: what all its readers are to know, as plain data.
+
+        The first window's files are looked at; what was found stays for all later ones.
+        """
+        if before is not None:
+            return before
+        from dagflow.scan import agree, files_of
+
+        by_path = {item.file_path: item for item in items}
+
+        def opened(path: str) -> Any:
+            return self.setup_stream(by_path[path])
+
+        try:
+            with explained(next(iter(by_path), ""), "reading"):
+                agreed = agree(self.format, self._settings(), files_of(items), opened)
+            self._made(agreed, context).close()  # what is asked for, and not there, is told before anything runs
+        except (ReadError, ScanError) as error:
+            error.reader = context.name
+            raise
+        return agreed.to_plain()
+
+    # Reading
+
     def setup(self, context: OperatorContext) -> None:
         """Makes ready to read."""
-        from dagflow.scan import FileScan
-
         self._task = Reading(context)
-        self._scan = FileScan(
-            format=self.format,
-            context=context,
-            open_stream=self._open,
-            columns=self.columns,
-            schema=self.schema,
-            on_bad_row=self.on_bad_row,
-            route=self._route,
-        )
+        self._scan = self._made(Agreed() if context.agreed is None else Agreed.of(context.agreed), context)
 
     @blocks_metadata_input.process
     def read_block(self, block: FileBlockMetadata) -> None:
@@ -92,24 +158,44 @@ class ScanReader(FileBlocks):
         try:
             with explained(block.file_path, "reading"):
                 self._read(block)
-        except ReadError as error:
-            error.of(context.name)
+        except (ReadError, ScanError) as error:
+            error.reader = context.name
             raise
         part = context.part
         context.count("blocks", int(part is None or part.start is None))
-        context.count("bytes", block.stop - block.start)
+        context.count("bytes", self._scan.consumed(block))
         task.end()
 
-    def _read(self, block: FileBlockMetadata) -> None:
-        for batch in self._scan.read(block):
-            self._emit(batch)
+    @property
+    def known_schema(self) -> pa.Schema | None:
+        """In a task: the schema of the batches; None where nothing is known of it."""
+        return self._scan.schema
 
-    def _emit(self, batch: pa.RecordBatch) -> None:
+    def teardown(self) -> None:
+        """Closes what is open."""
+        if hasattr(self, "_scan"):
+            self._scan.close()
+
+    def _read(self, block: FileBlockMetadata) -> None:
         task = self._task
-        task.context.count("rows", batch.num_rows)
-        task.context.count("batches")
-        with task.away:
-            self.batches.emit_batch(batch)
+        for batch in self._scan.read(block):
+            task.context.count("records", batch.num_rows)
+            task.context.count("batches")
+            with task.away:
+                self.batches.emit_batch(batch)
+
+    def _settings(self) -> ScanSettings:
+        return ScanSettings(**{field.name: getattr(self, field.name) for field in attrs.fields(ScanSettings)})
+
+    def _made(self, agreed: Agreed, context: OperatorContext) -> FileScan:
+        return FileScan(
+            format=self.format,
+            settings=self._settings(),
+            agreed=agreed,
+            context=context,
+            open_stream=self._open,
+            route=self._route,
+        )
 
     def _open(self, block: FileBlockMetadata) -> Any:
         self._task.context.count("streams_opened")
@@ -117,13 +203,3 @@ class ScanReader(FileBlocks):
 
     def _route(self, row: BadRow) -> None:
         self.errors.emit(row)
-
-    @property
-    def known_schema(self) -> pa.Schema | None:
-        """In a task: the schema of the batches, where it is known; None where it is not."""
-        return self._scan.known_schema
-
-    def teardown(self) -> None:
-        """Closes what is open."""
-        if hasattr(self, "_scan"):
-            self._scan.close()

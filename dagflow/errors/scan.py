@@ -1,0 +1,205 @@
+"""What can be wrong with a scan.
+
+RunError: ScanError
+├── ReaderFailed        DF600   a format's reader raised something that is no error of ours
+├── BadRowFound         DF601   also a ValueError
+├── RowTooLarge         DF602   also a ValueError
+├── ColumnUnknown       DF603   also a LookupError
+├── ColumnMissing       DF604   also a LookupError
+├── ColumnExtra         DF605   also a ValueError
+├── ColumnNoSuchPart    DF606   also a TypeError
+└── ReaderMisbehaves    DF607
+ConfigError: ProjectionError   DF610
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from dagflow.errors.base import ConfigError, RunError
+from dagflow.errors.paste import definition
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class ScanError(RunError):
+    """What all of these share: `reader` is the operator's name, for the settings that a message shows."""
+
+    code: ClassVar[str] = "DF608"
+
+    reader: str = "READER"
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class ReaderFailed(ScanError):
+    """A format's reader raised something that is no error of ours. `doing`: `open`, `next` or `close`; the range in bytes."""
+
+    code: ClassVar[str] = "DF600"
+
+    format: str
+    doing: str
+    path: str
+    start: int
+    stop: int
+    error: str
+
+    def message(self) -> str:
+        return (
+            f"{self.path}: {self.format}.{self.doing}() failed in the range {self.start} to {self.stop}: {self.error}\n"
+            "  help: the file is no such format, or is damaged; or the format's reader has a bug"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class BadRowFound(ScanError, ValueError):
+    """A row cannot be read, and `on_bad_row` is "fail". What is None is not known."""
+
+    code: ClassVar[str] = "DF601"
+
+    path: str
+    position: int | None
+    line: int | None
+    column: str | None
+    reason: str
+    raw: str
+
+    def message(self) -> str:
+        where = [] if self.line is None else [f"line {self.line}"]
+        where += [] if self.position is None else [f"byte {self.position}"]
+        place = f": {', '.join(where)}" if where else ""
+        column = "" if self.column is None else f", column {self.column!r}"
+        shown = self.raw if len(self.raw) <= 200 else self.raw[:200] + "…"
+        row = f"\n  row   {shown!r}" if shown else ""
+        drop = definition(self.reader, "on_bad_row", "drop")
+        return (
+            f"{self.path}{place}{column}: {self.reason}{row}\n"
+            f'  help: mend the file, or leave such rows out: {drop} (counted), or "route" (to the port `errors`)'
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class RowTooLarge(ScanError, ValueError):
+    """A single row is larger than `limit` bytes."""
+
+    code: ClassVar[str] = "DF602"
+
+    path: str
+    position: int | None
+    size: int
+    limit: int
+
+    def message(self) -> str:
+        where = "" if self.position is None else f": byte {self.position}"
+        return (
+            f"{self.path}{where}: a row of {self.size} bytes is larger than max_record_bytes = {self.limit}\n"
+            f"  help: the file is no such format, or rows may be larger: "
+            f"{definition(self.reader, 'limits.max_record_bytes', self.size * 2)}"
+        )
+
+
+def _list(names: tuple[str, ...]) -> str:
+    shown = ", ".join(names[:20]) or "none"
+    return f"{shown}, … ({len(names)} in all)" if len(names) > 20 else shown
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class ColumnUnknown(ScanError, LookupError):
+    """A column is asked for that no file has."""
+
+    code: ClassVar[str] = "DF603"
+
+    column: str
+    known: tuple[str, ...]
+    files: int
+
+    def message(self) -> str:
+        import difflib
+
+        near = next((k for k in self.known if k.lower() == self.column.lower()), None) or next(
+            iter(difflib.get_close_matches(self.column, self.known, n=1)), None
+        )
+        hint = f"did you mean {near!r}? Names are compared as they are written" if near else "ask for one of these"
+        return (
+            f"no file has a column {self.column!r}; {self.files} looked at have: {_list(self.known)}\n"
+            f"  help: {hint}. For a column of nulls, give it a type: {definition(self.reader, 'schema', f'{self.column}: string')}"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class ColumnMissing(ScanError, LookupError):
+    """A file lacks columns, and `drift.missing` is "error"."""
+
+    code: ClassVar[str] = "DF604"
+
+    path: str
+    missing: tuple[str, ...]
+    found: tuple[str, ...]
+
+    def message(self) -> str:
+        return (
+            f"{self.path}: the file lacks {_list(self.missing)}; it has {_list(self.found)}\n"
+            f"  help: nulls in their place: {definition(self.reader, 'drift.missing', 'null')}"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class ColumnExtra(ScanError, ValueError):
+    """A file has columns that the others do not have, and `drift.extra` is "error"."""
+
+    code: ClassVar[str] = "DF605"
+
+    path: str
+    extra: tuple[str, ...]
+    known: tuple[str, ...]
+
+    def message(self) -> str:
+        return (
+            f"{self.path}: the file has columns that the schema does not have: {_list(self.extra)}\n"
+            f"  the schema has {_list(self.known)}\n"
+            f"  help: keep their values in the column _rescued: {definition(self.reader, 'drift.extra', 'rescue')};\n"
+            '        or "ignore" them, or "widen" the schema from there on; or name the columns that you want, or give a schema'
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class ColumnNoSuchPart(ScanError, TypeError):
+    """A part of a column is asked for that values of its type do not have: `m.a` of a number, `a[0]` of a text."""
+
+    code: ClassVar[str] = "DF606"
+
+    column: str
+    part: str
+    type: str
+
+    def message(self) -> str:
+        return (
+            f"column {self.column!r} was asked for, but {self.part} is {self.type}\n"
+            "  help: NAME.FIELD is a field of a struct, NAME[0] an element of a list; `a.b` in backticks is a column of that name"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class ReaderMisbehaves(ScanError):
+    """A format's reader does not keep to what readers promise."""
+
+    code: ClassVar[str] = "DF607"
+
+    format: str
+    reason: str
+
+    def message(self) -> str:
+        return f"the reader of {self.format} does not keep its promise: {self.reason}"
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False)
+class ProjectionError(ConfigError):
+    """The columns that are asked for do not go together."""
+
+    code: ClassVar[str] = "DF610"
+
+    reason: str
+    help: str
+
+    def message(self) -> str:
+        return f"{self.reason}\n  help: {self.help}"

@@ -1,0 +1,70 @@
+"""The schema of many files, agreed on before data flows: a bounded look at headers and samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from dagflow.scan.implicit import FileFacts, common_folder, key_types
+from dagflow.scan.shape import Agreed
+from dagflow.scan.types import type_text, wider
+
+if TYPE_CHECKING:
+    from dagflow.scan.format import Format
+    from dagflow.scan.settings import ScanSettings
+
+Files = Mapping[str, int]
+"""Files by path, with their lengths."""
+Open = Callable[[str], AbstractContextManager[Any]]
+
+
+def agree(format: Format, settings: ScanSettings, files: Files, open_file: Open) -> Agreed:
+    """What all readers of these files are to know, from a look at `settings.sample_files` of them at most.
+
+    Looked at are files from the first to the last, evenly spread; each says its columns itself (`Format.sample_schema`), and what
+    they say is put together: a column has the type that is wide enough for all. Nothing is opened where the user has said all.
+    """
+    root = settings.root if settings.root is not None else common_folder(files)
+    keys = key_types(FileFacts.of(path, root) for path in files)
+    chosen = (
+        spread([path for path, length in files.items() if length > 0], settings.sample_files) if looks(format, settings) else []
+    )
+    found: dict[str, pa.DataType] = {}
+    for path in chosen:
+        with open_file(path) as stream:
+            said = format.sample_schema(stream, path, files[path])
+        for f in said or ():
+            found[f.name] = wider(found[f.name], f.type) if f.name in found else f.type
+    columns = tuple((name, type_text(kind)) for name, kind in found.items())
+    return Agreed(columns=columns, files=len(chosen), root=root, keys=keys)
+
+
+def looks(format: Format, settings: ScanSettings) -> bool:
+    """Whether files have to be looked at: not where a schema says all that is asked for."""
+    if settings.is_array(format):
+        return False
+    schema, asked = settings.schema, settings.projection.asked
+    if schema is None:
+        return asked is None or bool(asked)
+    return not schema.strict and (settings.projection.has_star or any(a.root not in schema.columns for a in asked or ()))
+
+
+def spread(paths: Sequence[str], most: int) -> list[str]:
+    """At most so many of a list, evenly spread, the first and the last among them.
+
+    >>> spread("abcdefg", 3), spread("ab", 3)
+    (['a', 'd', 'g'], ['a', 'b'])
+    """
+    if len(paths) <= most:
+        return list(paths)
+    if most < 2:
+        return list(paths[:most])
+    return [paths[round(n * (len(paths) - 1) / (most - 1))] for n in range(most)]
+
+
+def files_of(blocks: Iterable[Any]) -> dict[str, int]:
+    """The files of blocks, in the order in which they come."""
+    return {block.file_path: block.file_length for block in blocks}

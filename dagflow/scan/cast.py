@@ -1,0 +1,195 @@
+"""Columns of one type as columns of another: value by value only where a whole column does not convert."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dagflow.scan.schema import Column
+
+TRUE, FALSE = ("true", "t", "yes", "y", "on", "1"), ("false", "f", "no", "n", "off", "0")
+_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError, TypeError, OverflowError)
+
+
+def converted(values: pa.Array, target: pa.DataType, column: Column | None = None) -> tuple[pa.Array, pa.Array | None]:
+    """Values as values of another type, and which of them are none (a boolean array; None: all are).
+
+    A bad value has null in its place. Text is trimmed, and blank text is null (see Column), unless it stays text. No value is
+    changed silently: 1.5 is no int, 300 no int8; only decimals are rounded to their scale, halves away from zero, and instants
+    to their unit.
+
+    >>> values, bad = converted(pa.array(["1", " 2", "x", "", None]), pa.int64())
+    >>> values.to_pylist(), bad.to_pylist()
+    ([1, 2, None, None, None], [False, False, True, False, False])
+    """
+    if values.type.equals(target):
+        return values, None
+    if pa.types.is_null(values.type):
+        return pa.nulls(len(values), target), None
+    if _is_text(values.type) and not _is_text(target):
+        return _of_text(values, target, column)
+    try:
+        return _whole(values, target), None
+    except _ERRORS:
+        return _one_by_one(values, target, column)
+
+
+def _whole(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """A whole column at once; raises one of _ERRORS where a value does not convert, or the types do not."""
+    types = pa.types
+    if _is_text(target) and (types.is_nested(values.type) or types.is_binary(values.type) or types.is_boolean(values.type)):
+        raise ValueError("each value has a text of its own")
+    if types.is_struct(target) and types.is_struct(values.type):
+        return _struct(values, target)
+    if types.is_list(target) and types.is_list(values.type):
+        inner = _whole(values.flatten(), target.value_type) if not values.type.value_type.equals(target.value_type) else None
+        if inner is None:
+            return pc.cast(values, target)
+        lengths = pc.fill_null(pc.list_value_length(values), 0)
+        offsets = pa.array([0], pa.int32()).to_pylist() + pc.cumulative_sum(lengths).to_pylist()
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), inner, type=target, mask=pc.is_null(values))
+    if types.is_boolean(target) or types.is_boolean(values.type):
+        raise ValueError("numbers are no truth values")
+    if types.is_null(values.type):
+        return pa.nulls(len(values), target)
+    if types.is_integer(values.type) and types.is_temporal(target):
+        raise ValueError("numbers are no times")
+    return pc.cast(values, target, safe=True)
+
+
+def _struct(values: pa.StructArray, target: pa.StructType) -> pa.Array:
+    names = {f.name for f in target}
+    if any(f.name not in names for f in values.type):
+        raise ValueError("a field would be lost")
+    parts = []
+    for f in target:
+        at = values.type.get_field_index(f.name)
+        part = pa.nulls(len(values), f.type) if at < 0 else values.field(at)
+        parts.append(part if part.type.equals(f.type) else _whole(part, f.type))
+    return pa.StructArray.from_arrays(parts, fields=list(target), mask=pc.is_null(values))
+
+
+def _of_text(values: pa.Array, target: pa.DataType, column: Column | None) -> tuple[pa.Array, pa.Array | None]:
+    """Text that is to be parsed: trimmed, blanks apart; at once where all of it parses."""
+    text = pc.utf8_trim_whitespace(values if not pa.types.is_large_string(values.type) else pc.cast(values, pa.string()))
+    blank = pc.equal(text, "")
+    if pc.any(blank).as_py():
+        zero = "0" if column is not None and column.blank == "zero" and _is_number(target) else None
+        text = pc.if_else(blank, pa.scalar(zero, pa.string()), text)
+    try:
+        return _parsed(text, target, None if column is None else column.format), None
+    except _ERRORS:
+        return _one_by_one(text, target, column)
+
+
+def _parsed(text: pa.Array, target: pa.DataType, format: str | None) -> pa.Array:
+    types = pa.types
+    if types.is_boolean(target):
+        return _truth(text)
+    if format is not None and types.is_temporal(target):
+        unit = target.unit if types.is_timestamp(target) else "us"
+        stamps = pc.strptime(text, format=format, unit=unit)
+        return pc.cast(stamps, target) if not types.is_timestamp(target) or target.tz is None else stamps.cast(target)
+    if types.is_decimal(target) or types.is_nested(target):
+        raise ValueError("parsed one by one")
+    return pc.cast(text, target, safe=True)
+
+
+def _truth(text: pa.Array) -> pa.Array:
+    lower = pc.utf8_lower(text)
+    true, false = pc.is_in(lower, pa.array(TRUE)), pc.is_in(lower, pa.array(FALSE))
+    known = pc.or_(pc.or_(true, false), pc.is_null(text))
+    if not pc.all(known).as_py():
+        raise ValueError("some are no truth values")
+    return pc.if_else(pc.is_null(text), pa.scalar(None, pa.bool_()), true)
+
+
+def _one_by_one(values: pa.Array, target: pa.DataType, column: Column | None) -> tuple[pa.Array, pa.Array | None]:
+    """Runs of values that convert at once; of those that do not, halves, down to the values that are to blame."""
+    pattern = None if column is None else column.format
+    made: list[pa.Array] = []
+    bad: list[pa.Array] = []
+    pending = [(0, len(values))]
+    while pending:
+        start, count = pending.pop()
+        part = values.slice(start, count)
+        try:
+            found = _parsed(part, target, pattern) if _is_text(values.type) and not _is_text(target) else _whole(part, target)
+            failed = pa.array([False] * count, pa.bool_())
+        except _ERRORS:
+            if count > 16:
+                half = count // 2
+                pending += [(start + half, count - half), (start, half)]
+                continue
+            found, failed = _slow(part, target, pattern)
+        made.append(found)
+        bad.append(failed)
+    failed = pa.concat_arrays(bad) if bad else pa.array([], pa.bool_())
+    whole = pa.concat_arrays(made) if made else pa.array([], target)
+    return whole, failed if pc.any(failed).as_py() else None
+
+
+def _slow(values: pa.Array, target: pa.DataType, format: str | None) -> tuple[pa.Array, pa.Array]:
+    found: list[Any] = []
+    failed: list[bool] = []
+    for value in values:
+        single = pa.array([value.as_py()], values.type)
+        try:
+            made = None if not value.is_valid else _value(single, value.as_py(), target, format)
+        except (*_ERRORS, ArithmeticError):
+            made = _BAD
+        failed.append(made is _BAD)
+        found.append(None if made is _BAD else made)
+    return pa.array(found, target), pa.array(failed, pa.bool_())
+
+
+_BAD = object()
+
+
+def _value(single: pa.Array, value: Any, target: pa.DataType, format: str | None) -> Any:
+    """One value, of which `single` is an array; raises where it is none of the target."""
+    types = pa.types
+    if _is_text(target):
+        return text_of(value)
+    if isinstance(value, str) and types.is_nested(target):
+        return pa.array([json.loads(value)], target)[0].as_py()
+    if types.is_decimal(target):
+        number = decimal.Decimal(value if not isinstance(value, float) else repr(value))
+        rounded = number.quantize(decimal.Decimal(1).scaleb(-target.scale), decimal.ROUND_HALF_UP)
+        return pa.scalar(rounded, target).as_py()
+    if types.is_boolean(target) and isinstance(value, int) and value in (0, 1):
+        return bool(value)
+    made = _parsed(single, target, format) if isinstance(value, str) else _whole(single, target)
+    return made[0].as_py() if not types.is_temporal(target) else made[0]
+
+
+def text_of(value: Any) -> str:
+    """The text that stands for a value: of text itself, else JSON (times in ISO form).
+
+    >>> text_of(True), text_of({"a": [1.5, None]}), text_of(b"x")
+    ('true', '{"a": [1.5, null]}', 'x')
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        return value.decode("utf-8")
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    return json.dumps(value, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))

@@ -1,0 +1,99 @@
+"""What is known of a row without reading it: the columns `filename`, `dir0`, `year` of a folder `year=2024`."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+import attrs
+
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_KEY = re.compile(r"([^=/]+)=([^/]*)")
+
+
+def parts_of(path: str) -> tuple[str, list[str], str]:
+    """What stands before the folders of a path (`s3://`, `/`), its folders, and the file's name.
+
+    >>> parts_of("/data/a/b.csv"), parts_of("s3://bucket/x.csv")
+    (('/', ['data', 'a'], 'b.csv'), ('s3://', ['bucket'], 'x.csv'))
+    """
+    scheme, separator, rest = path.rpartition("://")
+    before = scheme + separator if separator else ""
+    if rest.startswith("/"):
+        before, rest = before + "/", rest.lstrip("/")
+    *folders, name = rest.split("/")
+    return before, folders, name
+
+
+def common_folder(paths: Iterable[str]) -> str:
+    """The deepest folder that has all of the files: where `dir0` begins. Of none: "".
+
+    >>> common_folder(["/w/x/y/a.csv", "/w/x/z/b.csv"]), common_folder(["/w/a.csv"])
+    ('/w/x', '/w')
+    """
+    common: tuple[str, list[str]] | None = None
+    for path in paths:
+        before, folders, _ = parts_of(path)
+        if common is None:
+            common = before, folders
+            continue
+        same = 0
+        if before == common[0]:
+            while same < min(len(folders), len(common[1])) and folders[same] == common[1][same]:
+                same += 1
+        common = common[0], common[1][:same]
+    return "" if common is None else common[0] + "/".join(common[1])
+
+
+@attrs.frozen
+class FileFacts:
+    """What a file's path says, below `root`: implicit columns by name.
+
+    >>> facts = FileFacts.of("/w/x/year=2024/z.csv.gz", "/w")
+    >>> facts.value("filename"), facts.value("dir0"), facts.value("dir5"), facts.value("suffix"), facts.keys
+    ('z.csv.gz', 'x', None, 'gz', {'year': '2024'})
+    """
+
+    path: str
+    folders: tuple[str, ...]
+    keys: Mapping[str, str | None]
+
+    @classmethod
+    def of(cls, path: str, root: str) -> FileFacts:
+        """What is known of a file. Folders count below `root`, keys (`key=value`) in the whole path."""
+        _, folders, _ = parts_of(path)
+        base = root.rstrip("/")
+        below = parts_of(path[len(base) :])[1] if path.startswith(base + "/") else []
+        found = [match for folder in folders if (match := _KEY.fullmatch(folder))]
+        keys = {unquote(m[1]): None if m[2] == NO_VALUE else unquote(m[2]) for m in found}
+        return cls(path, tuple(below), keys)
+
+    def value(self, name: str) -> Any:
+        """The value of an implicit column (`block_offset` is a row's, not a file's)."""
+        if name == "filename":
+            return posixpath.basename(self.path)
+        if name == "filepath":
+            return posixpath.dirname(self.path)
+        if name == "fqn":
+            return self.path
+        if name == "suffix":
+            return posixpath.splitext(self.path)[1].removeprefix(".")
+        number = int(name.removeprefix("dir"))
+        return self.folders[number] if number < len(self.folders) else None
+
+
+def key_types(facts: Iterable[FileFacts]) -> dict[str, str]:
+    """The types of the keys of folders: whole numbers where all values are, else text.
+
+    >>> key_types([FileFacts.of("/w/y=1/m=01/a", "/w"), FileFacts.of("/w/y=2/m=x/a", "/w")])
+    {'y': 'int64', 'm': 'string'}
+    """
+    seen: dict[str, bool] = {}
+    for each in facts:
+        for key, value in each.keys.items():
+            is_whole = value is None or re.fullmatch(r"-?(0|[1-9]\d{0,17})", value) is not None
+            seen[key] = seen.get(key, True) and is_whole
+    return {key: "int64" if is_whole else "string" for key, is_whole in seen.items()}

@@ -1,0 +1,231 @@
+"""What readers have loaded becomes what the scan gives: projection, types, nulls, implicit columns, bad rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dagflow.errors.scan import ColumnExtra
+from dagflow.scan.bad_rows import SHOWN_CHARACTERS, BadRow, RowOrigin
+from dagflow.scan.cast import converted, text_of
+from dagflow.scan.implicit import FileFacts
+from dagflow.scan.loader import Harvest, counted
+from dagflow.scan.schema import Drift
+from dagflow.scan.shape import OutputColumn, Shape
+from dagflow.scan.types import type_text, wider
+
+
+@attrs.define(eq=False, kw_only=True)
+class Output:
+    """Makes the batches of a scan of the batches that its readers load.
+
+    `shape` is what it gives now; it changes only where `drift` says "widen".
+    """
+
+    shape: Shape
+    drift: Drift
+    report: Callable[[BadRow], None]
+    count: Callable[[str, int], None]
+    _schema: pa.Schema | None = attrs.field(init=False, default=None)
+    _of: Shape | None = attrs.field(init=False, default=None)
+    _accepted: pa.Schema | None = attrs.field(init=False, default=None)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the batches that it makes now."""
+        if self._schema is None or self._of is not self.shape:
+            self._schema, self._of = self.shape.schema, self.shape
+        return self._schema
+
+    def make(self, loaded: Harvest, facts: FileFacts) -> pa.RecordBatch:
+        """The batch that the scan gives for one that was loaded; rows that cannot be read are left out."""
+        batch = loaded.batch
+        extra = self._extra(batch.schema, facts.path)
+        problems = _Problems(batch.num_rows)
+        roots = {root: self._column(batch, root, problems) for root in self.shape.roots}
+        if extra:
+            problems.rescue(batch, extra)
+        kept = self._kept(batch, problems, loaded, facts) if problems.bad else None
+        arrays = [self._array(column, roots, loaded, facts, problems) for column in self.shape.columns]
+        if not arrays:
+            return counted(batch.num_rows if kept is None else sum(kept))
+        made = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        return made if kept is None else made.filter(pa.array(kept, pa.bool_()))
+
+    # Columns of files
+
+    def _extra(self, schema: pa.Schema, path: str) -> list[str]:
+        """The columns that are to be rescued; others are added, ignored or refused."""
+        if not self.shape.is_open or schema is self._accepted:
+            return []
+        extra = [f for f in schema if f.name not in self.shape.known]
+        if not extra:
+            self._accepted = schema
+            return []
+        match self.drift.extra:
+            case "error":
+                raise ColumnExtra(path=path, extra=tuple(f.name for f in extra), known=tuple(self.shape.known))
+            case "widen":
+                self.shape = self.shape.with_columns([f for f in extra if not pa.types.is_null(f.type)])
+                return []
+            case "ignore":
+                return []
+        return [f.name for f in extra]
+
+    def _column(self, batch: pa.RecordBatch, root: str, problems: _Problems) -> pa.Array:
+        own = next(c for c in self.shape.columns if c.kind == "table" and c.asked.root == root)
+        at = batch.schema.get_field_index(root)
+        given = own.column
+        if at < 0:
+            default = None if given is None else given.default
+            made = pa.nulls(batch.num_rows, own.type) if default is None else repeated(default, own.type, batch.num_rows)
+        else:
+            made = self._converted(batch.column(at), own, root, problems)
+        if given is None:
+            return made
+        if given.default is not None and made.null_count:
+            made = pc.fill_null(made, repeated(given.default, own.type, 1)[0])
+        if not given.nullable and made.null_count:
+            problems.add(root, pc.is_null(made), "is null, but the column must have a value")
+            made = pc.fill_null(made, _any_value(own.type))  # these rows go
+        return made
+
+    def _converted(self, values: pa.Array, own: OutputColumn, root: str, problems: _Problems) -> pa.Array:
+        if self.drift.changed == "widen" and not pa.types.is_null(values.type):
+            wide = wider(own.type, values.type) if not values.type.equals(own.type) else own.type
+            if not wide.equals(own.type) and not _is_text(values.type):
+                self.shape = self.shape.with_type(root, wide)
+                own = attrs.evolve(own, type=wide)
+        made, bad = converted(values, own.type, own.column)
+        if bad is None:
+            return made
+        match self.drift.changed:
+            case "widen":
+                self.shape = self.shape.with_type(root, pa.string())
+                return converted(values, pa.string())[0]
+            case "null":
+                self.count("values_nulled", pc.sum(bad).as_py())
+            case "rescue":
+                self.count("values_rescued", pc.sum(bad).as_py())
+                problems.rescue_values(root, values, bad)
+            case "error":
+                problems.add(root, bad, f"is no {type_text(own.type)}", values)
+        return made
+
+    # Rows
+
+    def _kept(self, batch: pa.RecordBatch, problems: _Problems, loaded: Harvest, facts: FileFacts) -> list[bool]:
+        kept = [True] * batch.num_rows
+        for row, (column, reason, values) in sorted(problems.bad.items()):
+            kept[row] = False
+            origin = loaded.origin(row) if loaded.origin is not None else RowOrigin()
+            value = values[row].as_py() if values is not None else None
+            said = reason if value is None else f"{_shown(value)} {reason}"
+            raw = origin.raw or ("" if value is None else text_of(value))
+            self.report(BadRow(facts.path, origin.position, origin.line, column, said, raw[:SHOWN_CHARACTERS]))
+        return kept
+
+    def _array(
+        self, column: OutputColumn, roots: dict[str, pa.Array], loaded: Harvest, facts: FileFacts, problems: _Problems
+    ) -> pa.Array:
+        rows = loaded.batch.num_rows
+        match column.kind:
+            case "table":
+                return part_of(roots[column.asked.root], column)
+            case "rescued":
+                return problems.rescued()
+            case "key":
+                made, _ = converted(pa.array([facts.keys.get(column.name)], pa.string()), column.type)
+                return repeated(made[0], column.type, rows)
+        if column.name == "block_offset":
+            return pa.nulls(rows, pa.int64()) if loaded.positions is None else loaded.positions
+        return repeated(facts.value(column.name), column.type, rows)
+
+
+def _shown(value: Any) -> str:
+    text = repr(text_of(value))
+    return text if len(text) <= 100 else text[:100] + "…"
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _any_value(kind: pa.DataType) -> pa.Scalar:
+    """A value of a type, for places where a null must not stand, in rows that go."""
+    types = pa.types
+    if types.is_binary(kind) or types.is_fixed_size_binary(kind):
+        return pa.scalar(b"\0" * (kind.byte_width if types.is_fixed_size_binary(kind) else 0), kind)
+    if types.is_struct(kind):
+        return pa.scalar({f.name: None for f in kind}, kind)
+    if types.is_list(kind) or types.is_map(kind):
+        return pa.scalar([], kind)
+    if types.is_string(kind) or types.is_large_string(kind):
+        return pa.scalar("", kind)
+    return pa.scalar(0, pa.int64()).cast(kind) if not types.is_decimal(kind) else pa.scalar("0").cast(kind)
+
+
+def repeated(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
+    """A column of one value; a text stands for a value of another type.
+
+    >>> repeated("5", pa.int8(), 2).to_pylist()
+    [5, 5]
+    """
+    if isinstance(value, pa.Scalar):
+        return pa.repeat(value, rows)
+    if isinstance(value, str) and not _is_text(kind):
+        made, bad = converted(pa.array([value]), kind)
+        if bad is not None:
+            raise ValueError(f"{value!r} is no {type_text(kind)}")
+        return pa.repeat(made[0], rows)
+    return pa.repeat(pa.scalar(value, kind), rows)
+
+
+def part_of(values: pa.Array, column: OutputColumn) -> pa.Array:
+    """The part of a column that is asked for: an element that a list does not have, and a field of null, are null."""
+    for step in column.asked.steps:
+        if isinstance(step, int):
+            long = pc.if_else(pc.greater(pc.list_value_length(values), step), values, pa.scalar(None, values.type))
+            padded = pc.list_slice(long, step, step + 1, return_fixed_size_list=True)
+            values = pc.list_element(padded, 0)
+        else:
+            values = pc.struct_field(values, [step])
+    return values
+
+
+@attrs.define(eq=False)
+class _Problems:
+    """What was found to be wrong in one batch: bad rows, and values that are rescued."""
+
+    rows: int
+    bad: dict[int, tuple[str, str, pa.Array | None]] = attrs.field(factory=dict)
+    _values: dict[int, dict[str, Any]] = attrs.field(factory=dict)
+
+    def add(self, column: str, bad: pa.Array, reason: str, values: pa.Array | None = None) -> None:
+        """Notes bad rows; the first column that is to blame is told."""
+        for row in pc.indices_nonzero(bad).to_pylist():
+            self.bad.setdefault(row, (column, reason, values))
+
+    def rescue_values(self, column: str, values: pa.Array, bad: pa.Array) -> None:
+        """Notes values of a column that are none of its type."""
+        for row in pc.indices_nonzero(bad).to_pylist():
+            self._values.setdefault(row, {})[column] = values[row].as_py()
+
+    def rescue(self, batch: pa.RecordBatch, columns: list[str]) -> None:
+        """Notes the values of columns that nobody knew of."""
+        for name in columns:
+            values = batch.column(name)
+            for row in pc.indices_nonzero(pc.is_valid(values)).to_pylist():
+                self._values.setdefault(row, {})[name] = values[row].as_py()
+
+    def rescued(self) -> pa.Array:
+        """The column `_rescued`."""
+        texts: list[str | None] = [None] * self.rows
+        for row, values in self._values.items():
+            texts[row] = json.dumps(values, ensure_ascii=False, default=text_of)
+        return pa.array(texts, pa.string())

@@ -1,0 +1,53 @@
+"""What a user says of a scan, beside the format."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from dagflow.scan.bad_rows import OnBadRow
+from dagflow.scan.projection import Projection
+from dagflow.scan.schema import Drift, TableSchema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dagflow.scan.format import Format
+    from dagflow.scan.loader import BatchLimits
+
+SAMPLE_FILES = 64
+
+
+@attrs.frozen(kw_only=True, slots=False)
+class ScanSettings:
+    """What a user says of a scan, beside the format. See operators.ScanReader, whose properties these are."""
+
+    columns: tuple[str, ...] | None = None
+    schema: TableSchema | None = None
+    drift: Drift = attrs.field(factory=Drift)
+    on_bad_row: OnBadRow = "fail"
+    limits: BatchLimits | None = None
+    null_type: Any = "string"
+    root: str | None = None
+    sample_files: int = SAMPLE_FILES
+
+    @functools.cached_property
+    def projection(self) -> Projection:
+        """The columns that are asked for. Raises ProjectionError."""
+        return Projection.of(self.columns)
+
+    @property
+    def null_arrow_type(self) -> pa.DataType:
+        """The type of columns of which nobody has seen a value."""
+        from dagflow.scan.types import to_type
+
+        return to_type(self.null_type)
+
+    def is_array(self, format: Format) -> bool:
+        """Whether text is read as the array `columns`. Raises ProjectionError."""
+        if not format.offers_array:
+            return False
+        given = self.schema is not None and bool(self.schema.columns)
+        return self.projection.check_array(format.has_header or given) == "array"
