@@ -227,7 +227,7 @@ class OfDataset(Source):
         self.seq = self.at
 
     def dataset_id(self) -> str | None:
-        return "events"
+        return "d"
 
     def input_slice(self) -> InputSlice | None:
         if self.seq == 0:
