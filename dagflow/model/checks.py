@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Iterator
-from typing import Any
+from types import UnionType
+from typing import Any, get_origin
 
 import attrs
 
@@ -26,6 +27,8 @@ from dagflow.errors.dag import (
 from dagflow.model.dag import DAG, OperatorNode, PortName, Stream
 from dagflow.model.graph import cycles, order
 from dagflow.model.infer import bind_input, own_bindings, port_types
+from dagflow.model.kept import kept_by
+from dagflow.model.map_state import MapState, type_arguments
 from dagflow.model.operator import InputOperator
 from dagflow.model.ports import handlers_of, input_ports, output_ports
 from dagflow.model.types import Bindings, difference, type_name
@@ -111,6 +114,21 @@ def handlers_handle(dag: DAG) -> Iterator[DagError]:
                     )
 
 
+def keys_of_maps(dag: DAG) -> Iterator[DagError]:
+    """The keys of maps that are kept can be written down: else the first window that has one would fail when it is planned."""
+    for node in dag.operators.values():
+        for name, declared in kept_by(type(node.operator)).items():
+            if isinstance(declared, MapState):
+                key = type_arguments(declared)[0]
+                kind = get_origin(key) or key
+                if isinstance(kind, type) and kind not in (str, int, UnionType):
+                    yield ClassWrong(
+                        operator=type(node.operator).__qualname__,
+                        reason=f"the keys of MapState {name!r} are {type_name(key)} ({node.where})",
+                        help="keys are str or int: make text of them",
+                    )
+
+
 def partitionable(dag: DAG) -> Iterator[DagError]:
     """What must not be copied is not told to be (Apex checks 4 and 5)."""
     for node in dag.operators.values():
@@ -190,6 +208,7 @@ CHECKS: tuple[Callable[[DAG], Iterator[DagError]], ...] = (
     not_empty,
     properties,
     handlers_handle,
+    keys_of_maps,
     partitionable,
     partitioners,
     inputs_connected,

@@ -9,8 +9,9 @@ from typing import Any
 import attrs
 import pytest
 
-from dagflow import DAG, InputOperator, InputPort, Operator, OutputPort, ReaderRecord
+from dagflow import DAG, InputOperator, InputPort, MapState, Operator, OutputPort, ReaderRecord
 from dagflow.errors.dag import (
+    ClassWrong,
     Cycle,
     DagErrors,
     DuplicateName,
@@ -141,6 +142,19 @@ def refused_properties(dag: DAG) -> None:
     dag.add_stream("blocks", files.blocks_metadata_output, reader.blocks_metadata_input)
 
 
+class Places(Operator):
+    input = InputPort[str]()
+
+    seen = MapState[tuple[int, int], int]()
+    named = MapState[str, tuple[int, int]]()
+    either = MapState[str | int, int]()
+
+
+def keys_that_cannot_be_written(dag: DAG) -> None:
+    _, step = chain(dag)
+    dag.add_stream("places", step.output, dag.add_operator("places", Places()).input)
+
+
 class Lost(Operator):
     input = InputPort[str]()
 
@@ -230,6 +244,12 @@ CASES: list[tuple[Callable[[DAG], object], type, str, str]] = [
         PropertyRefused,
         "DF007",
         "operator 'reader' refuses its properties: min_readers is 5, more than max_readers = 2\n  LINE",
+    ),
+    (
+        keys_that_cannot_be_written,
+        ClassWrong,
+        "DF018",
+        "class Places: the keys of MapState 'seen' are tuple[int, int] (LINE)\n  help: keys are str or int: make text of them",
     ),
     (
         broken_output_folders,
