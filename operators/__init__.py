@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from operators.readers.scan_reader import ScanReader
     from operators.readers.slice_reader import FSSliceReader
     from operators.sinks.console import Console
+    from operators.sinks.csv_writer import CsvWriter
+    from operators.sinks.json_lines_writer import JsonLinesWriter
     from operators.sinks.parquet_writer import ParquetWriter
     from operators.sinks.record_writer import RecordWriter
     from operators.transform.filter import Filter
@@ -32,6 +34,7 @@ __all__ = [
     "AbstractFSBlockReader",
     "BlockReader",
     "Console",
+    "CsvWriter",
     "DatasetInput",
     "Entity",
     "FSSliceReader",
@@ -42,6 +45,7 @@ __all__ = [
     "FixedRecordsReaderContext",
     "FlatMap",
     "JsonLinesFormat",
+    "JsonLinesWriter",
     "LineReaderContext",
     "Map",
     "ParquetWriter",
@@ -70,6 +74,8 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "readers.scan_reader": ["ScanReader"],
         "readers.slice_reader": ["FSSliceReader"],
         "sinks.console": ["Console"],
+        "sinks.csv_writer": ["CsvWriter"],
+        "sinks.json_lines_writer": ["JsonLinesWriter"],
         "sinks.parquet_writer": ["ParquetWriter"],
         "sinks.record_writer": ["RecordWriter"],
         "transform.filter": ["Filter"],

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from dagflow.errors.ledger import LedgerError, LedgerMissing, NoSuchEntry, ObjectDamaged, ObjectMissing
 from dagflow.ledger.arrow_types import schema_of_fields
@@ -13,26 +13,15 @@ from dagflow.ledger.chain import Ledger
 from dagflow.ledger.events import DataFile, SchemaField, SetSchema
 from dagflow.ledger.find import find_dataset
 from dagflow.ledger.reader import CHECKPOINTS
+from dagflow.ledger.tables import Files, kind_of_file
 from dagflow.ledger.tail import ENTRIES, HINTS, entry_name, entry_number
-from dagflow.storage import file_system, is_local, join, local_path
+from dagflow.storage import file_system, join
 
 if TYPE_CHECKING:
     import pyarrow.dataset
 
-FORMATS = {
-    "parquet": "parquet",
-    "csv": "csv",
-    "tsv": "tsv",
-    "arrow": "ipc",
-    "feather": "ipc",
-    "orc": "orc",
-    "json": "json",
-    "jsonl": "json",
-    "ndjson": "json",
-}
-
-
-COMPRESSED = (".gz", ".bgz", ".bz2", ".xz", ".zst")
+LINES = (SchemaField(name="value", type="string"),)
+"""The schema of what RecordWriter writes."""
 
 
 def committed_files(path: str, as_of: int | datetime.datetime | None = None) -> list[str]:
@@ -40,7 +29,7 @@ def committed_files(path: str, as_of: int | datetime.datetime | None = None) -> 
 
     `as_of`: an entry's number, or a time: what was committed up to it. Raises LedgerMissing, NoSuchEntry, LedgerDamaged.
     """
-    return _files(Ledger.open(path), as_of)[0]
+    return [file for file, _ in _files(Ledger.open(path), as_of)[0]]
 
 
 def named_files(path: str) -> tuple[list[str], int]:
@@ -78,8 +67,9 @@ def read_dataset(path: str | os.PathLike[str], as_of: int | datetime.datetime | 
     """The committed data of a dataset folder, in the order of its rows; a consistent state, whatever is being written.
 
     Where the ledger says that rows are lines of text (what RecordWriter writes, whatever it calls its files), they are read as
-    such, in one column `value`, and held in memory. Other files are read by their suffix: Parquet, CSV (`.tsv`: tabs), Arrow,
-    ORC, JSON lines; the columns are those of the ledger's schema, where it knows them. Folders `key=value` are columns.
+    such, in one column `value`, and held in memory; so are JSON lines and packed files. Other files are read as the ledger says
+    that they were written, or else by their suffix: Parquet, CSV, Arrow, ORC. The columns are those of the ledger's schema, where
+    it knows them. Folders `key=value` are columns.
 
     Args:
         path: the dataset's folder, by path or URL, or anything in it.
@@ -94,23 +84,24 @@ def read_dataset(path: str | os.PathLike[str], as_of: int | datetime.datetime | 
         raise TypeError(f"as_of is {as_of!r}: give the number of an entry, or a datetime with its zone")
     ledger = Ledger.open(find_dataset(os.fspath(path)))
     files, schema = _files(ledger, as_of)
-    are_lines = schema is not None and schema.schema == (SchemaField(name="value", type="string"),)
-    groups: list[tuple[str, list[str]]] = []
-    for file in files:
-        kind = kind_of_file(file)
-        if are_lines and kind in ("csv", "tsv", "json"):
-            kind = "text"
-        if not groups or groups[-1][0] != kind:
-            groups.append((kind, []))
-        groups[-1][1].append(file)
-    if not groups:
+    if not files:
         return ds.dataset(_empty(schema))
     columns = None if schema is None or not schema.schema else schema_of_fields(schema.schema)
-    parts = [_text(group) if kind == "text" else formatted(group, kind, ledger.folder, columns) for kind, group in groups]
+    groups: list[tuple[str, Mapping[str, Any], list[str]]] = []
+    for path, then in files:
+        written: Mapping[str, Any] = {} if then is None else then.written
+        kind = written.get("kind") or kind_of_file(path)
+        if kind in ("csv", "json") and then is not None and then.schema == LINES:
+            kind = "text"
+        if not groups or groups[-1][:2] != (kind, written):
+            groups.append((kind, written, []))
+        groups[-1][2].append(path)
+    parts = [Files(kind, group, ledger.folder, columns, written).dataset() for kind, written, group in groups]
     return parts[0] if len(parts) == 1 else ds.dataset(parts)
 
 
-def _files(ledger: Ledger, as_of: int | datetime.datetime | None) -> tuple[list[str], SetSchema | None]:
+def _files(ledger: Ledger, as_of: int | datetime.datetime | None) -> tuple[list[tuple[str, SetSchema | None]], SetSchema | None]:
+    """The files with the schemas that they were written under, and the newest one."""
     head = ledger.refresh()
     if head is None or ledger.folder is None:
         raise LedgerMissing(ledger.place)
@@ -121,10 +112,11 @@ def _files(ledger: Ledger, as_of: int | datetime.datetime | None) -> tuple[list[
         newest = found.seq
     else:
         newest = head.seq if as_of is None else ledger.entry(as_of).seq
-    files: list[str] = []
+    files: list[tuple[str, SetSchema | None]] = []
     for entry in ledger.data_entries(newest):  # newest first
         if entry.data is not None and entry.data.new_data is not None:
-            files += [_checked(ledger, entry.seq, file) for file in reversed(entry.data.new_data.files)]
+            schema = ledger.schema_at(entry.seq)
+            files += [(_checked(ledger, entry.seq, file), schema) for file in reversed(entry.data.new_data.files)]
     return files[::-1], ledger.schema_at(newest)
 
 
@@ -139,92 +131,6 @@ def _checked(ledger: Ledger, seq: int, file: DataFile) -> str:
     if found != file.size:
         raise ObjectDamaged(ledger.folder, seq, f"{file.path} has {found} bytes, {file.size} were committed")
     return path
-
-
-def kind_of_file(path: str) -> str:
-    """How a file is read, told by its name: one of `FORMATS`' values, or `text`."""
-    name = path.rpartition("/")[2].lower()
-    for suffix in COMPRESSED:
-        name = name.removesuffix(suffix)
-    return FORMATS.get(name.rpartition(".")[2], "text")
-
-
-def formatted(files: list[str], kind: str, folder: str | None = None, schema: Any = None) -> Any:
-    """The dataset of files of a format that Arrow reads, one of `FORMATS`' values.
-
-    Args:
-        files: by path or URL.
-        kind: how they are read.
-        folder: where folders that are columns begin.
-        schema: of the rows, with the columns that folders are; None: that of the first file.
-    """
-    import pyarrow.dataset as ds
-    import pyarrow.fs
-
-    keys = _keys(files[0], folder) if folder is not None else []
-    if is_local(files[0]):
-        system: Any = pyarrow.fs.LocalFileSystem()
-        paths, base = [local_path(file) for file in files], local_path(folder) if folder is not None else None
-    else:
-        system, _ = pyarrow.fs.FileSystem.from_uri(files[0])
-        paths = [pyarrow.fs.FileSystem.from_uri(file)[1] for file in files]
-        base = pyarrow.fs.FileSystem.from_uri(folder)[1] if folder is not None else None
-    return ds.dataset(
-        paths,
-        schema=schema,
-        format=_format(kind, schema),
-        filesystem=system,
-        partitioning=_partitioning(keys, schema) if keys else None,
-        partition_base_dir=base if keys else None,
-    )
-
-
-def _keys(file: str, folder: str) -> list[str]:
-    """The columns that a file's folders are, `[year, country]` of `year=2026/country=se/part`."""
-    below = file.removeprefix(folder).strip("/").split("/")[:-1]
-    return [unquote(part.partition("=")[0]) for part in below] if below and all("=" in part for part in below) else []
-
-
-def _partitioning(keys: list[str], schema: Any) -> Any:
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-
-    known = () if schema is None else schema.names
-    types = [(key, schema.field(key).type if key in known else pa.string()) for key in keys]
-    return ds.partitioning(pa.schema(types), flavor="hive")
-
-
-def _format(kind: str, schema: Any) -> Any:
-    import pyarrow.csv
-    import pyarrow.dataset as ds
-
-    if kind not in ("csv", "tsv"):
-        return kind
-    types = None if schema is None else dict(zip(schema.names, schema.types, strict=True))
-    return ds.CsvFileFormat(
-        parse_options=pyarrow.csv.ParseOptions(delimiter="\t" if kind == "tsv" else ",", newlines_in_values=True),
-        convert_options=pyarrow.csv.ConvertOptions(
-            column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""]
-        )
-        if types is not None
-        else None,
-    )
-
-
-def _text(files: list[str]) -> Any:
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-
-    batches = []
-    for file in files:
-        with file_system(file).open(file) as reader:
-            data = b"".join(iter(lambda reader=reader: reader.read(1 << 20), b""))  # type: ignore[misc]
-        lines = data.split(b"\n")
-        if lines[-1] == b"":
-            lines.pop()
-        texts = pa.array([line.removesuffix(b"\r") for line in lines], pa.binary())
-        batches.append(pa.RecordBatch.from_arrays([texts.cast(pa.string())], names=["value"]))
-    return ds.dataset(batches)
 
 
 def _empty(schema: SetSchema | None) -> Any:

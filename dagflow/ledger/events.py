@@ -194,9 +194,15 @@ class SchemaField:
 
 @attrs.frozen(kw_only=True)
 class SetSchema:
-    """The schema of all slices after it, whole."""
+    """The schema of all slices after it, whole.
+
+    Attributes:
+        written: how files hold the rows, as far as their names do not say: `kind` (`csv`, `json`, `parquet`), and of CSV
+            `delimiter`, `quote`, `null` and `header`. Columns that name folders are not in the files.
+    """
 
     schema: tuple[SchemaField, ...]
+    written: Mapping[str, Any] = attrs.field(factory=dict)
     unknown: Mapping[str, Any] = attrs.field(factory=dict)
 
 

@@ -135,6 +135,10 @@ class Operator:
         """
         return before
 
+    def written_form(self) -> dict[str, Any]:
+        """How a sink's files hold the rows, as far as their names do not say: see `SetSchema.written` of `dagflow.ledger`."""
+        return {}
+
     def setup(self, context: OperatorContext) -> None:
         """Called once, before the first window: makes what cannot travel (connections, buffers)."""
 

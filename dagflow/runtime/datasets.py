@@ -112,17 +112,20 @@ def _is_input(plan: Plan, name: str) -> bool:
 
 
 def _schema(plan: Plan, name: str) -> SetSchema:
-    fields = plan.dag.nodes[name].operator.written_schema()
+    operator = plan.dag.nodes[name].operator
+    fields, written = operator.written_schema(), operator.written_form()
     if fields is not None:
-        return SetSchema(schema=tuple(SchemaField(name=column, type=kind) for column, kind in fields))
+        return SetSchema(schema=tuple(SchemaField(name=column, type=kind) for column, kind in fields), written=written)
     (sink,) = (sink for _, sink in plan.dag.upstream(name))
     tp = plan.dag.types[sink]
     arriving = None if tp is Any else schema_of(tp)
-    return SetSchema(schema=tuple(SchemaField(name=f.name, type=str(f.type), optional=True) for f in arriving or ()))
+    columns = tuple(SchemaField(name=field.name, type=str(field.type), optional=True) for field in arriving or ())
+    return SetSchema(schema=columns, written=written)
 
 
 def _told(schema: SetSchema) -> str:
-    return ", ".join(f"{field.name}: {field.type}" for field in schema.schema)
+    columns = ", ".join(f"{field.name}: {field.type}" for field in schema.schema)
+    return columns if not schema.written else f"{columns} as " + ", ".join(f"{k} {v!r}" for k, v in schema.written.items())
 
 
 class Datasets:

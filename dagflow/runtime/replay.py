@@ -14,8 +14,8 @@ import attrs
 from dagflow.errors.base import DagflowError
 from dagflow.errors.past import ReplayDiffers, SourceChanged
 from dagflow.ledger import DataFile, Ledger, LedgerEntry
-from dagflow.ledger.dataset import formatted, kind_of_file
 from dagflow.ledger.find import find_dataset
+from dagflow.ledger.tables import Files, kind_of_file
 from dagflow.plan.plan import Plan
 from dagflow.runtime.build import Built
 from dagflow.runtime.compile import pickled, stage_program
@@ -232,7 +232,7 @@ def _difference(made: _TemporaryFile | None, file: DataFile, dataset: str) -> st
         kind = kind_of_file(file.path)
         if kind == "text":
             return _different_lines(made.path, committed)
-        same = formatted([made.path], kind).to_table().equals(formatted([committed], kind).to_table())
+        same = Files(kind, [made.path]).dataset().to_table().equals(Files(kind, [committed]).dataset().to_table())
         return None if same else "its rows are others"
     except FileNotFoundError:
         return "its bytes are others; the committed file is not there"

@@ -91,7 +91,7 @@ class CompressionUnexpected(ReadError, ValueError):
 
 @attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
 class CodecMissing(SurroundingsError):
-    """No package is installed that reads this kind of compression. `install` is what pip calls it."""
+    """No package for this kind of compression is installed. `install` is what pip calls it."""
 
     code: ClassVar[str] = "DF437"
     is_fatal: ClassVar[bool] = True
@@ -103,6 +103,6 @@ class CodecMissing(SurroundingsError):
     @override
     def message(self) -> str:
         return (
-            f"{self.path}: no package that reads {self.format} is installed. Install one here, and where the tasks run: "
+            f"{self.path}: no package for {self.format} is installed. Install one here, and where the tasks run: "
             f"`pip install {self.install}`."
         )

@@ -165,7 +165,8 @@ def codec_of(compression: str, path: str) -> Codec:
     return _zstd(path)
 
 
-def _zstd(path: str) -> Codec:
+def zstd_module(path: str) -> Any:
+    """The package for zstd that is installed: Python's own (3.14), its backport, or python-zstandard. Raises CodecMissing."""
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]  # Python 3.14
     except ImportError:
@@ -173,8 +174,14 @@ def _zstd(path: str) -> Codec:
             from backports import zstd  # type: ignore[import-not-found,no-redef,unused-ignore]
         except ImportError:
             try:
-                import zstandard
+                import zstandard as zstd  # type: ignore[no-redef,unused-ignore]
             except ImportError:
                 raise CodecMissing(path=path, format="zstd", install="'dagflow[zstd]'") from None
-            return Codec(lambda: FedDecoder(zstandard.ZstdDecompressor().decompressobj()), (zstandard.ZstdError,))
+    return zstd
+
+
+def _zstd(path: str) -> Codec:
+    zstd = zstd_module(path)
+    if zstd.__name__ == "zstandard":
+        return Codec(lambda: FedDecoder(zstd.ZstdDecompressor().decompressobj()), (zstd.ZstdError,))
     return Codec(zstd.ZstdDecompressor, (zstd.ZstdError,))

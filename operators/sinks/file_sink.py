@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import attrs
 
 from dagflow import Operator, OperatorContext, WindowState
@@ -21,13 +24,19 @@ class FileSink(Operator):
         max_file_rows: a file with so many rows is full; None: never.
         max_file_bytes: a file is full as soon as it has so many bytes; None: never. What is counted, each sink says.
         max_open_files: how many files a task keeps open at once.
+        compression, compression_level: how files are packed, one of `compressions`; None: the level that the codec takes by
+            itself.
     """
+
+    compressions: ClassVar[Mapping[str, range]] = {"none": range(0)}  # with their levels
 
     path: str = attrs.field(converter=str)
     suffix: str = attrs.field(default="", kw_only=True, validator=attrs.validators.instance_of(str))
     max_file_rows: int | None = attrs.field(default=None, kw_only=True)
     max_file_bytes: Bytes | None = attrs.field(default=None, kw_only=True)
     max_open_files: int = attrs.field(default=100, kw_only=True, validator=attrs.validators.ge(1))
+    compression: str = attrs.field(default="none", kw_only=True)
+    compression_level: int | None = attrs.field(default=None, kw_only=True)
 
     part_name = WindowState("")
 
@@ -44,6 +53,12 @@ class FileSink(Operator):
                 value = getattr(self, name)
                 if value is not None and value < 1:
                     problems.append(f"{name} is {value}, and must be at least 1 (leave it out for no limit)")
+            levels = self.compressions.get(self.compression)
+            if levels is None:
+                problems.append(f"compression is {self.compression!r}, and must be one of {', '.join(self.compressions)}")
+            elif self.compression_level is not None and self.compression_level not in levels:
+                have = f"levels {levels.start} to {levels.stop - 1}" if levels else "no levels"
+                problems.append(f"compression_level is {self.compression_level}, but {self.compression} has {have}")
 
     def output_folders(self) -> list[str]:
         """The folder `path`."""
@@ -59,10 +74,10 @@ class FileSink(Operator):
 
 
 def numbered(name: str, number: int, suffix: str) -> str:
-    """The name of the file that goes on where `name`, and `number - 1` more, are full.
+    """The name of the file that goes on where `name`, and `number - 1` more, are full. `suffix` stays behind the number.
 
-    >>> numbered("part-000000-0000.csv.gz", 1, ".csv.gz"), numbered("2026/errors.txt", 2, ""), numbered("a.b/all", 1, "")
-    ('part-000000-0000_1.csv.gz', '2026/errors_2.txt', 'a.b/all_1')
+    >>> numbered("part-000000-0000.v1.csv", 1, ".v1.csv"), numbered("2026/errors.txt", 2, ""), numbered("a.b/all", 1, "")
+    ('part-000000-0000_1.v1.csv', '2026/errors_2.txt', 'a.b/all_1')
     """
     if not number:
         return name

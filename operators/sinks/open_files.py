@@ -1,82 +1,179 @@
-"""The files that a task's sink writes: buffered, and only so many open at once."""
+"""The files that a task's sink writes: buffered, packed, only so many open at once, one after the other when they are full."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
 
+from operators.compression.compressors import Compressor
 from operators.sinks.errors import FileNameRefused
+from operators.sinks.file_sink import numbered
+from operators.sinks.text import joined_column, row_ends
 
 WRITE_BYTES = 256 * 1024
-"""Writes to a file are at least this long, but for the last one before it is closed."""
+"""Writes to a file are at least this long, but for the last one before it is closed; so are the pieces that are packed."""
 
 
 @attrs.define
 class _Open:
     file: Any
+    compressor: Compressor | None
     pending: list[bytes | memoryview] = attrs.field(factory=list)
     size: int = 0
 
     def flush(self) -> None:
         if self.pending:
-            self.file.write(self.pending[0] if len(self.pending) == 1 else b"".join(self.pending))
+            self.write(self.pending[0] if len(self.pending) == 1 else b"".join(self.pending))
             self.pending.clear()
             self.size = 0
+
+    def write(self, data: bytes | memoryview) -> None:
+        if self.compressor is not None:
+            data = self.compressor.compress(data)  # type: ignore[arg-type]  # all of them take any buffer
+        if len(data):
+            self.file.write(data)
+
+    def close(self) -> None:
+        self.flush()
+        if self.compressor is not None:
+            self.file.write(self.compressor.flush())
+        self.file.close()
+
+
+@attrs.define
+class _Series:
+    """The files that one name stands for: the one at hand ("": none yet), what is in it, how many there are."""
+
+    name: str = ""
+    number: int = 0
+    rows: int = 0
+    size: int = 0
 
 
 @attrs.define
 class OpenFiles:
     """Writes to files by name. The least recently used is closed when `limit` are open, and appended to when it is needed again.
 
+    When a file is full, what comes next for its name goes to `NAME_1`, and so on. What is packed counts as it was before.
+
     Args:
         create: opens an attempt file of a name; the second time within a task it is the same file, appended to.
         limit: how many are open at once; each holds at most 256 KiB that are not written yet.
         operator: named in errors.
+        suffix: the end of names that stays behind the number.
+        packed_suffix: behind all names, unless they have it.
+        compressor: makes what packs a member of a file, which begins anew when the file is appended to; None: nothing packs.
+        max_rows, max_bytes: when a file is full; None: never.
     """
 
     create: Callable[[str], Any]
     limit: int
     operator: str
+    suffix: str = ""
+    packed_suffix: str = ""
+    compressor: Callable[[], Compressor] | None = None
+    max_rows: int | None = None
+    max_bytes: int | None = None
     _open: OrderedDict[str, _Open] = attrs.field(factory=OrderedDict, init=False)
+    _series: dict[str, _Series] = attrs.field(factory=dict, init=False)
+    _taken: set[str] = attrs.field(factory=set, init=False)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether files can be full: then nobody may append more records at once than `fitting` says."""
+        return self.max_rows is not None or self.max_bytes is not None
+
+    def fitting(self, name: str, ends: Sequence[int]) -> int:
+        """How many of the next records belong into the file at hand of a name, at least one.
+
+        `ends`: by record, how many bytes there are up to its end, counted from the first one's start.
+        """
+        series = self._at_hand(name)
+        most = len(ends)
+        if self.max_rows is not None:
+            most = min(most, self.max_rows - series.rows)
+        if self.max_bytes is not None:  # the record that makes it full is its last
+            most = min(most, bisect_left(ends, self.max_bytes - series.size) + 1)
+        return most
 
     def append(self, name: str, data: bytes | memoryview, records: int) -> None:
-        """Appends `data`, which holds so many records, to the file `name`. Raises FileNameRefused."""
-        current = self.of(name)
+        """Appends `data`, which holds so many records, to the file at hand of `name`. Raises FileNameRefused."""
+        series = self._at_hand(name)
+        current = self._of(series.name)
         size = len(data)
         if size >= WRITE_BYTES:  # not copied
             current.flush()
-            current.file.write(data)
+            current.write(data)
         else:
             current.pending.append(bytes(data))  # a view would keep its whole batch alive
             current.size += size
+        series.size += size
         if records:
-            current.file.records(records)  # at once: so it is known of which record a row was made
+            self.count(name, records)
         if current.size >= WRITE_BYTES:
             current.flush()
 
-    def of(self, name: str) -> _Open:
-        """The open file of this name."""
+    def count(self, name: str, records: int) -> None:
+        """Says that so many records have been appended: at once, so it is known of which record a row was made."""
+        series = self._at_hand(name)
+        self._of(series.name).file.records(records)
+        series.rows += records
+        if series.rows == self.max_rows or (self.max_bytes is not None and series.size >= self.max_bytes):
+            self._open.pop(series.name).close()
+            series.name = ""
+
+    def append_column(self, name: str, rows: Any, end: bytes, header: bytes = b"") -> None:
+        """Appends the values of a text or binary column without nulls, `end` after each, as records; `header` before a file's."""
+        while len(rows):
+            if header and self._at_hand(name).size == 0:
+                self.append(name, header, 0)
+            some = rows.slice(0, self.fitting(name, row_ends(rows, len(end)))) if self.is_limited else rows
+            for data in list(joined_column(some, end)):  # all or, if a row is refused, nothing
+                self.append(name, data, 0)
+            self.count(name, len(some))
+            rows = rows.slice(len(some))
+
+    def close(self) -> None:
+        """Writes what is pending and closes all files; the next window's are others."""
+        while self._open:
+            self._open.popitem(last=False)[1].close()
+        self._series.clear()
+        self._taken.clear()
+
+    def _at_hand(self, name: str) -> _Series:
+        series = self._series.get(name)
+        if series is None:
+            check_name(name, self.operator)
+            series = self._series[name] = _Series()
+        if not series.name:
+            self._next(name, series)
+        return series
+
+    def _next(self, name: str, series: _Series) -> None:
+        """Goes on with the next name that no file of the window has."""
+        plain = name.removesuffix(self.packed_suffix)
+        while True:
+            series.name = numbered(plain, series.number, self.suffix) + self.packed_suffix
+            series.number += 1
+            if series.name not in self._taken:
+                break
+        self._taken.add(series.name)
+        series.rows = series.size = 0
+
+    def _of(self, name: str) -> _Open:
         current = self._open.get(name)
         if current is None:
-            check_name(name, self.operator)
             while len(self._open) >= self.limit:
-                self._close(self._open.popitem(last=False)[1])
-            current = self._open[name] = _Open(self.create(name))
+                self._open.popitem(last=False)[1].close()
+            compressor = None if self.compressor is None else self.compressor()
+            current = self._open[name] = _Open(self.create(name), compressor)
         elif len(self._open) > 1:
             self._open.move_to_end(name)
         return current
-
-    def close(self) -> None:
-        """Writes what is pending and closes all files."""
-        while self._open:
-            self._close(self._open.popitem(last=False)[1])
-
-    def _close(self, opened: _Open) -> None:
-        opened.flush()
-        opened.file.close()
 
 
 def check_name(name: object, operator: str) -> None:

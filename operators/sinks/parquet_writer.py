@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import attrs
 from typing_extensions import TypeVar
@@ -32,8 +33,7 @@ class ParquetWriter(TableWriter[T], Generic[T]):
     begin another one (counted as `files_closed_early`).
 
     Args:
-        compression: of the pages.
-        compression_level: None: what the codec takes by itself.
+        compression: of the pages: `none`, `snappy`, `gzip`, `brotli`, `lz4`, `zstd`.
         row_group_rows: rows in a row group, at most.
         row_group_bytes: a row group is written when its rows take so many bytes in memory, before they are encoded.
         buffer_bytes: rows that wait take at most so many bytes, in all files together.
@@ -55,11 +55,17 @@ class ParquetWriter(TableWriter[T], Generic[T]):
     [1.5, 0.5]
     """
 
+    compressions: ClassVar[Mapping[str, range]] = {
+        "none": range(0),
+        "snappy": range(0),
+        "gzip": range(1, 10),
+        "brotli": range(12),
+        "lz4": range(1, 13),
+        "zstd": range(1, 23),
+    }
+
     suffix: str = attrs.field(default=".parquet", kw_only=True, validator=attrs.validators.instance_of(str))
-    compression: Literal["none", "snappy", "gzip", "brotli", "lz4", "zstd"] = attrs.field(
-        default="zstd", kw_only=True, validator=attrs.validators.in_(("none", "snappy", "gzip", "brotli", "lz4", "zstd"))
-    )
-    compression_level: int | None = attrs.field(default=None, kw_only=True)
+    compression: str = attrs.field(default="zstd", kw_only=True)
     row_group_rows: int = attrs.field(default=1 << 20, kw_only=True, validator=attrs.validators.ge(1))
     row_group_bytes: Bytes = attrs.field(default=64 * MiB, kw_only=True, validator=attrs.validators.ge(1))
     buffer_bytes: Bytes = attrs.field(default=64 * MiB, kw_only=True, validator=attrs.validators.ge(1))
@@ -73,8 +79,10 @@ class ParquetWriter(TableWriter[T], Generic[T]):
                 problems.append(
                     f"row_group_bytes is {self.row_group_bytes}, more than buffer_bytes ({self.buffer_bytes}) lets wait"
                 )
-            if self.compression_level is not None and self.compression in ("none", "snappy"):
-                problems.append(f"compression_level is {self.compression_level}, but {self.compression} has no levels")
+
+    def written_form(self) -> dict[str, Any]:
+        """Parquet, whatever the files are called."""
+        return {"kind": "parquet"}
 
     def setup(self, context: OperatorContext) -> None:
         """Makes the set of open files."""

@@ -5,19 +5,21 @@ from __future__ import annotations
 import codecs
 import copy
 from collections import deque
-from collections.abc import Iterator
-from itertools import groupby, islice
+from collections.abc import Iterator, Mapping
+from itertools import accumulate, groupby, islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import attrs
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, Operator, OperatorContext, ReaderRecord, WindowState
+from dagflow import InputPort, OperatorContext, ReaderRecord
 from operators.problems import all_problems, told_in
 from operators.sinks.errors import NotText
-from operators.sinks.open_files import OpenFiles, check_name
-from operators.sinks.text import JOINABLE, READER_COLUMNS, as_bytes, joined, joined_column, text_column
+from operators.sinks.file_sink import FileSink
+from operators.sinks.open_files import check_name
+from operators.sinks.packed_files import PACKED, packed_files
+from operators.sinks.text import JOINABLE, READER_COLUMNS, as_bytes, joined, text_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +30,7 @@ _LIST_ITERATOR: type = type(iter([]))
 
 
 @attrs.define
-class RecordWriter(Operator, Generic[T]):
+class RecordWriter(FileSink, Generic[T]):
     r"""Writes records to files in the folder `path` (a path or URL), `terminator` after each.
 
     Text is encoded, bytes are written as they are, of a ReaderRecord its record; for anything else override
@@ -36,12 +38,16 @@ class RecordWriter(Operator, Generic[T]):
     Each partition writes one file a window, `part-WINDOW-PARTITION` and `suffix`, if it has records. `per_block` makes it one
     file a block, named by the block's id in hexadecimal (seed: Block Reader), or `ID-START` for what another reader has taken
     over of it, from that position on; for other files override `get_file_name`, which may name sub-folders. Records without a
-    file name are dropped, and counted as `dropped`.
+    file name are dropped, and counted as `dropped`. A file that is full is followed by `NAME_1`; see FileSink.
 
     Args:
         terminator: text that ends every record; "" for none.
         encoding: of text. Encodings that begin with a byte-order mark are refused.
-        max_open_files: how many files a task keeps open; the least recently used is closed and later appended to.
+        max_open_files: how many files a task keeps open; the least recently used is closed and later appended to. Fewer where
+            compressors would take more than 64 MiB.
+        max_file_bytes: before they are packed; the record that reaches it is the file's last.
+        compression: `none`, `gzip`, `bgzf` (gzip to others, and read by many readers here), `bz2`, `xz` or `zstd`; its suffix is
+            put behind all names.
 
     Raises NotText for records that are no text, FileNameRefused for names outside the folder or beginning with `_` or `.`.
 
@@ -54,26 +60,19 @@ class RecordWriter(Operator, Generic[T]):
     b'first\nsecond\n'
     """
 
-    path: str = attrs.field(converter=str)
+    compressions: ClassVar[Mapping[str, range]] = PACKED
+
     per_block: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
-    suffix: str = attrs.field(default="", kw_only=True, validator=attrs.validators.instance_of(str))
     terminator: str = attrs.field(default="\n", kw_only=True, validator=attrs.validators.instance_of(str))
     encoding: str = attrs.field(default="utf-8", kw_only=True)
-    max_open_files: int = attrs.field(default=100, kw_only=True, validator=attrs.validators.ge(1))
 
     input = InputPort[T]()
-
-    part_name = WindowState("")
 
     def check(self) -> None:
         """Raises ValueError where the properties do not fit together."""
         with all_problems() as problems:
             with told_in(problems):
                 super().check()
-            if not self.path:
-                problems.append("path is empty: name the output folder")
-            if "/" in self.suffix:
-                problems.append(f"suffix is {self.suffix!r}: it cannot name a folder")
             with told_in(problems):
                 self._check_encoding()
 
@@ -97,10 +96,6 @@ class RecordWriter(Operator, Generic[T]):
         if port == "input" and (self._is_custom("get_file_name", "get_bytes_for_tuple") or self._codec() != "utf-8"):
             offered -= {"batch"}
         return offered
-
-    def output_folders(self) -> list[str]:
-        """The folder `path`."""
-        return [self.path]
 
     def written_schema(self) -> list[tuple[str, str]]:
         """Lines of text in a column `value`; bytes where nothing ends a record."""
@@ -130,14 +125,10 @@ class RecordWriter(Operator, Generic[T]):
 
     def setup(self, context: OperatorContext) -> None:
         """Makes the set of open files."""
-        self._context = context
-        self._files = OpenFiles(lambda name: context.create_file(self.path, name), self.max_open_files, type(self).__name__)
+        super().setup(context)
+        self._files = packed_files(self, context)
         self._end = self.terminator.encode(self.encoding)
         self._is_joinable = not self._is_custom("get_file_name", "get_bytes_for_tuple") and self._codec() in JOINABLE
-
-    def begin_window(self, window: int) -> None:
-        """Names the window's file."""
-        self.part_name = f"part-{window:06d}-{self._context.partition:04d}{self.suffix}"
 
     @input.process
     def write(self, record: T) -> None:
@@ -154,7 +145,7 @@ class RecordWriter(Operator, Generic[T]):
         if self._is_joinable and type(records) is _LIST_ITERATOR:
             # Looks ahead on a copy: if all is well, writes it at once; if not, the iterator still stands before the bad record.
             parts = self._joined(copy.copy(records))
-            if parts is not None:
+            if parts is not None and not self._files.is_limited:
                 for name, data, count in parts:
                     self._files.append(name, data, count)
                     deque(islice(records, count), maxlen=0)  # only now they are behind us
@@ -166,9 +157,7 @@ class RecordWriter(Operator, Generic[T]):
         """Writes a batch with the column `value` (bare text or bytes), or `block_id`, `position` and `record`."""
         column = text_column(batch, type(self).__name__)
         for name, start, stop in self._runs(batch):
-            for data in list(joined_column(column.slice(start, stop - start), self._end)):  # all or, if a row is refused, nothing
-                self._files.append(name, data, 0)
-            self._files.of(name).file.records(stop - start)
+            self._files.append_column(name, column.slice(start, stop - start), self._end)
 
     def end_window(self) -> None:
         """Writes what is pending and closes the files."""
@@ -207,9 +196,14 @@ class RecordWriter(Operator, Generic[T]):
                 self._context.count("dropped", dropped)
 
     def _write_run(self, name: str | None, run: list[bytes]) -> None:
-        if name and run:
-            run.append(b"")  # so that the last record gets its end too
-            self._files.append(name, self._end.join(run), len(run) - 1)
+        while name and run:
+            count = len(run)
+            if self._files.is_limited:
+                ends = list(accumulate(len(data) + len(self._end) for data in run))
+                count = self._files.fitting(name, ends)
+            # the last record gets its end too
+            self._files.append(name, self._end.join([*run[:count], b""]), count)
+            run = run[count:]
 
     def _joined(self, records: Iterator[Any]) -> list[tuple[str, bytes, int]] | None:
         """File name, bytes and count of runs of records; None where they must be written one by one."""

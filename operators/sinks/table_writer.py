@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 from dagflow import InputPort, OperatorContext
 from operators.problems import all_problems, told_in
 from operators.sinks.errors import ColumnsChanged
-from operators.sinks.file_sink import FileSink
+from operators.sinks.file_sink import FileSink, numbered
 from operators.sinks.partitions import folders
 
 if TYPE_CHECKING:
@@ -52,17 +52,28 @@ class TableWriter(FileSink, Generic[T]):
         """Begins without knowing any columns."""
         super().setup(context)
         self._schemas: list[pa.Schema] = []
+        self._names: dict[tuple[str, int], str] = {}
 
     def begin_window(self, window: int) -> None:
         """Names the window's file."""
         super().begin_window(window)
         self._schemas.clear()
+        self._names.clear()
 
     def written_schema(self) -> None:
         """The columns of what arrives."""
 
     def check_schema(self, schema: pa.Schema) -> None:
         """Raises NotWritable for columns that the format has no form for. `schema`: without the columns that name folders."""
+
+    def name_of(self, key: tuple[str, int]) -> str:
+        """The name of a key's first file: later schemas of a folder have names of their own."""
+        folder, _ = key
+        if key not in self._names:
+            before = sum(other == folder for other, _ in self._names)
+            name = numbered(self.part_name, before, self.suffix)
+            self._names[key] = f"{folder}/{name}" if folder else name
+        return self._names[key]
 
     def prepared(self, batch: pa.RecordBatch) -> Any:
         """What `write_part` gets of a batch. Raises where a row cannot be written."""

@@ -87,6 +87,20 @@ _PLAIN = [
 ]
 
 
+def row_ends(column: Any, end: int) -> Any:
+    """By row of a text or binary column without nulls, how many bytes there are up to its end; `end`: bytes after each row.
+
+    >>> import pyarrow as pa
+    >>> row_ends(pa.array(["ab", "", "c"]), 1).tolist()
+    [3, 4, 6]
+    """
+    import numpy as np
+    import pyarrow.compute as pc
+
+    lengths = pc.binary_length(column).to_numpy(zero_copy_only=False)  # pyright: ignore[reportAttributeAccessIssue]
+    return np.cumsum(lengths.astype(np.int64) + end)
+
+
 def joined_column(column: Any, end: bytes) -> Iterator[bytes | memoryview]:
     """The bytes of all values of a text or binary column without nulls, `end` after each, in a few pieces.
 

@@ -18,11 +18,12 @@ from typing import Any
 import attrs
 
 from dagflow import InputPort, Operator, OperatorContext, OutputPort, ReaderRecord, State
+from dagflow.ledger import read_dataset
 from dagflow.runtime import partition_state
 from dagflow.runtime.window_log import WindowLog
 from dagflow.testing import run_dag
-from operators import BlockReader, RecordWriter
-from tests.conformance.apps import chain, left_over, line_filter, lines_in, vectorised
+from operators import BlockReader, CsvWriter, ParquetWriter, RecordWriter
+from tests.conformance.apps import chain, left_over, line_filter, lines_in, vectorised, written
 
 TOUCHES = ("open", "os.rename", "os.link", "os.remove", "os.mkdir", "os.rmdir", "os.truncate")
 
@@ -81,7 +82,28 @@ def states(source: Path, output: Path) -> Any:
     return chain(source, Told(), sink=sink, reader=reader, block_size=5, blocks_threshold=3)
 
 
-APPLICATION = states if sys.argv[-1] == "states" else filters
+def parquet(source: Path, output: Path) -> Any:
+    """Several files of a table in several folders."""
+    sink = ParquetWriter[Any](str(output), partition_by=["position"], max_file_rows=1)
+    return chain(source, sink=sink, block_size=5, blocks_threshold=3)
+
+
+def packed(source: Path, output: Path) -> Any:
+    """Files that are packed, and closed and appended to; one after the other."""
+    sink = CsvWriter[Any](str(output), partition_by=["record"], max_file_rows=2, max_open_files=1, compression="gzip")
+    return chain(source, sink=sink, block_size=5, blocks_threshold=3)
+
+
+def rows_in(output: Path) -> Counter[bytes]:
+    """All rows of a dataset of tables, each with how often it is there, and in how many files they are."""
+    rows = read_dataset(str(output)).to_table()
+    found = Counter(repr(sorted(row.items())).encode() for row in rows.to_pylist())
+    found[b"files"] = len(written(output))
+    return found
+
+
+APPLICATION: Any = {"states": states, "parquet": parquet, "packed": packed}.get(sys.argv[-1], filters)
+OUTCOME: Any = rows_in if APPLICATION in (parquet, packed) else lines_in
 
 
 def kill_at_touch(folder: str, number: int) -> None:
@@ -109,8 +131,8 @@ def case(source: Path, output: Path, expected: Counter[bytes], *kills: int, fres
     status = run(source, output, None)
     if status != 0:
         wrong.append(f"the launch after {kills} (fresh={fresh}) ended with {status}")
-    elif lines_in(output) != expected:
-        too_many, missing = dict(lines_in(output) - expected), dict(expected - lines_in(output))
+    elif OUTCOME(output) != expected:
+        too_many, missing = dict(OUTCOME(output) - expected), dict(expected - OUTCOME(output))
         wrong.append(f"after {kills} (fresh={fresh}): {too_many} too many, {missing} missing")
     elif unknown_states(output):
         wrong.append(f"after {kills}: {unknown_states(output)} are no states of the last decision")
@@ -130,7 +152,7 @@ def unknown_states(output: Path) -> list[str]:
 
 def main(source: Path, folder: Path, stride: int) -> dict[str, Any]:
     run_here(source, folder / "reference")  # here, so that the children find everything imported
-    expected = lines_in(folder / "reference")
+    expected = OUTCOME(folder / "reference")
     wrong: list[str] = []
     cases = {"continued": 0, "fresh": 0}
     for kind in cases:

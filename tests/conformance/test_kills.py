@@ -24,6 +24,10 @@ from tests.conformance.crash import Told, unknown_states
 ROOT = Path(__file__).parents[2]
 
 
+CRASHED = [("filters", 9), ("states", 8), ("parquet", 36), ("packed", 36)]
+"""Applications of `crash.py`, and how many lines (or rows and files) they write."""
+
+
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     folder = tmp_path / "in"
@@ -33,10 +37,15 @@ def source(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("stride", [pytest.param(1, marks=pytest.mark.slow), 8])
-@pytest.mark.parametrize(("application", "lines"), [("filters", 9), ("states", 8)])
+@pytest.mark.parametrize(
+    ("application", "lines", "stride"),
+    [
+        *[(*each, stride) for each, stride in zip(CRASHED, (8, 8, 31, 31), strict=True)],
+        *[pytest.param(*each, 1, marks=pytest.mark.slow) for each in CRASHED],
+    ],
+)
 def test_a_killed_launch_is_continued_from_any_touch_of_a_file(
-    source: Path, tmp_path: Path, stride: int, application: str, lines: int
+    source: Path, tmp_path: Path, application: str, lines: int, stride: int
 ) -> None:
     command = [sys.executable, "-m", "tests.conformance.crash", str(source), str(tmp_path), str(stride), application]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -12,9 +12,9 @@ import pytest
 from dagflow import DAG, InputOperator, Operator, OutputPort
 from dagflow.ledger import Ledger, read_dataset
 from dagflow.testing import run_dag
-from operators import ParquetWriter
+from operators import CsvWriter, JsonLinesWriter, ParquetWriter
 
-WRITERS: dict[str, Any] = {"parquet": ParquetWriter}
+WRITERS: dict[str, Any] = {"parquet": ParquetWriter, "csv": CsvWriter, "json": JsonLinesWriter}
 
 
 @attrs.frozen
@@ -61,3 +61,77 @@ def test_the_ledger_gives_back_what_was_written(kind: str, partition_by: list[st
     assert table.num_rows == Ledger.open(str(tmp_path)).resume().next_offset == 20
     assert table.schema.names == ["country", "day", "amount", "units"]
     assert sorted(table.to_pylist(), key=lambda row: row["units"]) == [attrs.asdict(sale) for sale in SALES]
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+@pytest.mark.parametrize("compression", ["gzip", "bgzf", "bz2", "xz", "zstd"])
+def test_what_is_packed_is_given_back(kind: str, compression: str, tmp_path: Path) -> None:
+    run_dag(populate(WRITERS[kind](str(tmp_path), compression=compression, partition_by=["country"])))
+    table = read_dataset(str(tmp_path)).to_table()
+    assert sorted(table.to_pylist(), key=lambda row: row["units"]) == [attrs.asdict(sale) for sale in SALES]
+
+
+DIALECTS = [
+    {"delimiter": "\t"},
+    {"delimiter": ";", "quote": "'"},
+    {"terminator": "\r\n", "quoting": "all"},
+    {"header": False, "null": "NULL", "suffix": ".txt"},
+]
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+@pytest.mark.parametrize("properties", DIALECTS)
+def test_the_ledger_knows_the_dialect_of_csv(properties: dict[str, Any], compression: str, tmp_path: Path) -> None:
+    run_dag(populate(CsvWriter(str(tmp_path), compression=compression, partition_by=["country"], **properties)))
+    table = read_dataset(str(tmp_path)).to_table()
+    assert sorted(table.to_pylist(), key=lambda row: row["units"]) == [attrs.asdict(sale) for sale in SALES]
+
+
+@attrs.frozen
+class Deep:
+    lists: list[list[float] | None]
+    of: dict[str, list[int]]
+    at: datetime.datetime | None
+    span: datetime.timedelta
+    sale: Sale | None
+
+
+DEEP = [
+    Deep(
+        [[1.0, 2.5], None, []],
+        {"a": [1], "": []},
+        datetime.datetime.fromisoformat("2026-01-31"),
+        datetime.timedelta(seconds=1),
+        SALES[0],
+    ),
+    Deep([], {}, None, datetime.timedelta(0), None),
+]
+
+
+@attrs.define
+class Deeps(Sales):
+    output = OutputPort[Deep]()
+
+    def emit_tuples(self) -> None:
+        if next(self.left, None) is SALES[0]:
+            self.output.emit_all(DEEP)
+        self.context.close_window()
+
+
+@pytest.mark.parametrize("kind", ["parquet", "json"])
+def test_lists_structs_and_maps_are_given_back(kind: str, tmp_path: Path) -> None:
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        dag.add_stream(
+            "deep", dag.add_operator("deep", Deeps()).output, dag.add_operator("sink", WRITERS[kind](str(tmp_path))).input
+        )
+
+    run_dag(populate_dag)
+    rows = read_dataset(str(tmp_path)).to_table().to_pylist(maps_as_pydicts="strict")
+    assert rows == [attrs.asdict(deep) for deep in DEEP]
+
+
+def test_a_dialect_that_has_changed(tmp_path: Path) -> None:
+    """What was written before is read as it was written."""
+    run_dag(populate(CsvWriter(str(tmp_path))), name="sales")
+    run_dag(populate(CsvWriter(str(tmp_path), delimiter=";", null="-")), name="sales", fresh=False)
+    assert read_dataset(str(tmp_path)).to_table().num_rows == 40

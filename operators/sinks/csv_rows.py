@@ -1,0 +1,125 @@
+"""Batches as rows of CSV: a column of text, a row each, without line ends."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
+
+from operators.sinks.errors import TypeNotWritable, ValueNotWritable
+from operators.sinks.plain_text import TEXT, as_text, bytes_of, kind_of_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Quoting = Literal["minimal", "all", "none"]
+
+
+@attrs.frozen
+class CsvRows:
+    """How rows are written.
+
+    Attributes:
+        operator: named in errors.
+        delimiter, quote: between fields, and around those that need it.
+        quoting: which fields are quoted: those that must be, `all` but nulls, or `none`.
+        null: what stands for no value, never quoted; texts that are the same are.
+    """
+
+    operator: str
+    delimiter: str = ","
+    quote: str = '"'
+    quoting: Quoting = "minimal"
+    null: str = ""
+
+    def header(self, names: list[str]) -> bytes:
+        """The first row, without its end."""
+        import pyarrow as pa
+
+        row = self.rows(pa.RecordBatch.from_arrays([pa.array([name]) for name in names], [str(n) for n in range(len(names))]))
+        return str(row[0]).encode()
+
+    def rows(self, batch: pa.RecordBatch) -> Any:
+        """The rows of a batch.
+
+        >>> import pyarrow as pa
+        >>> CsvRows("writer").rows(pa.record_batch({"a": ["x, y", None, ""], "b": [1, 2, None]})).to_pylist()
+        ['"x, y",1', ',2', '"",']
+
+        Raises ValueNotWritable for a value that would be read as another.
+        """
+        import pyarrow.compute
+
+        c: Any = pyarrow.compute
+        cells = [self._cells(field.name, column) for field, column in zip(batch.schema, batch.columns, strict=True)]
+        if len(cells) == 1:
+            return self._alone(batch.schema.names[0], cells[0])
+        return c.binary_join_element_wise(*cells, self.delimiter)
+
+    def _alone(self, name: str, cells: Any) -> Any:
+        """The only cells of their rows. An empty one would be a blank line, which is no row to most readers."""
+        import pyarrow.compute
+
+        c: Any = pyarrow.compute
+        if c.any(c.equal(cells, "")).as_py():
+            raise ValueNotWritable(
+                operator=self.operator,
+                column=name,
+                value="nothing in a row of its own",
+                format="CSV",
+                help="name it: null='NULL'",
+            )
+        return cells
+
+    def _cells(self, name: str, column: Any) -> Any:
+        texts = as_text(column)
+        if kind_of_text(column.type) == TEXT:
+            texts = self._quoted(name, texts)
+        elif self.quoting == "all":
+            texts = self._in_quotes(texts)
+        return texts.fill_null(self.null)
+
+    def _quoted(self, name: str, texts: Any) -> Any:
+        """Texts in quotes where they need them."""
+        import pyarrow.compute
+
+        c: Any = pyarrow.compute
+        if self.quoting == "all":
+            return self._in_quotes(texts)
+        must = c.equal(texts, self.null)
+        special = "[" + "".join(f"\\{mark}" if mark in "\\]^-" else mark for mark in self.delimiter + self.quote) + "\r\n]"
+        if re.search(special.encode(), bytes_of(texts)):  # of all texts at once: in most columns there is none
+            must = c.or_(must, c.match_substring_regex(texts, special))
+        if not c.any(must).as_py():
+            return texts
+        if self.quoting == "none":
+            raise ValueNotWritable(
+                operator=self.operator,
+                column=name,
+                value=f"{texts.filter(must)[0].as_py()!r:.60}",
+                format="CSV without quotes",
+                help="let fields be quoted where they must be: quoting='minimal'",
+            )
+        return c.if_else(must, self._in_quotes(texts), texts)
+
+    def _in_quotes(self, texts: Any) -> Any:
+        import pyarrow.compute
+
+        c: Any = pyarrow.compute
+        if re.search(re.escape(self.quote.encode()), bytes_of(texts)):
+            texts = c.replace_substring(texts, self.quote, self.quote * 2)
+        return c.binary_join_element_wise(self.quote, texts, self.quote, "")
+
+
+def check_types(schema: pa.Schema, operator: str, form: str) -> None:
+    """Raises TypeNotWritable for columns that have no plain text."""
+    for field in schema:
+        if kind_of_text(field.type) is None:
+            raise TypeNotWritable(
+                operator=operator,
+                column=field.name,
+                type=str(field.type),
+                format=form,
+                help="make text or numbers of it before it comes here, or write Parquet",
+            )

@@ -1,0 +1,109 @@
+"""CsvWriter: writes tables to CSV files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
+
+import attrs
+from typing_extensions import TypeVar
+
+from dagflow import OperatorContext
+from operators.problems import all_problems, told_in
+from operators.sinks.csv_rows import CsvRows, Quoting, check_types
+from operators.sinks.packed_files import PACKED, packed_files
+from operators.sinks.table_writer import TableWriter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T", default=Any)
+
+
+@attrs.define
+class CsvWriter(TableWriter[T], Generic[T]):
+    r"""Writes tables to CSV files (RFC 4180, UTF-8) in the folder `path`; see TableWriter for folders, FileSink for full files.
+
+    A field is quoted where it must be: quotes, delimiters and line ends are in it, or it is the text that stands for no value. So
+    an empty text is `""`, and no value is nothing. Times with a zone are written in UTC, durations as numbers of their unit.
+
+    Args:
+        delimiter: between fields, one character; name files `.tsv` where it is a tab: `suffix=".tsv"`.
+        header: whether each file begins with the names of its columns.
+        quote: one character; within quotes it is doubled.
+        quoting: `minimal`, `all` (but no value), or `none`: then a field that must be quoted is an error.
+        null: what stands for no value.
+        terminator: what ends a row, `\n` or `\r\n`.
+        max_file_bytes: before they are packed, with the header; the row that reaches it is the file's last.
+        compression: `none`, `gzip`, `bgzf`, `bz2`, `xz` or `zstd`; its suffix is put behind all names.
+
+    Raises TypeNotWritable for columns of bytes, lists and structs, ValueNotWritable, ColumnsChanged, PartitionColumnRefused.
+
+    >>> import pathlib, tempfile
+    >>> from dagflow.testing import run_operator
+    >>> @attrs.frozen
+    ... class Town:
+    ...     name: str | None
+    ...     people: int | None
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run_operator(CsvWriter[Town](folder), {"input": [Town("Lund, Skåne", 94_703), Town(None, 3), Town("", None)]})
+    ...     print(*(file.read_text() for file in pathlib.Path(folder).glob("part-*")))
+    {}
+    name,people
+    "Lund, Skåne",94703
+    ,3
+    "",
+    """
+
+    compressions: ClassVar[Mapping[str, range]] = PACKED
+
+    suffix: str = attrs.field(default=".csv", kw_only=True, validator=attrs.validators.instance_of(str))
+    delimiter: str = attrs.field(default=",", kw_only=True)
+    header: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
+    quote: str = attrs.field(default='"', kw_only=True)
+    quoting: Quoting = attrs.field(default="minimal", kw_only=True, validator=attrs.validators.in_(("minimal", "all", "none")))
+    null: str = attrs.field(default="", kw_only=True, validator=attrs.validators.instance_of(str))
+    terminator: str = attrs.field(default="\n", kw_only=True, validator=attrs.validators.in_(("\n", "\r\n")))
+
+    def check(self) -> None:
+        """Raises ValueError where the properties do not fit together."""
+        with all_problems() as problems:
+            with told_in(problems):
+                super().check()
+            for name in ("delimiter", "quote"):
+                mark = getattr(self, name)
+                if len(mark) != 1 or mark.isalnum() or mark in "+-.:\r\n":
+                    problems.append(f"{name} is {mark!r}, and must be one character that no number, date or line end has in it")
+            if self.delimiter == self.quote:
+                problems.append(f"delimiter and quote are both {self.quote!r}")
+            if any(mark in self.null for mark in (self.delimiter, self.quote, "\r", "\n")):
+                problems.append(f"null is {self.null!r}: it cannot have a delimiter, quote or line end in it")
+
+    def written_form(self) -> dict[str, Any]:
+        """The dialect."""
+        return {"kind": "csv", "delimiter": self.delimiter, "quote": self.quote, "null": self.null, "header": self.header}
+
+    def setup(self, context: OperatorContext) -> None:
+        """Makes the set of open files. Raises CodecMissing."""
+        super().setup(context)
+        self._files = packed_files(self, context)
+        self._rows = CsvRows(type(self).__name__, self.delimiter, self.quote, self.quoting, self.null)
+
+    def check_schema(self, schema: pa.Schema) -> None:
+        """Raises TypeNotWritable."""
+        check_types(schema, type(self).__name__, "CSV")
+
+    def prepared(self, batch: pa.RecordBatch) -> Any:
+        """The rows of a batch, and the header before them. Raises ValueNotWritable."""
+        header = self._rows.header(batch.schema.names) if self.header else None
+        return header, self._rows.rows(batch)
+
+    def write_part(self, key: tuple[str, int], part: Any) -> None:
+        """Appends rows to the file of their folder and schema."""
+        header, rows = part
+        end = self.terminator.encode()
+        self._files.append_column(self.name_of(key), rows, end, b"" if header is None else header + end)
+
+    def end_window(self) -> None:
+        """Writes what is pending and closes the files."""
+        self._files.close()

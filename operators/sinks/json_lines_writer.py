@@ -1,0 +1,79 @@
+"""JsonLinesWriter: writes tables as lines of JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
+
+import attrs
+from typing_extensions import TypeVar
+
+from dagflow import OperatorContext
+from operators.sinks.json_rows import JsonRows, check_types
+from operators.sinks.packed_files import PACKED, packed_files
+from operators.sinks.table_writer import TableWriter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T", default=Any)
+
+
+@attrs.define
+class JsonLinesWriter(TableWriter[T], Generic[T]):
+    r"""Writes tables as JSON, an object a line, in the folder `path`; see TableWriter and FileSink for folders and full files.
+
+    Every object has all columns, with `null` where there is no value; structs and maps with text for keys are objects, lists
+    arrays. Dates and times are texts as ISO 8601 has them, with a zone in UTC; durations are numbers of their unit. A real number
+    has a `.` or an `e`, so that it is read as one.
+
+    Args:
+        max_file_bytes: before they are packed; the row that reaches it is the file's last.
+        compression: `none`, `gzip`, `bgzf`, `bz2`, `xz` or `zstd`; its suffix is put behind all names.
+
+    Raises TypeNotWritable for columns of bytes, ValueNotWritable for NaN and infinity, ColumnsChanged, PartitionColumnRefused.
+
+    >>> import pathlib, tempfile
+    >>> from dagflow.testing import run_operator
+    >>> @attrs.frozen
+    ... class Town:
+    ...     name: str
+    ...     area: float | None
+    ...     codes: list[int]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run_operator(JsonLinesWriter[Town](folder), {"input": [Town("Malmö", 77.0, [200, 205]), Town("Lund", None, [])]})
+    ...     print(*(file.read_text() for file in pathlib.Path(folder).glob("part-*")))
+    {}
+    {"name":"Malmö","area":77.0,"codes":[200,205]}
+    {"name":"Lund","area":null,"codes":[]}
+    """
+
+    compressions: ClassVar[Mapping[str, range]] = PACKED
+
+    suffix: str = attrs.field(default=".jsonl", kw_only=True, validator=attrs.validators.instance_of(str))
+
+    def written_form(self) -> dict[str, Any]:
+        """Lines of JSON, whatever the files are called."""
+        return {"kind": "json"}
+
+    def setup(self, context: OperatorContext) -> None:
+        """Makes the set of open files. Raises CodecMissing."""
+        super().setup(context)
+        self._files = packed_files(self, context)
+        self._rows = JsonRows(type(self).__name__)
+
+    def check_schema(self, schema: pa.Schema) -> None:
+        """Raises TypeNotWritable."""
+        check_types(schema, type(self).__name__)
+
+    def prepared(self, batch: pa.RecordBatch) -> Any:
+        """The rows of a batch. Raises ValueNotWritable."""
+        return self._rows.rows(batch)
+
+    def write_part(self, key: tuple[str, int], part: Any) -> None:
+        """Appends rows to the file of their folder and schema."""
+        self._files.append_column(self.name_of(key), part, b"\n")
+
+    def end_window(self) -> None:
+        """Writes what is pending and closes the files."""
+        self._files.close()

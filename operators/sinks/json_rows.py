@@ -1,0 +1,142 @@
+"""Batches as JSON: a column of text, an object each."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from operators.sinks.errors import TypeNotWritable, ValueNotWritable
+from operators.sinks.plain_text import NUMBER, OTHER, REAL, TEXT, as_text, bytes_of, kind_of_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SPECIAL = re.compile(rb'["\\\x00-\x1f]')
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+@attrs.frozen
+class JsonRows:
+    """How rows are written. `operator`: named in errors."""
+
+    operator: str
+
+    def rows(self, batch: pa.RecordBatch) -> Any:
+        r"""The rows of a batch, without line ends.
+
+        >>> import pyarrow as pa
+        >>> batch = pa.record_batch({"a": ['say "x"', None], "b": [[1, 2], []], "c": [{"d": 1.0}, {"d": 0.5}]})
+        >>> JsonRows("writer").rows(batch).to_pylist()
+        ['{"a":"say \\"x\\"","b":[1,2],"c":{"d":1.0}}', '{"a":null,"b":[],"c":{"d":0.5}}']
+
+        Raises ValueNotWritable for numbers that are none.
+        """
+        return self._objects(batch.schema.names, batch.columns, [""] * batch.num_columns, batch.num_rows)
+
+    def _objects(self, names: Iterable[str], columns: Iterable[Any], above: Iterable[str], rows: int) -> Any:
+        import pyarrow as pa
+        import pyarrow.compute
+
+        parts: list[Any] = []
+        for name, column, path in zip(names, columns, above, strict=True):
+            key = json.dumps(name, ensure_ascii=False)
+            parts += [f"{',' if parts else '{'}{key}:", self._values(path or name, column)]
+        if not parts:
+            return pa.array(["{}"] * rows, pa.string())
+        c: Any = pyarrow.compute
+        return c.binary_join_element_wise(*parts, "}", "")
+
+    def _values(self, path: str, column: Any) -> Any:
+        """The values of a column as JSON; `null` for nulls."""
+        import pyarrow as pa
+        import pyarrow.compute
+
+        c: Any = pyarrow.compute
+        kind: Any = column.type
+        plain = kind_of_text(kind)
+        if plain == TEXT:
+            found = _quoted(as_text(column))
+        elif plain == NUMBER:
+            found = as_text(column)
+        elif plain == REAL:
+            found = self._reals(path, column)
+        elif plain == OTHER:
+            texts = as_text(column)
+            found = c.binary_join_element_wise('"', c.replace_substring(texts, " ", "T"), '"', "")
+        elif pa.types.is_struct(kind):
+            names = [field.name for field in kind]
+            paths = [f"{path}.{name}" for name in names]
+            found = self._objects(names, column.flatten(), paths, len(column))
+            found = c.if_else(column.is_valid(), found, None)
+        elif pa.types.is_map(kind):
+            entry = pa.struct([pa.field("key", kind.key_type, nullable=False), pa.field("value", kind.item_type)])
+            column = column.cast(pa.list_(entry))
+            keys, items = column.flatten().flatten()
+            found = _joined(column, c.binary_join_element_wise(_quoted(as_text(keys)), self._values(path, items), ":"), "{", "}")
+        else:
+            found = _joined(column, self._values(f"{path}[]", column.flatten()), "[", "]")
+        return found.fill_null("null")
+
+    def _reals(self, path: str, column: Any) -> Any:
+        import pyarrow.compute
+
+        c: Any = pyarrow.compute
+        if not c.all(c.is_finite(column), min_count=0).as_py():
+            value = str(column.filter(c.invert(c.is_finite(column)))[0])
+            help_ = "write null in its place before it comes here, or leave the row out: on_error='skip'"
+            raise ValueNotWritable(operator=self.operator, column=path, value=value, format="JSON", help=help_)
+        texts = as_text(column)
+        is_whole = c.invert(c.match_substring_regex(texts, "[.e]"))
+        return c.if_else(is_whole, c.binary_join_element_wise(texts, ".0", ""), texts)  # so that it is read as no integer
+
+
+def _quoted(texts: Any) -> Any:
+    """Texts in quotes, with what cannot stand there escaped."""
+    import pyarrow.compute
+
+    c: Any = pyarrow.compute
+    found = {mark.decode() for mark in set(_SPECIAL.findall(bytes_of(texts)))}  # of all texts at once: mostly there is none
+    for mark in sorted(found, key=lambda mark: mark != "\\"):  # the one that escapes first
+        texts = c.replace_substring(texts, mark, _ESCAPES.get(mark, f"\\u{ord(mark):04x}"))
+    return c.binary_join_element_wise('"', texts, '"', "")
+
+
+def _joined(lists: Any, values: Any, begin: str, end: str) -> Any:
+    """The values of lists, which are those of a flattened column, put together again."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute
+
+    c: Any = pyarrow.compute
+    lengths = c.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+    joined = c.binary_join_element_wise(begin, c.binary_join(pa.ListArray.from_arrays(offsets, values), ","), end, "")
+    return c.if_else(lists.is_valid(), joined, None)
+
+
+def check_types(schema: pa.Schema, operator: str) -> None:
+    """Raises TypeNotWritable for columns that JSON has no form for, also in lists and structs."""
+    for field in schema:
+        wrong = _wrong(field.type)
+        if wrong is not None:
+            help_ = "make text or numbers of it before it comes here, or write Parquet"
+            raise TypeNotWritable(operator=operator, column=field.name, type=wrong, format="JSON", help=help_)
+
+
+def _wrong(kind: Any) -> str | None:
+    """The part of a type that has no form; None: all have."""
+    import pyarrow.types as t
+
+    if kind_of_text(kind) is not None:
+        return None
+    if t.is_struct(kind):
+        return next((wrong for field in kind if (wrong := _wrong(field.type)) is not None), None)
+    if t.is_map(kind):
+        return _wrong(kind.item_type) if kind_of_text(kind.key_type) == TEXT else str(kind)
+    if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind):
+        return _wrong(kind.value_type)
+    return str(kind)

@@ -1,0 +1,39 @@
+"""The open files of sinks whose files can be appended to, packed as the sink says."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+from dagflow import OperatorContext
+from operators.compression.compressors import MIB, PACKERS
+from operators.sinks.file_sink import FileSink
+from operators.sinks.open_files import OpenFiles
+
+PACKED: Mapping[str, range] = {"none": range(0), **{name: packer.levels for name, packer in PACKERS.items()}}
+"""The compressions of files that can be appended to, with their levels."""
+
+PACKING_MEMORY = 64 * MIB
+"""So much may the compressors of a task's open files take together: with xz, that is 2 files."""
+
+
+def packed_files(sink: FileSink, context: OperatorContext) -> OpenFiles:
+    """The set of open files of a sink: fewer where what packs them takes much memory. Raises CodecMissing."""
+    limit, make, packed_suffix = sink.max_open_files, None, ""
+    if sink.compression != "none":
+        packer = PACKERS[sink.compression]
+        level = packer.level if sink.compression_level is None else sink.compression_level
+        limit = max(1, min(limit, PACKING_MEMORY // packer.memory(level)))
+        make = functools.partial(packer.make, level)
+        make()
+        packed_suffix = packer.suffix
+    return OpenFiles(
+        create=lambda name: context.create_file(sink.path, name),
+        limit=limit,
+        operator=type(sink).__name__,
+        suffix=sink.suffix,
+        packed_suffix=packed_suffix,
+        compressor=make,
+        max_rows=sink.max_file_rows,
+        max_bytes=sink.max_file_bytes,
+    )

@@ -1,0 +1,55 @@
+"""Columns of plain values as text: what CSV and JSON lines have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TEXT, NUMBER, REAL, OTHER = "text", "number", "real", "other"
+
+
+def kind_of_text(kind: pa.DataType) -> str | None:
+    """How values of a type are written: as `text`, a `number`, a `real` number (it may be none), or `other` (a date, say).
+
+    None: neither format has a form for it, or it has parts.
+    """
+    import pyarrow.types as t
+
+    if t.is_dictionary(kind):
+        return kind_of_text(kind.value_type)
+    if t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind):
+        return TEXT
+    if t.is_floating(kind):
+        return REAL
+    if t.is_integer(kind) or t.is_decimal(kind) or t.is_boolean(kind) or t.is_duration(kind) or t.is_null(kind):
+        return NUMBER
+    return OTHER if t.is_date(kind) or t.is_time(kind) or t.is_timestamp(kind) else None
+
+
+def as_text(column: Any) -> Any:
+    """A column of such a type as text; nulls stay. Times with a zone are given in UTC, durations as numbers of their unit.
+
+    >>> import datetime, pyarrow as pa
+    >>> at = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.timezone(datetime.timedelta(hours=1)))
+    >>> as_text(pa.array([at, None])).to_pylist(), as_text(pa.array([0.5, 1e300])).to_pylist()
+    (['2026-01-31 11:00:00.000000Z', None], ['0.5', '1e+300'])
+    """
+    import pyarrow as pa
+
+    kind: Any = column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        column = column.cast(pa.timestamp(kind.unit, "UTC"))
+    return column if pa.types.is_string(kind) else column.cast(pa.string())
+
+
+def bytes_of(column: Any) -> memoryview:
+    """The bytes of all values of a `string` column, as they lie in memory."""
+    _, offsets, data = column.buffers()
+    if data is None or offsets is None:
+        return memoryview(b"")
+    bounds = memoryview(offsets).cast("b").cast("i")
+    return memoryview(data)[bounds[column.offset] : bounds[column.offset + len(column)]]
