@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from operators.files.scanner import TimeBasedDirectoryScanner
     from operators.files.splitter_base import FileSplitterBase
     from operators.files.splitter_input import FileSplitterInput
+    from operators.formats.csv import CsvFormat
     from operators.formats.json_lines import JsonLinesFormat
     from operators.readers.abstract_block_reader import AbstractBlockReader
     from operators.readers.block_reader import BlockReader
@@ -34,6 +35,7 @@ __all__ = [
     "AbstractFSBlockReader",
     "BlockReader",
     "Console",
+    "CsvFormat",
     "CsvWriter",
     "DatasetInput",
     "Entity",
@@ -67,6 +69,7 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "files.scanner": ["TimeBasedDirectoryScanner"],
         "files.splitter_base": ["FileSplitterBase"],
         "files.splitter_input": ["FileSplitterInput"],
+        "formats.csv": ["CsvFormat"],
         "formats.json_lines": ["JsonLinesFormat"],
         "readers.abstract_block_reader": ["AbstractBlockReader"],
         "readers.block_reader": ["BlockReader"],

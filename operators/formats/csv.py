@@ -1,0 +1,119 @@
+"""CSV, TSV and other delimited text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import attrs
+
+from dagflow.config import Bytes
+from dagflow.scan import Format
+from operators.contexts.sizes import MIB, check_size
+from operators.formats.delimited.dialect import Dialect
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dagflow.storage import BinaryReader
+    from operators.formats.delimited.reader import CsvReader
+
+
+def a_number_of_lines(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    """Validates a number of lines: not negative."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{attribute.name} is {value!r}, but must be a number of lines, 0 or more")
+
+
+def to_nulls(value: Any) -> tuple[str, ...]:
+    """What stands for null, as a tuple."""
+    if isinstance(value, str):
+        raise TypeError(f"nulls is the text {value!r}, but must be a list of texts: [{value!r}]")
+    return tuple(value)
+
+
+@attrs.define
+class CsvFormat(Format):
+    r"""Delimited text with a header or without: CSV, TSV and their relatives (RFC 4180; seed: Drill's EVF).
+
+    Files can be cut at any byte, also within quotes, and are read in parallel: see `operators.formats.delimited.dialect.Dialect` for
+    what is a record and a field, `docs/csv.md` for how cuts are survived, and for all that can be wrong with a file. Compressed
+    files are known by their first bytes and read as one.
+
+    Args:
+        header: whether the first record names the columns (Drill's rules: `column_names`). Without a header and a schema, the scan has
+            one column `columns`, a list of texts; with a schema, its columns are taken by position.
+        delimiter: one character or more, say "\t" or "||".
+        quote: one character, or None: there are no quotes. Within quotes it is doubled.
+        escape: one character that makes the next one text; None: there is none.
+        comment: lines that begin so are skipped; None: there are none.
+        encoding: any that Python knows. UTF-8 and those of single bytes can be cut anywhere; of all others, a file is one block.
+        infer_types: types are told from the first MiB of each file, before data flows: int64, float64, bool, date32, timestamp, string.
+            False: all columns are text.
+        skip_lines: so many lines before the header are no part of the table.
+        trim: blanks around fields are no part of them.
+        nulls: what stands for null. Where it is quoted, it is text in columns of text.
+        clean_header: names of columns are made of letters, digits and `_`. False: they are as they stand.
+        extra_fields: fields of a row beyond the last column: "ignore" them (counter `rows_with_extra_fields`), or the row is "bad".
+        missing_fields: fields that a row lacks are "null" (counter `rows_with_missing_fields`), or the row is "bad".
+        max_record_bytes: a longer record ends the run: memory is bounded by it.
+
+    >>> import pathlib, tempfile
+    >>> from dagflow.testing import scan_table
+    >>> from operators import ScanReader
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "a.csv")
+    ...     _ = path.write_text('id,order date,note\n1,2026-11-20,"two\nlines"\n2,,\n')
+    ...     scan_table(ScanReader(CsvFormat(infer_types=False)), path, block_size=30).to_pylist()
+    [{'id': '1', 'order_date': '2026-11-20', 'note': 'two\nlines'}, {'id': '2', 'order_date': None, 'note': None}]
+
+    Raises NotDelimited, HeaderBad, QuoteLeftOpen, RecordTooLong, FileShortened; what is wrong with single rows is told as BadRow.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]] = ("csv", "tsv", "txt")
+
+    header: bool = attrs.field(default=True, validator=attrs.validators.instance_of(bool))
+    delimiter: str = attrs.field(default=",", validator=attrs.validators.instance_of(str))
+    quote: str | None = '"'
+    escape: str | None = None
+    comment: str | None = None
+    encoding: str = attrs.field(default="utf-8", validator=attrs.validators.instance_of(str))
+    infer_types: bool = attrs.field(default=True, validator=attrs.validators.instance_of(bool))
+    skip_lines: int = attrs.field(default=0, kw_only=True, validator=a_number_of_lines)
+    trim: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
+    nulls: tuple[str, ...] = attrs.field(default=("",), kw_only=True, converter=to_nulls)
+    clean_header: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
+    extra_fields: Literal["ignore", "bad"] = attrs.field(
+        default="ignore", kw_only=True, validator=attrs.validators.in_(("ignore", "bad"))
+    )
+    missing_fields: Literal["null", "bad"] = attrs.field(
+        default="null", kw_only=True, validator=attrs.validators.in_(("null", "bad"))
+    )
+    max_record_bytes: Bytes = attrs.field(default=16 * MIB, kw_only=True, validator=check_size)
+
+    def __attrs_post_init__(self) -> None:
+        problem = self.dialect.problem()
+        if problem is not None:
+            raise ValueError(problem)
+
+    @property
+    def dialect(self) -> Dialect:
+        """How fields and records are told apart."""
+        escape = None if self.escape == self.quote else self.escape
+        return Dialect(self.delimiter, self.quote or None, escape, self.comment or None, self.encoding, self.trim)
+
+    @property
+    def cuts(self) -> Literal["any", "none"]:  # type: ignore[override]  # the encoding decides
+        """Whether files can be cut anywhere: where marks can be found among bytes."""
+        return "any" if self.dialect.is_bytewise else "none"
+
+    def make_reader(self) -> CsvReader:
+        """A reader for one block."""
+        from operators.formats.delimited.reader import CsvReader
+
+        return CsvReader(self)
+
+    def sample_schema(self, stream: BinaryReader, path: str, length: int) -> pa.Schema | None:
+        """The columns that the header names, with the types that the first MiB shows. None: the file has neither."""
+        from operators.formats.delimited.sample import sample_schema
+
+        return sample_schema(self, stream, path, length)

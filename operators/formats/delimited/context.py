@@ -1,0 +1,230 @@
+"""Pieces of whole records of delimited text, of blocks that are cut anywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+from attrs.setters import NO_OP
+from typing_extensions import override
+
+from operators.contexts.entity import BinaryStream, PieceReaderContext
+from operators.contexts.errors import RecordTooLong
+from operators.contexts.piece import Piece
+from operators.contexts.sizes import KIB, MIB
+from operators.contexts.source import Source
+from operators.formats.delimited.beginning import Beginning
+from operators.formats.delimited.dialect import Dialect
+from operators.formats.delimited.errors import QuoteLeftOpen
+from operators.formats.delimited.lexer import Lexer
+
+FIRST_READ = 64 * KIB
+READ_AHEAD_BYTES = 8 * KIB
+
+
+@attrs.define
+class DelimitedContext(PieceReaderContext):
+    r"""The records of delimited text after its header, with their line ends; blank lines and comments are among them.
+
+    A record belongs to the block in which it begins, so files can be cut anywhere, within quotes, too. Whether quotes are open
+    at a block's start, is found by looking back. From the start of a line on, both possibilities are followed: as a rule
+    (a field that begins with a quote and goes on with a letter is enough), they soon come to the same. A record that would be longer
+    than `max_record_bytes` is none; that rules out one of both where there are no quotes. In files made to confuse, all that
+    stands before is read.
+
+    - `skip_lines`: so many lines come before the header.
+    - `has_header`: the first record is no data.
+    - `max_record_bytes` (16 MiB): a longer record raises RecordTooLong, or QuoteLeftOpen.
+    - `piece_bytes` (1 MiB): how much is read, and handed on, at a time.
+
+    >>> import io
+    >>> from dagflow import FileBlockMetadata
+    >>> text = b'a,b\n1,"x\ny"\n2,z\n'
+    >>> context = DelimitedContext(Dialect())
+    >>> for start, stop in [(0, 9), (9, 16)]:
+    ...     block = FileBlockMetadata(1, "f", start=start, stop=stop, file_length=16)
+    ...     context.initialize(io.BytesIO(text), block, False)
+    ...     print(context.next(), context.next())
+    Entity(record=b'1,"x\ny"\n', used_bytes=8, position=4, is_split_point=True) None
+    Entity(record=b'2,z\n', used_bytes=4, position=12, is_split_point=True) None
+    """
+
+    dialect: Dialect
+    has_header: bool = attrs.field(default=True, kw_only=True)
+    skip_lines: int = attrs.field(default=0, kw_only=True)
+    max_record_bytes: int = attrs.field(default=16 * MIB, kw_only=True)
+    piece_bytes: int = attrs.field(default=MIB, kw_only=True)
+
+    beginning: Beginning = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=Beginning())
+    """Of the file at hand: its header, and where its records begin."""
+    opened: int | None = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=None)
+    """Of the piece given last: where in the file the quote stands that is never closed; None: there is none."""
+
+    _lexer: Lexer = attrs.field(init=False, eq=False, repr=False, default=attrs.Factory(lambda s: Lexer(s.dialect), takes_self=True))
+    # `_data[_at:]` begins a record; `_base` is where in the file `_data` begins. `_is_searched`: no record ends in it.
+    _source: Source | None = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=None)
+    _data: bytes = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=b"")
+    _at: int = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=0)
+    _base: int = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=0)
+    _is_searched: bool = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=False)
+    _is_over: bool = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=True)
+
+    @override
+    def initialize(self, stream: BinaryStream, block: Any, consecutive: bool) -> None:
+        source = self._source = Source.of(stream, block, 0)
+        self._entities = iter(())
+        self.opened, self._is_searched, self._is_over = None, False, False
+        self._begin(source, 0)
+        self.beginning = self._find_beginning(source)
+        first = self.beginning.records_at
+        self._at = first - self._base
+        if source.start > first:
+            self._go_to(source, source.start, first)
+        self._is_over = self._is_over or self._base + self._at >= source.stop
+
+    @override
+    def close(self) -> None:
+        self._source, self._data, self._entities, self._is_over = None, b"", iter(()), True
+
+    # Where to begin
+
+    def _begin(self, source: Source, position: int) -> None:
+        source.seek(position)
+        self._data, self._base, self._at = b"", position, 0
+
+    def _find_beginning(self, source: Source) -> Beginning:
+        self._more(source, FIRST_READ)
+        while True:
+            found = Beginning.of(
+                self._data, self._lexer, source.path, source.is_at_end, has_header=self.has_header, skip_lines=self.skip_lines
+            )
+            if found is not None:
+                return found
+            if len(self._data) > self.max_record_bytes:
+                raise RecordTooLong(path=source.path, position=0, limit=self.max_record_bytes)
+            self._more(source, FIRST_READ)
+
+    def _go_to(self, source: Source, start: int, first: int) -> None:
+        """To the first record that begins at `start` or behind; the first of the file begins at `first`."""
+        boundary, is_inside = self._state_before(source, start, first)
+        self._begin(source, boundary)
+        while True:
+            self._more(source, READ_AHEAD_BYTES if source.position - boundary < READ_AHEAD_BYTES else FIRST_READ)
+            lexed = self._lexer.find(self._data, 0, len(self._data), is_inside=is_inside, is_last=source.is_at_end)
+            places = lexed.ends if is_inside else np.concatenate([np.zeros(1, np.int64), lexed.ends])
+            number = int(np.searchsorted(places, start - boundary))
+            if number < len(places):
+                self._at = int(places[number])
+                return
+            if source.is_at_end:
+                self._is_over = True
+                return
+            if len(self._data) - (int(places[-1]) if len(places) else 0) > self.max_record_bytes:
+                raise RecordTooLong(path=source.path, position=boundary, limit=self.max_record_bytes)
+
+    def _state_before(self, source: Source, start: int, first: int) -> tuple[int, bool]:
+        """A place at `start` or before it, just behind a line end or where the records begin; and whether quotes are open there."""
+        for back in (FIRST_READ, MIB, self.max_record_bytes + FIRST_READ):
+            found = self._state_from(source, max(first, start - back), start, first)
+            if found is not None:
+                return found
+        found = self._state_from(source, first, start, first)
+        assert found is not None
+        return found
+
+    def _state_from(self, source: Source, begin: int, start: int, first: int) -> tuple[int, bool] | None:
+        """The same, if the bytes from `begin` on tell; else None."""
+        lexer, quote = self._lexer, self.dialect.quote_bytes
+        source.seek(begin)
+        states = (False,) if begin == first or not quote else (False, True)  # quotes open? of both possibilities at `known_from`
+        known_from = begin if begin == first else None
+        data, base, is_ended_inside = b"", begin, False
+        while source.position < start:
+            data += source.read(min(self.piece_bytes, start - source.position))
+            if known_from is None:
+                at = lexer.first_boundary(data, len(data))
+                if at is None:
+                    self._check_line(data, base, source)
+                    continue
+                data, base = data[at:], base + at
+                known_from = base
+            end = lexer.last_boundary(data, len(data))
+            if end is None:
+                self._check_line(data, base, source)
+                continue
+            if quote and data.find(quote, 0, end) >= 0:
+                found = [lexer.find(data, 0, end, is_inside=is_inside) for is_inside in states]
+                is_ended_inside = is_ended_inside or bool(found[-1].ends.size)
+                states = tuple(dict.fromkeys(lexed.opened is not None for lexed in found))
+            data, base = data[end:], base + end
+            if len(states) > 1 and not is_ended_inside and base - known_from > self.max_record_bytes:
+                states = (states[0],)
+        return (base, states[0]) if known_from is not None and len(states) == 1 else None
+
+    def _check_line(self, data: bytes, base: int, source: Source) -> None:
+        if len(data) > self.max_record_bytes:
+            raise RecordTooLong(path=source.path, position=base, limit=self.max_record_bytes)
+
+    # Pieces
+
+    @override
+    def next_piece(self) -> Piece | None:
+        source = self._source
+        if self._is_over or source is None:
+            return None
+        while True:
+            if not self._is_searched:
+                lexed = self._lexer.find(self._data, self._at, len(self._data), is_last=source.is_at_end)
+                if lexed.ends.size:
+                    return self._piece(source, lexed.ends)
+                self.opened = None if lexed.opened is None else self._base + lexed.opened
+                self._check_length(source, len(self._data) - self._at)
+                if source.is_at_end:
+                    return self._rest(source)
+            elif source.is_at_end:
+                self._is_searched = False
+                continue
+            missing = source.stop - source.position
+            self._more(source, min(missing, self.piece_bytes) if missing > 0 else READ_AHEAD_BYTES)
+            self._is_searched = False
+
+    def _more(self, source: Source, size: int) -> None:
+        """Reads on: `size` bytes, or as many as there are already, so that a long record is not searched again and again."""
+        kept = self._data[self._at :]
+        self._base += self._at
+        self._at = 0
+        self._data = kept + source.read(min(max(size, len(kept)), self.max_record_bytes + FIRST_READ))
+
+    def _piece(self, source: Source, ends: Any) -> Piece:
+        offsets = np.concatenate([np.array([self._at]), ends])
+        is_all = True
+        if self._base + int(ends[-1]) > source.stop:
+            mine = int(np.searchsorted(offsets[:-1], source.stop - self._base))
+            is_all, offsets = mine == len(ends), offsets[: mine + 1]
+        lengths = np.diff(offsets)
+        if int(lengths.max()) > self.max_record_bytes:
+            wrong = int(np.flatnonzero(lengths > self.max_record_bytes)[0])
+            if wrong == 0:
+                self._check_length(source, int(lengths[0]))
+            is_all, offsets = False, offsets[: wrong + 1]
+        piece = Piece.of_slices(self._data, offsets, position=self._base + self._at, path=source.path)
+        self._at, self._is_searched = piece.end, is_all
+        self._is_over = self._base + self._at >= source.stop
+        return piece
+
+    def _rest(self, source: Source) -> Piece | None:
+        """The last record of a file, which no line end terminates."""
+        self._is_over = True
+        begin, end = self._at, len(self._data)
+        if begin == end:
+            return None
+        return Piece.of_slices(self._data, [begin, end], position=self._base + begin, path=source.path)
+
+    def _check_length(self, source: Source, length: int) -> None:
+        if length <= self.max_record_bytes:
+            return
+        position, limit = self._base + self._at, self.max_record_bytes
+        if self.opened is not None:
+            raise QuoteLeftOpen(path=source.path, position=position, opened=self.opened, limit=limit)
+        raise RecordTooLong(path=source.path, position=position, limit=limit)

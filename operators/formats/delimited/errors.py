@@ -1,0 +1,71 @@
+"""What can be wrong with a file of delimited text as a whole (exit code 1). Single bad rows are told as rows.
+
+ReadError
+├── NotDelimited    DF630   also a ValueError
+├── HeaderBad       DF631   also a ValueError
+└── QuoteLeftOpen   DF632   also a ValueError
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+from typing_extensions import override
+
+from dagflow.errors import definition
+from operators.contexts.errors import ReadError
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class NotDelimited(ReadError, ValueError):
+    """The first bytes of a file are those of another kind of file."""
+
+    code: ClassVar[str] = "DF630"
+
+    path: str
+    kind: str
+    advice: str
+
+    @override
+    def message(self) -> str:
+        return f"{self.path}: this is no delimited text: its first bytes are those of {self.kind}.\n{self.advice}"
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class HeaderBad(ReadError, ValueError):
+    """The first record of a file cannot be its header."""
+
+    code: ClassVar[str] = "DF631"
+
+    path: str
+    position: int
+    reason: str
+    advice: str = ""
+
+    @override
+    def message(self) -> str:
+        advice = self.advice or f"If the file has no header: {definition(self.reader, 'format.header', False)}."
+        return f"{self.path}: the header, at {self.at(self.position)}, {self.reason}.\n{advice}"
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class QuoteLeftOpen(ReadError, ValueError):
+    """A quote is open for more than `limit` bytes."""
+
+    code: ClassVar[str] = "DF632"
+
+    path: str
+    position: int
+    opened: int
+    limit: int
+
+    @override
+    def message(self) -> str:
+        return (
+            f"{self.path}: the quote at {self.at(self.opened)}, in the record that starts at {self.at(self.position)}, is not closed "
+            f"within max_record_bytes = {self.limit}.\n"
+            "Either it is no quote (then the file has other quotes, or none: "
+            f"{definition(self.reader, 'format.quote', chr(39))}),\n"
+            f"or records may be longer: {definition(self.reader, 'format.max_record_bytes', self.limit * 4)}"
+        )

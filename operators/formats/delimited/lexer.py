@@ -1,0 +1,246 @@
+"""Where records end: vectorised where quotes stand as RFC 4180 has them, by regular expressions where they do not."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import NamedTuple
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from operators.formats.delimited.dialect import Dialect
+
+LF, CR = 10, 13
+Numbers = NDArray[np.int64]
+NONE: Numbers = np.zeros(0, np.int64)
+
+
+class Lexed(NamedTuple):
+    """What was found in some bytes.
+
+    `ends`: just after the end of each record, blank lines and comments included (int64, offsets in the data); `opened`: where
+    the quote stands that is open behind the last byte (-1: it was open before the first), None: none is.
+    """
+
+    ends: Numbers
+    opened: int | None
+
+
+@attrs.frozen(slots=False)
+class Lexer:
+    r"""Finds the ends of records in bytes that begin where a record begins, or within quotes.
+
+    >>> lexer = Lexer(Dialect())
+    >>> lexer.find(b'a,"b\nc"\nd,"', 0, 11)
+    Lexed(ends=array([8]), opened=10)
+    >>> lexer.find(b'b\nc"\nd,e\n', 0, 9, is_inside=True)
+    Lexed(ends=array([5, 9]), opened=None)
+    """
+
+    dialect: Dialect
+
+    def find(self, data: bytes, begin: int, end: int, *, is_inside: bool = False, is_last: bool = True) -> Lexed:
+        r"""The ends of records in `data[begin:end]`.
+
+        `is_inside`: quotes are open at `begin`. `is_last`: the file ends at `end`; else a `\r` there may be half a line end.
+        """
+        dialect = self.dialect
+        quote, escape, comment = dialect.quote_bytes, dialect.escape_bytes, dialect.comment_bytes
+        if comment and not is_inside and data.startswith(comment, begin, end):
+            return self._find_slowly(data, begin, end, is_inside, is_last)
+        if comment and (data.find(b"\n" + comment, begin, end) >= 0 or data.find(b"\r" + comment, begin, end) >= 0):
+            return self._find_slowly(data, begin, end, is_inside, is_last)
+        octets = np.frombuffer(data, np.uint8, end - begin, begin)
+        lines = _line_ends(data, octets, begin, end, is_last)
+        escaped = _escaped(octets, escape[0]) if escape and data.find(escape, begin, end) >= 0 else NONE
+        if escaped.size:
+            lines = np.setdiff1d(lines, escaped, assume_unique=True)
+        if not quote or data.find(quote, begin, end) < 0:
+            return Lexed(NONE, -1) if is_inside else Lexed(lines + (begin + 1), None)
+        quotes = np.flatnonzero(octets == quote[0])
+        if escaped.size:
+            quotes = np.setdiff1d(quotes, escaped, assume_unique=True)
+        wrong = self._first_misplaced(octets, quotes, escaped, is_inside)
+        if wrong is not None:
+            return self._find_from(data, begin, end, lines, quotes, wrong, is_inside, is_last)
+        is_outside = (np.searchsorted(quotes, lines) + is_inside) % 2 == 0
+        opened = _opening(quotes, is_inside) if (len(quotes) + is_inside) % 2 else None
+        if opened is not None and opened >= 0:
+            opened += begin
+        return Lexed(lines[is_outside] + (begin + 1), opened)
+
+    def _first_misplaced(self, octets: NDArray[np.uint8], quotes: Numbers, escaped: Numbers, is_inside: bool) -> int | None:
+        """Which is the first quote that would open a field (every other one does), but stands where none begins; None: none."""
+        openers = quotes[int(is_inside) :: 2]
+        delimiter = self.dialect.delimiter_bytes
+        if not len(openers):
+            return None
+        if self.dialect.overlaps_itself:
+            return int(is_inside)
+        before = openers - 1
+        previous = octets[before]  # of a quote at 0: the last byte, which is looked at below
+        is_right = (previous == LF) | (previous == CR)
+        is_field = previous == delimiter[-1]
+        for back in range(1, len(delimiter)):
+            is_field &= (before >= back) & (octets[np.maximum(before - back, 0)] == delimiter[-1 - back])
+        is_right |= is_field
+        if escaped.size:
+            is_right &= ~np.isin(before, escaped)
+        closers = quotes[1 - is_inside :: 2]
+        if is_inside:  # every opener has a closer before it
+            is_right |= closers[: len(openers)] == before
+        else:
+            is_right[1:] |= closers[: len(openers) - 1] == before[1:]
+            is_right[0] |= openers[0] == 0
+        wrong = np.flatnonzero(~is_right)
+        return int(wrong[0]) * 2 + is_inside if wrong.size else None
+
+    def _find_from(
+        self, data: bytes, begin: int, end: int, lines: Numbers, quotes: Numbers, wrong: int, is_inside: bool, is_last: bool
+    ) -> Lexed:
+        """All, where quote number `wrong` is misplaced: slowly from the record on in which it stands."""
+        before = lines[: int(np.searchsorted(lines, quotes[wrong]))]
+        fine = before[(np.searchsorted(quotes, before) + is_inside) % 2 == 0] + (begin + 1)
+        if not fine.size:
+            return self._find_slowly(data, begin, end, is_inside, is_last)
+        rest = self._find_slowly(data, int(fine[-1]), end, False, is_last)
+        return Lexed(np.concatenate([fine, rest.ends]), rest.opened)
+
+    # By regular expressions
+
+    def _find_slowly(self, data: bytes, at: int, end: int, is_inside: bool, is_last: bool) -> Lexed:
+        quote, comment, patterns = self.dialect.quote_bytes, self.dialect.comment_bytes, self._patterns
+        ends: list[int] = []
+        opened: int | None = -1 if is_inside else None
+        is_start = not is_inside
+        while at < end or opened is not None:
+            if opened is not None:
+                closing = patterns.quoted.match(data, at, end)
+                if closing is None:
+                    break
+                at, opened = closing.end(), None
+                continue
+            if is_start:
+                is_start = False
+                if comment and data.startswith(comment, at, end):
+                    found = patterns.line_end.search(data, at, end)
+                    if found is None or (found.end() == end and data[end - 1] == CR and not is_last):
+                        break
+                    at, is_start = found.end(), True
+                    ends.append(at)
+                    continue
+                first = patterns.blanks.match(data, at, end).end() if self.dialect.trim else at  # type: ignore[union-attr]  # it matches nothing, too
+                if quote and data.startswith(quote, first, end):
+                    at, opened = first + 1, first
+                    continue
+            found = patterns.outside.search(data, at, end)
+            if found is None:
+                break
+            at = found.end()
+            last = data[at - 1]
+            if found.lastgroup == "line":
+                if at == end and last == CR and not is_last:
+                    break
+                ends.append(at)
+                is_start = True
+            elif found.lastgroup == "field":
+                opened = at - 1
+        return Lexed(np.array(ends, np.int64), opened)
+
+    @cached_property
+    def _patterns(self) -> _Patterns:
+        return _Patterns.of(self.dialect)
+
+    # Places where only two states are possible
+
+    def first_boundary(self, data: bytes, end: int) -> int | None:
+        r"""Just after the first line end in `data[:end]` that nothing has escaped: a record begins there, or quotes are open.
+
+        What stands before `data` is not known. A `\r` at the very end may be half a line end and is none.
+        """
+        at = 0
+        while True:
+            found = self._patterns.line_end.search(data, at, end)
+            if found is None or (found.end() == end and data[end - 1] == CR):
+                return None
+            escapes = self._escapes_before(data, found.start())
+            if escapes % 2 == 0 and (escapes < found.start() or not self.dialect.escape):
+                return found.end()
+            at = found.end()
+
+    def last_boundary(self, data: bytes, end: int) -> int | None:
+        """The same, the last one, in data that begin at such a place."""
+        stop = end
+        while (at := max(data.rfind(b"\n", 0, stop), data.rfind(b"\r", 0, stop))) >= 0:
+            is_half = data[at] == CR and (at + 1 == len(data) or data[at + 1] == LF)
+            if not is_half and self._escapes_before(data, at) % 2 == 0:
+                return at + 1
+            stop = at
+        return None
+
+    def _escapes_before(self, data: bytes, at: int) -> int:
+        escape = self.dialect.escape_bytes
+        first = at
+        while escape and first > 0 and data[first - 1] == escape[0]:
+            first -= 1
+        return at - first
+
+
+class _Patterns(NamedTuple):
+    line_end: re.Pattern[bytes]
+    blanks: re.Pattern[bytes]
+    quoted: re.Pattern[bytes]
+    outside: re.Pattern[bytes]
+
+    @classmethod
+    def of(cls, dialect: Dialect) -> _Patterns:
+        quote, escape = re.escape(dialect.quote_bytes), re.escape(dialect.escape_bytes)
+        delimiter, blanks = re.escape(dialect.delimiter_bytes), b"[" + dialect.blanks + b"]*+" if dialect.trim else b""
+        pair = escape + rb"[\s\S]"
+        text = b"[^" + quote + escape + b"]*+"
+        inner = quote + quote + (b"|" + pair if escape else b"")
+        outside = rb"(?P<line>\r\n?|\n)"
+        if escape:
+            outside += b"|(?P<pair>" + pair + b")"
+        if quote:
+            outside += b"|(?P<field>" + delimiter + blanks + quote + b")"
+        if dialect.overlaps_itself:
+            outside += b"|" + delimiter
+        return cls(
+            line_end=re.compile(rb"\r\n?|\n"),
+            blanks=re.compile(b"[" + dialect.blanks + b"]*+"),
+            quoted=re.compile(text + b"(?:(?:" + inner + b")" + text + b")*+" + quote if quote else b"(?!)"),
+            outside=re.compile(outside),
+        )
+
+
+def _line_ends(data: bytes, octets: NDArray[np.uint8], begin: int, end: int, is_last: bool) -> Numbers:
+    r"""Where `\n` stands, and `\r` that no `\n` follows."""
+    if data.find(b"\r", begin, end) < 0:
+        return np.flatnonzero(octets == LF)
+    feeds = octets == LF
+    returns = octets == CR
+    returns[:-1] &= ~feeds[1:]
+    if not is_last:
+        returns[-1:] = False
+    return np.flatnonzero(feeds | returns)
+
+
+def _opening(quotes: Numbers, is_inside: bool) -> int:
+    """Where the field begins in which quotes are open behind the last one: doubled quotes do not open it. -1: before the first."""
+    number = len(quotes) - 1
+    while number > 0 and quotes[number - 1] == quotes[number] - 1:
+        number -= 2
+    return int(quotes[number]) if number >= int(is_inside) else -1
+
+
+def _escaped(octets: NDArray[np.uint8], escape: int) -> Numbers:
+    """Where escaped bytes stand, in order: behind every other escape of a run, from its first on."""
+    escapes = np.flatnonzero(octets == escape)
+    number = np.arange(len(escapes))
+    is_first = np.ones(len(escapes), bool)
+    is_first[1:] = escapes[1:] - 1 != escapes[:-1]
+    in_run = number - np.maximum.accumulate(np.where(is_first, number, 0))
+    return np.asarray(escapes[in_run % 2 == 0] + 1, np.int64)

@@ -1,0 +1,135 @@
+"""What reads a block of delimited text: pieces of whole records, and columns out of each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+import pyarrow as pa
+
+from dagflow.scan import FileSchemaNegotiator, ManagedReader, ResultSetLoader, RowOrigin
+from operators.compression import DecompressingContext
+from operators.contexts.piece import Piece
+from operators.formats.delimited.columns import is_direct
+from operators.formats.delimited.context import DelimitedContext
+from operators.formats.delimited.errors import HeaderBad
+from operators.formats.delimited.fields import FieldSplitter, column_names
+from operators.formats.delimited.lines import LineNumbers
+from operators.formats.delimited.rows import BadRecord, RowParser
+
+if TYPE_CHECKING:
+    from operators.formats.csv import CsvFormat
+
+COLUMNS = pa.schema([pa.field("columns", pa.list_(pa.string()))])
+"""What text without a header has, if no schema says more: one column, the list of a row's fields."""
+SHOWN_BYTES = 4_000
+
+
+@attrs.define(eq=False)
+class CsvReader(ManagedReader[FileSchemaNegotiator]):
+    """Reads a block of a file of delimited text."""
+
+    format: CsvFormat
+
+    def open(self, negotiator: FileSchemaNegotiator) -> bool:
+        """Reads the header, wherever the block begins, and goes to the first record of the block."""
+        self._negotiator = negotiator
+        self._inner = context_of(self.format)
+        self._context = DecompressingContext(self._inner)
+        self._context.initialize(negotiator.stream, negotiator.split, False)
+        if self._context.is_elsewhere:
+            return False
+        if not self._context.can_be_cut():
+            negotiator.keep_whole()
+        names = self._names(negotiator)
+        if names is None:
+            return False
+        wanted = [name for name in names if negotiator.is_projected(name)]
+        types = {name: negotiator.type_of(name) or pa.string() for name in wanted}
+        negotiator.set_table_schema(pa.schema([(name, negotiator.type_of(name) or pa.string()) for name in names]))
+        self._parser = RowParser(
+            self.format.dialect,
+            names,
+            {name: kind if is_direct(kind) else pa.string() for name, kind in types.items()},
+            self.format.nulls,
+            self.format.extra_fields,
+            self.format.missing_fields,
+            report=self._report,
+            count=negotiator.context.count,
+        )
+        self._lines = LineNumbers(negotiator.stream, self._context.unit == "")
+        self._loader: ResultSetLoader = negotiator.build()
+        return True
+
+    def _names(self, negotiator: FileSchemaNegotiator) -> list[str] | None:
+        """The names of all columns of the file; None: it is empty, and nobody has told what it would have."""
+        provided = negotiator.provided_schema
+        if self.format.header:
+            names = header_names(self.format, self._inner, negotiator.split.path)
+            return list(provided.names) if names is None and provided is not None else names
+        return None if provided is None or provided.equals(COLUMNS) else list(provided.names)
+
+    def next(self) -> bool:
+        """Loads a piece of about 1 MiB."""
+        piece = self._context.next_piece()
+        if piece is None:
+            return False
+        claimed = piece.split_points
+        granted = self._negotiator.claim(claimed) if len(claimed) else 0
+        mine = piece if granted == len(claimed) else piece.before(granted)
+        if mine is not None and len(mine):
+            self._load(mine)
+        return mine is piece
+
+    def close(self) -> None:
+        """Lets go of what was read ahead."""
+        if hasattr(self, "_context"):
+            self._context.close()
+
+    def _load(self, piece: Piece) -> None:
+        if not self._parser.types:
+            self._loader.skip_rows(self._parser.row_count(piece))
+            return
+        rows = self._parser.rows(piece, is_open=self._inner.opened is not None)
+        self._loader.add_batch(rows.batch, lambda row: self._origin(piece, rows.record_of(row)))
+
+    def _origin(self, piece: Piece, number: int) -> RowOrigin:
+        position = int(piece.positions[number])
+        begin, end = int(piece.offsets[number]), int(piece.offsets[number + 1])
+        raw = piece.data[begin : min(end, begin + SHOWN_BYTES)].rstrip(b"\r\n")
+        return RowOrigin(position, self._lines.at(position), raw.decode(self.format.dialect.bytes_encoding, "backslashreplace"))
+
+    def _report(self, piece: Piece, record: BadRecord) -> None:
+        position, line, raw = self._origin(piece, record.number)
+        reason = record.reason
+        opened = self._inner.opened
+        if opened is not None:
+            reason = f"the quote at byte {opened} (line {self._lines.at(opened)}) is never closed"
+        self._negotiator.bad_row(reason, position=position, line=line, column=record.column, raw=raw)
+
+
+def context_of(format: CsvFormat) -> DelimitedContext:
+    """What finds the records of files of a format."""
+    return DelimitedContext(
+        format.dialect, has_header=format.header, skip_lines=format.skip_lines, max_record_bytes=format.max_record_bytes
+    )
+
+
+def header_names(format: CsvFormat, context: DelimitedContext, path: str) -> list[str] | None:
+    """The names that the header of the file at hand gives its columns; None: the file has nothing. Raises HeaderBad."""
+    beginning, dialect = context.beginning, format.dialect
+    record = beginning.header
+    if record is None:
+        return None
+    if b"\0" in record:
+        advice = "If the text is UTF-16 without a byte order mark, say so: encoding='utf-16-le' (or 'utf-16-be')."
+        raise HeaderBad(path=path, position=beginning.header_at, reason="has NUL bytes", advice=advice)
+    try:
+        fields = [field.text.decode(dialect.bytes_encoding) for field in FieldSplitter(dialect).split(record)]
+        return column_names(fields, clean=format.clean_header)
+    except UnicodeDecodeError as error:
+        reason = f"has bytes that are not {dialect.encoding} ({error.object[error.start : error.end].hex(' ')})"
+        advice = "Name the real encoding: encoding='cp1252', say."
+        raise HeaderBad(path=path, position=beginning.header_at, reason=reason, advice=advice) from None
+    except ValueError as error:
+        raise HeaderBad(path=path, position=beginning.header_at, reason=str(error)) from None

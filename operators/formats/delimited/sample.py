@@ -1,0 +1,72 @@
+"""The columns of a file of delimited text, told from its beginning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as arrow_csv
+
+from dagflow import FileBlockMetadata
+from operators.compression import DecompressingContext
+from operators.contexts.sizes import MIB
+from operators.formats.delimited.reader import COLUMNS, context_of, header_names
+from operators.formats.delimited.rows import RowParser
+
+if TYPE_CHECKING:
+    from dagflow.storage import BinaryReader
+    from operators.formats.csv import CsvFormat
+
+# Numbers that would not be the same text again are no numbers: codes with leading zeros, whole numbers of more digits than floats keep.
+_CODES = {pa.int64(): r"^[-+]?0[0-9xX]", pa.float64(): r"^[-+]?(0[0-9]|[0-9]{16,}$)"}
+
+
+def sample_schema(format: CsvFormat, stream: BinaryReader, path: str, length: int) -> pa.Schema | None:
+    """The columns of a file: names from the header, types from the rows that begin in the first MiB.
+
+    None for an empty file. All columns are text if types are not to be told; `columns` is a list of texts where nothing names any.
+    Raises NotDelimited, HeaderBad, RecordTooLong, QuoteLeftOpen.
+    """
+    inner = context_of(format)
+    context = DecompressingContext(inner)
+    block = FileBlockMetadata(1, path, start=0, stop=min(length, MIB), file_length=length)
+    context.initialize(stream, block, False)
+    try:
+        names = header_names(format, inner, path)
+        if not format.header:
+            return COLUMNS if length else None
+        if names is None:
+            return None
+        piece = context.next_piece() if format.infer_types else None
+        if piece is None:
+            return pa.schema([(name, pa.null() if format.infer_types else pa.string()) for name in names])
+        parser = RowParser(format.dialect, names, dict.fromkeys(names, pa.string()), format.nulls)
+        batch = parser.rows(piece, is_open=inner.opened is not None).batch
+        return pa.schema([(name, told_type(batch.column(name))) for name in names])
+    finally:
+        context.close()
+
+
+def told_type(cells: pa.Array) -> pa.DataType:
+    """The type that all texts of a column have, nulls and blank ones aside; `pa.null()` if there are no others.
+
+    >>> told_type(pa.array(["1", "-2", None])), told_type(pa.array(["007", "1"])), told_type(pa.array(["2026-11-20 10:00"]))
+    (DataType(int64), DataType(string), TimestampType(timestamp[us]))
+    """
+    stripped = pc.utf8_trim(cells.drop_null(), " \t")
+    texts = stripped.filter(pc.not_equal(stripped, ""))
+    if not len(texts):
+        return pa.null()
+    rows = b"".join(b'"%s"\n' % text.replace('"', '""').encode() for text in texts.to_pylist())
+    read = arrow_csv.ReadOptions(use_threads=False, block_size=len(rows) + 1, column_names=["value"])
+    convert = arrow_csv.ConvertOptions(
+        null_values=[], true_values=["true", "True", "TRUE"], false_values=["false", "False", "FALSE"]
+    )
+    parse = arrow_csv.ParseOptions(newlines_in_values=True)
+    kind = arrow_csv.read_csv(pa.BufferReader(rows), read, parse, convert).schema.field(0).type
+    if kind in _CODES and pc.any(pc.match_substring_regex(texts, _CODES[kind])).as_py():
+        return pa.string()
+    if pa.types.is_timestamp(kind) and kind.unit != "ns":
+        return pa.timestamp("us", kind.tz)
+    return kind if kind in _CODES or pa.types.is_temporal(kind) or pa.types.is_boolean(kind) else pa.string()
