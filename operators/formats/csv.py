@@ -35,25 +35,25 @@ def to_nulls(value: Any) -> tuple[str, ...]:
 class CsvFormat(Format):
     r"""Delimited text with a header or without: CSV, TSV and their relatives (RFC 4180; seed: Drill's EVF).
 
-    Files can be cut at any byte, also within quotes, and are read in parallel: see `operators.formats.delimited.dialect.Dialect` for
-    what is a record and a field, `docs/csv.md` for how cuts are survived, and for all that can be wrong with a file. Compressed
-    files are known by their first bytes and read as one.
+    Files can be cut at any byte, also within quotes, and are read in parallel. `operators.formats.delimited.dialect.Dialect` says
+    what is a record and a field, `docs/csv.md` how cuts are survived, and all that can be wrong with a file. Compressed files are
+    known by their first bytes and read as one.
 
     Args:
-        header: whether the first record names the columns (Drill's rules: `column_names`). Without a header and a schema, the scan has
-            one column `columns`, a list of texts; with a schema, its columns are taken by position.
+        header: whether the first record names the columns (Drill's rules: `column_names`). Without a header and a schema, the
+            scan has one column `columns`, a list of texts; with a schema, its columns are taken by position.
         delimiter: one character or more, say "\t" or "||".
         quote: one character, or None: there are no quotes. Within quotes it is doubled.
         escape: one character that makes the next one text; None: there is none.
         comment: lines that begin so are skipped; None: there are none.
         encoding: any that Python knows. UTF-8 and those of single bytes can be cut anywhere; of all others, a file is one block.
-        infer_types: types are told from the first MiB of each file, before data flows: int64, float64, bool, date32, timestamp, string.
-            False: all columns are text.
+        infer_types: types are told from the first MiB of each file, before data flows: whole numbers, floats, truth values,
+            dates, times, timestamps, text. False: all columns are text.
         skip_lines: so many lines before the header are no part of the table.
         trim: blanks around fields are no part of them.
         nulls: what stands for null. Where it is quoted, it is text in columns of text.
         clean_header: names of columns are made of letters, digits and `_`. False: they are as they stand.
-        extra_fields: fields of a row beyond the last column: "ignore" them (counter `rows_with_extra_fields`), or the row is "bad".
+        extra_fields: fields beyond the last column: "ignore" them (counter `rows_with_extra_fields`), or the row is "bad".
         missing_fields: fields that a row lacks are "null" (counter `rows_with_missing_fields`), or the row is "bad".
         max_record_bytes: a longer record ends the run: memory is bounded by it.
 
@@ -63,13 +63,14 @@ class CsvFormat(Format):
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "a.csv")
     ...     _ = path.write_text('id,order date,note\n1,2026-11-20,"two\nlines"\n2,,\n')
-    ...     scan_table(ScanReader(CsvFormat(infer_types=False)), path, block_size=30).to_pylist()
-    [{'id': '1', 'order_date': '2026-11-20', 'note': 'two\nlines'}, {'id': '2', 'order_date': None, 'note': None}]
+    ...     scan_table(ScanReader(CsvFormat()), path, block_size=30).to_pylist()
+    [{'id': 1, 'order_date': datetime.date(2026, 11, 20), 'note': 'two\nlines'}, {'id': 2, 'order_date': None, 'note': None}]
 
     Raises NotDelimited, HeaderBad, QuoteLeftOpen, RecordTooLong, FileShortened; what is wrong with single rows is told as BadRow.
     """
 
     suffixes: ClassVar[tuple[str, ...]] = ("csv", "tsv", "txt")
+    offers_array: ClassVar[bool] = True
 
     header: bool = attrs.field(default=True, validator=attrs.validators.instance_of(bool))
     delimiter: str = attrs.field(default=",", validator=attrs.validators.instance_of(str))
@@ -105,6 +106,11 @@ class CsvFormat(Format):
     def cuts(self) -> Literal["any", "none"]:  # type: ignore[override]  # the encoding decides
         """Whether files can be cut anywhere: where marks can be found among bytes."""
         return "any" if self.dialect.is_bytewise else "none"
+
+    @property
+    def has_header(self) -> bool:  # type: ignore[override]  # it is another word for `header`
+        """Whether files name their columns."""
+        return self.header
 
     def make_reader(self) -> CsvReader:
         """A reader for one block."""

@@ -9,6 +9,7 @@ import numpy as np
 from attrs.setters import NO_OP
 from typing_extensions import override
 
+from operators.compression.pieces import DecodedPiece
 from operators.contexts.entity import BinaryStream, PieceReaderContext
 from operators.contexts.errors import RecordTooLong
 from operators.contexts.piece import Piece
@@ -18,6 +19,7 @@ from operators.formats.delimited.beginning import Beginning
 from operators.formats.delimited.dialect import Dialect
 from operators.formats.delimited.errors import QuoteLeftOpen
 from operators.formats.delimited.lexer import Lexer
+from operators.formats.delimited.transcoded import TranscodedStream
 
 FIRST_READ = 64 * KIB
 READ_AHEAD_BYTES = 8 * KIB
@@ -29,9 +31,9 @@ class DelimitedContext(PieceReaderContext):
 
     A record belongs to the block in which it begins, so files can be cut anywhere, within quotes, too. Whether quotes are open
     at a block's start, is found by looking back. From the start of a line on, both possibilities are followed: as a rule
-    (a field that begins with a quote and goes on with a letter is enough), they soon come to the same. A record that would be longer
-    than `max_record_bytes` is none; that rules out one of both where there are no quotes. In files made to confuse, all that
-    stands before is read.
+    (a field that begins with a quote and goes on with a letter is enough), they soon come to the same. A record that would be
+    longer than `max_record_bytes` is none; that rules out one of both where there are no quotes. In files made to confuse, all
+    that stands before is read.
 
     - `skip_lines`: so many lines come before the header.
     - `has_header`: the first record is no data.
@@ -61,18 +63,24 @@ class DelimitedContext(PieceReaderContext):
     opened: int | None = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=None)
     """Of the piece given last: where in the file the quote stands that is never closed; None: there is none."""
 
-    _lexer: Lexer = attrs.field(init=False, eq=False, repr=False, default=attrs.Factory(lambda s: Lexer(s.dialect), takes_self=True))
+    _lexer: Lexer = attrs.field(
+        init=False, eq=False, repr=False, default=attrs.Factory(lambda s: Lexer(s.dialect), takes_self=True)
+    )
     # `_data[_at:]` begins a record; `_base` is where in the file `_data` begins. `_is_searched`: no record ends in it.
     _source: Source | None = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=None)
     _data: bytes = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=b"")
     _at: int = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=0)
     _base: int = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=0)
     _is_searched: bool = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=False)
+    _is_first: bool = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=True)
     _is_over: bool = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=True)
 
     @override
     def initialize(self, stream: BinaryStream, block: Any, consecutive: bool) -> None:
-        source = self._source = Source.of(stream, block, 0)
+        source = Source.of(stream, block, 0)
+        if not self.dialect.is_bytewise:
+            source = Source.of(TranscodedStream(source, self.dialect.encoding), block, 0)
+        self._source, self._is_first = source, True
         self._entities = iter(())
         self.opened, self._is_searched, self._is_over = None, False, False
         self._begin(source, 0)
@@ -82,6 +90,10 @@ class DelimitedContext(PieceReaderContext):
         if source.start > first:
             self._go_to(source, source.start, first)
         self._is_over = self._is_over or self._base + self._at >= source.stop
+
+    @override
+    def can_be_cut(self) -> bool:
+        return self.dialect.is_bytewise
 
     @override
     def close(self) -> None:
@@ -124,7 +136,7 @@ class DelimitedContext(PieceReaderContext):
                 raise RecordTooLong(path=source.path, position=boundary, limit=self.max_record_bytes)
 
     def _state_before(self, source: Source, start: int, first: int) -> tuple[int, bool]:
-        """A place at `start` or before it, just behind a line end or where the records begin; and whether quotes are open there."""
+        """A place at `start` or before it, behind a line end or where the records begin; and whether quotes are open there."""
         for back in (FIRST_READ, MIB, self.max_record_bytes + FIRST_READ):
             found = self._state_from(source, max(first, start - back), start, first)
             if found is not None:
@@ -137,7 +149,8 @@ class DelimitedContext(PieceReaderContext):
         """The same, if the bytes from `begin` on tell; else None."""
         lexer, quote = self._lexer, self.dialect.quote_bytes
         source.seek(begin)
-        states = (False,) if begin == first or not quote else (False, True)  # quotes open? of both possibilities at `known_from`
+        # Whether quotes are open: what follows of both possibilities at `known_from`, of the one that they are not, first.
+        states: tuple[bool, ...] = (False,) if begin == first or not quote else (False, True)
         known_from = begin if begin == first else None
         data, base, is_ended_inside = b"", begin, False
         while source.position < start:
@@ -170,6 +183,13 @@ class DelimitedContext(PieceReaderContext):
 
     @override
     def next_piece(self) -> Piece | None:
+        piece = self._next_piece()
+        if piece is None or self.dialect.is_bytewise:
+            return piece
+        is_first, self._is_first = self._is_first, False
+        return DecodedPiece.of_stream(piece, is_first)
+
+    def _next_piece(self) -> Piece | None:
         source = self._source
         if self._is_over or source is None:
             return None

@@ -9,9 +9,10 @@ import attrs
 
 from operators.contexts.text import text_codec
 
+
 @attrs.frozen(slots=False)
 class Dialect:
-    r"""How fields and records are told apart. RFC 4180 by default; these are the rules, for all dialects the same:
+    r"""How fields and records are told apart: RFC 4180 by default. The rules are the same for all dialects.
 
     - A record ends with `\n`, `\r\n` or `\r` outside of quotes. A blank line is no record.
     - A field is quoted if the quote is its very first character; there, delimiters and line ends are text, a doubled quote is
@@ -33,8 +34,8 @@ class Dialect:
     def problem(self) -> str | None:
         """What is wrong with it, in words; None: nothing.
 
-        >>> Dialect(delimiter='"').problem()
-        'delimiter and quote are both \\'"\\''
+        >>> Dialect(delimiter=";", escape=";").problem()
+        "delimiter and escape are both ';'"
         """
         try:
             self.delimiter.encode(self.encoding)

@@ -63,8 +63,8 @@ class QuoteLeftOpen(ReadError, ValueError):
     @override
     def message(self) -> str:
         return (
-            f"{self.path}: the quote at {self.at(self.opened)}, in the record that starts at {self.at(self.position)}, is not closed "
-            f"within max_record_bytes = {self.limit}.\n"
+            f"{self.path}: the quote at {self.at(self.opened)}, in the record that starts at {self.at(self.position)}, "
+            f"is not closed within max_record_bytes = {self.limit}.\n"
             "Either it is no quote (then the file has other quotes, or none: "
             f"{definition(self.reader, 'format.quote', chr(39))}),\n"
             f"or records may be longer: {definition(self.reader, 'format.max_record_bytes', self.limit * 4)}"

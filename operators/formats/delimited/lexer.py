@@ -229,7 +229,7 @@ def _line_ends(data: bytes, octets: NDArray[np.uint8], begin: int, end: int, is_
 
 
 def _opening(quotes: Numbers, is_inside: bool) -> int:
-    """Where the field begins in which quotes are open behind the last one: doubled quotes do not open it. -1: before the first."""
+    """Where the quote stands that is open behind the last one; doubled quotes open nothing. -1: before the first."""
     number = len(quotes) - 1
     while number > 0 and quotes[number - 1] == quotes[number] - 1:
         number -= 2

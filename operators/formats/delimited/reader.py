@@ -15,13 +15,13 @@ from operators.formats.delimited.context import DelimitedContext
 from operators.formats.delimited.errors import HeaderBad
 from operators.formats.delimited.fields import FieldSplitter, column_names
 from operators.formats.delimited.lines import LineNumbers
-from operators.formats.delimited.rows import BadRecord, RowParser
+from operators.formats.delimited.rows import ListParser, RowParser
+from operators.formats.delimited.text import BadRecord, PieceText
+from operators.readers.reading import whole_numbers
 
 if TYPE_CHECKING:
     from operators.formats.csv import CsvFormat
 
-COLUMNS = pa.schema([pa.field("columns", pa.list_(pa.string()))])
-"""What text without a header has, if no schema says more: one column, the list of a row's fields."""
 SHOWN_BYTES = 4_000
 
 
@@ -41,33 +41,38 @@ class CsvReader(ManagedReader[FileSchemaNegotiator]):
             return False
         if not self._context.can_be_cut():
             negotiator.keep_whole()
-        names = self._names(negotiator)
-        if names is None:
+        self._text = PieceText(self.format.dialect, self._report)
+        parser = self._list_parser(negotiator) if negotiator.is_array else self._row_parser(negotiator)
+        if parser is None:
             return False
-        wanted = [name for name in names if negotiator.is_projected(name)]
-        types = {name: negotiator.type_of(name) or pa.string() for name in wanted}
-        negotiator.set_table_schema(pa.schema([(name, negotiator.type_of(name) or pa.string()) for name in names]))
-        self._parser = RowParser(
-            self.format.dialect,
-            names,
-            {name: kind if is_direct(kind) else pa.string() for name, kind in types.items()},
-            self.format.nulls,
-            self.format.extra_fields,
-            self.format.missing_fields,
-            report=self._report,
-            count=negotiator.context.count,
-        )
-        self._lines = LineNumbers(negotiator.stream, self._context.unit == "")
+        self._parser = parser
+        self._lines = LineNumbers(negotiator.stream, self._context.unit == "" and self.format.cuts == "any")
         self._loader: ResultSetLoader = negotiator.build()
         return True
 
-    def _names(self, negotiator: FileSchemaNegotiator) -> list[str] | None:
-        """The names of all columns of the file; None: it is empty, and nobody has told what it would have."""
-        provided = negotiator.provided_schema
+    def _list_parser(self, negotiator: FileSchemaNegotiator) -> ListParser:
+        negotiator.set_table_schema(pa.schema([("columns", pa.list_(pa.string()))]))
+        return ListParser(self._text)
+
+    def _row_parser(self, negotiator: FileSchemaNegotiator) -> RowParser | None:
+        """Makes columns; None: the file has nothing, not even a header."""
         if self.format.header:
             names = header_names(self.format, self._inner, negotiator.split.path)
-            return list(provided.names) if names is None and provided is not None else names
-        return None if provided is None or provided.equals(COLUMNS) else list(provided.names)
+        else:
+            names = [] if negotiator.provided_schema is None else list(negotiator.provided_schema.names)
+        if names is None:
+            return None
+        types = {name: negotiator.type_of(name) or pa.string() for name in names}
+        negotiator.set_table_schema(pa.schema(list(types.items())))
+        return RowParser(
+            self._text,
+            names,
+            {n: kind if is_direct(kind) else pa.string() for n, kind in types.items() if negotiator.is_projected(n)},
+            self.format.nulls,
+            self.format.extra_fields,
+            self.format.missing_fields,
+            count=negotiator.context.count,
+        )
 
     def next(self) -> bool:
         """Loads a piece of about 1 MiB."""
@@ -87,11 +92,17 @@ class CsvReader(ManagedReader[FileSchemaNegotiator]):
             self._context.close()
 
     def _load(self, piece: Piece) -> None:
-        if not self._parser.types:
-            self._loader.skip_rows(self._parser.row_count(piece))
+        if self._inner.opened is not None:
+            self._report(piece, BadRecord(0, "a quote is never closed"))
             return
-        rows = self._parser.rows(piece, is_open=self._inner.opened is not None)
-        self._loader.add_batch(rows.batch, lambda row: self._origin(piece, rows.record_of(row)))
+        parser = self._parser
+        if self._negotiator.is_projection_empty or (isinstance(parser, RowParser) and not parser.types):
+            self._loader.skip_rows(len(self._text.record_numbers(piece)))
+            return
+        rows = parser.rows(piece)
+        if rows.batch.num_rows:
+            positions = whole_numbers(piece.positions[rows.records])
+            self._loader.add_batch(rows.batch, lambda row: self._origin(piece, int(rows.records[row])), positions)
 
     def _origin(self, piece: Piece, number: int) -> RowOrigin:
         position = int(piece.positions[number])
@@ -101,8 +112,7 @@ class CsvReader(ManagedReader[FileSchemaNegotiator]):
 
     def _report(self, piece: Piece, record: BadRecord) -> None:
         position, line, raw = self._origin(piece, record.number)
-        reason = record.reason
-        opened = self._inner.opened
+        reason, opened = record.reason, self._inner.opened
         if opened is not None:
             reason = f"the quote at byte {opened} (line {self._lines.at(opened)}) is never closed"
         self._negotiator.bad_row(reason, position=position, line=line, column=record.column, raw=raw)

@@ -11,21 +11,22 @@ import pyarrow.csv as arrow_csv
 from dagflow import FileBlockMetadata
 from operators.compression import DecompressingContext
 from operators.contexts.sizes import MIB
-from operators.formats.delimited.reader import COLUMNS, context_of, header_names
+from operators.formats.delimited.reader import context_of, header_names
 from operators.formats.delimited.rows import RowParser
+from operators.formats.delimited.text import PieceText
 
 if TYPE_CHECKING:
     from dagflow.storage import BinaryReader
     from operators.formats.csv import CsvFormat
 
-# Numbers that would not be the same text again are no numbers: codes with leading zeros, whole numbers of more digits than floats keep.
+# What would not be the same text again is no number: codes with leading zeros, whole numbers of more digits than floats keep.
 _CODES = {pa.int64(): r"^[-+]?0[0-9xX]", pa.float64(): r"^[-+]?(0[0-9]|[0-9]{16,}$)"}
 
 
 def sample_schema(format: CsvFormat, stream: BinaryReader, path: str, length: int) -> pa.Schema | None:
     """The columns of a file: names from the header, types from the rows that begin in the first MiB.
 
-    None for an empty file. All columns are text if types are not to be told; `columns` is a list of texts where nothing names any.
+    None for an empty file, and without a header. All columns are text if types are not to be told.
     Raises NotDelimited, HeaderBad, RecordTooLong, QuoteLeftOpen.
     """
     inner = context_of(format)
@@ -34,15 +35,13 @@ def sample_schema(format: CsvFormat, stream: BinaryReader, path: str, length: in
     context.initialize(stream, block, False)
     try:
         names = header_names(format, inner, path)
-        if not format.header:
-            return COLUMNS if length else None
         if names is None:
             return None
         piece = context.next_piece() if format.infer_types else None
         if piece is None:
             return pa.schema([(name, pa.null() if format.infer_types else pa.string()) for name in names])
-        parser = RowParser(format.dialect, names, dict.fromkeys(names, pa.string()), format.nulls)
-        batch = parser.rows(piece, is_open=inner.opened is not None).batch
+        parser = RowParser(PieceText(format.dialect), names, dict.fromkeys(names, pa.string()), format.nulls)
+        batch = parser.rows(piece).batch
         return pa.schema([(name, told_type(batch.column(name))) for name in names])
     finally:
         context.close()

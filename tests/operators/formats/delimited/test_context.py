@@ -21,7 +21,7 @@ from operators.formats.delimited.dialect import Dialect
 from operators.formats.delimited.errors import HeaderBad, NotDelimited, QuoteLeftOpen
 
 FILES = {
-    "quoted line ends": (Dialect(), 'a,b\n1,"x\ny"\n2,"""\n"\n"3\n\n",\n4,z\n'.encode()),
+    "quoted line ends": (Dialect(), b'a,b\n1,"x\ny"\n2,"""\n"\n"3\n\n",\n4,z\n'),
     "CRLF": (Dialect(), b'a,b\r\n1,"x\r\ny"\r\n2,\r\n3,z'),
     "CR": (Dialect(), b'a,b\r1,"x\ry"\r2,\r3,z\r'),
     "BOM, several bytes a character": (Dialect(), '\ufeffä,日本\n1,"é\n🙂"\n"ß",2\n3,4'.encode()),
@@ -112,7 +112,7 @@ def test_a_record_that_is_too_long_ends_the_run() -> None:
 
 
 def test_a_quote_that_stays_open_too_long_is_named() -> None:
-    data = b"a,b\n1,2\n3,\"" + b"x,\n" * 50
+    data = b'a,b\n1,2\n3,"' + b"x,\n" * 50
     with pytest.raises(QuoteLeftOpen) as error:
         records(data, [0, len(data)], Dialect(), max_record_bytes=40, piece_bytes=8)
     assert (error.value.position, error.value.opened) == (8, 10)

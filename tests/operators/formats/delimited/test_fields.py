@@ -47,8 +47,6 @@ def test_trimming_leaves_what_is_quoted() -> None:
     assert [field.raw for field in fields] == [b"a b", b'" c "', b'"d" e', b""]
 
 
-
-
 @pytest.mark.parametrize(
     ("header", "names"),
     [

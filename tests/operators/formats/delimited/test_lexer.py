@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 
 import pytest
 from hypothesis import example, given, settings
@@ -11,7 +12,7 @@ from operators.formats.delimited.dialect import Dialect
 from operators.formats.delimited.lexer import Lexer
 
 DIALECTS = {
-    "rfc": (Dialect(), "ab,\"\n\r"),
+    "rfc": (Dialect(), 'ab,"\n\r'),
     "escape": (Dialect(escape="\\"), 'a,"\n\r\\'),
     "several": (Dialect(delimiter="||"), 'a|"\n'),
     "letters": (Dialect(delimiter="ab"), 'ab"\n'),
@@ -44,7 +45,7 @@ def test_both_ways_find_the_same(name: str, data: st.DataObject, is_inside: bool
 def test_records_are_those_of_the_csv_module(text: str) -> None:
     found = Lexer(Dialect()).find(text.encode(), 0, len(text))
     bounds = [0, *found.ends.tolist(), len(text)]
-    records = [text[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False) if stop > start]
+    records = [text[start:stop] for start, stop in itertools.pairwise(bounds) if stop > start]
     assert [row for record in records for row in csv.reader(io.StringIO(record, newline=""))] == list(
         csv.reader(io.StringIO(text, newline=""))
     )

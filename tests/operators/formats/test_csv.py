@@ -1,0 +1,321 @@
+from __future__ import annotations
+
+import csv
+import datetime
+import gzip
+import io
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dagflow.errors.scan import BadRowFound, ColumnUnknown
+from dagflow.testing import run_operator, scan_table
+from operators import CsvFormat, ScanReader
+from operators.contexts.errors import FileShortened, RecordTooLong
+from operators.formats.delimited.dialect import Dialect
+from operators.formats.delimited.errors import HeaderBad, NotDelimited, QuoteLeftOpen
+from operators.formats.delimited.lexer import Lexer
+from operators.readers.errors import FileChanged
+
+Table = list[dict[str, Any]]
+
+
+def read(
+    path: Path, data: bytes | str, format: CsvFormat | None = None, *, block_size: int | None = None, **options: Any
+) -> Table:
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return scan_table(ScanReader(format or CsvFormat(infer_types=False), **options), path, block_size=block_size).to_pylist()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "f.csv"
+
+
+def lists(*rows: list[Any], names: str = "abc") -> Table:
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+# What a file holds
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    rows=st.lists(st.lists(st.text('xy,"\n\r é', max_size=5), min_size=3, max_size=3), min_size=1, max_size=8),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    ends=st.sampled_from(["\n", "\r\n", "\r"]),
+    size=st.integers(1, 60),
+)
+def test_what_the_csv_module_writes_is_read(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]], quoting: int, ends: str, size: int
+) -> None:
+    if (
+        quoting == csv.QUOTE_MINIMAL
+    ):  # the module leaves line ends of other kinds than its own without quotes, and cannot read them
+        other = str.maketrans("\r\n", ends[-1] * 2)
+        rows = [[field.translate(other) for field in row] for row in rows]
+    text = io.StringIO(newline="")
+    csv.writer(text, quoting=quoting, lineterminator=ends).writerows([["a", "b", "c"], *rows])  # type: ignore[arg-type]
+    file = tmp_path_factory.mktemp("csv") / "f.csv"
+    expected = rows if quoting == csv.QUOTE_ALL else [[field or None for field in row] for row in rows]
+    assert read(file, text.getvalue(), block_size=size) == lists(*expected)
+
+
+@settings(max_examples=150, deadline=None)
+@given(text=st.text('a1,"\n', max_size=40), size=st.integers(1, 50))
+def test_odd_rows_are_those_of_the_csv_module(tmp_path_factory: pytest.TempPathFactory, text: str, size: int) -> None:
+    """Ragged rows, quotes in the midst of fields: read in a slower way, with the same result."""
+    found = list(csv.reader(io.StringIO("a,b\n" + text, newline="")))[1:]
+    expected = [[field or None for field in [*row, "", ""][:2]] for row in found if row]
+    file = tmp_path_factory.mktemp("csv") / "f.csv"
+    rows = read(file, "a,b\n" + text, block_size=size, on_bad_row="drop")
+    is_open = ends_in_quotes(text)
+    assert [[row["a"] or None, row["b"] or None] for row in rows] == (expected[:-1] if is_open else expected)
+
+
+def ends_in_quotes(text: str) -> bool:
+    return Lexer(Dialect()).find(text.encode(), 0, len(text)).opened is not None
+
+
+@pytest.mark.parametrize("size", [None, 7, 20])
+@pytest.mark.parametrize(
+    ("format", "text", "rows"),
+    [
+        (CsvFormat(delimiter="\t"), "a\tb\n1\tx,y\n", [[1, "x,y"]]),
+        (CsvFormat(delimiter="||"), 'a||b\n1||"x||y"\n2||z|\n', [[1, "x||y"], [2, "z|"]]),
+        (CsvFormat(delimiter="¦", encoding="latin-1"), "a¦b\n1¦é\n", [[1, "é"]]),
+        (CsvFormat(quote="'"), "a,b\n1,'x,''\ny'\n", [[1, "x,'\ny"]]),
+        (CsvFormat(quote=None), 'a,b\n1,"x\n2,y"\n', [[1, '"x'], [2, 'y"']]),
+        (CsvFormat(escape="\\"), 'a,b\n1,"x\\"\ny"\n2,z\\,z\n', [[1, 'x"\ny'], [2, "z,z"]]),
+        (CsvFormat(comment="#"), '# "\na,b\n#,\n1,"#x\n#y"\n#', [[1, "#x\n#y"]]),
+        (CsvFormat(trim=True), 'a , b\n 1 , "x " \n2,y z\t\n3, \n', [[1, "x "], [2, "y z"], [3, None]]),
+        (CsvFormat(nulls=["NA", ""]), 'a,b\nNA,NA\n1,"NA"\n', [[None, None], [1, "NA"]]),
+        (CsvFormat(skip_lines=2), 'by "us\n\na,b\n1,x\n', [[1, "x"]]),
+        (CsvFormat(), "\ufeffa,b\r\n1,x\r\n\r\n2,\r\n", [[1, "x"], [2, None]]),
+        (CsvFormat(encoding="utf-16"), 'a,b\n1,"é\n🙂"\n2,x\n', [[1, "é\n🙂"], [2, "x"]]),
+        (CsvFormat(encoding="cp1252"), "a,b\n1,€\n", [[1, "€"]]),
+        (CsvFormat(), "a,b\n1\n2,x,3\n,\n", [[1, None], [2, "x"], [None, None]]),
+    ],
+)
+def test_dialects(file: Path, size: int | None, format: CsvFormat, text: str, rows: list[list[Any]]) -> None:
+    assert read(file, text.encode(format.encoding), format, block_size=size) == lists(*rows, names="ab")
+
+
+def test_without_a_header_a_row_is_a_list(file: Path) -> None:
+    headerless = CsvFormat(header=False)
+    assert read(file, "a,b\nc,d\n", headerless) == [{"columns": ["a", "b"]}, {"columns": ["c", "d"]}]
+    assert read(file, '1,"x"\n\n2\n3,4,5\n', headerless) == [
+        {"columns": ["1", "x"]},
+        {"columns": ["2"]},
+        {"columns": ["3", "4", "5"]},
+    ]
+    assert read(file, '1,"x"\n2,y\n', headerless, columns=["columns[1]"], block_size=3) == [
+        {"columns[1]": "x"},
+        {"columns[1]": "y"},
+    ]
+
+
+def test_without_a_header_a_schema_names_columns_by_position(file: Path) -> None:
+    schema = pa.schema([("n", pa.int64()), ("s", pa.string())])
+    found = read(file, "1,x\n2,y\n", CsvFormat(header=False), schema=schema, block_size=3)
+    assert found == [{"n": 1, "s": "x"}, {"n": 2, "s": "y"}]
+
+
+def test_columns_that_are_asked_for(file: Path) -> None:
+    text = "a,b,c\n1,x,2.5\n2,y,3\n"
+    assert read(file, text, CsvFormat(), columns=["c", "a"]) == [{"c": 2.5, "a": 1}, {"c": 3.0, "a": 2}]
+    assert read(file, text, CsvFormat(), columns=["a", "block_offset"], block_size=4) == [
+        {"a": 1, "block_offset": 6},
+        {"a": 2, "block_offset": 14},
+    ]
+    assert scan_table(ScanReader(CsvFormat(), columns=[]), file, block_size=5).num_rows == 2
+    with pytest.raises(ColumnUnknown):
+        scan_table(ScanReader(CsvFormat()), file, columns=["nobody"])
+
+
+def test_types_are_told(file: Path) -> None:
+    text = "i,f,b,d,t,code,big,s,n\n1,1.5,true,2026-01-02,2026-01-02 03:04:05,007,12345678901234567890,x,\n-2,,false,,,,,1,\n"
+    path_table = read(file, text, CsvFormat())
+    assert path_table[0] == {
+        "i": 1,
+        "f": 1.5,
+        "b": True,
+        "d": datetime.date(2026, 1, 2),
+        "t": datetime.datetime(2026, 1, 2, 3, 4, 5),  # noqa: DTZ001  # the text names no zone
+        "code": "007",
+        "big": "12345678901234567890",
+        "s": "x",
+        "n": None,
+    }
+    assert read(file, text)[0]["i"] == "1"
+
+
+def test_quoted_nothing_is_text_without_characters_or_null(file: Path) -> None:
+    assert read(file, 'a,b\n"",""\n"1",\n', CsvFormat()) == [{"a": None, "b": ""}, {"a": 1, "b": None}]
+
+
+def test_compressed_files_are_read_as_one(file: Path) -> None:
+    data = gzip.compress(b'a,b\n1,"x\ny"\n2,z\n')
+    assert read(file, data, CsvFormat(), block_size=11) == lists([1, "x\ny"], [2, "z"], names="ab")
+
+
+# Bad rows
+
+
+def bad_rows(path: Path, data: bytes | str, format: CsvFormat | None = None, **options: Any) -> tuple[Table, list[Any]]:
+    from dagflow.testing.files import blocks_of
+
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    reader = ScanReader(format or CsvFormat(), on_bad_row="route", **options)
+    found = run_operator(reader, {"blocks_metadata_input": blocks_of(str(path), 25)})
+    return found["batches"], found["errors"]
+
+
+INTS = pa.schema([("a", pa.int64()), ("b", pa.string())])
+
+
+def test_values_that_do_not_parse_are_named(file: Path) -> None:
+    rows, bad = bad_rows(file, 'a,b\n1,x\n"two\n2",y\n3,z\n4.5,z\n', schema=INTS)
+    assert [row["a"] for row in rows] == [1, 3]
+    assert [(row.position, row.line, row.column, row.raw) for row in bad] == [(8, 3, "a", '"two\n2",y'), (22, 6, "a", "4.5,z")]
+
+
+def test_bad_utf8_is_named_by_its_position(file: Path) -> None:
+    rows, bad = bad_rows(file, b"a,b\n1,x\n2,y\xff\n3,\xc3\xa9\n4,\xe9\n", schema=INTS)
+    assert [row["b"] for row in rows] == ["x", "é"]
+    assert [(row.position, row.line, row.column) for row in bad] == [(8, 3, "b"), (18, 5, "b")]
+    assert "byte 11 (ff) is not utf-8" in bad[0].reason
+    assert "byte 20 (e9) is not utf-8" in bad[1].reason
+
+
+def test_bytes_outside_of_a_single_byte_encoding_are_named(file: Path) -> None:
+    rows, bad = bad_rows(file, b"a,b\n1,\x80\n2,\x81\n", CsvFormat(encoding="cp1252"), schema=INTS)
+    assert [row["b"] for row in rows] == ["€"]
+    assert [(row.position, row.line, row.reason) for row in bad] == [(8, 3, "byte 10 (81) is not cp1252")]
+
+
+@pytest.mark.parametrize("size", [None, 5, 9])
+def test_a_quote_that_is_never_closed_is_named_where_it_opened(file: Path, size: int | None) -> None:
+    with pytest.raises(BadRowFound, match=r"the quote at byte 10 \(line 3\) is never closed"):
+        read(file, 'a,b\n1,x\n2,"y\n3,z\n', CsvFormat(), block_size=size)
+    assert read(file, 'a,b\n1,x\n2,"y\n3,z\n', CsvFormat(), block_size=size, on_bad_row="drop") == lists([1, "x"], names="ab")
+
+
+def test_rows_of_other_lengths_are_bad_if_the_user_says_so(file: Path) -> None:
+    strict = CsvFormat(extra_fields="bad", missing_fields="bad")
+    rows, bad = bad_rows(file, "a,b\n1\n2,x\n3,y,z\n", strict)
+    assert [row["a"] for row in rows] == [2]
+    assert [(row.position, row.line, row.reason) for row in bad] == [
+        (4, 2, "has 1 fields instead of 2"),
+        (10, 4, "has 3 fields instead of 2"),
+    ]
+
+
+def test_nul_bytes_are_text_and_no_number(file: Path) -> None:
+    rows, bad = bad_rows(file, b"a,b\n1,x\0y\n\0,z\n", schema=INTS)
+    assert [row["b"] for row in rows] == ["x\0y"]
+    assert [(row.position, row.column) for row in bad] == [(10, "a")]
+
+
+# Bad files
+
+
+@pytest.mark.parametrize("data", [b"", b"\xef\xbb\xbf", b"\n\r\n"])
+def test_an_empty_file_has_no_rows_and_no_columns(file: Path, data: bytes) -> None:
+    file.write_bytes(data)
+    table = scan_table(ScanReader(CsvFormat()), file)
+    assert (table.num_rows, table.num_columns) == (0, 0)
+    table = scan_table(ScanReader(CsvFormat(), schema=INTS), file)
+    assert (table.num_rows, table.schema.names) == (0, ["a", "b"])
+
+
+@pytest.mark.parametrize("data", [b"a,b", b"a,b\n", b"a,b\r\n\r\n"])
+def test_a_header_alone_gives_columns_without_rows(file: Path, data: bytes) -> None:
+    file.write_bytes(data)
+    table = scan_table(ScanReader(CsvFormat()), file)
+    assert (table.num_rows, table.schema.names) == (0, ["a", "b"])
+
+
+def test_a_file_that_is_parquet_is_told(file: Path) -> None:
+    pq.write_table(pa.table({"a": [1]}), file)
+    with pytest.raises(NotDelimited, match="Parquet"):
+        scan_table(ScanReader(CsvFormat()), file)
+
+
+def test_text_of_16_bits_is_told(file: Path) -> None:
+    file.write_bytes("a,b\n1,2\n".encode("utf-16"))
+    with pytest.raises(NotDelimited, match="encoding='utf-16'"):
+        scan_table(ScanReader(CsvFormat()), file)
+    file.write_bytes("a,b\n1,2\n".encode("utf-16-le"))
+    with pytest.raises(HeaderBad, match="utf-16-le"):
+        scan_table(ScanReader(CsvFormat()), file)
+
+
+def test_a_header_in_another_encoding_is_told(file: Path) -> None:
+    file.write_bytes("naïve,b\n1,2\n".encode("latin-1"))
+    with pytest.raises(HeaderBad, match="not utf-8"):
+        scan_table(ScanReader(CsvFormat()), file)
+
+
+def test_a_record_without_an_end_takes_no_more_memory_than_it_may(file: Path) -> None:
+    import tracemalloc
+
+    limit = 1 << 20
+    with file.open("wb") as out:
+        out.write(b"a,b\n1,x\n2,")
+        for _ in range(64):
+            out.write(b"y" * (1 << 20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(RecordTooLong) as error:
+            scan_table(ScanReader(CsvFormat(max_record_bytes=limit)), file)
+        assert tracemalloc.get_traced_memory()[1] < 12 * limit
+    finally:
+        tracemalloc.stop()
+    assert (error.value.position, error.value.reader) == (8, "reader")
+    file.write_bytes(b'a,b\n1,x\n2,"' + b"y\n" * limit)
+    with pytest.raises(QuoteLeftOpen, match="byte 10, in the record that starts at byte 8"):
+        scan_table(ScanReader(CsvFormat(max_record_bytes=limit)), file, block_size=limit)
+
+
+def test_files_that_disagree_on_types_have_the_wider_one(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "2.csv").write_text("b,a\n2.5,x\n")
+    table = scan_table(ScanReader(CsvFormat()), [tmp_path / "1.csv", tmp_path / "2.csv"])
+    assert table.to_pylist() == [{"a": "1", "b": 2.0}, {"a": "x", "b": 2.5}]
+
+
+def test_a_file_cut_short_between_planning_and_reading_is_told(file: Path) -> None:
+    from dagflow.testing.files import blocks_of
+
+    file.write_text("a,b\n1,x\n2,y\n")
+    blocks = blocks_of(str(file), None)
+    file.write_text("a,b\n1,")
+    with pytest.raises((FileChanged, FileShortened)):
+        run_operator(ScanReader(CsvFormat()), {"blocks_metadata_input": blocks})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"delimiter": ""},
+        {"delimiter": '"'},
+        {"delimiter": "a\n"},
+        {"quote": "ab"},
+        {"quote": "é"},
+        {"escape": ","},
+        {"comment": "\n"},
+        {"encoding": "klingon"},
+        {"delimiter": "日", "encoding": "latin-1"},
+        {"skip_lines": -1},
+        {"max_record_bytes": 0},
+    ],
+)
+def test_dialects_that_cannot_be_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        CsvFormat(**options)
