@@ -80,21 +80,22 @@ class BadRowFound(ScanError, ValueError):
 
 @attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
 class RowTooLarge(ScanError, ValueError):
-    """A single row is larger than `limit` bytes."""
+    """A single row is larger than `limit` bytes; `size` None: nobody has read to its end."""
 
     code: ClassVar[str] = "DF602"
 
     path: str
     position: int | None
-    size: int
+    size: int | None
     limit: int
 
     def message(self) -> str:
         where = "" if self.position is None else f": byte {self.position}"
         return (
-            f"{self.path}{where}: a row of {self.size} bytes is larger than max_record_bytes = {self.limit}\n"
+            f"{self.path}{where}: a row{'' if self.size is None else f' of {self.size} bytes'} is larger than "
+            f"max_record_bytes = {self.limit}\n"
             f"  help: the file is no such format, or rows may be larger: "
-            f"{definition(self.reader, 'limits.max_record_bytes', self.size * 2)}"
+            f"{definition(self.reader, 'limits.max_record_bytes', (self.size or 2 * self.limit) * 2)}"
         )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dagflow.scan.agreement import agree, files_of
     from dagflow.scan.bad_rows import BadRow, OnBadRow, RowOrigin
+    from dagflow.scan.cast import text_of
     from dagflow.scan.files import FileScan, FileSchemaNegotiator, FileSplit
     from dagflow.scan.format import Format
     from dagflow.scan.loader import BatchLimits, ResultSetLoader
@@ -42,6 +43,7 @@ __all__ = [
     "TableSchema",
     "agree",
     "files_of",
+    "text_of",
     "to_type",
     "type_text",
     "wider",
@@ -51,6 +53,7 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
     _MODULES = {
         "agreement": ["agree", "files_of"],
         "bad_rows": ["BadRow", "OnBadRow", "RowOrigin"],
+        "cast": ["text_of"],
         "files": ["FileScan", "FileSchemaNegotiator", "FileSplit"],
         "format": ["Format"],
         "loader": ["BatchLimits", "ResultSetLoader"],

@@ -184,6 +184,7 @@ class FileScan:
         tracker = self._tracker = self.tracker_of(start, stop)
         negotiator = FileSchemaNegotiator(
             context=self.context,
+            limits=self._limits,
             columns=self._output.shape.wanted(self.settings.drift),
             provided_schema=self._output.shape.source_schema,
             build=self._build,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dagflow.model.context import OperatorContext
-    from dagflow.scan.loader import ResultSetLoader
+    from dagflow.scan.loader import BatchLimits, ResultSetLoader
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -26,6 +26,7 @@ class SchemaNegotiator:
 
     Attributes:
         context: the operator's context: `context.name`, `context.count(…)`.
+        limits: of batches and rows.
         columns: the columns of the source that are wanted, in the order asked for; None: all. Others cost the framework nothing;
             a format that can leave them unread does (`is_projected`).
         provided_schema: the columns with their types as the user gave them or the run has agreed; None: the reader finds types.
@@ -33,6 +34,7 @@ class SchemaNegotiator:
     """
 
     context: OperatorContext
+    limits: BatchLimits
     columns: tuple[str, ...] | None = None
     provided_schema: pa.Schema | None = None
     _build: Callable[[SchemaNegotiator], ResultSetLoader]

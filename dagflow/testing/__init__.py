@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dagflow.testing.operators import Emitted, run_operator
     from dagflow.testing.readers import CountedFiles, reader_of
     from dagflow.testing.splittable import assert_reader_is_splittable
-    from dagflow.testing.tables import scan_table
+    from dagflow.testing.tables import scan_reader_of, scan_table
 
 __all__ = [
     "Collector",
@@ -28,6 +28,7 @@ __all__ = [
     "reader_of",
     "run_dag",
     "run_operator",
+    "scan_reader_of",
     "scan_table",
 ]
 
@@ -44,6 +45,7 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "reader_of": "dagflow.testing.readers",
         "run_dag": "dagflow.testing.dags",
         "run_operator": "dagflow.testing.operators",
+        "scan_reader_of": "dagflow.testing.tables",
         "scan_table": "dagflow.testing.tables",
     }
 

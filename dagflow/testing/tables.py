@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -18,11 +18,14 @@ from dagflow.runtime.failure import Abort
 from dagflow.runtime.program import OutputPlan, PortPlan, Program, ProgramOperator, TaskSpec
 from dagflow.runtime.task import Flow
 from dagflow.testing.files import blocks_of
+from dagflow.testing.readers import CountedFiles, MakeReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-READER, TABLE = "reader", "table"
+    from dagflow.ranges import RangeTracker
+
+READER, TABLE, OFFSET = "reader", "table", "block_offset"
 Path = str | os.PathLike[str]
 
 
@@ -75,6 +78,56 @@ def scan_table(
     if found.batches:
         return pa.Table.from_batches(found.batches)
     return pa.schema([]).empty_table() if schema is None else schema.empty_table()
+
+
+def scan_reader_of(reader: Operator, *, files: CountedFiles | None = None) -> MakeReader:
+    """A `make_reader` of a ScanReader, for `assert_reader_is_splittable`: its records are the rows, as dicts.
+
+    Rows lie where `block_offset` says, which the format must know. `files` opens the files; by default, what their paths name.
+    """
+    from dagflow.scan import Agreed, FileScan
+
+    opened = CountedFiles() if files is None else files
+    scanning: Any = reader
+    asked = ("*",) if scanning.columns is None else scanning.columns
+    scanning = attrs.evolve(scanning, columns=(*asked, OFFSET))
+    agreements: dict[str, Any] = {}
+
+    def make_reader(path: str, tracker: RangeTracker[int]) -> Iterator[tuple[int, bool, Any]]:
+        length = opened.status(path).length
+        if path not in agreements:
+            whole = FileBlockMetadata(0, path, 0, length, length, is_last_block=True)
+            agreements[path] = Agreed.of(scanning.agree([whole], None, OperatorContext(name=READER)))
+        start, stop = tracker.start_position, tracker.stop_position
+        scan = FileScan(
+            format=scanning.format,
+            settings=scanning.scan_settings,
+            agreed=agreements[path],
+            context=OperatorContext(name=READER, sharing=_Shared()),
+            open_stream=lambda block: opened.open(block.file_path),
+            tracker_of=lambda start, stop: tracker,
+        )
+        last = None
+        try:
+            for batch in scan.read(FileBlockMetadata(0, path, start, stop, length, is_last_block=stop == length)):
+                for row in batch.to_pylist():
+                    position = row.pop(OFFSET)
+                    yield position, position != last, row
+                    last = position
+        finally:
+            scan.close()
+
+    return make_reader
+
+
+class _Shared:
+    """Work that others might take over: readers claim few rows at a time."""
+
+    def track(self, tracker: Any) -> None:
+        """See WorkSharing."""
+
+    def check(self) -> None:
+        """See WorkSharing."""
 
 
 @attrs.define

@@ -2,29 +2,59 @@
 
 from __future__ import annotations
 
-import io
-from typing import TYPE_CHECKING, ClassVar, Literal
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import attrs
 
-from dagflow.scan import FileSchemaNegotiator, Format, ResultSetLoader
-from dagflow.storage import read_fully
-from operators.contexts import Piece
+from dagflow.scan import FileSchemaNegotiator, Format, RowOrigin
+from operators.compression import DecompressingContext
+from operators.contexts import Piece, ReadAheadLineReaderContext
+from operators.contexts.errors import RecordTooLong
+from operators.formats.json_rows import BadLine, JsonRows, type_of_rows
 from operators.formats.lines import LinesReader
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from dagflow.storage import BinaryReader
 
 SAMPLE_BYTES = 1 << 20
+BOM = b"\xef\xbb\xbf"
+_NOT_JSON = re.compile(rb"[:\[,]\s*-?(?:Inf(?!inity)|(?<=-)NaN)")
+"""What pyarrow takes for a number, and Python does not."""
 
 
 @attrs.define
 class JsonLinesFormat(Format):
-    """JSON lines: each line is an object, whose members are columns; objects within are structs, arrays are lists.
+    r"""JSON lines: each line is an object, whose members are columns; objects within it are structs, arrays are lists.
 
-    Files can be cut at any byte.
+    Files can be cut at any byte, and may be compressed. What comes of what:
+
+    =====================================  =========================================================================
+    a member that a line lacks, or null    null
+    a number that has a fraction somewhere the column is float64, if the sample has such a number
+    values of several kinds in a column    the column is text: strings as they are, others as JSON
+    a column of nulls only                 text (see ScanReader, `null_type`)
+    text that looks like a time            text; give the column a type (`schema`) to have times
+    a value that is none of its type       what `drift.changed` says; "3" and 3.0 are the integer 3
+    a member that was in no sample         what `drift.extra` says; also within structs
+    a key twice in an object               a bad row, if the column is asked for
+    a blank line                           no row
+    a line that is no JSON object          a bad row (so is what is not UTF-8)
+    =====================================  =========================================================================
+
+    >>> import pathlib, tempfile
+    >>> from dagflow.testing import scan_table
+    >>> from operators import JsonLinesFormat, ScanReader
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "a.jsonl")
+    ...     _ = path.write_text('{"n": 1, "l": [1, 2]}\n\n{"n": 2.5}\n')
+    ...     scan_table(ScanReader(JsonLinesFormat()), path, block_size=5).to_pylist()
+    [{'n': 1.0, 'l': [1, 2]}, {'n': 2.5, 'l': None}]
     """
 
     cuts: ClassVar[Literal["any", "none"]] = "any"
@@ -35,37 +65,157 @@ class JsonLinesFormat(Format):
         return JsonLinesReader()
 
     def sample_schema(self, stream: BinaryReader, path: str, length: int) -> pa.Schema | None:
-        """The columns of the first lines of a file (1 MiB)."""
-        stream.seek(0)
-        data = read_fully(stream, min(length, SAMPLE_BYTES))
-        end = data.rfind(b"\n") + 1 or len(data)
-        return _parsed(data[:end]).schema if data.strip() else None
+        """The columns of the first lines of a file (1 MiB of them); lines that cannot be read say nothing."""
+        lines = _first_lines(stream, path, length)
+        return type_of_rows(lines) if lines.strip() else None
+
+
+def _first_lines(stream: BinaryReader, path: str, length: int) -> bytes:
+    """The first lines of a file, that may be compressed."""
+    from dagflow import FileBlockMetadata
+
+    context = DecompressingContext(ReadAheadLineReaderContext())
+    found, size = [], 0
+    try:
+        context.initialize(stream, FileBlockMetadata(0, path, 0, min(length, SAMPLE_BYTES), length), False)
+        while size < SAMPLE_BYTES and (piece := context.next_piece()) is not None:
+            found.append(piece.data[piece.begin : piece.end])
+            size += piece.used_bytes
+    except RecordTooLong:
+        pass  # its reader says so
+    finally:
+        context.close()
+    return b"".join(found)
 
 
 @attrs.define(eq=False)
 class JsonLinesReader(LinesReader):
-    """Reads the lines of a block."""
+    """Reads the lines of a block: with pyarrow's parser where all is well, else line by line, with the same result."""
 
-    _loader: ResultSetLoader | None = attrs.field(init=False, default=None)
+    _loader: Any = attrs.field(init=False, default=None)
+    _rows: Any = attrs.field(init=False, default=None)
+    _parse: Any = attrs.field(init=False, default=None)
 
     def begin(self, negotiator: FileSchemaNegotiator) -> None:
         """Late schema: the lines say what columns there are."""
         self._loader = negotiator.build()
+        types = {f.name: f.type for f in negotiator.provided_schema or () if negotiator.is_projected(f.name)}
+        self._rows = JsonRows(types, negotiator.columns)
+        self._parse = fast_parser(types, is_open=negotiator.columns is None)
 
     def load(self, piece: Piece) -> None:
-        """Parses a piece."""
-        assert self._loader is not None
-        batch = _parsed(piece.data[piece.begin : piece.end], self._negotiator.provided_schema)
-        self._loader.add_batch(batch, lambda row: self.origin(piece, row))
+        """Loads a piece."""
+        lines = _filled(piece)
+        if lines is not None and self._parse is not None:
+            batch = self._parse(piece, len(lines))
+            if batch is not None:
+                starts = piece.positions[lines]
+                self._loader.add_batch(batch, self._origin_of(piece, lines), starts)
+                return
+        self._load_slowly(piece)
+
+    def _origin_of(self, piece: Piece, lines: NDArray[np.int64]) -> Callable[[int], RowOrigin]:
+        return lambda row: self.origin(piece, int(lines[row]))
+
+    def _load_slowly(self, piece: Piece) -> None:
+        """Line by line: lines that cannot be read are reported and left out."""
+        import numpy as np
+
+        rows, kept = [], []
+        positions = piece.positions
+        for number, data in enumerate(piece.bytes_list()):
+            line = data.removeprefix(BOM) if positions[number] == 0 else data
+            if not line.strip():
+                continue
+            try:
+                rows.append(self._rows.row(line))
+                kept.append(number)
+            except BadLine as bad:
+                where = self.origin(piece, number)
+                self._negotiator.bad_row(str(bad), position=where.position, line=where.line, column=bad.column, raw=where.raw)
+        if rows:
+            lines = np.array(kept, np.int64)
+            self._loader.add_batch(self._rows.batch(rows), self._origin_of(piece, lines), positions[lines])
 
 
-def _parsed(data: bytes, schema: pa.Schema | None = None) -> pa.RecordBatch:
+def _filled(piece: Piece) -> NDArray[np.int64] | None:
+    """The numbers of the lines that are not blank; None where one of them does not begin with `{` and end with `}`."""
+    import numpy as np
+
+    offsets = piece.offsets
+    octets = np.frombuffer(piece.data, np.uint8)
+    first, last = offsets[:-1], offsets[1:] - (2 if piece.is_terminated else 1)  # before the newline
+    last = np.where((last > first) & (octets[np.maximum(last, 0)] == ord("\r")), last - 1, last)
+    is_blank = (last < first) | ((last == first) & (octets[first] == ord("\r")))
+    is_object = (octets[first] == ord("{")) & (octets[np.maximum(last, 0)] == ord("}"))
+    if not (is_object | is_blank).all():
+        return None
+    return np.flatnonzero(~is_blank)
+
+
+def fast_parser(types: dict[str, pa.DataType], is_open: bool) -> Callable[[Piece, int], pa.RecordBatch | None] | None:
+    """A parser of pieces, which gives None where the lines have to be read one by one; None where all have to be.
+
+    What it accepts it reads as the slow way does. Each line begins with `{` and ends with `}`: since no valid JSON has `}` and
+    then `{` but between two objects, and there are as many rows as lines, each line is one object.
+    """
     import pyarrow as pa
     import pyarrow.json as pj
 
-    options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
-    table = pj.read_json(
-        io.BytesIO(data), pj.ReadOptions(use_threads=False, block_size=max(len(data) + 1, 1 << 20)), options
-    ).combine_chunks()
-    batches = table.to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+    if any(_has(kind, pa.types.is_map) for kind in types.values()):
+        return None
+    explicit = pa.schema([pa.field(name, parsed_as(kind)) for name, kind in types.items()])
+    # unknown members of structs may not get lost, which "ignore" would let happen
+    is_ignoring = not is_open and not any(_has(kind, pa.types.is_struct) for kind in types.values())
+    behaviour: Literal["ignore", "infer"] = "ignore" if is_ignoring else "infer"
+    options = pj.ParseOptions(explicit_schema=explicit, unexpected_field_behavior=behaviour)
+
+    def parse(piece: Piece, rows: int) -> pa.RecordBatch | None:
+        size = piece.end - piece.begin
+        view = memoryview(piece.data)[piece.begin : piece.end]
+        if not rows or not _is_plain(view):
+            return None
+        reading = pj.ReadOptions(use_threads=False, block_size=size + 1)
+        try:
+            table = pj.read_json(pa.BufferReader(pa.py_buffer(view)), reading, options)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return None
+        found = [f for f in table.schema if f.name not in types]
+        if table.num_rows != rows or (not is_ignoring and any(_has(f.type, pa.types.is_timestamp) for f in found)):
+            return None  # what looks like a time is text
+        batches = table.to_batches()
+        if len(batches) != 1 or any(_has(table.schema.field(n).type, pa.types.is_timestamp) for n in types):
+            return None
+        return batches[0]
+
+    return parse
+
+
+def _is_plain(data: memoryview) -> bool:
+    """Whether bytes are UTF-8, and none of the numbers is one that only pyarrow reads."""
+    import codecs
+
+    try:
+        codecs.utf_8_decode(data, "strict", True)
+    except UnicodeDecodeError:
+        return False
+    return _NOT_JSON.search(data) is None
+
+
+def _has(kind: pa.DataType, test: Callable[[pa.DataType], bool]) -> bool:
+    return test(kind) or any(_has(kind.field(n).type, test) for n in range(kind.num_fields))
+
+
+def parsed_as(kind: pa.DataType) -> pa.DataType:
+    """The type that a column is parsed as, from which the framework converts it: text for what JSON has no form for."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_struct(kind):
+        return pa.struct([pa.field(f.name, parsed_as(f.type)) for f in kind])
+    if types.is_list(kind) or types.is_large_list(kind):
+        return pa.list_(parsed_as(kind.value_type))
+    if types.is_float16(kind):
+        return pa.float64()
+    is_own = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
+    return kind if is_own else pa.string()

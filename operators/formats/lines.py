@@ -3,27 +3,54 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any
 
 import attrs
 
+from dagflow.errors.scan import RowTooLarge
 from dagflow.scan import FileSchemaNegotiator, ManagedReader, RowOrigin
 from operators.compression import DecompressingContext
 from operators.contexts import Piece, ReadAheadLineReaderContext
+from operators.contexts.errors import RecordTooLong
+from operators.readers.claiming import Claiming
+
+RAW_BYTES = 4_000
+
+
+@attrs.frozen
+class _Claims:
+    """The negotiator as the tracker that it claims from."""
+
+    negotiator: FileSchemaNegotiator
+
+    def try_return_batch_at(self, positions: Any) -> int:
+        """See RangeTracker."""
+        return self.negotiator.claim(positions)
 
 
 @attrs.define(eq=False)
 class LinesReader(ManagedReader[FileSchemaNegotiator]):
     """The base of readers of formats in which a line is a row: finds the lines of its range, and claims them.
 
-    A subclass writes `begin`, which builds the loader, and `load`, which takes a piece of whole lines.
+    A subclass writes `begin`, which builds the loader, and `load`, which takes a piece of whole lines. Files may be compressed.
+
+    Attributes:
+        first_line: the number of the first line of the piece at hand, from 1; None where the range began inside the file.
     """
 
-    lines: ReadAheadLineReaderContext = attrs.field(factory=ReadAheadLineReaderContext)
+    first_line: int | None = attrs.field(init=False, default=None)
 
     def open(self, negotiator: FileSchemaNegotiator) -> bool:
         """Goes to the first line of the range."""
         self._negotiator = negotiator
-        self._context = DecompressingContext(self.lines)
+        self._lines_read = 0
+        self._claiming = Claiming(negotiator.context.clock)
+        self._claiming.begin()
+        self._claiming.track(_Claims(negotiator))
+        self._parts: Iterator[Piece] = iter(())
+        lines = ReadAheadLineReaderContext(max_record_bytes=negotiator.limits.max_record_bytes)
+        self._context = DecompressingContext(lines)
         self._context.initialize(negotiator.stream, negotiator.split, False)
         if not self._context.can_be_cut():
             negotiator.keep_whole()
@@ -31,16 +58,38 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
         return True
 
     def next(self) -> bool:
-        """Loads a piece of about 1 MiB."""
-        piece = self._context.next_piece()
+        """Loads a piece of about 1 MiB; where work is shared, as much of it as is worth to be claimed at once."""
+        if self._load_part():
+            return True
+        if self._claiming.is_over:
+            return False
+        try:
+            piece = self._context.next_piece()
+        except RecordTooLong as error:
+            raise RowTooLarge(path=error.path, position=error.position, size=None, limit=error.limit) from None
         if piece is None:
             return False
+        self._parts = self._claiming.parts(piece) if self._negotiator.context.is_shared else self._whole(piece)
+        return True
+
+    def _whole(self, piece: Piece) -> Iterator[Piece]:
+        """What is the reader's of a piece, claimed at once: nobody could take over the rest."""
         claimed = piece.split_points
-        granted = self._negotiator.claim(claimed) if len(claimed) else 0
-        mine = piece if granted == len(claimed) else piece.before(granted)
+        granted = self._negotiator.claim(claimed)
+        self._claiming.is_over = granted < len(claimed)
+        mine = piece.before(granted) if self._claiming.is_over else piece
+        if mine is not None:
+            yield mine
+
+    def _load_part(self) -> bool:
+        """Loads what is claimed next of the piece at hand; False: there is no more of it."""
+        mine = next(self._parts, None)
         if mine is not None and len(mine):
+            if self._negotiator.split.start == 0:
+                self.first_line = self._lines_read + 1
+                self._lines_read += len(mine)
             self.load(mine)
-        return mine is piece
+        return mine is not None
 
     def close(self) -> None:
         """Lets go of the lines read ahead."""
@@ -56,6 +105,6 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
         """Loads whole lines: `piece.bytes_list()`, `.text_list()`, `.string_array()`, `.positions`."""
 
     def origin(self, piece: Piece, row: int) -> RowOrigin:
-        """Where line `row` of a piece stands."""
-        text = piece.part(row, row + 1).bytes_list()[0][:4_000].decode("utf-8", "backslashreplace")
-        return RowOrigin(int(piece.positions[row]), None, text)
+        """Where line `row` of the piece at hand stands."""
+        text = piece.part(row, row + 1).bytes_list()[0][:RAW_BYTES].decode("utf-8", "backslashreplace")
+        return RowOrigin(int(piece.positions[row]), None if self.first_line is None else self.first_line + row, text)

@@ -34,7 +34,9 @@ class _Positions(Sequence[int]):
         return self.total
 
     def __getitem__(self, number: Any) -> Any:
-        """The position of one record; negative numbers count from the end."""
+        """The position of one record; negative numbers count from the end. A slice gives a list."""
+        if isinstance(number, slice):
+            return [self[n] for n in range(*number.indices(self.total))]
         if number < 0:
             number += self.total
         return int(self.offsets[self.first + number]) + self.shift

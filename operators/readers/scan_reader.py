@@ -98,9 +98,9 @@ class ScanReader(FileBlocks):
             with told_in(problems):
                 super().check()
             with told_in(problems):
-                self._settings().is_array(self.format)
+                self.scan_settings.is_array(self.format)
             with told_in(problems):
-                _ = self._settings().null_arrow_type
+                _ = self.scan_settings.null_arrow_type
             if self.on_error == "route":
                 problems.append('on_error is "route", but the port errors carries bad rows: set on_bad_row = "route"')
 
@@ -135,7 +135,7 @@ class ScanReader(FileBlocks):
 
         try:
             with explained(next(iter(by_path), ""), "reading"):
-                agreed = agree(self.format, self._settings(), files_of(items), opened)
+                agreed = agree(self.format, self.scan_settings, files_of(items), opened)
             self._made(agreed, context).close()  # what is asked for, and not there, is told before anything runs
         except (ReadError, ScanError) as error:
             error.reader = context.name
@@ -184,13 +184,15 @@ class ScanReader(FileBlocks):
             with task.away:
                 self.batches.emit_batch(batch)
 
-    def _settings(self) -> ScanSettings:
+    @property
+    def scan_settings(self) -> ScanSettings:
+        """What the properties say of the scan."""
         return ScanSettings(**{field.name: getattr(self, field.name) for field in attrs.fields(ScanSettings)})
 
     def _made(self, agreed: Agreed, context: OperatorContext) -> FileScan:
         return FileScan(
             format=self.format,
-            settings=self._settings(),
+            settings=self.scan_settings,
             agreed=agreed,
             context=context,
             open_stream=self._open,

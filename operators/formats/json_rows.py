@@ -1,0 +1,250 @@
+"""JSON lines one by one, for those that the fast parser does not take: what is wrong with them, and what their types are."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from dagflow.scan import text_of, wider
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class BadLine(ValueError):
+    """A line that is no row. `column`: which one is to blame."""
+
+    def __init__(self, reason: str, column: str | None = None) -> None:
+        super().__init__(reason)
+        self.column = column
+
+
+class _Twice(dict[str, Any]):
+    """An object that has a key twice."""
+
+    key: str = ""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    twice = _Twice(pairs)
+    seen: set[str] = set()
+    twice.key = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    return twice
+
+
+def _number(text: str) -> float:
+    found = float(text)
+    if math.isinf(found):
+        raise BadLine(f"the number {text} is too big")
+    return found
+
+
+def _decimal(text: str) -> Decimal:
+    _number(text)
+    return Decimal(text)
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_number)
+_EXACT = json.JSONDecoder(object_pairs_hook=_object, parse_float=_decimal)
+
+
+def parse_line(data: bytes, exact: bool = False) -> dict[str, Any]:
+    """The object of a line; `exact`: numbers with a fraction as decimals. Raises BadLine.
+
+    >>> parse_line(b'[1]')
+    Traceback (most recent call last):
+    ...
+    operators.formats.json_rows.BadLine: the line is a JSON list, but must be an object: {…}
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadLine(f"byte {error.start} of the line ({data[error.start : error.start + 1].hex()}) is not UTF-8") from None
+    try:
+        value = (_EXACT if exact else _DECODER).decode(text.strip(" \t\r\n"))
+    except json.JSONDecodeError as error:
+        raise BadLine(f"the line is no JSON: {error.msg} at character {error.pos}") from None
+    except RecursionError:
+        raise BadLine("the line is nested too deeply") from None
+    if not isinstance(value, dict):
+        kind = {list: "list", str: "text", bool: "truth value", type(None): "null"}.get(type(value), "number")
+        raise BadLine(f"the line is a JSON {kind}, but must be an object: {{…}}")
+    if "\\u" in text:
+        _check_surrogates(value)
+    return value
+
+
+def _check_surrogates(value: Any) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False, default=str).encode("utf-8")
+    except UnicodeEncodeError:
+        raise BadLine("half of a surrogate pair (\\ud800 to \\udfff) is no character") from None
+
+
+def _refuse_twice(value: Any, column: str) -> None:
+    if isinstance(value, _Twice):
+        raise BadLine(f"an object has the key {value.key!r} twice", column)
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _refuse_twice(part, column)
+
+
+@attrs.frozen
+class JsonRows:
+    """Lines one by one: `types` of the columns that have one, `columns` that are wanted (None: all)."""
+
+    types: dict[str, pa.DataType]
+    columns: Collection[str] | None
+
+    def row(self, data: bytes) -> dict[str, Any]:
+        """The wanted members of a line. Raises BadLine."""
+        found = parse_line(data, exact=any("decimal" in str(kind) for kind in self.types.values()))
+        if isinstance(found, _Twice) and (self.columns is None or found.key in self.columns):
+            raise BadLine(f"the line has the key {found.key!r} twice", found.key)
+        row = {name: value for name, value in found.items() if self.columns is None or name in self.columns}
+        for name, value in row.items():
+            _refuse_twice(value, name)
+        return row
+
+    def batch(self, rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
+        """The columns of rows: of their types where all values fit, else text, that the framework converts one by one."""
+        import pyarrow as pa
+
+        names = dict.fromkeys(name for row in rows for name in row)
+        columns = {name: self._column([row.get(name) for row in rows], self.types.get(name)) for name in names}
+        if not columns:
+            return pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
+        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+    def _column(self, values: list[Any], kind: pa.DataType | None) -> pa.Array:
+        import pyarrow as pa
+
+        if kind is None:
+            kind = pa.null()
+            for value in values:
+                kind = wider(kind, type_of_value(value))
+        if all(_is(value, kind) for value in values):
+            return pa.array([_plain(value, kind) for value in values], kind)
+        return pa.array([None if value is None else _text(value) for value in values], pa.string())
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return str(value) if isinstance(value, Decimal) else text_of(value)
+
+
+def _is(value: Any, kind: pa.DataType) -> bool:
+    """Whether a value can stand in a column of a type as it is."""
+    import pyarrow as pa
+
+    types = pa.types
+    if value is None:
+        return True
+    if types.is_struct(kind):
+        known: dict[str, pa.DataType] = {f.name: f.type for f in kind}
+        return isinstance(value, dict) and all(key in known and _is(each, known[key]) for key, each in value.items())
+    if types.is_map(kind):
+        return isinstance(value, dict) and all(_is(each, kind.item_type) for each in value.values())
+    if types.is_list(kind) or types.is_large_list(kind):
+        return isinstance(value, list) and all(_is(each, kind.value_type) for each in value)
+    if types.is_boolean(kind):
+        return isinstance(value, bool)
+    if isinstance(value, bool):
+        return False
+    if types.is_integer(kind):
+        return isinstance(value, int) and _within(value, kind)
+    if types.is_floating(kind):
+        return isinstance(value, int | float | Decimal)
+    return isinstance(value, str) and bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+def _within(value: int, kind: pa.DataType) -> bool:
+    bits, is_signed = kind.bit_width, str(kind).startswith("int")
+    is_within: bool = -(1 << bits - 1) <= value < 1 << bits - 1 if is_signed else 0 <= value < 1 << bits
+    return is_within
+
+
+def _plain(value: Any, kind: pa.DataType) -> Any:
+    """A value that `_is` of a type, as pyarrow takes it."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_floating(kind) and value is not None:
+        return float(value)
+    if types.is_struct(kind) and value is not None:
+        return {key: _plain(each, kind.field(key).type) for key, each in value.items()}
+    if types.is_list(kind) and value is not None:
+        return [_plain(each, kind.value_type) for each in value]
+    if types.is_map(kind) and value is not None:
+        return [(key, _plain(each, kind.item_type)) for key, each in value.items()]
+    return value
+
+
+def type_of_value(value: Any) -> pa.DataType:
+    """The type that a JSON value has.
+
+    >>> type_of_value({"a": [1, 2.5], "b": None})
+    StructType(struct<a: list<item: double>, b: null>)
+    """
+    import pyarrow as pa
+
+    if value is None:
+        return pa.null()
+    if isinstance(value, bool):
+        return pa.bool_()
+    if isinstance(value, int):
+        return pa.int64() if -(1 << 63) <= value < 1 << 63 else pa.float64()
+    if isinstance(value, float | Decimal):
+        return pa.float64()
+    if isinstance(value, str):
+        return pa.string()
+    if isinstance(value, list):
+        item = pa.null()
+        for each in value:
+            item = wider(item, type_of_value(each))
+        return pa.list_(item)
+    return pa.struct([pa.field(key, type_of_value(each)) for key, each in value.items()])
+
+
+def type_of_rows(data: bytes) -> pa.Schema:
+    """The columns of lines; those that cannot be read say nothing, text that looks like a time is text."""
+    import io
+
+    import pyarrow as pa
+    import pyarrow.json as pj
+
+    try:
+        options = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
+        found: pa.Schema = pj.read_json(io.BytesIO(data), options).schema
+        return pa.schema([pa.field(f.name, _without_times(f.type)) for f in found])
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        pass
+    types: dict[str, pa.DataType] = {}
+    for line in data.splitlines():
+        try:
+            row = parse_line(line) if line.strip() else {}
+        except BadLine:
+            continue
+        for name, value in row.items():
+            types[name] = wider(types.get(name, pa.null()), type_of_value(value))
+    return pa.schema(list(types.items()))
+
+
+def _without_times(kind: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(kind):
+        return pa.string()
+    if pa.types.is_list(kind):
+        return pa.list_(_without_times(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(f.name, _without_times(f.type)) for f in kind])
+    return kind
