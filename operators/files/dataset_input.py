@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 
@@ -11,6 +12,7 @@ from dagflow import FileBlockMetadata, FileMetadata, InputOperator, OperatorCont
 from dagflow.config import Bytes, Millis
 from dagflow.errors.ledger import LedgerDamaged, NoSuchEntry, ObjectDamaged, ObjectMissing
 from dagflow.ledger import DataFile, EntryRef, InputSlice, Ledger, LedgerEntry
+from dagflow.scaling import Backlog
 from dagflow.storage import FileStatus, absolute, explained, file_system, join, translate
 from operators.files.blocks import LEAST_COST, FileBlocks, default_block_size, default_window_bytes
 from operators.files.errors import DatasetMissing, DatasetReplaced, DatasetRewritten
@@ -144,6 +146,18 @@ class DatasetInput(InputOperator):
         """Whether all has been taken that was committed at the first look. Never in a continuous run."""
         return not self._context.continuous and self._found.until is None
 
+    def backlog(self) -> Backlog:
+        """What was committed at the last look and has not been emitted: its rows are known, what they weigh is estimated.
+
+        By what rows have weighed in this launch: the entries to come are not read for that.
+        """
+        found = self._found
+        if found.until is None or not found.emitted_rows:
+            return Backlog()
+        taken = 0 if self.position is None or self.position.prev_offset is None else self.position.prev_offset + 1
+        share = max(0, found.rows - taken) / found.emitted_rows
+        return Backlog(math.ceil(share * found.emitted.items), math.ceil(share * found.emitted.size))
+
     def watermark(self) -> int | None:
         """The dataset's own watermark, at the last entry that was taken."""
         return None if self.position is None else self.position.watermark
@@ -186,6 +200,8 @@ class DatasetInput(InputOperator):
         if head.seq > found.seen:
             found.seen = found.until = head.seq
             found.entries = ledger.rows_after(self.position, head.seq)
+            last = ledger.slice_after(self.position, head.seq).last_offset
+            found.rows = 0 if last is None else last + 1
 
     def _check_same(self) -> None:
         """Raises DatasetReplaced when it is no wonder that the ledger is not the one that is known."""
@@ -231,6 +247,8 @@ class DatasetInput(InputOperator):
         self._context.count("files")
         self._context.count("blocks_planned", blocks.count)
         self._context.count("bytes_planned", file.size)
+        self._found.emitted += Backlog(blocks.count, file.size)
+        self._found.emitted_rows += file.rows
         self.blocks_metadata_output.emit_all(blocks.take(blocks.count))
 
     def _status(self, entry: LedgerEntry, file: DataFile) -> FileStatus:
@@ -265,6 +283,8 @@ class Found:
     Attributes:
         seen: the newest entry that was seen; -1: none.
         until: the newest entry of those that are being taken; None: all have been taken.
+        rows: how many rows the dataset has up to there.
+        emitted, emitted_rows: blocks, bytes and rows that have been emitted in this launch.
         looked: when somebody looked last, by the monotonic clock.
     """
 
@@ -273,6 +293,9 @@ class Found:
         self.dataset_id: str | None = None
         self.seen = -1
         self.until: int | None = None
+        self.rows = 0
+        self.emitted = Backlog()
+        self.emitted_rows = 0
         self.looked = 0.0
         self.entries: Iterator[LedgerEntry] = iter(())
         self._next: LedgerEntry | None = None

@@ -21,7 +21,7 @@ from dagflow.runtime.driver import Driver
 from dagflow.runtime.failure import Abort
 from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.window_log import WindowPlan
-from dagflow.scaling import Partition, PartitioningContext
+from dagflow.scaling import Backlog, Partition, PartitioningContext
 from dagflow.state import MapLog
 from dagflow.storage import MemoryStore
 from dagflow.testing import FakeClock, run_operator
@@ -358,3 +358,25 @@ def test_every_row_is_taken_once_in_order(tmp_path_factory, script, window_bytes
         assert (taken[-1].slice.new_block, taken[-1].plan.watermarks["input"]) == (end.at, end.watermark)
     ids = [block.block_id for each in taken for block in each.blocks]
     assert ids == list(range(len(ids)))
+
+
+def test_the_backlog_is_what_was_committed_and_not_emitted(dataset, launch):
+    for line in "abcdef":
+        dataset.commit([line * 9], [])
+    running = launch(DatasetInput(dataset.folder, window_bytes=20, block_size=5))
+    found = running.driver.operator("input")
+    assert found.backlog() == Backlog()  # nothing was emitted: nobody knows what a row weighs
+    waiting = []
+    while running.window() is not None:
+        dataset.commit(["later"])  # nobody has looked since
+        waiting.append(found.backlog())
+    assert waiting == [Backlog(8, 40), Backlog(4, 20), Backlog(0, 0)]
+
+
+def test_the_backlog_of_a_launch_that_goes_on(dataset, launch):
+    for line in "abcd":
+        dataset.commit([line * 9])
+    first = launch(DatasetInput(dataset.folder, window_bytes=10)).window()
+    running = launch(DatasetInput(dataset.folder, window_bytes=10), first)
+    assert running.window().lines == ["b" * 9]
+    assert running.driver.operator("input").backlog().size == 20
