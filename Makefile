@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 BENCH ?= lines ledger decisions skew
 READY := $(VENV)/.ready
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all chaos lint format types bench docs ci clean
+.PHONY: help run test test-all chaos proofs lint format types bench docs ci clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1#\2/p' $(MAKEFILE_LIST) | awk -F'#' '{printf "%-17s %s\n", $$1, $$2}'
@@ -26,6 +26,9 @@ test-all: $(READY) ## the slow suite too: clusters, crashes, large inputs
 
 chaos: $(READY) ## kills launches at random, some hundred times (half an hour): make chaos ARGS='-k cluster'
 	$(BIN)/pytest -q -m chaos tests/chaos/test_random_kills.py $(ARGS)
+
+proofs: $(READY) ## proves every shipped reader splittable, at depth (some minutes each): make proofs ARGS='-k BGZF'
+	$(BIN)/pytest -q -m slow tests/testing/test_every_reader.py $(ARGS)
 
 lint: $(READY) ## style, and who may import whom
 	$(BIN)/ruff check .
