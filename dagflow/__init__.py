@@ -8,6 +8,7 @@ from dagflow.model.context import Clock, OperatorContext
 from dagflow.model.dag import DAG
 from dagflow.model.kept import State, WindowState
 from dagflow.model.map_state import MapState
+from dagflow.model.module import Module
 from dagflow.model.operator import ErrorRecord, InputOperator, Operator
 from dagflow.model.ports import InputPort, OutputPort, ProxyInputPort, ProxyOutputPort
 from dagflow.model.records import BlockIds, FileBlockMetadata, FileInfo, FileMetadata, ReaderRecord, Window
@@ -26,6 +27,7 @@ __all__ = [
     "InputOperator",
     "InputPort",
     "MapState",
+    "Module",
     "Operator",
     "OperatorContext",
     "OutputPort",

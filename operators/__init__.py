@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from operators.contexts.line import LineReaderContext
     from operators.contexts.read_ahead_line import ReadAheadLineReaderContext
     from operators.files.dataset_input import DatasetInput
+    from operators.files.file_input import FileInput
     from operators.files.scanner import TimeBasedDirectoryScanner
     from operators.files.splitter_base import FileSplitterBase
     from operators.files.splitter_input import FileSplitterInput
@@ -40,6 +41,7 @@ __all__ = [
     "DatasetInput",
     "Entity",
     "FSSliceReader",
+    "FileInput",
     "FileSplitterBase",
     "FileSplitterInput",
     "Filter",
@@ -66,6 +68,7 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "contexts.line": ["LineReaderContext"],
         "contexts.read_ahead_line": ["ReadAheadLineReaderContext"],
         "files.dataset_input": ["DatasetInput"],
+        "files.file_input": ["FileInput"],
         "files.scanner": ["TimeBasedDirectoryScanner"],
         "files.splitter_base": ["FileSplitterBase"],
         "files.splitter_input": ["FileSplitterInput"],

@@ -7,7 +7,7 @@ from typing import Any
 from dagflow.cli.options import Given, app_command
 from dagflow.cli.prepare import built
 from dagflow.config import effective, render_json, render_text
-from dagflow.model.dag import DAG
+from dagflow.model.expand import ExpandedDag
 from dagflow.model.ports import input_ports
 
 
@@ -20,16 +20,17 @@ def command(given: Given) -> None:
     rows = effective(
         made.application.settings_class,
         made.layers,
-        operators={name: node.operator for name, node in made.dag.operators.items()},
+        operators={name: node.operator for name, node in made.expanded.operators.items()},
+        modules={name: node.module for name, node in made.expanded.modules.items()},
         applied=made.applied,
-        ports=_port_attributes(made.dag),
+        ports=_port_attributes(made.expanded),
         applied_ports=made.applied_ports,
         attributes=made.attributes,
     )
     print(render_json(rows) if given.json else render_text(rows))
 
 
-def _port_attributes(dag: DAG) -> dict[str, dict[str, dict[str, Any]]]:
+def _port_attributes(dag: ExpandedDag) -> dict[str, dict[str, dict[str, Any]]]:
     """The attributes of all input ports as code has set them: operator → port → attribute → value."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for name, node in dag.operators.items():

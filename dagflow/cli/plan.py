@@ -43,6 +43,6 @@ def view_of(given: Given, step: str) -> PlanView:
     """The view of a step; the first ones need no DAG without mistakes. Raises DagflowError."""
     if step in ("logical", "expanded"):
         made = built(given)
-        return plan_view(made.dag, step, made.applied)
+        return plan_view(made.dag if step == "logical" else made.expanded, step, made.applied)
     made, plan = planned(given)
     return plan_view(plan, step, made.applied)

@@ -7,7 +7,7 @@ For users: docs/configuration.md.
 
 from dagflow.config.effective import Row, effective, render_json, render_text, show
 from dagflow.config.layers import Layers, Setting, read_layers, spark_conf
-from dagflow.config.operators import apply_operators, apply_ports, apply_to_operator, operator_attributes
+from dagflow.config.operators import apply_module, apply_operators, apply_ports, apply_to_operator, operator_attributes
 from dagflow.config.problems import Problems
 from dagflow.config.run_settings import RUN_NAMES, RunSettings
 from dagflow.config.settings import SettingsMapping, build_run_settings, build_settings
@@ -46,6 +46,7 @@ __all__ = [
     "SettingsMapping",
     "TiB",
     "Unit",
+    "apply_module",
     "apply_operators",
     "apply_ports",
     "apply_to_operator",

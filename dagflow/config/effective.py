@@ -22,7 +22,10 @@ APPLICATION, RUN, SPARK = "application", "run", "spark"
 
 @attrs.frozen
 class Row:
-    """One effective value, ready to be shown. `group`: `application`, `run`, `spark` or `operator NAME (Class)`."""
+    """One effective value, ready to be shown.
+
+    `group`: `application`, `run`, `spark`, `module NAME (Class)` or `operator NAME (Class)`.
+    """
 
     key: str
     value: str
@@ -41,6 +44,7 @@ def effective(
     ports: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
     applied_ports: Mapping[str, Mapping[str, Mapping[str, Setting]]] | None = None,
     attributes: Mapping[str, Mapping[str, Setting]] | None = None,
+    modules: Mapping[str, Any] | None = None,
 ) -> list[Row]:
     """All effective values, in the order in which they are declared.
 
@@ -48,10 +52,11 @@ def effective(
         settings_class: the class of the application's settings, None if it has none.
         layers: what was given.
         operators: the DAG's operators by name, after `apply_operators`.
-        applied: what `apply_operators` returned.
+        applied: what `apply_operators` and `apply_module` returned, by the names of operators and modules.
         ports: operator → port → attribute → value, without what configuration says.
         applied_ports: what `apply_ports` returned.
         attributes: what `operator_attributes` returned.
+        modules: the DAG's modules by name, after `apply_module`.
 
     Raises what `build_settings` and `build_run_settings` raise.
     """
@@ -64,6 +69,10 @@ def effective(
     run_rows = _object_rows(run, run_origins, "", RUN)
     rows += [attrs.evolve(row, key=f"run.{row.key}") if row.key in layers.names else row for row in run_rows]
     rows += [_plain_row(key, setting.value, setting.origin, SPARK) for key, setting in spark_conf(layers).items()]
+    for name, module in (modules or {}).items():
+        rows += _object_rows(
+            module, (applied or {}).get(name, {}), f"operator.{name}.", f"module {name} ({type(module).__name__})"
+        )
     for name, operator in (operators or {}).items():
         group = f"operator {name} ({type(operator).__name__})"
         rows += _object_rows(operator, (applied or {}).get(name, {}), f"operator.{name}.", group)

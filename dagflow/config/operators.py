@@ -54,20 +54,33 @@ def apply_to_operator(operator: Any, properties: Mapping[str, Setting], *, name:
     return _apply(operator, name, entries)
 
 
-def apply_operators(operators: Mapping[str, Any], layers: Layers, attributes: Collection[str] = ()) -> dict[str, Applied]:
+def apply_module(name: str, module: Any, layers: Layers) -> Applied:
+    """Sets the properties of a module before it is filled. Names that it does not have may be those of operators inside.
+
+    Raises what `apply_to_operator` raises.
+    """
+    mine = sorted((match for _, match in _matches({name: module}, layers, Problems())), key=lambda match: match.rank)
+    return _apply(module, name, [Entry(match.path, match.setting) for match in mine if _is_for(match, module)])
+
+
+def apply_operators(
+    operators: Mapping[str, Any], layers: Layers, attributes: Collection[str] = (), modules: Mapping[str, Any] | None = None
+) -> dict[str, Applied]:
     """Sets the properties of all operators of a DAG.
 
     Args:
-        operators: operator by name.
+        operators: operator by name; those in modules are called `module.operator`.
         layers: what was given; what is for ports is left out.
         attributes: names that are no properties, and are left out too: see `operator_attributes`.
+        modules: module by name, to which `apply_module` has given what is theirs.
 
     Returns for each operator what was set. Raises UnknownOperatorName, UnknownProperty, BadValue, or ConfigErrors with all.
     """
     problems = Problems()
-    found = _matches(operators, layers, problems)
-    matches = [(name, match) for name, match in found if not _for_port(match.path) and not _attribute(match, attributes)]
-    used: set[int] = set()
+    modules = modules or {}
+    found = [(name, match) for name, match in _matches({**operators, **modules}, layers, problems) if not _for_port(match.path)]
+    matches = [(name, match) for name, match in found if name in modules or not _attribute(match, attributes)]
+    used = {id(match.setting) for name, match in matches if name in modules and _is_for(match, modules[name])}
     applied: dict[str, Applied] = {}
     for name, operator in operators.items():
         mine = sorted((m for other, m in matches if other == name), key=lambda m: m.rank)
@@ -79,19 +92,18 @@ def apply_operators(operators: Mapping[str, Any], layers: Layers, attributes: Co
         applied[name] = {}
         with problems:
             applied[name] = _apply(operator, name, entries)
-    for _, match in matches:
-        if id(match.setting) not in used:
+    for name, match in matches:
+        if id(match.setting) in used:
+            continue
+        if match.wild:
+            whose = {"operator": ANY, "operator_class": ""}
             known = sorted({key for operator in operators.values() for key in hints.settable(type(operator))})
-            problems.add(
-                UnknownProperty(
-                    key=match.setting.key,
-                    origin=match.setting.origin,
-                    operator=ANY,
-                    operator_class="",
-                    name=".".join(match.path),
-                    known=tuple(known),
-                )
-            )
+        else:
+            whose = {"operator": name, "operator_class": type(modules[name]).__name__}
+            inside = [other.removeprefix(f"{name}.") for other in (*operators, *modules) if other.startswith(f"{name}.")]
+            known = [*hints.settable(type(modules[name])), *inside]
+        about = {"key": match.setting.key, "origin": match.setting.origin, "name": ".".join(match.path)}
+        problems.add(UnknownProperty(**about, **whose, known=tuple(known)))
     problems.raise_all()
     return applied
 
@@ -176,6 +188,16 @@ def reachable(operator: Any, path: Sequence[str], *, any_case: bool = False) -> 
             return False
         current, hint = getattr(current, known[name].name, None), hints.field_hint(cls, known[name])
     return True
+
+
+def _is_for(match: _Match, module: Any) -> bool:
+    """Whether a setting that names a module, or any, is for the module itself: what it lacks may be inside."""
+    path, any_case = match.path, match.setting.any_case
+    if _for_port(path):
+        return False
+    if match.wild:
+        return reachable(module, path, any_case=any_case)
+    return not path or find_name(path[0], hints.settable(type(module)), any_case=any_case) is not None
 
 
 def _matches(operators: Mapping[str, Any], layers: Layers, problems: Problems) -> list[tuple[str, _Match]]:

@@ -23,6 +23,14 @@ class ApplicationMissing(ConfigError):
         )
 
 
+def raised(error: BaseException) -> tuple[str, str]:
+    """What the user's code raised, and its frames, the innermost first."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if "importlib" not in f.filename and "/dagflow/" not in f.filename.replace("\\", "/")]
+    lines = [f"  at {f.filename}:{f.lineno} in {f.name}{f': {f.line}' if f.line else ''}" for f in reversed(own[-6:])]
+    return "".join(traceback.format_exception_only(error)).strip(), "\n".join(lines)
+
+
 @error
 class ApplicationBroken(ConfigError):
     """The application's code raised while it was loaded or filled the DAG."""
@@ -36,10 +44,7 @@ class ApplicationBroken(ConfigError):
     @classmethod
     def of(cls, spec: str, error: BaseException, doing: str = "loading it") -> ApplicationBroken:
         """From the exception; its own frames, the innermost first."""
-        frames = traceback.extract_tb(error.__traceback__)
-        own = [f for f in frames if "importlib" not in f.filename and "/dagflow/" not in f.filename.replace("\\", "/")]
-        lines = [f"  at {f.filename}:{f.lineno} in {f.name}{f': {f.line}' if f.line else ''}" for f in reversed(own[-6:])]
-        return cls(spec, doing, "".join(traceback.format_exception_only(error)).strip(), "\n".join(lines))
+        return cls(spec, doing, *raised(error))
 
     def message(self) -> str:
         return f"application {self.spec!r}: {self.doing} failed: {self.error}" + (f"\n{self.frames}" if self.frames else "")
@@ -51,9 +56,12 @@ class NoPopulateDag(ConfigError):
 
     spec: str
     known: tuple[str, ...]
+    is_module: bool = False
     code: ClassVar[str] = "DF253"
 
     def message(self) -> str:
+        if self.is_module:
+            return f"{self.spec!r} is a module, a part of applications\n  help: write populate_dag(dag, conf), and in it dag.add_module(name, module)"
         return f"{self.spec!r} has no populate_dag(dag, conf)\n  help: write a function of that name, or name another one: {self.spec}:my_function"
 
 

@@ -74,16 +74,24 @@ class NotAnOperator(DagError, TypeError):
 
 @error
 class ForeignPort(DagError):
-    """A stream names a port of an operator that is not in this DAG."""
+    """A stream (or what else `kind` says) names a port of an operator that is not in this DAG; `is_own`: of the module that fills it."""
 
     stream: str
     port: str
     where: str
+    kind: str = "stream"
+    is_own: bool = False
     code: ClassVar[str] = "DF004"
 
     def message(self) -> str:
+        if self.is_own:
+            name = self.port.rpartition(".")[2]
+            return (
+                f"{self.kind} {self.stream!r} names port {self.port} of the module itself, which is not in the DAG that it fills ({self.where})\n"
+                f"  help: say which port inside stands behind it: self.{name}.set(operator.port)"
+            )
         return (
-            f"stream {self.stream!r} names port {self.port}, whose operator is not in this DAG ({self.where})\n"
+            f"{self.kind} {self.stream!r} names port {self.port}, whose operator is not in this DAG ({self.where})\n"
             "  help: add the operator with dag.add_operator(name, operator) first, and use what that call returns"
         )
 
@@ -126,15 +134,16 @@ class SourceTaken(DagError):
 
 @error
 class PropertyRefused(DagError):
-    """An operator's own check refuses its properties."""
+    """An operator's or module's own check refuses its properties."""
 
     operator: str
     reason: str
     where: str
+    kind: str = "operator"
     code: ClassVar[str] = "DF007"
 
     def message(self) -> str:
-        return f"operator {self.operator!r} refuses its properties: {self.reason}\n  {self.where}"
+        return f"{self.kind} {self.operator!r} refuses its properties: {self.reason}\n  {self.where}"
 
 
 @error
@@ -155,28 +164,30 @@ class NotPartitionable(DagError):
 
 @error
 class InputUnconnected(DagError):
-    """An input port that is not optional has no stream."""
+    """An input port that is not optional has no stream. `through`: the module's port that leads there."""
 
     port: str
     type: str
     where: str
+    through: str = ""
     code: ClassVar[str] = "DF009"
 
     def message(self) -> str:
-        return f"input port {self.port} ({self.type}) is not connected\n  {self.where}\n  help: dag.add_stream(name, source, {self.port})"
+        return f"input port {self.port} ({self.type}) is not connected\n  {self.where}\n  help: dag.add_stream(name, source, {self.through or self.port})"
 
 
 @error
 class OutputUnconnected(DagError):
-    """An output port that is not optional has no stream."""
+    """An output port that is not optional has no stream. `through`: the module's port that it leads to."""
 
     port: str
     type: str
     where: str
+    through: str = ""
     code: ClassVar[str] = "DF011"
 
     def message(self) -> str:
-        return f"output port {self.port} ({self.type}) must be connected and is not\n  {self.where}\n  help: dag.add_stream(name, {self.port}, sink)"
+        return f"output port {self.port} ({self.type}) must be connected and is not\n  {self.where}\n  help: dag.add_stream(name, {self.through or self.port}, sink)"
 
 
 @error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import UnionType
 from typing import Any, get_origin
 
@@ -24,14 +24,16 @@ from dagflow.errors.dag import (
     PropertyRefused,
     RootNotInput,
 )
-from dagflow.model.dag import DAG, OperatorNode, PortName, Stream
+from dagflow.model.dag import DAG, OperatorNode, PortName, Stream, Way
+from dagflow.model.expand import ExpandedDag, expand
 from dagflow.model.graph import cycles, order
-from dagflow.model.infer import bind_input, own_bindings, port_types
+from dagflow.model.infer import bind_input, bind_output, own_bindings, port_types
 from dagflow.model.kept import kept_by
 from dagflow.model.map_state import MapState, type_arguments
+from dagflow.model.module import ModuleNode
 from dagflow.model.operator import InputOperator
 from dagflow.model.ports import handlers_of, input_ports, output_ports
-from dagflow.model.types import Bindings, difference, type_name
+from dagflow.model.types import Bindings, difference, is_vague, type_name
 
 
 @attrs.frozen
@@ -42,12 +44,14 @@ class CheckedDag:
         nodes: the operators by name, in an order in which every stream leads forward.
         streams: the streams by name.
         types: the type of every port; `Any` where it is not known.
+        modules: the modules that were inlined, by name, outer ones first.
     """
 
     name: str
     nodes: dict[str, OperatorNode]
     streams: dict[str, Stream]
     types: dict[PortName, Any]
+    modules: dict[str, ModuleNode] = attrs.field(factory=dict)
 
     def stream_from(self, port: PortName) -> Stream | None:
         """The stream that starts at an output port."""
@@ -62,27 +66,33 @@ class CheckedDag:
         return [(s.source, sink) for s in self.streams.values() for sink in s.sinks if sink.operator == name]
 
 
-def check(dag: DAG) -> CheckedDag:
+def check(dag: DAG | ExpandedDag) -> CheckedDag:
     """Runs all checks. Raises the only problem, or `DagErrors` that holds all of them in the order of `CHECKS`."""
+    dag = expand(dag) if isinstance(dag, DAG) else dag
     problems = list(dag.problems)
-    for rule in CHECKS:
+    for rule in CHECKS if dag.is_whole else OF_OPERATORS:
         problems += rule(dag)
+    raise_all(problems)
+    names = order(dag.operators, _edges(dag))
+    types, _ = infer(dag)
+    return CheckedDag(dag.name, {name: dag.operators[name] for name in names}, dict(dag.streams), types, dict(dag.modules))
+
+
+def raise_all(problems: Sequence[DagError]) -> None:
+    """Raises the only problem, or `DagErrors` with all; nothing where there is none."""
     if len(problems) == 1:
         raise problems[0]
     if problems:
         raise DagErrors(tuple(problems))
-    names = order(dag.operators, _edges(dag))
-    types, _ = infer(dag)
-    return CheckedDag(dag.name, {name: dag.operators[name] for name in names}, dict(dag.streams), types)
 
 
-def not_empty(dag: DAG) -> Iterator[DagError]:
+def not_empty(dag: ExpandedDag) -> Iterator[DagError]:
     """A DAG has operators."""
     if not dag.operators and not dag.problems:
         yield EmptyDag(dag.name)
 
 
-def properties(dag: DAG) -> Iterator[DagError]:
+def properties(dag: ExpandedDag) -> Iterator[DagError]:
     """Every operator agrees with its properties (Apex check 2)."""
     for node in dag.operators.values():
         try:
@@ -100,7 +110,7 @@ def properties(dag: DAG) -> Iterator[DagError]:
                 yield PropertyRefused(operator=node.name, reason=reason, where=node.where)
 
 
-def handlers_handle(dag: DAG) -> Iterator[DagError]:
+def handlers_handle(dag: ExpandedDag) -> Iterator[DagError]:
     """Handlers emit what they make; what they yield or return would be lost."""
     for node in dag.operators.values():
         for port, forms in handlers_of(type(node.operator)).items():
@@ -114,7 +124,7 @@ def handlers_handle(dag: DAG) -> Iterator[DagError]:
                     )
 
 
-def keys_of_maps(dag: DAG) -> Iterator[DagError]:
+def keys_of_maps(dag: ExpandedDag) -> Iterator[DagError]:
     """The keys of maps that are kept can be written down: else the first window that has one would fail when it is planned."""
     for node in dag.operators.values():
         for name, declared in kept_by(type(node.operator)).items():
@@ -129,7 +139,7 @@ def keys_of_maps(dag: DAG) -> Iterator[DagError]:
                     )
 
 
-def partitionable(dag: DAG) -> Iterator[DagError]:
+def partitionable(dag: ExpandedDag) -> Iterator[DagError]:
     """What must not be copied is not told to be (Apex checks 4 and 5)."""
     for node in dag.operators.values():
         if node.operator.partitionable:
@@ -144,7 +154,7 @@ def partitionable(dag: DAG) -> Iterator[DagError]:
             yield NotPartitionable(node.name, "it has a partitioner", node.where)
 
 
-def partitioners(dag: DAG) -> Iterator[DagError]:
+def partitioners(dag: ExpandedDag) -> Iterator[DagError]:
     """Who is to partition an operator can do it."""
     for node in dag.operators.values():
         found = partitioner_of(node)
@@ -158,7 +168,7 @@ def partitioner_of(node: OperatorNode) -> Any:
     return node.attributes.get("partitioner", node.operator.partitioner)
 
 
-def inputs_connected(dag: DAG) -> Iterator[DagError]:
+def inputs_connected(dag: ExpandedDag) -> Iterator[DagError]:
     """Input ports that are not optional have a stream (Apex check 7)."""
     connected = {sink for s in dag.streams.values() for sink in s.sinks}
     for node in dag.operators.values():
@@ -166,20 +176,22 @@ def inputs_connected(dag: DAG) -> Iterator[DagError]:
             continue  # gets nothing at all: `roots` says so
         for port, declared in input_ports(type(node.operator)).items():
             if not declared.optional and PortName(node.name, port) not in connected:
-                yield InputUnconnected(f"{node.name}.{port}", type_name(declared.declared_type), node.where)
+                name = PortName(node.name, port)
+                yield InputUnconnected(str(name), type_name(declared.declared_type), node.where, dag.proxy_of(name))
 
 
-def outputs_connected(dag: DAG) -> Iterator[DagError]:
+def outputs_connected(dag: ExpandedDag) -> Iterator[DagError]:
     """Output ports that are not optional have a stream (Apex check 11)."""
     connected = {s.source for s in dag.streams.values()}
     for node in dag.operators.values():
         for port, declared in output_ports(type(node.operator)).items():
             wanted = not declared.optional or (port == "errors" and node.operator.on_error == "route")
             if wanted and PortName(node.name, port) not in connected:
-                yield OutputUnconnected(f"{node.name}.{port}", type_name(declared.declared_type), node.where)
+                name = PortName(node.name, port)
+                yield OutputUnconnected(str(name), type_name(declared.declared_type), node.where, dag.proxy_of(name))
 
 
-def acyclic(dag: DAG) -> Iterator[DagError]:
+def acyclic(dag: ExpandedDag) -> Iterator[DagError]:
     """No stream leads back (Apex check 12)."""
     for path in cycles(dag.operators, _edges(dag)):
         lines = []
@@ -191,7 +203,7 @@ def acyclic(dag: DAG) -> Iterator[DagError]:
         yield Cycle(tuple(path), tuple(lines))
 
 
-def roots(dag: DAG) -> Iterator[DagError]:
+def roots(dag: ExpandedDag) -> Iterator[DagError]:
     """What gets no records makes them itself (Apex check 15)."""
     fed = {sink.operator for s in dag.streams.values() for sink in s.sinks}
     for node in dag.operators.values():
@@ -199,18 +211,21 @@ def roots(dag: DAG) -> Iterator[DagError]:
             yield RootNotInput(node.name, type(node.operator).__name__, node.where)
 
 
-def types_agree(dag: DAG) -> Iterator[DagError]:
+def types_agree(dag: ExpandedDag) -> Iterator[DagError]:
     """Both ends of every stream carry the same type."""
     yield from infer(dag)[1]
 
 
-CHECKS: tuple[Callable[[DAG], Iterator[DagError]], ...] = (
+OF_OPERATORS: tuple[Callable[[ExpandedDag], Iterator[DagError]], ...] = (
     not_empty,
     properties,
     handlers_handle,
     keys_of_maps,
     partitionable,
     partitioners,
+)
+CHECKS: tuple[Callable[[ExpandedDag], Iterator[DagError]], ...] = (
+    *OF_OPERATORS,
     inputs_connected,
     outputs_connected,
     acyclic,
@@ -219,42 +234,72 @@ CHECKS: tuple[Callable[[DAG], Iterator[DagError]], ...] = (
 )
 
 
-def infer(dag: DAG) -> tuple[dict[PortName, Any], list[DagError]]:
+def infer(dag: ExpandedDag) -> tuple[dict[PortName, Any], list[DagError]]:
     """The type of every port, solved forward along the streams, and what does not fit."""
     if cycles(dag.operators, _edges(dag)):
         return {}, []
+    solving = _Solving(dag)
     bound: dict[str, Bindings] = {name: own_bindings(node.operator) for name, node in dag.operators.items()}
-    types: dict[PortName, Any] = {}
-    problems: list[DagError] = []
     for name in order(dag.operators, _edges(dag)):
         node = dag.operators[name]
         arriving = [(s, sink) for s in dag.streams.values() for sink in s.sinks if sink.operator == name]
-        for stream, sink in arriving:
-            bind_input(node.operator, sink.port, types[stream.source], bound[name])
+        ends = [solving.through_modules(stream, sink) for stream, sink in arriving]
+        for (_, sink), (_, tp) in zip(arriving, ends, strict=True):
+            bind_input(node.operator, sink.port, tp, bound[name])
         for port, tp in port_types(node.operator, bound[name]).items():
-            types[PortName(name, port)] = tp
-        for stream, sink in arriving:
-            reason = difference(types[stream.source], types[sink])
-            if reason is not None:
-                problems.append(_mismatch(dag, stream, sink, types, reason))
-    return types, problems
+            solving.types[PortName(name, port)] = tp
+        for (stream, sink), (end, tp) in zip(arriving, ends, strict=True):
+            solving.join(stream.way(sink), end, tp, sink, solving.types[sink])
+    return solving.types, list(solving.problems.values())
 
 
-def _mismatch(dag: DAG, stream: Stream, sink: PortName, types: dict[PortName, Any], reason: str) -> PortTypeError:
-    source_type, sink_type = type_name(types[stream.source]), type_name(types[sink])
-    return PortTypeError(
-        stream=stream.name,
-        source=str(stream.source),
-        source_type=source_type,
-        source_where=dag.operators[stream.source.operator].where,
-        sink=str(sink),
-        sink_type=sink_type,
-        sink_where=dag.operators[sink.operator].where,
-        difference=reason,
-        stream_where=stream.where,
-        help=f"put an operator between them that makes {sink_type} of {source_type}, such as Map(function)",
-    )
+@attrs.define
+class _Solving:
+    """The types found so far.
+
+    `bound`: what the type variables of modules stand for. `problems`: by the two ends that do not fit.
+    """
+
+    dag: ExpandedDag
+    types: dict[PortName, Any] = attrs.field(factory=dict)
+    bound: dict[str, Bindings] = attrs.field(factory=dict)
+    problems: dict[tuple[PortName, PortName], DagError] = attrs.field(factory=dict)
+
+    def through_modules(self, stream: Stream, sink: PortName) -> tuple[PortName, Any]:
+        """The type in which records arrive at a sink, and the last port before it: each port of a module says its own."""
+        way, end, tp = stream.way(sink), stream.source, self.types[stream.source]
+        for proxy in way.through:
+            module = self.dag.modules[proxy.operator].module
+            bindings = self.bound.setdefault(proxy.operator, own_bindings(module))
+            is_input = proxy.port in input_ports(type(module))
+            (bind_input if is_input else bind_output)(module, proxy.port, tp, bindings)
+            promised = port_types(module, bindings)[proxy.port]
+            fits = self.join(way, end, tp, proxy, promised)
+            end, tp = proxy, tp if fits and not is_vague(tp) else promised
+        return end, tp
+
+    def join(self, way: Way, source: PortName, source_type: Any, sink: PortName, sink_type: Any) -> bool:
+        """Whether records of one type can go from one port to the next; notes a problem where they cannot."""
+        reason = difference(source_type, sink_type)
+        if reason is not None:
+            makes = f"makes {type_name(sink_type)} of {type_name(source_type)}"
+            self.problems[source, sink] = PortTypeError(
+                stream=way.stream,
+                source=str(source),
+                source_type=type_name(source_type),
+                source_where=self._where(source),
+                sink=str(sink),
+                sink_type=type_name(sink_type),
+                sink_where=self._where(sink),
+                difference=reason,
+                stream_where=way.where,
+                help=f"put an operator between them that {makes}, such as Map(function)",
+            )
+        return reason is None
+
+    def _where(self, port: PortName) -> str:
+        return (self.dag.operators.get(port.operator) or self.dag.modules[port.operator]).where
 
 
-def _edges(dag: DAG) -> list[tuple[str, str]]:
+def _edges(dag: ExpandedDag) -> list[tuple[str, str]]:
     return [(s.source.operator, sink.operator) for s in dag.streams.values() for sink in s.sinks]

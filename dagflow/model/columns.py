@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import attrs
 
+from dagflow.model.declared import own_annotations
 from dagflow.model.meaning import UNIONS, resolve, substitute, type_name
-from dagflow.model.operator import own_annotations
 from dagflow.model.records import ReaderRecord
 from dagflow.model.types import evaluated, is_numpy
 

@@ -19,11 +19,13 @@ from dagflow.errors.dag import (
     StreamWithoutSink,
     UnknownName,
 )
+from dagflow.model.module import Module, ModuleNode
 from dagflow.model.operator import Operator
-from dagflow.model.ports import InputPort, OneRecordType, OutputPort, Port, ports_of
+from dagflow.model.ports import PROXIES, InputPort, OneRecordType, OutputPort, Port, ports_of
 from dagflow.model.source import caller
 
 OperatorType = TypeVar("OperatorType", bound=Operator)
+ModuleType = TypeVar("ModuleType", bound=Module)
 
 PORT_ATTRIBUTES = ("partition_parallel",)
 OPERATOR_ATTRIBUTES = ("partitioner",)
@@ -42,29 +44,45 @@ class PortName:
 
 @attrs.define(eq=False)
 class OperatorNode:
-    """An operator of a DAG: its name, the user's line, and attributes that the framework reads."""
+    """An operator of a DAG: its name, the user's line, attributes that the framework reads, and the module that it is in."""
 
     name: str
     operator: Operator
     where: str
     attributes: dict[str, Any] = attrs.field(factory=dict)
     port_attributes: dict[str, dict[str, Any]] = attrs.field(factory=dict)
+    inside: str | None = None
+
+
+@attrs.frozen
+class Way:
+    """How one sink of a stream was written: the stream that says so, and the ports of modules on the way, from the source on."""
+
+    stream: str
+    where: str
+    through: tuple[PortName, ...] = ()
 
 
 @attrs.frozen
 class Stream:
-    """One source port, any number of sinks."""
+    """One source port, any number of sinks. `ways`: those of the sinks that ports of modules lead to or from."""
 
     name: str
     source: PortName
     sinks: tuple[PortName, ...]
     where: str
+    ways: Mapping[PortName, Way] = attrs.field(factory=dict, eq=False, repr=False)
+
+    def way(self, sink: PortName) -> Way:
+        """How a sink was written."""
+        return self.ways.get(sink) or Way(self.name, self.where)
 
 
 class DAG:
     """What `populate_dag(dag, conf)` fills.
 
     Nothing here raises for a mistake in the DAG: all problems are collected and reported together when it is checked.
+    A module's `populate_dag` fills a DAG of its own, whose names all begin with the module's.
 
     >>> from dagflow import DAG
     >>> from operators import Console, FileSplitterInput
@@ -74,16 +92,29 @@ class DAG:
     >>> dag.add_stream("found", files.files_metadata_output, show.input)
     """
 
-    def __init__(self, name: str = "application") -> None:
+    def __init__(self, name: str = "application", *, module: ModuleNode | None = None) -> None:
         self.name = name
+        self._module = module
         self._nodes: dict[str, OperatorNode] = {}
+        self._modules: dict[str, ModuleNode] = {}
+        self._names: dict[str, str] = {}
         self._streams: dict[str, Stream] = {}
         self._problems: list[DagError] = []
 
     @property
     def operators(self) -> Mapping[str, OperatorNode]:
-        """The operators by name, in the order in which they were added."""
+        """The operators by name, in the order in which they were added; those in modules are not among them."""
         return MappingProxyType(self._nodes)
+
+    @property
+    def modules(self) -> Mapping[str, ModuleNode]:
+        """The modules by name, in the order in which they were added."""
+        return MappingProxyType(self._modules)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of operators and modules, in the order in which they were added."""
+        return tuple(self._names)
 
     @property
     def streams(self) -> Mapping[str, Stream]:
@@ -97,37 +128,61 @@ class DAG:
 
     def add_operator(self, name: str, operator: OperatorType, **attributes: Any) -> OperatorType:
         """Adds an operator and returns it. `attributes`: `partitioner`."""
-        where = caller()
+        where = self._caller()
         if not isinstance(cast("object", operator), Operator):
-            self._problems.append(NotAnOperator(wanted=f"an operator (named {name!r})", got=repr(operator), where=where))
+            wanted = f"an operator (named {name!r})"
+            if isinstance(cast("object", operator), Module):
+                wanted += f"; modules are added with dag.add_module({name!r}, …)"
+            self._problems.append(NotAnOperator(wanted=wanted, got=repr(operator), where=where))
             return operator
-        known = next((n for n in self._nodes.values() if n.operator is operator), None)
-        if not _usable(name):
-            self._problems.append(EmptyName(kind="operator", name=name, where=where))
-        elif name in self._nodes:
-            if known is None or known.name != name:
-                self._problems.append(DuplicateName(kind="operator", name=name, first=self._nodes[name].where, second=where))
-        elif known is not None:
-            text = f"an operator of its own (this one is {known.name!r} already)"
-            self._problems.append(NotAnOperator(wanted=text, got=f"{name!r}", where=where))
-        else:
-            self._nodes[name] = OperatorNode(name, operator, where)
+        full = self._new_name("operator", name, self.node_of(operator), where)
+        if full is not None:
+            self._nodes[full] = OperatorNode(full, operator, where, inside=self._inside)
             self.set_attributes(operator, **attributes)
         return operator
 
+    def add_module(self, name: str, module: ModuleType) -> ModuleType:
+        """Adds a module and returns it. Its `populate_dag` is called later, when configuration has set its properties."""
+        where = self._caller()
+        if not isinstance(cast("object", module), Module):
+            self._problems.append(NotAnOperator(wanted=f"a module (named {name!r})", got=repr(module), where=where))
+            return module
+        full = self._new_name("module", name, self._module_node_of(module), where)
+        if full is not None:
+            self._modules[full] = ModuleNode(full, module, where, self._inside)
+        return module
+
+    def _new_name(self, kind: str, name: str, known: OperatorNode | ModuleNode | None, where: str) -> str | None:
+        """The whole name of something new; None, and a problem, where it can have none. The same again is no problem."""
+        full = self._full(name)
+        if not _usable(name):
+            self._problems.append(EmptyName(kind=kind, name=name, where=where))
+        elif full in self._names:
+            if known is None or known.name != full:
+                both = kind if (full in self._modules) == (kind == "module") else "part"
+                self._problems.append(DuplicateName(kind=both, name=full, first=self._names[full], second=where))
+        elif known is not None:
+            wanted = f"{'an operator' if kind == 'operator' else 'a module'} of its own (this one is {known.name!r} already)"
+            self._problems.append(NotAnOperator(wanted=wanted, got=repr(full), where=where))
+        else:
+            self._names[full] = where
+            return full
+        return None
+
     def add_stream(self, name: str, source: OutputPort[OneRecordType], *sinks: InputPort[OneRecordType]) -> None:
         """Connects an output port with one or more input ports of the same type."""
-        where = caller()
+        where = self._caller()
         if not _usable(name):
             self._problems.append(EmptyName(kind="stream", name=name, where=where))
             return
+        name = self._full(name)
         if name in self._streams:
             self._problems.append(DuplicateName(kind="stream", name=name, first=self._streams[name].where, second=where))
             return
         if not sinks:
             self._problems.append(StreamWithoutSink(stream=name, where=where))
-        source_name = self._port(name, source, OutputPort, "an output port", where)
-        sink_names = [self._port(name, sink, InputPort, "an input port", where) for sink in sinks]
+        source_name = self.port_name(source, OutputPort, name, where)
+        sink_names = [self.port_name(sink, InputPort, name, where) for sink in sinks]
         if source_name is None:
             return
         for other in self._streams.values():
@@ -151,7 +206,7 @@ class DAG:
     def set_attributes(self, operator: Operator, **attributes: Any) -> None:
         """Sets attributes of an operator: `partitioner`, what sizes its partitions instead of the operator itself."""
         node = self.node_of(operator)
-        where = caller()
+        where = self._caller()
         for key, value in attributes.items():
             if key not in OPERATOR_ATTRIBUTES:
                 self._problems.append(UnknownName("attribute of an operator", key, OPERATOR_ATTRIBUTES, where))
@@ -162,7 +217,7 @@ class DAG:
 
     def set_port_attributes(self, port: Port, **attributes: Any) -> None:
         """Sets attributes of a port: `partition_parallel` of an input port."""
-        where = caller()
+        where = self._caller()
         node = self.node_of(port.operator)
         if node is None:
             self._problems.append(ForeignPort(stream="(attribute)", port=repr(port), where=where))
@@ -179,24 +234,45 @@ class DAG:
 
     def operator(self, name: str) -> Operator:
         """The operator of a name. Raises UnknownName, with the nearest known."""
-        if name not in self._nodes:
+        full = self._full(name)
+        if full not in self._nodes:
             raise UnknownName("operator", name, tuple(self._nodes))
-        return self._nodes[name].operator
+        return self._nodes[full].operator
 
-    def _port(self, stream: str, port: Any, kind: type[Port], wanted: str, where: str) -> PortName | None:
+    def port_name(self, port: Any, kind: type[Port], said_by: str, where: str, sayer: str = "stream") -> PortName | None:
+        """A port by names; None, and a problem, where it is no port of this kind, or of something that is not in this DAG.
+
+        `said_by`: the stream (or what else `sayer` says) that names it.
+        """
         if not isinstance(port, kind):
             got = repr(port)
-            if isinstance(port, Operator):
+            if isinstance(port, Operator | Module):
                 names = [n for n, p in ports_of(type(port)).items() if isinstance(p, kind)]
-                got = f"the operator {type(port).__name__} (its ports: {', '.join(names)})"
-            self._problems.append(NotAnOperator(wanted=f"{wanted} (stream {stream!r})", got=got, where=where))
+                what = "operator" if isinstance(port, Operator) else "module"
+                got = f"the {what} {type(port).__name__} (its ports: {', '.join(names)})"
+            wanted = f"an {'input' if kind is InputPort else 'output'} port ({sayer} {said_by!r})"
+            self._problems.append(NotAnOperator(wanted=wanted, got=got, where=where))
             return None
-        node = self.node_of(port.operator)
+        node = self.node_of(port.operator) or self._module_node_of(port.operator)
         if node is None:
             owner = type(port.operator).__name__ if port.operator is not None else "a class"
-            self._problems.append(ForeignPort(stream=stream, port=f"{owner}.{port.name}", where=where))
+            own = self._module is not None and port.operator is self._module.module and isinstance(port, PROXIES)
+            self._problems.append(ForeignPort(said_by, f"{owner}.{port.name}", where, sayer, own))
             return None
         return PortName(node.name, port.name)
+
+    def _module_node_of(self, module: object) -> ModuleNode | None:
+        return next((n for n in self._modules.values() if n.module is module), None)
+
+    @property
+    def _inside(self) -> str | None:
+        return self._module.name if self._module is not None else None
+
+    def _full(self, name: str) -> str:
+        return f"{self._module.name}.{name}" if self._module is not None else name
+
+    def _caller(self) -> str:
+        return f"{self._module.line} → {caller()}" if self._module is not None else caller()
 
 
 def _usable(name: object) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Literal, cast, get_args
 
@@ -10,7 +9,8 @@ import attrs
 
 from dagflow.errors.dag import ClassWrong
 from dagflow.model.context import OperatorContext
-from dagflow.model.ports import InputPort, OutputPort, Port, handlers_of, ports_of
+from dagflow.model.declared import Declared
+from dagflow.model.ports import PROXIES, InputPort, OutputPort, Port, handlers_of, ports_of
 
 OnError = Literal["fail", "skip", "route"]
 
@@ -31,17 +31,8 @@ class ErrorRecord:
     record: str
 
 
-def own_annotations(cls: type) -> dict[str, Any]:
-    """The annotations in the body of `cls` itself, unevaluated where they can be."""
-    if sys.version_info >= (3, 14):
-        import annotationlib
-
-        return dict(annotationlib.get_annotations(cls, format=annotationlib.Format.FORWARDREF))
-    return dict(vars(cls).get("__annotations__", {}))
-
-
 @attrs.define(slots=False, eq=False)
-class Operator:
+class Operator(Declared):
     """What every operator is derived from. Subclasses are attrs classes; their fields are their properties.
 
     >>> import attrs
@@ -76,33 +67,18 @@ class Operator:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        for name in own_annotations(cls):
-            if isinstance(cls.__dict__.get(name), Port):
+        for name, port in vars(cls).items():
+            if isinstance(port, PROXIES):
                 raise ClassWrong(
                     operator=cls.__qualname__,
-                    reason=f"port {name!r} is annotated, which makes it a field",
-                    help=f"write the port without annotation: {name} = {type(cls.__dict__[name]).__name__}[…]()",
+                    reason=f"port {name!r} is a {type(port).__name__}, but an operator handles and emits records itself",
+                    help=f"write {name} = {type(port).__name__.removeprefix('Proxy')}[…](), or derive the class from Module",
                 )
-
-    def __new__(cls, *args: object, **kwargs: object) -> Any:  # Any: mypy takes the constructor's signature from attrs
-        """Refuses classes that forgot `@attrs.define`."""
-        if "__attrs_attrs__" not in cls.__dict__:
-            fields = [n for n, text in own_annotations(cls).items() if "ClassVar" not in str(text)]
-            if fields and not hasattr(cls, "_dagflow_frozen_from"):
-                raise ClassWrong(
-                    operator=cls.__qualname__,
-                    reason=f"it declares {', '.join(fields)} but is no attrs class",
-                    help=f"write @attrs.define above class {cls.__name__}",
-                )
-        return super().__new__(cls)
 
     def __reduce__(self) -> Any:
         """Pickles fields and type arguments only: what `setup` makes never travels."""
         cls = getattr(type(self), "_dagflow_frozen_from", type(self))
         return _remake, (cls, fields_of(self), getattr(self, "__orig_class__", None))
-
-    def check(self) -> None:
-        """Rules between fields. Raises ValueError with a text for the user; called once, when the DAG is checked."""
 
     def offered_forms(self, port: str) -> frozenset[str]:
         """The forms in which this instance handles `port`: of `record`, `stream`, `batch`. Override to offer fewer."""
@@ -214,6 +190,5 @@ __all__ = [
     "OnError",
     "Operator",
     "fields_of",
-    "own_annotations",
     "ports_of_instance",
 ]

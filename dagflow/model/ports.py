@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, overload
 
 from dagflow.errors.dag import PortUnbound
+from dagflow.model.source import caller
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from dagflow.model.operator import Operator
+    from dagflow.model.declared import Declared
 
 OneRecordType = TypeVar("OneRecordType")
 OneRecordType_contra = TypeVar("OneRecordType_contra", contravariant=True)
@@ -23,13 +24,13 @@ MARKS = "__dagflow_handles__"
 
 
 class Port:
-    """What input and output ports share: a name, the operator that they belong to, and a type.
+    """What input and output ports share: a name, the operator or module that they belong to, and a type.
 
     The type is what stands in the brackets, `InputPort[str]()`; without brackets it is `Any`.
     """
 
     name: str = "?"
-    operator: Operator | None = None
+    operator: Declared | None = None
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -43,7 +44,7 @@ class Port:
             return self
         bound = copy.copy(self)
         bound.unbind()
-        bound.operator = instance  # type: ignore[assignment]  # only operators have ports; checked when the class is made
+        bound.operator = instance  # type: ignore[assignment]  # only operators and modules have ports
         instance.__dict__[self.name] = bound  # found before this descriptor from now on
         return bound
 
@@ -133,23 +134,34 @@ class OutputPort(Port, Generic[OneRecordType]):
 
 
 class ProxyInputPort(InputPort[OneRecordType_contra]):
-    """An input port of a module; `set(port)` names the operator's port that stands behind it."""
+    """An input port of a module: what arrives goes on to ports inside. All but its type is said by those."""
 
-    target: InputPort[Any] | None = None
+    targets: tuple[InputPort[Any], ...] = ()
+    where: str = ""
 
-    def set(self, port: InputPort[OneRecordType_contra]) -> None:
-        """Connects this proxy with `port` of an operator (or module) inside."""
-        self.target = port
+    def __init__(self) -> None:
+        super().__init__()
+
+    def set(self, port: InputPort[OneRecordType_contra], *more: InputPort[OneRecordType_contra]) -> None:
+        """Says to which ports inside (of operators or modules) the records go that arrive here."""
+        self.targets, self.where = (port, *more), caller()
 
 
 class ProxyOutputPort(OutputPort[OneRecordType]):
-    """An output port of a module; `set(port)` names the operator's port that stands behind it."""
+    """An output port of a module: what a port inside emits leaves here. All but its type is said by that one."""
 
-    target: OutputPort[Any] | None = None
+    targets: tuple[OutputPort[Any], ...] = ()
+    where: str = ""
+
+    def __init__(self) -> None:
+        super().__init__()
 
     def set(self, port: OutputPort[OneRecordType]) -> None:
-        """Connects this proxy with `port` of an operator (or module) inside."""
-        self.target = port
+        """Says which port inside (of an operator or module) the records come from that leave here."""
+        self.targets, self.where = (port,), caller()
+
+
+PROXIES = (ProxyInputPort, ProxyOutputPort)
 
 
 def ports_of(cls: type) -> dict[str, Port]:

@@ -25,6 +25,7 @@ __all__ = [
     "evaluated",
     "has_default",
     "is_numpy",
+    "is_vague",
     "is_variable",
     "resolve",
     "substitute",
@@ -276,6 +277,15 @@ def _allowed(variable: TypeVar, actual: Any) -> Any:
     """`actual`, or the bound of the variable where that does not allow it: so the stream is found not to fit."""
     bound = _bound(variable)
     return actual if bound is None or variables_in(actual) or difference(actual, bound) is None else bound
+
+
+def is_vague(tp: Any) -> bool:
+    """Whether a type, or a part of it, is not known.
+
+    >>> is_vague(dict[str, Any]), is_vague(dict[str, int])
+    (True, False)
+    """
+    return resolve(tp) is Any or any(is_vague(part) for part in get_args(resolve(tp)) if not isinstance(part, list))
 
 
 def has_default(variable: TypeVar) -> bool:

@@ -8,6 +8,7 @@ import attrs
 
 from dagflow.model.checks import CheckedDag, check, partitioner_of
 from dagflow.model.dag import DAG, PortName
+from dagflow.model.expand import ExpandedDag
 from dagflow.plan.forms import Forms, choose_forms
 from dagflow.plan.place import DRIVER, place, stages
 
@@ -57,7 +58,7 @@ class Plan:
         ]
 
 
-def make_plan(dag: DAG) -> Plan:
+def make_plan(dag: DAG | ExpandedDag) -> Plan:
     """Checks a DAG and plans it. Raises DagError."""
     checked = check(dag)
     placement = place(checked)

@@ -10,9 +10,11 @@ import attrs
 
 from dagflow.config import Layers, Setting, effective
 from dagflow.errors.dag import UnknownName
-from dagflow.model.checks import CheckedDag, check, partitioner_of
-from dagflow.model.dag import DAG, OperatorNode, PortName, Stream
-from dagflow.model.operator import InputOperator
+from dagflow.model.checks import CheckedDag, check, partitioner_of, raise_all
+from dagflow.model.dag import DAG, OperatorNode, PortName
+from dagflow.model.expand import ExpandedDag, expand
+from dagflow.model.module import Module, ModuleNode
+from dagflow.model.operator import InputOperator, Operator
 from dagflow.model.ports import input_ports, output_ports
 from dagflow.model.types import type_name
 from dagflow.plan.place import DRIVER, place
@@ -43,7 +45,10 @@ class PortView:
 
 @attrs.frozen(kw_only=True)
 class OperatorView:
-    """An operator: what it is, and from the steps `placed` and `staged` on where it runs, and why there."""
+    """An operator: what it is, and from the steps `placed` and `staged` on where it runs, and why there.
+
+    `inside`: the module that it is in, None for none. `is_module`: that it is a module itself, as at the step `logical`.
+    """
 
     name: str
     class_name: str
@@ -55,6 +60,8 @@ class OperatorView:
     placement: str | None = None
     why: str | None = None
     stage: str | None = None
+    inside: str | None = None
+    is_module: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -108,7 +115,13 @@ class StageView:
 
 @attrs.frozen(kw_only=True)
 class PlanView:
-    """An application's plan at one of the `PHASES`. `spark`: what Spark will be given, as lines; of the step `spark` only."""
+    """An application's plan at one of the `PHASES`.
+
+    Attributes:
+        operators: the operators; at the step `logical` the modules too, each where it was added.
+        modules: the modules that have been inlined, outer ones first.
+        spark: what Spark will be given, as lines; of the step `spark` only.
+    """
 
     v: int = VERSION
     application: str
@@ -118,6 +131,7 @@ class PlanView:
     streams: tuple[StreamView, ...]
     stages: tuple[StageView, ...] = ()
     spark: tuple[str, ...] = ()
+    modules: tuple[OperatorView, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The view as plain data: dicts, tuples, text, numbers, None."""
@@ -127,15 +141,16 @@ class PlanView:
 Applied = Mapping[str, Mapping[str, Setting]]
 
 
-def plan_view(of: DAG | Plan, step: str = "staged", applied: Applied | None = None) -> PlanView:
+def plan_view(of: DAG | ExpandedDag | Plan, step: str = "staged", applied: Applied | None = None) -> PlanView:
     """The view of an application at a step: `logical`, `expanded`, `checked`, `placed`, `staged` or `spark`.
 
     Args:
-        of: the DAG, from which as much is worked out as the step needs (the first two need no checks), or its plan.
+        of: the DAG, from which as much is worked out as the step needs (the first two need no checks), or what has been made of
+            it: of that, the step `logical` shows what it knows.
         step: one of `PHASES`.
         applied: which properties configuration has set, as `apply_operators` tells it: they are shown with their origin.
 
-    Raises DagError where the DAG does not pass the checks, UnknownName for other steps.
+    Raises DagError where the DAG does not pass the checks or has modules that cannot be inlined, UnknownName for other steps.
 
     >>> from dagflow import DAG
     >>> from operators import Console, FileSplitterInput
@@ -155,48 +170,51 @@ def plan_view(of: DAG | Plan, step: str = "staged", applied: Applied | None = No
     if number >= PHASES.index("staged"):
         return _staged(of if isinstance(of, Plan) else make_plan(of), step, applied)
     dag = of.dag if isinstance(of, Plan) else check(of)
-    view = _view(dag.name, dag.nodes, dag.streams, step, applied, dag.types)
+    view = _view(dag, dag.nodes, step, applied)
     return view if step == "checked" else _with_placement(view, dag, place(dag))
 
 
-def _logical(of: DAG | Plan, step: str, applied: Applied | None) -> PlanView:
+def _logical(of: DAG | ExpandedDag | Plan, step: str, applied: Applied | None) -> PlanView:
     if isinstance(of, Plan):
-        return _view(of.dag.name, of.dag.nodes, of.dag.streams, step, applied, None)
-    return _view(of.name, of.operators, of.streams, step, applied, None)
+        return _view(of.dag, of.dag.nodes, step, applied)
+    if isinstance(of, DAG):
+        if step == "logical":
+            nodes = {name: of.operators.get(name) or of.modules[name] for name in of.names}
+            return attrs.evolve(_view(of, nodes, step, applied), modules=())
+        of = expand(of)
+    if not of.is_whole:
+        raise_all(of.problems)
+    return _view(of, of.operators, step, applied)
 
 
 def _view(
-    name: str,
-    nodes: Mapping[str, OperatorNode],
-    streams: Mapping[str, Stream],
-    step: str,
-    applied: Applied | None,
-    types: Mapping[PortName, Any] | None,
+    dag: DAG | ExpandedDag | CheckedDag, nodes: Mapping[str, OperatorNode | ModuleNode], step: str, applied: Applied | None
 ) -> PlanView:
     """The view of what the user wrote, with the types of all ports where they are known."""
-    properties = _properties(nodes, applied)
-    leading = {s.source: s.name for s in streams.values()} | {k: s.name for s in streams.values() for k in s.sinks}
+    types = dag.types if isinstance(dag, CheckedDag) else None
+    properties = _properties({**dag.modules, **nodes}, applied)
+    leading = {s.source: s.name for s in dag.streams.values()} | {k: s.name for s in dag.streams.values() for k in s.sinks}
 
-    def ports(node: OperatorNode, names: Mapping[str, Any]) -> Iterator[PortView]:
-        for port in names:
-            whole = PortName(node.name, port)
-            known = type_name(types[whole]) if types is not None else None
-            yield PortView(name=port, type=known, stream=leading.get(whole))
+    def ports(name: str, known: Mapping[str, Any]) -> Iterator[PortView]:
+        for port in known:
+            whole = PortName(name, port)
+            tp = type_name(types[whole]) if types is not None and whole in types else None
+            yield PortView(name=port, type=tp, stream=leading.get(whole))
 
-    operators = []
-    for node in nodes.values():
-        cls = type(node.operator)
-        operators.append(
-            OperatorView(
-                name=node.name,
-                class_name=cls.__qualname__,
-                module=cls.__module__,
-                where=node.where,
-                properties=tuple(properties[node.name]),
-                inputs=tuple(ports(node, input_ports(cls))),
-                outputs=tuple(ports(node, output_ports(cls))),
-            )
+    def view(node: OperatorNode | ModuleNode) -> OperatorView:
+        cls = type(_of(node))
+        return OperatorView(
+            name=node.name,
+            class_name=cls.__qualname__,
+            module=cls.__module__,
+            where=node.where,
+            properties=tuple(properties[node.name]),
+            inputs=tuple(ports(node.name, input_ports(cls))),
+            outputs=tuple(ports(node.name, output_ports(cls))),
+            inside=node.inside,
+            is_module=isinstance(node, ModuleNode),
         )
+
     shown = tuple(
         StreamView(
             name=stream.name,
@@ -205,17 +223,24 @@ def _view(
             where=stream.where,
             type=type_name(types[stream.source]) if types is not None else None,
         )
-        for stream in streams.values()
+        for stream in dag.streams.values()
     )
-    return PlanView(application=name, step=step, operators=tuple(operators), streams=shown)
+    operators, modules = tuple(map(view, nodes.values())), tuple(map(view, dag.modules.values()))
+    return PlanView(application=dag.name, step=step, operators=operators, streams=shown, modules=modules)
 
 
-def _properties(nodes: Mapping[str, OperatorNode], applied: Applied | None) -> dict[str, list[PropertyView]]:
-    operators = {name: node.operator for name, node in nodes.items()}
-    rows = effective(None, Layers(), operators=operators, applied=applied)
+def _of(node: OperatorNode | ModuleNode) -> Operator | Module:
+    return node.module if isinstance(node, ModuleNode) else node.operator
+
+
+def _properties(nodes: Mapping[str, OperatorNode | ModuleNode], applied: Applied | None) -> dict[str, list[PropertyView]]:
+    modules = {name: node.module for name, node in nodes.items() if isinstance(node, ModuleNode)}
+    operators = {name: node.operator for name, node in nodes.items() if isinstance(node, OperatorNode)}
+    rows = effective(None, Layers(), operators=operators, modules=modules, applied=applied)
     found: dict[str, list[PropertyView]] = {}
-    for name, operator in operators.items():
-        group, before = f"operator {name} ({type(operator).__name__})", f"operator.{name}."
+    for name, node in nodes.items():
+        kind = "module" if name in modules else "operator"
+        group, before = f"{kind} {name} ({type(_of(node)).__name__})", f"operator.{name}."
         mine = [row for row in rows if row.group == group and row.origin != "default"]
         found[name] = [PropertyView(name=row.key.removeprefix(before), value=row.value, origin=row.origin) for row in mine]
     return found
@@ -238,7 +263,7 @@ def _why(dag: CheckedDag, placement: Mapping[str, str], name: str) -> str:
 
 
 def _staged(plan: Plan, step: str, applied: Applied | None) -> PlanView:
-    view = _view(plan.dag.name, plan.dag.nodes, plan.dag.streams, step, applied, plan.dag.types)
+    view = _view(plan.dag, plan.dag.nodes, step, applied)
     view = _with_placement(view, plan.dag, plan.placement)
     stage_of = {name: stage.name for stage in plan.stages for name in stage.operators}
     crossing = {str(port) for port in plan.work_ports()}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
 
 from dagflow.plan.view import OperatorView, PlanView, StreamView
 from dagflow.render.style import Style
@@ -118,7 +121,7 @@ def ordered(view: PlanView) -> list[OperatorView]:
 
 
 def mermaid(view: PlanView) -> str:
-    """The DAG as a Mermaid flowchart: ports and types on the arrows, the driver and each stage as a box.
+    """The DAG as a Mermaid flowchart: ports and types on the arrows; the driver, each stage and each module as a box.
 
     >>> from dagflow import DAG
     >>> from dagflow.plan.view import plan_view
@@ -133,23 +136,18 @@ def mermaid(view: PlanView) -> str:
       op_show["show<br/>Console"]
       op_files -- "found: FileMetadata<br/>files_metadata_output → input" --> op_show
     """
-    ids = _ids(o.name for o in view.operators)
     lines = ["flowchart LR"]
-    boxes = (
-        [("driver", "driver", [o for o in view.operators if o.placement is not None and o.stage is None])] if view.stages else []
-    )
-    boxes += [
+    boxes = [
         (f"stage_{stage.name}", f"stage {stage.name}", [o for o in view.operators if o.stage == stage.name])
         for stage in view.stages
     ]
-    boxed: set[str] = set()
+    if boxes:
+        boxes.insert(0, ("driver", "driver", [o for o in view.operators if o.placement is not None and o.stage is None]))
+    boxed = {o.name for _, _, operators in boxes for o in operators}
+    drawn = _Boxes(view, _ids(o.name for o in view.operators))
     for name, title, operators in boxes:
-        if operators:
-            lines.append(f'  subgraph {name}["{_escaped(title)}"]')
-            lines += [f"    {_shape(o, ids)}" for o in operators]
-            lines.append("  end")
-        boxed |= {o.name for o in operators}
-    lines += [f"  {_shape(o, ids)}" for o in view.operators if o.name not in boxed]
+        lines += drawn.box(name, title, drawn.inside(operators, None)) if operators else []
+    lines += drawn.inside([o for o in view.operators if o.name not in boxed], None)
     for stream in view.streams:
         source, _, port = stream.source.rpartition(".")
         for sink in stream.sinks:
@@ -157,12 +155,48 @@ def mermaid(view: PlanView) -> str:
             kind = f": {stream.type}" if stream.type is not None else ""
             label = [f"{stream.name}{kind}", f"{port} → {into}", *([sink.conversion] if sink.conversion else [])]
             arrow = "<br/>".join(_escaped(part) for part in label)
-            lines.append(f'  {ids[source]} -- "{arrow}" --> {ids[target]}')
+            lines.append(f'  {drawn.ids[source]} -- "{arrow}" --> {drawn.ids[target]}')
     return "\n".join(lines)
 
 
-def _shape(operator: OperatorView, ids: dict[str, str]) -> str:
-    return f'{ids[operator.name]}["{_escaped(operator.name)}<br/>{_escaped(operator.class_name)}"]'
+@attrs.frozen
+class _Boxes:
+    """Operators as Mermaid's lines, those of a module in a box; a module on the driver and in stages has one in each of them."""
+
+    view: PlanView
+    ids: dict[str, str]
+    numbers: Iterator[int] = attrs.field(factory=itertools.count)
+
+    def inside(self, operators: Sequence[OperatorView], module: str | None) -> Iterator[str]:
+        """The lines of operators that are all somewhere in a module (None: anywhere)."""
+        groups: dict[str, list[OperatorView]] = {}
+        for operator in operators:
+            groups.setdefault(self._below(operator, module) or operator.name, []).append(operator)
+        for name, mine in groups.items():
+            inner = self._below(mine[0], module)
+            if inner is None:
+                yield f"  {self._shape(mine[0])}"
+            else:
+                cls = next(m.class_name for m in self.view.modules if m.name == inner)
+                yield from self.box(f"module_{next(self.numbers)}", f"{name}: {cls}", self.inside(mine, inner))
+
+    def box(self, name: str, title: str, lines: Iterable[str]) -> Iterator[str]:
+        """Lines in a box."""
+        yield f'  subgraph {name}["{_escaped(title)}"]'
+        yield from (f"  {line}" for line in lines)
+        yield "  end"
+
+    def _below(self, operator: OperatorView, module: str | None) -> str | None:
+        """The module directly in `module` that an operator is in; None where it is in no further one."""
+        above = {m.name: m.inside for m in self.view.modules}
+        name = operator.inside if operator.inside != module else None
+        while name is not None and above[name] != module:
+            name = above[name]
+        return name
+
+    def _shape(self, operator: OperatorView) -> str:
+        text = f'"{_escaped(operator.name)}<br/>{_escaped(operator.class_name)}"'
+        return f"{self.ids[operator.name]}[[{text}]]" if operator.is_module else f"{self.ids[operator.name]}[{text}]"
 
 
 def _ids(names: Iterable[str]) -> dict[str, str]:

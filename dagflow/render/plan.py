@@ -34,9 +34,13 @@ def hint(view: PlanView) -> str:
 
 
 def _logical(view: PlanView, style: Style) -> list[list[str]]:
-    blocks = [[counted(len(view.operators), "operator")]]
+    modules = len([o for o in view.operators if o.is_module]) + len(view.modules)
+    operators = counted(len([o for o in view.operators if not o.is_module]), "operator")
+    blocks = [[f"{operators}, {counted(modules, 'module')}" if modules else operators]]
     if view.operators:
         blocks[0] += indented(_operators(view.operators, style, [_where]))
+    if view.modules:
+        blocks.append(["modules", *indented(_operators(view.modules, style, [_where]))])
     return [*blocks, _streams(view, style)]
 
 

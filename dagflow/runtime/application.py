@@ -15,6 +15,7 @@ import attrs
 
 from dagflow.errors.application import ApplicationBroken, ApplicationMissing, NoPopulateDag
 from dagflow.errors.dag import nearest
+from dagflow.model.module import Module
 from dagflow.model.types import evaluated
 
 POPULATE = "populate_dag"
@@ -57,7 +58,9 @@ def load_application(spec: str) -> Application:
 
 
 def application_of(populate: Any, name: str | None = None, where: str = "") -> Application:
-    """The application behind a function or an object with `populate_dag`."""
+    """The application behind a function or an object with `populate_dag`. Raises NoPopulateDag."""
+    if isinstance(populate, Module):
+        raise NoPopulateDag(spec=where or repr(populate), known=(), is_module=True)
     function: Any = populate if inspect.isroutine(populate) else getattr(populate, POPULATE, populate)
     if not callable(function):
         raise NoPopulateDag(spec=where or repr(populate), known=())
@@ -141,9 +144,8 @@ def _find(module: types.ModuleType, name: str | None, spec: str) -> Any:
         found = getattr(module, POPULATE, None) or getattr(module, "application", None)
         if found is not None:
             return found
-        owners = [
-            v for v in vars(module).values() if inspect.isclass(v) and v.__module__ == module.__name__ and hasattr(v, POPULATE)
-        ]
+        own = [v for v in vars(module).values() if inspect.isclass(v) and v.__module__ == module.__name__]
+        owners = [cls for cls in own if hasattr(cls, POPULATE) and not issubclass(cls, Module)]
         if len(owners) == 1:
             return owners[0]()
         raise NoPopulateDag(spec=spec, known=())
@@ -151,4 +153,6 @@ def _find(module: types.ModuleType, name: str | None, spec: str) -> Any:
     if found is None:
         public = tuple(n for n, v in vars(module).items() if callable(v) and not n.startswith("_"))
         raise ApplicationMissing(spec=spec, reason=f"{spec.partition(':')[0]} has no {name!r}.{nearest(name, public)}")
+    if inspect.isclass(found) and issubclass(found, Module):
+        raise NoPopulateDag(spec=spec, known=(), is_module=True)
     return found() if inspect.isclass(found) and hasattr(found, POPULATE) else found

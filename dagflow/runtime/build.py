@@ -15,6 +15,7 @@ from dagflow.config import (
     Problems,
     RunSettings,
     Setting,
+    apply_module,
     apply_operators,
     apply_ports,
     build_run_settings,
@@ -27,7 +28,9 @@ from dagflow.errors import DagError, DagflowError
 from dagflow.errors.application import ApplicationBroken, OperatorsShadowed
 from dagflow.errors.config import BadConfFile, BadDefinition, BadValue, ConfFileMissing, MissingSetting
 from dagflow.model.checks import partitioner_of
-from dagflow.model.dag import DAG, OPERATOR_ATTRIBUTES
+from dagflow.model.dag import DAG, OPERATOR_ATTRIBUTES, PortName
+from dagflow.model.expand import ExpandedDag, expand
+from dagflow.model.module import ModuleNode
 from dagflow.model.ports import input_ports
 from dagflow.model.source import shown
 from dagflow.plan.plan import Plan, make_plan
@@ -41,7 +44,7 @@ PORT_ATTRIBUTES = {"partition_parallel": bool | None}
 
 @attrs.frozen
 class Built:
-    """An application with its settings, and what has been made of them."""
+    """An application with its settings, and what has been made of them: the DAG as written, and with its modules inlined."""
 
     application: Application
     layers: Layers
@@ -49,13 +52,14 @@ class Built:
     run: RunSettings
     spark: dict[str, str]
     dag: DAG
+    expanded: ExpandedDag
     applied: dict[str, Any]
     applied_ports: dict[str, dict[str, dict[str, Setting]]]
     attributes: dict[str, dict[str, Setting]] = attrs.field(factory=dict)
 
     def plan(self) -> Plan:
         """Checks and plans the DAG. Raises DagError."""
-        return make_plan(self.dag)
+        return make_plan(self.expanded)
 
 
 def build(
@@ -99,6 +103,8 @@ def examine(application: Any, **given: Any) -> tuple[Built | None, Plan | None, 
     if built is None:
         return None, None, tuple(problems.errors)
     found: list[DagflowError] = list(problems.errors)
+    if not built.expanded.is_whole and not built.expanded.problems:  # settings of a module are wrong
+        return built, None, tuple(found)
     plan = None
     try:
         plan = built.plan()
@@ -143,22 +149,42 @@ def _filled(application: Any, given: Mapping[str, Any], problems: Problems) -> B
         raise
     except Exception as error:
         raise hidden_module(error) or ApplicationBroken.of(app.where or app.name, error, "populate_dag()") from error
-    operators = {name: node.operator for name, node in dag.operators.items()}
     applied: dict[str, Any] = {}
-    applied_ports: dict[str, dict[str, dict[str, Setting]]] = {}
-    with problems:
-        applied = apply_operators(operators, layers, OPERATOR_ATTRIBUTES)
-    partitioned = _partitioned(dag, layers, problems)
-    ports = {name: list(input_ports(type(operator))) for name, operator in operators.items()}
-    with problems:
-        applied_ports = apply_ports(ports, PORT_ATTRIBUTES, layers)
-    for name, by_port in applied_ports.items():
-        for port, attributes in by_port.items():
-            dag.set_port_attributes(getattr(operators[name], port), **{k: s.value for k, s in attributes.items()})
-    return Built(app, layers, settings, run_settings, spark, dag, applied, applied_ports, partitioned)
+
+    def configured(node: ModuleNode) -> bool:
+        before = len(problems.errors)
+        with problems:
+            applied[node.name] = apply_module(node.name, node.module, layers)
+        return len(problems.errors) == before
+
+    expanded = expand(dag, configured)
+    operators = {name: node.operator for name, node in expanded.operators.items()}
+    modules = {name: node.module for name, node in expanded.modules.items()}
+    found = problems if expanded.is_whole else Problems()  # what is for operators that are not there yet is no mistake
+    with found:
+        applied |= apply_operators(operators, layers, OPERATOR_ATTRIBUTES, modules)
+    partitioned, ports = _partitioned(expanded, layers, found), _ports(expanded, layers, found)
+    return Built(app, layers, settings, run_settings, spark, dag, expanded, applied, ports, partitioned)
 
 
-def _partitioned(dag: DAG, layers: Layers, problems: Problems) -> dict[str, dict[str, Setting]]:
+def _ports(dag: ExpandedDag, layers: Layers, problems: Problems) -> dict[str, dict[str, dict[str, Setting]]]:
+    """Sets the attributes of ports that configuration names; those of a module's port are those of the ports behind it."""
+    given: dict[str, dict[str, dict[str, Setting]]] = {}
+    ports = {name: list(input_ports(type(node.module))) for name, node in dag.modules.items()}
+    ports |= {name: list(input_ports(type(node.operator))) for name, node in dag.operators.items()}
+    with problems:
+        given = apply_ports(ports, PORT_ATTRIBUTES, layers)
+    applied: dict[str, dict[str, dict[str, Setting]]] = {}
+    for name in filter(given.__contains__, ports):
+        for port, attributes in given[name].items():
+            for end in dag.behind.get(PortName(name, port), (PortName(name, port),)):
+                mine = dag.operators[end.operator].port_attributes.setdefault(end.port, {})
+                mine.update({key: setting.value for key, setting in attributes.items()})
+                applied.setdefault(end.operator, {}).setdefault(end.port, {}).update(attributes)
+    return applied
+
+
+def _partitioned(dag: ExpandedDag, layers: Layers, problems: Problems) -> dict[str, dict[str, Setting]]:
     """Sets the partitioners that configuration names; with `*`, of the operators that have one. What was set, by operator."""
     found: dict[str, dict[str, Setting]] = {}
     for name, given in operator_attributes(dag.operators, OPERATOR_ATTRIBUTES, layers).items():

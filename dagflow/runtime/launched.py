@@ -113,6 +113,7 @@ def _rows(built: Built) -> list[Any]:
     return effective(
         built.application.settings_class,
         built.layers,
-        operators={name: node.operator for name, node in built.dag.operators.items()},
+        operators={name: node.operator for name, node in built.expanded.operators.items()},
+        modules={name: node.module for name, node in built.expanded.modules.items()},
         applied=built.applied,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -55,6 +56,32 @@ def test_plan_of_each_step(dagflow: Dagflow, step: str) -> None:
 
 def test_plan_shows_what_was_set(dagflow: Dagflow) -> None:
     assert "max_readers = 3 (-D)" in dagflow("plan", LINE_FILTER, *GIVEN, "-D", "operator.reader.max_readers=3").out
+
+
+MODULES = """
+from operators import Console, FileInput
+
+def populate_dag(dag, conf):
+    lines = dag.add_module("lines", FileInput("logs"))
+    show = dag.add_operator("show", Console())
+    dag.add_stream("all", lines.messages, show.input)
+"""
+
+
+def test_modules_are_seen_as_written_and_inlined(dagflow: Dagflow, write: Callable[..., None]) -> None:
+    write("app.py", MODULES)
+    written = dagflow("plan", "app.py", "--step", "logical", "-D", "operator.lines.block_size=1MiB").out
+    assert "1 operator, 1 module" in written
+    assert "lines  FileInput" in written
+    assert re.search(r"block_size = 1MiB +\(-D\)", written)
+    inlined = dagflow("plan", "app.py", "--step", "expanded", "-D", "operator.lines.block_size=1MiB").out
+    assert "3 operators, 1 module" in inlined
+    assert "lines.splitter  FileSplitterInput  app.py:4 → " in inlined
+    assert re.search(r"block_size = 1MiB +\(-D\)", inlined.split("\n\nmodules\n")[1])
+    assert 'subgraph module_0["lines: FileInput"]' in dagflow("graph", "app.py", "-f", "mermaid").out
+    settings = dagflow("config", "app.py", "-D", "operator.lines.reader.max_readers=3").out
+    assert "module lines (FileInput)" in settings
+    assert "operator.lines.reader.max_readers" in settings
 
 
 @pytest.mark.parametrize("form", ["text", "mermaid"])

@@ -7,9 +7,9 @@ from typing import Any
 import attrs
 import pyarrow.compute as pc
 
-from dagflow import DAG, InputPort, Operator, OutputPort, ReaderRecord
+from dagflow import DAG, InputPort, Module, Operator, OutputPort, ProxyInputPort, ProxyOutputPort, ReaderRecord
 from dagflow.config import Secret
-from operators import BlockReader, Console, FileSplitterInput, Filter, Map, RecordWriter
+from operators import BlockReader, Console, FileInput, FileSplitterInput, Filter, Map, RecordWriter
 
 
 @attrs.define
@@ -75,6 +75,47 @@ def diamond() -> DAG:
     dag.add_stream("a", first.output, both.left)
     dag.add_stream("b", second.output, both.right)
     dag.add_stream("joined", both.output, writer.input)
+    return dag
+
+
+@attrs.define
+class Cleaned(Module):
+    """Without what begins as is said; that goes to the console."""
+
+    prefix: str = "."
+
+    input = ProxyInputPort[ReaderRecord[str]]()
+    output = ProxyOutputPort[ReaderRecord[str]]()
+
+    def populate_dag(self, dag: DAG) -> None:
+        keep = dag.add_operator("keep", Filter(~pc.starts_with(pc.field("record"), self.prefix)))
+        drop = dag.add_operator("drop", Filter(pc.starts_with(pc.field("record"), self.prefix)))
+        show = dag.add_operator("show", Console())
+        dag.add_stream("dropped", drop.output, show.input)
+        self.input.set(keep.input, drop.input)
+        self.output.set(keep.output)
+
+
+@attrs.define
+class CleanedFiles(Module):
+    """Modules in a module, on the driver and in a stage."""
+
+    files: list[str]
+    output = ProxyOutputPort[ReaderRecord[str]]()
+
+    def populate_dag(self, dag: DAG) -> None:
+        files = dag.add_module("input", FileInput(self.files, max_readers=8))
+        cleaned = dag.add_module("cleaned", Cleaned(prefix="#"))
+        dag.add_stream("lines", files.messages, cleaned.input)
+        self.output.set(cleaned.output)
+
+
+def modules() -> DAG:
+    """A module with two more in it, and a sink."""
+    dag = DAG("modules")
+    lines = dag.add_module("lines", CleanedFiles(["logs"]))
+    writer = dag.add_operator("writer", RecordWriter("out"))
+    dag.add_stream("kept", lines.output, writer.input)
     return dag
 
 

@@ -1,19 +1,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dagflow import DAG
 from dagflow.plan.view import OperatorView, PlanView, SinkView, StreamView, plan_view
 from dagflow.render.graph import graph_text, mermaid, ordered
 from tests.golden.compare import Golden
 from tests.render import sample
 
 
-@pytest.mark.parametrize("make", [sample.chain, sample.diamond])
+@pytest.mark.parametrize("make", [sample.chain, sample.diamond, sample.modules])
 def test_pictures(make: object, golden: Golden) -> None:
     view = plan_view(make(), "staged")  # type: ignore[operator]
     golden(f"graph_{view.application}.txt", graph_text(view) + "\n")
@@ -24,6 +26,11 @@ def test_a_circle_can_be_drawn_as_written(golden: Golden) -> None:
     view = plan_view(sample.circle(), "logical")
     golden("graph_circle.txt", graph_text(view) + "\n")
     golden("graph_circle.mermaid", mermaid(view) + "\n")
+
+
+def test_a_module_is_one_node_as_written_and_a_box_later(golden: Golden) -> None:
+    assert '  op_lines[["lines<br/>CleanedFiles"]]' in mermaid(plan_view(sample.modules(), "logical"))
+    golden("graph_modules_checked.mermaid", mermaid(plan_view(sample.modules(), "checked")) + "\n")
 
 
 def operator(name: str) -> OperatorView:
@@ -94,6 +101,9 @@ def test_mermaid_survives_any_name() -> None:
     assert 'op_a_b_2 -- "x&lt;y&gt;: list[#96;T#96;]<br/>out → in" --> op_end' in text
 
 
-def test_every_mermaid_line_has_a_known_form() -> None:
-    for line in mermaid(plan_view(sample.diamond(), "staged")).split("\n"):
-        assert re.fullmatch(r'flowchart LR|  subgraph \w+\["[^"]*"\]|  end| +\w+\["[^"]*"\]|  \w+ -- "[^"]*" --> \w+', line), line
+@pytest.mark.parametrize("make", [sample.diamond, sample.modules])
+def test_every_mermaid_line_has_a_known_form(make: Callable[[], DAG]) -> None:
+    lines = mermaid(plan_view(make(), "staged")).split("\n")
+    assert sum("subgraph" in line for line in lines) == sum(line.strip() == "end" for line in lines)
+    for line in lines:
+        assert re.fullmatch(r'flowchart LR| +subgraph \w+\["[^"]*"\]| +end| +\w+\["[^"]*"\]|  \w+ -- "[^"]*" --> \w+', line), line

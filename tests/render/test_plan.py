@@ -6,6 +6,7 @@ import pytest
 
 from dagflow import DAG
 from dagflow.errors.dag import DagError, UnknownName
+from dagflow.errors.modules import ModuleBroken
 from dagflow.plan.plan import PHASES, make_plan
 from dagflow.plan.view import plan_view
 from dagflow.render.plan import hint, plan_text
@@ -15,7 +16,7 @@ from tests.render import sample
 
 
 @pytest.mark.parametrize("step", PHASES)
-@pytest.mark.parametrize("make", [sample.chain, sample.diamond])
+@pytest.mark.parametrize("make", [sample.chain, sample.diamond, sample.modules])
 def test_each_step_as_text(make: object, step: str, golden: Golden) -> None:
     view = plan_view(make(), step)  # type: ignore[operator]
     golden(f"plan_{view.application}_{step}.txt", plan_text(view, Style(width=120)) + "\n")
@@ -88,3 +89,11 @@ def test_everything_on_the_driver_needs_no_job() -> None:
     dag.add_stream("found", files.files_metadata_output, show.input)
     assert plan_view(dag, "spark").spark == ("no Spark job: everything runs on the driver",)
     assert "driver: does everything" in plan_text(plan_view(dag, "staged"))
+
+
+def test_a_module_that_cannot_be_inlined_is_shown_as_written_only() -> None:
+    dag = DAG()
+    dag.add_module("broken", sample.CleanedFiles([""]))
+    assert [o.name for o in plan_view(dag, "logical").operators] == ["broken"]
+    with pytest.raises(ModuleBroken):
+        plan_view(dag, "expanded")

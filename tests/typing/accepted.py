@@ -16,9 +16,12 @@ from dagflow import (
     InputOperator,
     InputPort,
     MapState,
+    Module,
     Operator,
     OperatorContext,
     OutputPort,
+    ProxyInputPort,
+    ProxyOutputPort,
     ReaderRecord,
     State,
     WindowState,
@@ -27,6 +30,7 @@ from dagflow.testing import Collector, FakeClock, Window, run_operator
 from operators import (
     BlockReader,
     Console,
+    FileInput,
     FileSplitterInput,
     Filter,
     FixedBytesReaderContext,
@@ -118,6 +122,24 @@ class OwnWriter(RecordWriter[ReaderRecord[str]]):
         return f"{record.block_id}.txt"
 
 
+@attrs.define
+class Lengths(Module):
+    """The lengths of the words in lines."""
+
+    least: int = 1
+
+    input = ProxyInputPort[ReaderRecord[str]]()
+    output = ProxyOutputPort[int]()
+
+    def populate_dag(self, dag: DAG) -> None:
+        words = dag.add_operator("words", FlatMap(words_of))
+        lengths = dag.add_operator("lengths", Map[str, int](len))
+        anything = dag.add_operator("anything", Anything())
+        dag.add_stream("words", words.output, lengths.input)
+        self.input.set(words.input, anything.input)
+        self.output.set(lengths.output)
+
+
 def populate_dag(dag: DAG, conf: Any = None) -> None:
     splitter = dag.add_operator("splitter", FileSplitterInput(files=["/"]))
     reader = dag.add_operator("reader", BlockReader())
@@ -152,6 +174,12 @@ def populate_dag(dag: DAG, conf: Any = None) -> None:
     dag.add_stream("slices", slices.messages, anything.input)
     errors = dag.add_operator("errors", Collector[ErrorRecord]())
     dag.add_stream("bad", numbers.errors, errors.input)
+    files = dag.add_module("files", FileInput(["/"]))
+    inside = dag.add_module("inside", Lengths(least=2))
+    dag.add_stream("their lines", files.messages, inside.input)
+    dag.add_stream("their lengths", inside.output, dag.add_operator("show_lengths", Console[int]()).input)
+    ints = dag.add_module("ints", FileInput("/", convert_to_record=to_int))
+    dag.add_stream("ints", ints.messages, dag.add_operator("int_sink", IntSink()).input)
 
 
 def in_tests() -> None:

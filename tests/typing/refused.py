@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import attrs
 
-from dagflow import DAG, FileBlockMetadata, InputPort, Operator, OutputPort, ReaderRecord
+from dagflow import DAG, FileBlockMetadata, InputPort, Module, Operator, OutputPort, ProxyInputPort, ProxyOutputPort, ReaderRecord
 from dagflow.testing import Collector, run_operator
-from operators import BlockReader, Console, FileSplitterInput, Filter, FSSliceReader, Map, RecordWriter
+from operators import BlockReader, Console, FileInput, FileSplitterInput, Filter, FSSliceReader, Map, RecordWriter
 
 
 @attrs.define
@@ -29,6 +29,25 @@ class Words(Operator):
         self.output.emit(len(line))  # error
         self.output.emit_all([1, 2])  # error
         self.outptu.emit(line)  # error
+
+
+@attrs.define
+class Lengths(Module):
+    least: int = 1
+
+    input = ProxyInputPort[str]()
+    output = ProxyOutputPort[int]()
+
+    def populate_dag(self, dag: DAG) -> None:
+        words = dag.add_operator("words", Words())
+        lengths = dag.add_operator("lengths", Map[str, int](len))
+        self.input.set(words.input)
+        self.output.set(lengths.output)
+        # ports of other types, and the wrong way round
+        self.output.set(words.output)  # error
+        self.input.set(words.input, dag.add_operator("sink", IntSink()).input)  # error
+        self.input.set(words.output)  # error
+        self.input.set(words)  # error
 
 
 def to_int(data: bytes) -> int:
@@ -67,6 +86,22 @@ def populate_dag(dag: DAG) -> None:
     dag.add_stream("11", words, words.input)  # error
     dag.add_stream("12", words.outptu, words.input)  # error
     dag.add_operator("13", "no operator")  # error
+    # through the ports of modules
+    files = dag.add_module("files", FileInput(["logs"]))
+    ints = dag.add_module("ints", FileInput(["logs"], convert_to_record=to_int))
+    inside = dag.add_module("inside", Lengths(least=2))
+    dag.add_stream("14", words.output, inside.input)
+    dag.add_stream("15", files.messages, inside.input)  # error
+    dag.add_stream("16", inside.output, words.input)  # error
+    dag.add_stream("17", files.messages, sink.input)  # error
+    dag.add_stream("18", ints.messages, keep.input)  # error
+    dag.add_stream("19", files.blocks_metadata_output, reader.blocks_metadata_input)
+    dag.add_stream("20", files.files_metadata_output, reader.blocks_metadata_input)  # error
+    dag.add_stream("21", inside.input, words.input)  # error
+    dag.add_operator("22", Lengths())  # error
+    dag.add_module("23", Words())  # error
+    Lengths(most=3)  # error
+    FileInput(["logs"], block_size="big")  # error
 
 
 def properties() -> None:
