@@ -39,8 +39,8 @@ class DecodedPiece(Piece):
         return np.zeros(1 if self.is_first else 0, np.int64)
 
     @override
-    def before(self, count: int) -> Piece | None:
-        return None if self.is_first else self
+    def between(self, start: int, stop: int) -> Piece | None:
+        return None if self.is_first and start == stop else self
 
     @override
     def head(self, count: int) -> Piece:
@@ -102,9 +102,23 @@ class BgzfPiece(DecodedPiece):
         return self.members[self._members_of_records()[self._split_indexes()]]
 
     @override
-    def before(self, count: int) -> Piece | None:
-        kept = int(self._split_indexes()[count])
-        return self.head(kept) if kept else None
+    def between(self, start: int, stop: int) -> Piece | None:
+        splits, total = self._split_indexes(), len(self)
+        first = int(splits[start]) if start else 0
+        end = int(splits[stop]) if stop < len(splits) else total
+        if (first, end) == (0, total):
+            return self
+        if first == end:
+            return None
+        members, offsets = self._members_of_records(), self.offsets[first : end + 1]
+        return attrs.evolve(
+            self,
+            begin=int(offsets[0]),
+            end=int(offsets[-1]),
+            position=int(self.positions[first]),
+            last=int(self.members[members[first - 1]]) if first else self.last,
+            offsets=offsets,
+        )
 
     @override
     def _are_split_points(self) -> Iterable[bool]:

@@ -118,12 +118,19 @@ class Piece:
 
     def before(self, count: int) -> Piece | None:
         """The records before split point number `count` (from 0), None where there are none: what is left if it was refused."""
-        return self.head(count) if count else None
+        return self.between(0, count)
+
+    def between(self, start: int, stop: int) -> Piece | None:
+        """The records that belong to the split points from number `start` to `stop` (not in it), None where there are none.
+
+        Those before the first split point belong to it, too, where `start` is 0.
+        """
+        return self.part(start, stop) if start < stop else None
 
     @property
-    def can_be_parted(self) -> bool:
-        """Whether each record is a split point of its own, so that `part` may cut anywhere."""
-        return type(self) is Piece and self.is_terminated
+    def has_only_split_points(self) -> bool:
+        """Whether each record is a split point, at its own position in the file."""
+        return type(self) is Piece
 
     def part(self, start: int, stop: int) -> Piece:
         """The records from number `start` to `stop` (not in it) as a piece of their own; shares the bytes, if they are many."""

@@ -25,21 +25,20 @@ its pace, which is taken to be that of the block before."""
 class _Positions(Sequence[int]):
     """The positions of some records of a piece; a tracker looks at two of them, so they are not all worked out."""
 
-    offsets: Any
-    shift: int
-    first: int
-    total: int
+    piece: Piece
+    first: int = 0
+    stop: int = attrs.field(default=attrs.Factory(lambda self: len(self.piece), takes_self=True))
 
     def __len__(self) -> int:
-        return self.total
+        return self.stop - self.first
 
     def __getitem__(self, number: Any) -> Any:
-        """The position of one record; negative numbers count from the end. A slice gives a list."""
+        """The position of one record, or a slice of them."""
         if isinstance(number, slice):
-            return [self[n] for n in range(*number.indices(self.total))]
-        if number < 0:
-            number += self.total
-        return int(self.offsets[self.first + number]) + self.shift
+            start, stop, _ = number.indices(len(self))
+            return _Positions(self.piece, self.first + start, self.first + stop)
+        at = number + (self.stop if number < 0 else self.first)
+        return int(self.piece.offsets[at]) + self.piece.position - self.piece.begin
 
 
 @attrs.define
@@ -69,23 +68,18 @@ class Claiming:
 
     def parts(self, piece: Piece) -> Iterator[Piece]:
         """The parts of a piece that are the reader's, each claimed just before it comes. Then `is_over`, if not all were."""
-        if not piece.can_be_parted:  # its records are not all split points
-            claimed = piece.split_points
-            granted = self.tracker.try_return_batch_at(claimed) if len(claimed) else 0
-            self.is_over = granted < len(claimed)
-            whole = piece.before(granted) if self.is_over else piece
-            if whole is not None:
-                yield whole
-            return
-        total, at = len(piece), 0
-        shift = piece.position - piece.begin
+        points: Any = _Positions(piece) if piece.has_only_split_points else piece.split_points
+        total, at = len(points), 0
+        if not total:  # all belongs to what was claimed before
+            yield piece
         while at < total:
-            count = min(self._limit, total - at)
-            granted = self.tracker.try_return_batch_at(_Positions(piece.offsets, shift, at, count))
-            if granted:
+            count = min(max(1, self._limit * total // len(piece)), total - at)  # there may be many records to a split point
+            granted = self.tracker.try_return_batch_at(points[at : at + count])
+            part = piece.between(at, at + granted)
+            if part is not None:
                 began = self.clock.monotonic()
-                yield piece.part(at, at + granted)
-                self._took(granted, self.clock.monotonic() - began)
+                yield part
+                self._took(len(part), self.clock.monotonic() - began)
             if granted < count:
                 self.is_over = True
                 return

@@ -155,6 +155,13 @@ def test_pieces_tell_what_to_claim_and_what_is_left_when_it_is_refused(tmp_path:
         assert head.text_list() == ["one", "two", "three"]
         assert head.positions.tolist() == piece.positions.tolist()[:3]
         assert piece.before(0) is None
+        assert piece.between(0, 2) is piece
+        tail = piece.between(1, 2)
+        assert tail is not None
+        assert (tail.text_list(), tail.split_points.tolist()) == (["four", "five"], [len(members[0])])
+        assert tail.positions.tolist() == piece.positions.tolist()[3:]
+        assert tail.position == piece.positions.tolist()[3]
+        assert piece.between(1, 1) is None
 
 
 def test_what_looks_like_a_member_within_a_member_is_none(tmp_path: Path) -> None:

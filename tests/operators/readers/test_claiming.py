@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tempfile
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from dagflow.runtime.sharing.parts import Part, narrowed
 from operators import BlockReader, Entity, FSSliceReader, ReadAheadLineReaderContext, ReaderContext, RecordWriter
 from operators.contexts import FixedRecordsReaderContext, Piece
 from operators.readers.claiming import FIRST, TARGET, Claiming
+from tests.operators.compression.samples import bgzf
 from tests.operators.fake_task import FakeClock, FakeTask
 
 
@@ -62,6 +64,8 @@ READERS = {
     "small pieces": lambda: BlockReader(reader_context=ReadAheadLineReaderContext(piece_bytes=16)),
     "converted": lambda: BlockReader(lambda data: data.decode()),
     "entities": lambda: BlockReader(reader_context=OneByOne()),
+    "members (BGZF)": lambda: BlockReader(reader_context=ReadAheadLineReaderContext(piece_bytes=16)),
+    "members (BGZF), one by one": lambda: BlockReader(reader_context=OneByOne()),
     "fixed records": lambda: BlockReader(reader_context=FixedRecordsReaderContext(length=3, partial="emit")),
 }
 
@@ -98,6 +102,9 @@ def test_what_is_left_and_what_was_split_off_are_the_whole(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "file")
         data = "".join(f"{line}\n" for line in lines).encode()
+        if kind.startswith("members"):
+            data = bgzf(data, [5, 1, 17])
+            cuts = {cut * 5 for cut in cuts}
         path.write_bytes(data)
         bounds = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
         blocks = [
@@ -122,6 +129,18 @@ class Watching:
         self.claimed.append(self.tracker.split_points()[0] + 1)
 
 
+@attrs.define
+class Noting:
+    """Does something at each look up."""
+
+    look: Callable[[], None]
+
+    def track(self, tracker: Any) -> None: ...
+
+    def check(self) -> None:
+        self.look()
+
+
 def one_file(folder: Path, lines: int) -> FileBlockMetadata:
     path = folder / "file"
     path.write_bytes(b"line\n" * lines)
@@ -142,6 +161,25 @@ def test_slow_records_are_claimed_few_at_a_time(tmp_path: Path, kind: str) -> No
     with task:
         task.give("blocks_metadata_input", [one_file(tmp_path, 3 * FIRST)])
     assert claimed == [FIRST, *range(FIRST + 1, 3 * FIRST + 1)]  # after the first ones, one at a time
+
+
+def test_slow_members_are_claimed_one_at_a_time(tmp_path: Path) -> None:
+    """Of files that are compressed by members, these are what can be given away."""
+    path = tmp_path / "file"
+    path.write_bytes(bgzf(b"line\n" * 40, [23]))  # members begin within lines, too
+    length = path.stat().st_size
+    sizes: list[int] = []
+
+    def slow(data: bytes) -> str:
+        task.clock.sleep(TARGET)
+        return data.decode()
+
+    task = FakeTask(BlockReader(slow))
+    task.context.sharing = Noting(lambda: sizes.append(len(task.emitted["messages"])))
+    with task:
+        task.give("blocks_metadata_input", [FileBlockMetadata(0, str(path), 0, length, length)])
+    assert max(after - before for before, after in pairwise([0, *sizes])) == 5  # lines that begin in one member
+    assert sizes[-1] == 40
 
 
 def claimed_of(*blocks: float, warming_up: float = 0.0) -> list[int]:
