@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from operators.files.splitter_input import FileSplitterInput
     from operators.formats.csv import CsvFormat
     from operators.formats.json_lines import JsonLinesFormat
+    from operators.formats.parquet import ParquetFormat
     from operators.readers.abstract_block_reader import AbstractBlockReader
     from operators.readers.block_reader import BlockReader
     from operators.readers.fs_block_reader import AbstractFSBlockReader
@@ -52,6 +53,7 @@ __all__ = [
     "JsonLinesWriter",
     "LineReaderContext",
     "Map",
+    "ParquetFormat",
     "ParquetWriter",
     "ReadAheadLineReaderContext",
     "ReaderContext",
@@ -74,6 +76,7 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "files.splitter_input": ["FileSplitterInput"],
         "formats.csv": ["CsvFormat"],
         "formats.json_lines": ["JsonLinesFormat"],
+        "formats.parquet": ["ParquetFormat"],
         "readers.abstract_block_reader": ["AbstractBlockReader"],
         "readers.block_reader": ["BlockReader"],
         "readers.fs_block_reader": ["AbstractFSBlockReader"],

@@ -1,0 +1,62 @@
+"""A stream as pyarrow reads files from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dagflow.storage import BinaryReader, read_fully
+
+
+class ArrowFile:
+    """A file whose reads are never short. Closing it is left to whoever opened the stream."""
+
+    closed = False
+
+    def __init__(self, stream: BinaryReader, length: int) -> None:
+        self._stream = stream
+        self._length = length
+        self._position = 0
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def writable(self) -> bool:
+        """It is not."""
+        return False
+
+    def tell(self) -> int:
+        """Where the next read begins."""
+        return self._position
+
+    def seek(self, position: int, whence: int = 0) -> int:
+        """Goes to a position."""
+        self._position = position + (0, self._position, self._length)[whence]
+        return self._position
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes, fewer only at the file's end."""
+        most = max(0, self._length - self._position)
+        size = most if size < 0 else min(size, most)
+        if not size:
+            return b""
+        self._stream.seek(self._position)
+        data = read_fully(self._stream, size)
+        self._position += len(data)
+        return data
+
+    def close(self) -> None:
+        """Leaves the stream open."""
+
+    def flush(self) -> None:
+        """There is nothing to write."""
+
+
+def is_of_storage(error: BaseException) -> bool:
+    """Whether an error is the storage's: Arrow's own have no number."""
+    known: Any = getattr(error, "errno", None)
+    return known is not None

@@ -1,0 +1,101 @@
+"""What can be wrong with files of binary formats.
+
+RunError: ReadError
+├── NotOfFormat     DF650   also a ValueError
+├── FileCutShort    DF651   also an EOFError
+├── FileDamaged     DF652   also a ValueError
+└── ValueMisfit     DF653   also a TypeError
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+from typing_extensions import override
+
+from operators.compression import recognise
+from operators.contexts.errors import ReadError
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class NotOfFormat(ReadError, ValueError):
+    """A file is none of its format: it does not begin as such a file does. `head`: its first bytes."""
+
+    code: ClassVar[str] = "DF650"
+
+    path: str
+    format: str
+    head: bytes
+    position: int = 0
+
+    @override
+    def message(self) -> str:
+        known = _KNOWN.get(self.head[:4]) or recognise(self.head)
+        shown = f"it begins with {self.head[:8].hex(' ')}" + (f", which is {known}" if known else "")
+        return (
+            f"{self.path}: at byte 0: this is no {self.format} file: {shown}\n"
+            "  help: read it with the format that it has, or leave it out (the scanner's ignore pattern)"
+        )
+
+
+_KNOWN = {b"PAR1": "Parquet", b"PARE": "encrypted Parquet", b"Obj\x01": "Avro", b"ORC\0": "ORC", b"ARRO": "Arrow"}
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class FileCutShort(ReadError, EOFError):
+    """A file ends before it is complete. `position`: its end, in bytes; `missing`: what should stand there."""
+
+    code: ClassVar[str] = "DF651"
+
+    path: str
+    format: str
+    position: int
+    missing: str
+
+    @override
+    def message(self) -> str:
+        return (
+            f"{self.path}: the {self.format} file ends at byte {self.position}, without {self.missing}: it is incomplete\n"
+            "  help: fetch or make it again, or leave it out (the scanner's ignore pattern)"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class FileDamaged(ReadError, ValueError):
+    """What stands in a file cannot be read. `position`: where the part begins that cannot, in bytes; `part`: what it is."""
+
+    code: ClassVar[str] = "DF652"
+
+    path: str
+    format: str
+    position: int
+    part: str
+    reason: str
+
+    @override
+    def message(self) -> str:
+        return (
+            f"{self.path}: {self.part} of the {self.format} file, at byte {self.position}, cannot be read: {self.reason}\n"
+            "  help: the file is damaged: fetch or make it again, or leave it out (the scanner's ignore pattern)"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class ValueMisfit(ReadError, TypeError):
+    """A condition compares a column with a value of another type. `type`: the column's in this file."""
+
+    code: ClassVar[str] = "DF653"
+
+    path: str
+    column: str
+    condition: str
+    type: str
+    reason: str
+
+    @override
+    def message(self) -> str:
+        return (
+            f"{self.path}: where = {self.condition}: column {self.column!r} is of type {self.type} there: {self.reason}\n"
+            "  help: compare with a value of that type; for dates and times also text will do"
+        )

@@ -1,0 +1,207 @@
+"""Parquet, read by row groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import attrs
+
+from dagflow.scan import FileSchemaNegotiator, Format, ManagedReader, ResultSetLoader, RowOrigin
+from operators.formats.arrow_file import ArrowFile, is_of_storage
+from operators.formats.errors import FileCutShort, FileDamaged, NotOfFormat
+from operators.formats.predicates import Predicate, predicates
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from dagflow.storage import BinaryReader
+
+MAGIC = b"PAR1"
+PAGES_BYTES = 1 << 20
+"""So much of a column chunk is read at a time."""
+BATCH_BYTES = 8 << 20
+"""A batch is made of about so many bytes, as they are encoded."""
+
+
+@attrs.define
+class ParquetFormat(Format):
+    """Parquet. Row groups are what is shared among readers: one belongs to the block in which its first byte lies.
+
+    Columns that are not wanted are not read, and for the number of rows alone only the metadata is. Columns are found by their
+    names: files may have them in any order, lack some, and have other types that convert. An empty file has no rows.
+
+    Args:
+        where: only rows for which all of this holds are read: `[("day", ">=", "2026-01-31"), ("country", "in", ["se", "no"])]`.
+            Row groups whose statistics say that they have no such row are passed over (counter `row_groups_pruned`).
+            Operators are `=`, `!=`, `<`, `<=`, `>`, `>=`, `in`, `not in`, `is null`, `is not null`; all but `is null` never hold
+            where there is no value, and a column that a file does not have has none. Texts stand for dates and times too.
+
+    Raises NotOfFormat, FileCutShort and FileDamaged, which name file and byte, ValueMisfit.
+
+    >>> import pathlib, tempfile, pyarrow as pa, pyarrow.parquet as pq
+    >>> from dagflow.testing import scan_table
+    >>> from operators import ParquetFormat, ScanReader
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "a.parquet")
+    ...     pq.write_table(pa.table({"n": [1, 2, 3], "text": ["one", "two", "three"]}), path, row_group_size=2)
+    ...     scan_table(ScanReader(ParquetFormat(where=[("n", ">", 1)]), columns=["text"]), path).to_pylist()
+    [{'text': 'two'}, {'text': 'three'}]
+    """
+
+    cuts: ClassVar[Literal["any", "none"]] = "any"
+    suffixes: ClassVar[tuple[str, ...]] = ("parquet", "parq", "pq")
+
+    where: tuple[Predicate, ...] = attrs.field(default=(), kw_only=True, converter=predicates)
+
+    def make_reader(self) -> ParquetReader:
+        """A reader for one block."""
+        return ParquetReader()
+
+    def sample_schema(self, stream: BinaryReader, path: str, length: int) -> pa.Schema | None:
+        """The columns, as the footer has them."""
+        return None if not length else opened(stream, path, length).schema_arrow
+
+
+def opened(stream: BinaryReader, path: str, length: int) -> pq.ParquetFile:
+    """A Parquet file, its footer read. Raises NotOfFormat, FileCutShort, FileDamaged."""
+    import pyarrow.parquet as pq
+
+    file = ArrowFile(stream, length)
+    head = file.read(64)
+    if head[:4] != MAGIC:
+        raise NotOfFormat(path=path, format="Parquet", head=head)
+    file.seek(max(4, length - 8))
+    tail = file.read(8)
+    if len(tail) < 8 or tail[4:] != MAGIC:
+        raise FileCutShort(path=path, format="Parquet", position=length, missing="its footer")
+    begin = length - 8 - int.from_bytes(tail[:4], "little")
+    if begin < 4:
+        reason = f"it says that it is {length - 8 - begin} bytes long, more than there are before it"
+        raise FileDamaged(path=path, format="Parquet", position=length - 8, part="the footer", reason=reason)
+    file.seek(0)
+    with damage(path, begin, "the footer"):
+        return pq.ParquetFile(file, buffer_size=PAGES_BYTES, pre_buffer=False)
+
+
+@contextmanager
+def damage(path: str, position: int, part: str) -> Iterator[None]:
+    """Turns what Arrow says of bytes that it cannot read into FileDamaged."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if is_of_storage(error):
+            raise
+        reason = str(error).strip().rstrip(".")
+        raise FileDamaged(path=path, format="Parquet", position=position, part=part, reason=reason) from error
+
+
+@attrs.define(eq=False)
+class ParquetReader(ManagedReader[FileSchemaNegotiator]):
+    """Reads the row groups that begin in a range."""
+
+    _groups: Iterator[tuple[int, int]] = attrs.field(init=False, factory=lambda: iter(()))
+    _batches: Iterator[pa.RecordBatch] = attrs.field(init=False, factory=lambda: iter(()))
+    _position: int = attrs.field(init=False, default=0)
+    _group: int = attrs.field(init=False, default=0)
+    _filter: Any = attrs.field(init=False, default=None)
+
+    def open(self, negotiator: FileSchemaNegotiator) -> bool:
+        """Reads the footer, which has the columns and where the row groups are."""
+        split, options = negotiator.split, negotiator.options
+        assert isinstance(options, ParquetFormat)
+        if not split.file_length:
+            return False
+        self._negotiator = negotiator
+        self._file = opened(negotiator.stream, split.path, split.file_length)
+        schema = self._file.schema_arrow
+        negotiator.set_table_schema(schema, complete=True)
+        self._loader: ResultSetLoader = negotiator.build()
+        self._columns = [name for name in schema.names if negotiator.is_projected(name)]
+        groups = self._groups_in(split.start, split.stop)
+        if options.where:
+            tested = [predicate for predicate in options.where if predicate.column in schema.names]
+            if not all(predicate.holds_without_value for predicate in options.where if predicate not in tested):
+                negotiator.context.count("row_groups_pruned", len(groups))
+                groups = []
+            elif tested:
+                self._filter = _all(predicate.expression(schema, split.path) for predicate in tested)
+                self._columns = list(dict.fromkeys([*self._columns, *(predicate.column for predicate in tested)]))
+                groups = self._unpruned(groups, tested)
+        self._groups = iter(groups)
+        return True
+
+    def next(self) -> bool:
+        """Loads a batch of the row group at hand, or goes to the next one."""
+        path = self._negotiator.source
+        with damage(path, self._position, f"row group {self._group}"):
+            batch = next(self._batches, None)
+        if batch is not None:
+            self._load(batch if self._filter is None else batch.filter(self._filter))
+            return True
+        found = next(self._groups, None)
+        if found is None or not self._negotiator.claim([found[0]]):
+            return False
+        self._position, self._group = found
+        group = self._file.metadata.row_group(self._group)
+        if self._filter is None and not self._columns:
+            self._loader.skip_rows(group.num_rows)
+            return True
+        rows = max(1, min(65_536, group.num_rows * BATCH_BYTES // max(1, self._size(group))))
+        self._batches = self._file.iter_batches(rows, [self._group], self._columns, use_threads=False)
+        return True
+
+    def close(self) -> None:
+        """Lets go of the pages at hand."""
+        self._batches = iter(())
+
+    def _load(self, batch: pa.RecordBatch) -> None:
+        import pyarrow as pa
+
+        origin = RowOrigin(self._position)
+        self._loader.add_batch(batch, lambda row: origin, pa.repeat(self._position, batch.num_rows))
+
+    def _groups_in(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """Where the row groups begin that begin in a range, and their numbers."""
+        metadata = self._file.metadata
+        found = [(_begin(metadata.row_group(n)), n) for n in range(metadata.num_row_groups) if metadata.row_group(n).num_rows]
+        return sorted((position, n) for position, n in found if start <= position < stop)
+
+    def _unpruned(self, groups: Sequence[tuple[int, int]], tested: Sequence[Predicate]) -> list[tuple[int, int]]:
+        """The row groups that may have rows for which all conditions hold, told by their statistics."""
+        metadata, schema = self._file.metadata, self._file.schema_arrow
+        numbers = {metadata.schema.column(n).path: n for n in range(metadata.num_columns)}
+
+        def may_hold(predicate: Predicate, group: Any) -> bool:
+            number = numbers.get(predicate.column)
+            statistics = None if number is None else group.column(number).statistics
+            kind = schema.field(predicate.column).type
+            return statistics is None or predicate.may_hold(statistics, group.num_rows, kind)
+
+        left = [(at, n) for at, n in groups if all(may_hold(predicate, metadata.row_group(n)) for predicate in tested)]
+        self._negotiator.context.count("row_groups_pruned", len(groups) - len(left))
+        return left
+
+    def _size(self, group: Any) -> int:
+        """How many bytes the wanted columns of a row group have, as they are encoded."""
+        wanted = set(self._columns)
+        chunks = [group.column(n) for n in range(group.num_columns)]
+        own = [c for c in chunks if c.path_in_schema in wanted or c.path_in_schema.partition(".")[0] in wanted]
+        return sum(int(c.total_uncompressed_size) for c in own)
+
+
+def _begin(group: Any) -> int:
+    """Where a row group begins."""
+    chunks = (group.column(n) for n in range(group.num_columns))
+    return min(int(min(c.data_page_offset, c.dictionary_page_offset or c.data_page_offset)) for c in chunks)
+
+
+def _all(expressions: Iterator[Any]) -> Any:
+    whole = next(expressions)
+    for each in expressions:
+        whole &= each
+    return whole
