@@ -48,7 +48,8 @@ class RowParser:
         text = self.text.as_it_stands(piece)
         if text is not None:
             try:
-                return Rows(self._parsed(text, self.types), self.text.record_numbers(piece))
+                batch = self._parsed(text, self.types)
+                return Rows(batch, self.text.row_records(piece, batch.num_rows))
             except pa.ArrowInvalid:
                 pass
         return self._odd_rows(piece)
