@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import attrs
 
-from dagflow.config import Bytes
 from dagflow.scan import Format
-from operators.contexts.sizes import MIB, check_size
 from operators.formats.delimited.dialect import Dialect
 
 if TYPE_CHECKING:
@@ -55,7 +53,6 @@ class CsvFormat(Format):
         clean_header: names of columns are made of letters, digits and `_`. False: they are as they stand.
         extra_fields: fields beyond the last column: "ignore" them (counter `rows_with_extra_fields`), or the row is "bad".
         missing_fields: fields that a row lacks are "null" (counter `rows_with_missing_fields`), or the row is "bad".
-        max_record_bytes: a longer record ends the run: memory is bounded by it.
 
     >>> import pathlib, tempfile
     >>> from dagflow.testing import scan_table
@@ -66,7 +63,7 @@ class CsvFormat(Format):
     ...     scan_table(ScanReader(CsvFormat()), path, block_size=30).to_pylist()
     [{'id': 1, 'order_date': datetime.date(2026, 11, 20), 'note': 'two\nlines'}, {'id': 2, 'order_date': None, 'note': None}]
 
-    Raises NotDelimited, HeaderBad, QuoteLeftOpen, RecordTooLong, FileShortened; what is wrong with single rows is told as BadRow.
+    Raises NotDelimited, HeaderBad, QuoteLeftOpen, RowTooLarge, FileShortened; what is wrong with single rows is told as BadRow.
     """
 
     suffixes: ClassVar[tuple[str, ...]] = ("csv", "tsv", "txt")
@@ -89,7 +86,6 @@ class CsvFormat(Format):
     missing_fields: Literal["null", "bad"] = attrs.field(
         default="null", kw_only=True, validator=attrs.validators.in_(("null", "bad"))
     )
-    max_record_bytes: Bytes = attrs.field(default=16 * MIB, kw_only=True, validator=check_size)
 
     def __attrs_post_init__(self) -> None:
         problem = self.dialect.problem()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import attrs
@@ -12,6 +13,7 @@ from dagflow.errors.scan import RowTooLarge
 from dagflow.scan import FileSchemaNegotiator, ManagedReader, RowOrigin
 from operators.compression import DecompressingContext
 from operators.contexts import Piece, ReadAheadLineReaderContext
+from operators.contexts.entity import PieceReaderContext
 from operators.contexts.errors import RecordTooLong
 from operators.readers.claiming import Claiming
 
@@ -29,11 +31,21 @@ class _Claims:
         return self.negotiator.claim(positions)
 
 
+@contextmanager
+def _row_too_large() -> Iterator[None]:
+    """A record that is too long is told as a row that is too large."""
+    try:
+        yield
+    except RecordTooLong as error:
+        raise RowTooLarge(path=error.path, position=error.position, size=None, limit=error.limit) from None
+
+
 @attrs.define(eq=False)
 class LinesReader(ManagedReader[FileSchemaNegotiator]):
     """The base of readers of formats in which a line is a row: finds the lines of its range, and claims them.
 
     A subclass writes `begin`, which builds the loader, and `load`, which takes a piece of whole lines. Files may be compressed.
+    What finds rows that are no lines is made by `make_context`.
 
     Attributes:
         first_line: the number of the first line of the piece at hand, from 1; None where the range began inside the file.
@@ -49,13 +61,12 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
         self._claiming.begin()
         self._claiming.track(_Claims(negotiator))
         self._parts: Iterator[Piece] = iter(())
-        lines = ReadAheadLineReaderContext(max_record_bytes=negotiator.limits.max_record_bytes)
-        self._context = DecompressingContext(lines)
-        self._context.initialize(negotiator.stream, negotiator.split, False)
+        self._context = DecompressingContext(self.make_context(negotiator))
+        with _row_too_large():
+            self._context.initialize(negotiator.stream, negotiator.split, False)
         if not self._context.can_be_cut():
             negotiator.keep_whole()
-        self.begin(negotiator)
-        return True
+        return self.begin(negotiator) is not False
 
     def next(self) -> bool:
         """Loads a piece of about 1 MiB; where work is shared, as much of it as is worth to be claimed at once."""
@@ -63,10 +74,8 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
             return True
         if self._claiming.is_over:
             return False
-        try:
+        with _row_too_large():
             piece = self._context.next_piece()
-        except RecordTooLong as error:
-            raise RowTooLarge(path=error.path, position=error.position, size=None, limit=error.limit) from None
         if piece is None:
             return False
         self._parts = self._claiming.parts(piece) if self._negotiator.context.is_shared else self._whole(piece)
@@ -96,9 +105,13 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
         if hasattr(self, "_context"):
             self._context.close()
 
+    def make_context(self, negotiator: FileSchemaNegotiator) -> PieceReaderContext:
+        """What finds the rows: here lines."""
+        return ReadAheadLineReaderContext(max_record_bytes=negotiator.limits.max_record_bytes)
+
     @abstractmethod
-    def begin(self, negotiator: FileSchemaNegotiator) -> None:
-        """Says the schema, if it is known, and builds the loader."""
+    def begin(self, negotiator: FileSchemaNegotiator) -> bool | None:
+        """Says the schema, if it is known, and builds the loader. False: there is nothing to read."""
 
     @abstractmethod
     def load(self, piece: Piece) -> None:

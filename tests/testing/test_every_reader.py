@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
+import io
 import json
 import random
 from collections.abc import Callable, Iterator
@@ -17,7 +19,7 @@ import operators
 from dagflow.scan import Format
 from dagflow.testing import assert_reader_is_splittable
 from dagflow.testing.readers import CountedFiles, reader_of, reader_of_format
-from operators import FixedRecordsReaderContext, JsonLinesFormat, ReadAheadLineReaderContext, ReaderContext
+from operators import CsvFormat, FixedRecordsReaderContext, JsonLinesFormat, ReadAheadLineReaderContext, ReaderContext
 from operators.compression import DecompressingContext
 from tests.operators.compression.samples import TOOLS, bgzf
 
@@ -39,6 +41,18 @@ def objects(lines: int, longest: int) -> bytes:
     at_random = random.Random(lines)
     rows = ({"n": n, "s": "é" * at_random.randint(0, longest), "a": [n] * (n % 3)} for n in range(lines))
     return "".join(json.dumps(row, ensure_ascii=n % 2 == 0) + "\n" for n, row in enumerate(rows)).encode()
+
+
+def table(rows: int, longest: int) -> bytes:
+    """CSV with line ends, delimiters and quotes within quotes."""
+    at_random = random.Random(rows)
+    out = io.StringIO()
+    texts = ("é", "\n", ",", '"', "\r\n", "words")
+    csv.writer(out).writerow(["n", "text", "more"])
+    for n in range(rows):
+        text = "".join(at_random.choices(texts, k=at_random.randint(0, longest // 3)))
+        csv.writer(out, lineterminator=at_random.choice(["\n", "\r\n"])).writerow([n, text, "x" * (n % 7)])
+    return out.getvalue().encode()
 
 
 @attrs.frozen
@@ -138,6 +152,7 @@ READERS = {
     for in_pieces in (False, True)
 } | {
     "JSON lines": of_format(JsonLinesFormat, objects(6, 3), objects(900, 6_000)),
+    "CSV": of_format(CsvFormat, table(6, 3), table(900, 10_000)),
 }
 
 

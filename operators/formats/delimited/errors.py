@@ -67,5 +67,5 @@ class QuoteLeftOpen(ReadError, ValueError):
             f"is not closed within max_record_bytes = {self.limit}.\n"
             "Either it is no quote (then the file has other quotes, or none: "
             f"{definition(self.reader, 'format.quote', chr(39))}),\n"
-            f"or records may be longer: {definition(self.reader, 'format.max_record_bytes', self.limit * 4)}"
+            f"or records may be longer: {definition(self.reader, 'limits.max_record_bytes', self.limit * 4)}"
         )

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 import pyarrow as pa
 
-from dagflow.scan import FileSchemaNegotiator, ManagedReader, ResultSetLoader, RowOrigin
-from operators.compression import DecompressingContext
+from dagflow.scan import FileSchemaNegotiator, ResultSetLoader, RowOrigin
 from operators.contexts.piece import Piece
 from operators.formats.delimited.columns import is_direct
 from operators.formats.delimited.context import DelimitedContext
@@ -17,6 +16,7 @@ from operators.formats.delimited.fields import FieldSplitter, column_names
 from operators.formats.delimited.lines import LineNumbers
 from operators.formats.delimited.rows import ListParser, RowParser
 from operators.formats.delimited.text import BadRecord, PieceText
+from operators.formats.lines import LinesReader
 from operators.readers.reading import whole_numbers
 
 if TYPE_CHECKING:
@@ -26,27 +26,26 @@ SHOWN_BYTES = 4_000
 
 
 @attrs.define(eq=False)
-class CsvReader(ManagedReader[FileSchemaNegotiator]):
+class CsvReader(LinesReader):
     """Reads a block of a file of delimited text."""
 
     format: CsvFormat
 
-    def open(self, negotiator: FileSchemaNegotiator) -> bool:
-        """Reads the header, wherever the block begins, and goes to the first record of the block."""
-        self._negotiator = negotiator
-        self._inner = context_of(self.format)
-        self._context = DecompressingContext(self._inner)
-        self._context.initialize(negotiator.stream, negotiator.split, False)
+    def make_context(self, negotiator: FileSchemaNegotiator) -> DelimitedContext:
+        """What finds the records."""
+        self._inner = context_of(self.format, negotiator.limits.max_record_bytes)
+        return self._inner
+
+    def begin(self, negotiator: FileSchemaNegotiator) -> bool:
+        """Says what columns the header names; it has been read, wherever the block begins."""
         if self._context.is_elsewhere:
             return False
-        if not self._context.can_be_cut():
-            negotiator.keep_whole()
         self._text = PieceText(self.format.dialect, self._report)
         parser = self._list_parser(negotiator) if negotiator.is_array else self._row_parser(negotiator)
         if parser is None:
             return False
         self._parser = parser
-        self._lines = LineNumbers(negotiator.stream, self._context.unit == "" and self.format.cuts == "any")
+        self._numbers = LineNumbers(negotiator.stream, self._context.unit == "" and self.format.cuts == "any")
         self._loader: ResultSetLoader = negotiator.build()
         return True
 
@@ -74,24 +73,8 @@ class CsvReader(ManagedReader[FileSchemaNegotiator]):
             count=negotiator.context.count,
         )
 
-    def next(self) -> bool:
-        """Loads a piece of about 1 MiB."""
-        piece = self._context.next_piece()
-        if piece is None:
-            return False
-        claimed = piece.split_points
-        granted = self._negotiator.claim(claimed) if len(claimed) else 0
-        mine = piece if granted == len(claimed) else piece.before(granted)
-        if mine is not None and len(mine):
-            self._load(mine)
-        return mine is piece
-
-    def close(self) -> None:
-        """Lets go of what was read ahead."""
-        if hasattr(self, "_context"):
-            self._context.close()
-
-    def _load(self, piece: Piece) -> None:
+    def load(self, piece: Piece) -> None:
+        """Makes columns of whole records."""
         if self._inner.opened is not None:
             self._report(piece, BadRecord(0, "a quote is never closed"))
             return
@@ -102,26 +85,27 @@ class CsvReader(ManagedReader[FileSchemaNegotiator]):
         rows = parser.rows(piece)
         if rows.batch.num_rows:
             positions = whole_numbers(piece.positions[rows.records])
-            self._loader.add_batch(rows.batch, lambda row: self._origin(piece, int(rows.records[row])), positions)
+            self._loader.add_batch(rows.batch, lambda number: self.origin(piece, int(rows.records[number])), positions)
 
-    def _origin(self, piece: Piece, number: int) -> RowOrigin:
-        position = int(piece.positions[number])
-        begin, end = int(piece.offsets[number]), int(piece.offsets[number + 1])
+    def origin(self, piece: Piece, row: int) -> RowOrigin:
+        """Where record `row` of a piece stands."""
+        position = int(piece.positions[row])
+        begin, end = int(piece.offsets[row]), int(piece.offsets[row + 1])
         raw = piece.data[begin : min(end, begin + SHOWN_BYTES)].rstrip(b"\r\n")
-        return RowOrigin(position, self._lines.at(position), raw.decode(self.format.dialect.bytes_encoding, "backslashreplace"))
+        return RowOrigin(position, self._numbers.at(position), raw.decode(self.format.dialect.bytes_encoding, "backslashreplace"))
 
     def _report(self, piece: Piece, record: BadRecord) -> None:
-        position, line, raw = self._origin(piece, record.number)
+        position, line, raw = self.origin(piece, record.number)
         reason, opened = record.reason, self._inner.opened
         if opened is not None:
-            reason = f"the quote at byte {opened} (line {self._lines.at(opened)}) is never closed"
+            reason = f"the quote at byte {opened} (line {self._numbers.at(opened)}) is never closed"
         self._negotiator.bad_row(reason, position=position, line=line, column=record.column, raw=raw)
 
 
-def context_of(format: CsvFormat) -> DelimitedContext:
+def context_of(format: CsvFormat, max_record_bytes: int) -> DelimitedContext:
     """What finds the records of files of a format."""
     return DelimitedContext(
-        format.dialect, has_header=format.header, skip_lines=format.skip_lines, max_record_bytes=format.max_record_bytes
+        format.dialect, has_header=format.header, skip_lines=format.skip_lines, max_record_bytes=max_record_bytes
     )
 
 

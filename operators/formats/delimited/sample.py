@@ -10,7 +10,10 @@ import pyarrow.csv as arrow_csv
 
 from dagflow import FileBlockMetadata
 from operators.compression import DecompressingContext
+from operators.contexts.errors import RecordTooLong
+from operators.contexts.piece import Piece
 from operators.contexts.sizes import MIB
+from operators.formats.delimited.errors import QuoteLeftOpen
 from operators.formats.delimited.reader import context_of, header_names
 from operators.formats.delimited.rows import RowParser
 from operators.formats.delimited.text import PieceText
@@ -18,6 +21,8 @@ from operators.formats.delimited.text import PieceText
 if TYPE_CHECKING:
     from dagflow.storage import BinaryReader
     from operators.formats.csv import CsvFormat
+
+SAMPLE_RECORD_BYTES = 16 * MIB
 
 # What would not be the same text again is no number: codes with leading zeros, whole numbers of more digits than floats keep.
 _CODES = {pa.int64(): r"^[-+]?0[0-9xX]", pa.float64(): r"^[-+]?(0[0-9]|[0-9]{16,}$)"}
@@ -27,9 +32,9 @@ def sample_schema(format: CsvFormat, stream: BinaryReader, path: str, length: in
     """The columns of a file: names from the header, types from the rows that begin in the first MiB.
 
     None for an empty file, and without a header. All columns are text if types are not to be told.
-    Raises NotDelimited, HeaderBad, RecordTooLong, QuoteLeftOpen.
+    Raises NotDelimited, HeaderBad; what is wrong with rows is told when they are read.
     """
-    inner = context_of(format)
+    inner = context_of(format, SAMPLE_RECORD_BYTES)
     context = DecompressingContext(inner)
     block = FileBlockMetadata(1, path, start=0, stop=min(length, MIB), file_length=length)
     context.initialize(stream, block, False)
@@ -37,7 +42,7 @@ def sample_schema(format: CsvFormat, stream: BinaryReader, path: str, length: in
         names = header_names(format, inner, path)
         if names is None:
             return None
-        piece = context.next_piece() if format.infer_types else None
+        piece = _first_piece(context) if format.infer_types else None
         if piece is None:
             return pa.schema([(name, pa.null() if format.infer_types else pa.string()) for name in names])
         parser = RowParser(PieceText(format.dialect), names, dict.fromkeys(names, pa.string()), format.nulls)
@@ -45,6 +50,13 @@ def sample_schema(format: CsvFormat, stream: BinaryReader, path: str, length: in
         return pa.schema([(name, told_type(batch.column(name))) for name in names])
     finally:
         context.close()
+
+
+def _first_piece(context: DecompressingContext) -> Piece | None:
+    try:
+        return context.next_piece()
+    except (RecordTooLong, QuoteLeftOpen):
+        return None
 
 
 def told_type(cells: pa.Array) -> pa.DataType:

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagflow.errors.scan import BadRowFound, ColumnUnknown
+from dagflow.errors.scan import BadRowFound, ColumnUnknown, RowTooLarge
+from dagflow.scan import BatchLimits
 from dagflow.testing import run_operator, scan_table
 from operators import CsvFormat, ScanReader
-from operators.contexts.errors import FileShortened, RecordTooLong
+from operators.contexts.errors import FileShortened
 from operators.formats.delimited.dialect import Dialect
 from operators.formats.delimited.errors import HeaderBad, NotDelimited, QuoteLeftOpen
 from operators.formats.delimited.lexer import Lexer
@@ -266,21 +267,22 @@ def test_a_record_without_an_end_takes_no_more_memory_than_it_may(file: Path) ->
     import tracemalloc
 
     limit = 1 << 20
+    limits = BatchLimits(max_record_bytes=limit)
     with file.open("wb") as out:
         out.write(b"a,b\n1,x\n2,")
         for _ in range(64):
             out.write(b"y" * (1 << 20))
     tracemalloc.start()
     try:
-        with pytest.raises(RecordTooLong) as error:
-            scan_table(ScanReader(CsvFormat(max_record_bytes=limit)), file)
+        with pytest.raises(RowTooLarge) as error:
+            scan_table(ScanReader(CsvFormat(), limits=limits), file)
         assert tracemalloc.get_traced_memory()[1] < 12 * limit
     finally:
         tracemalloc.stop()
     assert (error.value.position, error.value.reader) == (8, "reader")
     file.write_bytes(b'a,b\n1,x\n2,"' + b"y\n" * limit)
     with pytest.raises(QuoteLeftOpen, match="byte 10, in the record that starts at byte 8"):
-        scan_table(ScanReader(CsvFormat(max_record_bytes=limit)), file, block_size=limit)
+        scan_table(ScanReader(CsvFormat(), limits=limits), file, block_size=limit)
 
 
 def test_files_that_disagree_on_types_have_the_wider_one(tmp_path: Path) -> None:
@@ -313,7 +315,6 @@ def test_a_file_cut_short_between_planning_and_reading_is_told(file: Path) -> No
         {"encoding": "klingon"},
         {"delimiter": "日", "encoding": "latin-1"},
         {"skip_lines": -1},
-        {"max_record_bytes": 0},
     ],
 )
 def test_dialects_that_cannot_be_are_refused(options: dict[str, Any]) -> None:
