@@ -196,9 +196,9 @@ class DelimitedContext(PieceReaderContext):
         while True:
             if not self._is_searched:
                 lexed = self._lexer.find(self._data, self._at, len(self._data), is_last=source.is_at_end)
+                self.opened = None if lexed.ends.size or lexed.opened is None else self._base + lexed.opened
                 if lexed.ends.size:
                     return self._piece(source, lexed.ends)
-                self.opened = None if lexed.opened is None else self._base + lexed.opened
                 self._check_length(source, len(self._data) - self._at)
                 if source.is_at_end:
                     return self._rest(source)

@@ -139,6 +139,14 @@ def test_a_last_record_within_quotes_is_told() -> None:
     assert [opened for _, opened in pieces][:2] == [None, 10]
 
 
+def test_a_record_of_several_reads_is_not_told_to_be_open() -> None:
+    data = b'a,b\n1,"' + b"x\n" * 50_000 + b'"\n2,y\n'
+    context = DelimitedContext(Dialect(), piece_bytes=8)
+    context.initialize(io.BytesIO(data), FileBlockMetadata(1, "f", start=0, stop=len(data), file_length=len(data)), False)
+    while context.next_piece() is not None:
+        assert context.opened is None
+
+
 def test_a_file_that_became_shorter_is_told() -> None:
     context = DelimitedContext(Dialect())
     with pytest.raises(FileShortened):
