@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dagflow.scan.agreement import agree, files_of
     from dagflow.scan.bad_rows import BadRow, OnBadRow, RowOrigin
     from dagflow.scan.cast import text_of
+    from dagflow.scan.columns import make_scan, reads_array
     from dagflow.scan.files import FileScan, FileSchemaNegotiator, FileSplit
     from dagflow.scan.format import Format
     from dagflow.scan.loader import BatchLimits, ResultSetLoader
@@ -43,6 +44,8 @@ __all__ = [
     "TableSchema",
     "agree",
     "files_of",
+    "make_scan",
+    "reads_array",
     "text_of",
     "to_type",
     "type_text",
@@ -54,6 +57,7 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "agreement": ["agree", "files_of"],
         "bad_rows": ["BadRow", "OnBadRow", "RowOrigin"],
         "cast": ["text_of"],
+        "columns": ["make_scan", "reads_array"],
         "files": ["FileScan", "FileSchemaNegotiator", "FileSplit"],
         "format": ["Format"],
         "loader": ["BatchLimits", "ResultSetLoader"],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from dagflow.scan.columns import reads_array
 from dagflow.scan.implicit import FileFacts, common_folder, key_types
 from dagflow.scan.shape import Agreed
 from dagflow.scan.types import type_text, wider
@@ -44,7 +45,7 @@ def agree(format: Format, settings: ScanSettings, files: Files, open_file: Open)
 
 def looks(format: Format, settings: ScanSettings) -> bool:
     """Whether files have to be looked at: not where a schema says all that is asked for."""
-    if settings.is_array(format):
+    if reads_array(format, settings):
         return False
     schema, asked = settings.schema, settings.projection.asked
     if schema is None:

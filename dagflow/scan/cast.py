@@ -16,12 +16,14 @@ TRUE, FALSE = ("true", "t", "yes", "y", "on", "1"), ("false", "f", "no", "n", "o
 _ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError, TypeError, OverflowError)
 
 
-def converted(values: pa.Array, target: pa.DataType, column: Column | None = None) -> tuple[pa.Array, pa.Array | None]:
+def converted(
+    values: pa.Array, target: pa.DataType, column: Column | None = None, *, drops: bool = False
+) -> tuple[pa.Array, pa.Array | None]:
     """Values as values of another type, and which of them are none (a boolean array; None: all are).
 
     A bad value has null in its place. Text is trimmed, and blank text is null (see Column), unless it stays text. No value is
     changed silently: 1.5 is no int, 300 no int8; only decimals are rounded to their scale, halves away from zero, and instants
-    to their unit.
+    to their unit. `drops`: fields that the structs of the target do not have are left out; else such a value is bad.
 
     >>> values, bad = converted(pa.array(["1", " 2", "x", "", None]), pa.int64())
     >>> values.to_pylist(), bad.to_pylist()
@@ -32,22 +34,24 @@ def converted(values: pa.Array, target: pa.DataType, column: Column | None = Non
     if pa.types.is_null(values.type):
         return pa.nulls(len(values), target), None
     if _is_text(values.type) and not _is_text(target):
-        return _of_text(values, target, column)
+        return _of_text(values, target, column, drops)
     try:
-        return _whole(values, target), None
+        return _whole(values, target, drops), None
     except _ERRORS:
-        return _one_by_one(values, target, column)
+        return _one_by_one(values, target, column, drops)
 
 
-def _whole(values: pa.Array, target: pa.DataType) -> pa.Array:
+def _whole(values: pa.Array, target: pa.DataType, drops: bool) -> pa.Array:
     """A whole column at once; raises one of _ERRORS where a value does not convert, or the types do not."""
     types = pa.types
     if _is_text(target) and (types.is_nested(values.type) or types.is_binary(values.type) or types.is_boolean(values.type)):
         raise ValueError("each value has a text of its own")
     if types.is_struct(target) and types.is_struct(values.type):
-        return _struct(values, target)
+        return _struct(values, target, drops)
     if types.is_list(target) and types.is_list(values.type):
-        inner = _whole(values.flatten(), target.value_type) if not values.type.value_type.equals(target.value_type) else None
+        inner = (
+            _whole(values.flatten(), target.value_type, drops) if not values.type.value_type.equals(target.value_type) else None
+        )
         if inner is None:
             return pc.cast(values, target)
         lengths = pc.fill_null(pc.list_value_length(values), 0)
@@ -62,19 +66,19 @@ def _whole(values: pa.Array, target: pa.DataType) -> pa.Array:
     return pc.cast(values, target, safe=True)
 
 
-def _struct(values: pa.StructArray, target: pa.StructType) -> pa.Array:
+def _struct(values: pa.StructArray, target: pa.StructType, drops: bool) -> pa.Array:
     names = {f.name for f in target}
-    if any(f.name not in names for f in values.type):
+    if not drops and any(f.name not in names for f in values.type):
         raise ValueError("a field would be lost")
     parts = []
     for f in target:
         at = values.type.get_field_index(f.name)
         part = pa.nulls(len(values), f.type) if at < 0 else values.field(at)
-        parts.append(part if part.type.equals(f.type) else _whole(part, f.type))
+        parts.append(part if part.type.equals(f.type) else _whole(part, f.type, drops))
     return pa.StructArray.from_arrays(parts, fields=list(target), mask=pc.is_null(values))
 
 
-def _of_text(values: pa.Array, target: pa.DataType, column: Column | None) -> tuple[pa.Array, pa.Array | None]:
+def _of_text(values: pa.Array, target: pa.DataType, column: Column | None, drops: bool) -> tuple[pa.Array, pa.Array | None]:
     """Text that is to be parsed: trimmed, blanks apart; at once where all of it parses."""
     text = pc.utf8_trim_whitespace(values if not pa.types.is_large_string(values.type) else pc.cast(values, pa.string()))
     blank = pc.equal(text, "")
@@ -84,7 +88,7 @@ def _of_text(values: pa.Array, target: pa.DataType, column: Column | None) -> tu
     try:
         return _parsed(text, target, None if column is None else column.format), None
     except _ERRORS:
-        return _one_by_one(text, target, column)
+        return _one_by_one(text, target, column, drops)
 
 
 def _parsed(text: pa.Array, target: pa.DataType, format: str | None) -> pa.Array:
@@ -109,7 +113,7 @@ def _truth(text: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_null(text), pa.scalar(None, pa.bool_()), true)
 
 
-def _one_by_one(values: pa.Array, target: pa.DataType, column: Column | None) -> tuple[pa.Array, pa.Array | None]:
+def _one_by_one(values: pa.Array, target: pa.DataType, column: Column | None, drops: bool) -> tuple[pa.Array, pa.Array | None]:
     """Runs of values that convert at once; of those that do not, halves, down to the values that are to blame."""
     pattern = None if column is None else column.format
     made: list[pa.Array] = []
@@ -119,14 +123,16 @@ def _one_by_one(values: pa.Array, target: pa.DataType, column: Column | None) ->
         start, count = pending.pop()
         part = values.slice(start, count)
         try:
-            found = _parsed(part, target, pattern) if _is_text(values.type) and not _is_text(target) else _whole(part, target)
+            found = (
+                _parsed(part, target, pattern) if _is_text(values.type) and not _is_text(target) else _whole(part, target, drops)
+            )
             failed = pa.array([False] * count, pa.bool_())
         except _ERRORS:
             if count > 16:
                 half = count // 2
                 pending += [(start + half, count - half), (start, half)]
                 continue
-            found, failed = _slow(part, target, pattern)
+            found, failed = _slow(part, target, pattern, drops)
         made.append(found)
         bad.append(failed)
     failed = pa.concat_arrays(bad) if bad else pa.array([], pa.bool_())
@@ -134,13 +140,13 @@ def _one_by_one(values: pa.Array, target: pa.DataType, column: Column | None) ->
     return whole, failed if pc.any(failed).as_py() else None
 
 
-def _slow(values: pa.Array, target: pa.DataType, format: str | None) -> tuple[pa.Array, pa.Array]:
+def _slow(values: pa.Array, target: pa.DataType, format: str | None, drops: bool) -> tuple[pa.Array, pa.Array]:
     found: list[Any] = []
     failed: list[bool] = []
     for value in values:
         single = pa.array([value.as_py()], values.type)
         try:
-            made = None if not value.is_valid else _value(single, value.as_py(), target, format)
+            made = None if not value.is_valid else _value(single, value.as_py(), target, format, drops)
         except (*_ERRORS, ArithmeticError):
             made = _BAD
         failed.append(made is _BAD)
@@ -151,21 +157,43 @@ def _slow(values: pa.Array, target: pa.DataType, format: str | None) -> tuple[pa
 _BAD = object()
 
 
-def _value(single: pa.Array, value: Any, target: pa.DataType, format: str | None) -> Any:
+def _value(single: pa.Array, value: Any, target: pa.DataType, format: str | None, drops: bool) -> Any:
     """One value, of which `single` is an array; raises where it is none of the target."""
     types = pa.types
     if _is_text(target):
         return text_of(value)
     if isinstance(value, str) and types.is_nested(target):
-        return pa.array([json.loads(value)], target)[0].as_py()
+        return _nested(json.loads(value), target, drops)
     if types.is_decimal(target):
         number = decimal.Decimal(value if not isinstance(value, float) else repr(value))
         rounded = number.quantize(decimal.Decimal(1).scaleb(-target.scale), decimal.ROUND_HALF_UP)
         return pa.scalar(rounded, target).as_py()
     if types.is_boolean(target) and isinstance(value, int) and value in (0, 1):
         return bool(value)
-    made = _parsed(single, target, format) if isinstance(value, str) else _whole(single, target)
+    made = _parsed(single, target, format) if isinstance(value, str) else _whole(single, target, drops)
     return made[0].as_py() if not types.is_temporal(target) else made[0]
+
+
+def _nested(value: Any, target: pa.DataType, drops: bool) -> Any:
+    """A value of JSON as one of a nested type; raises where it is none."""
+    types = pa.types
+    if value is None:
+        return None
+    if types.is_struct(target):
+        known = {f.name: f.type for f in target}
+        if not isinstance(value, dict) or not (drops or value.keys() <= known.keys()):
+            raise ValueError("no such struct")
+        return {name: _nested(value.get(name), kind, drops) for name, kind in known.items()}
+    if types.is_map(target):
+        return [(key, _nested(each, target.item_type, drops)) for key, each in dict(value).items()]
+    if types.is_list(target) or types.is_large_list(target):
+        if not isinstance(value, list):
+            raise ValueError("no list")
+        return [_nested(each, target.value_type, drops) for each in value]
+    made, bad = converted(pa.array([value]), target, drops=drops)
+    if bad is not None:
+        raise ValueError("a part of it does not convert")
+    return made[0].as_py()
 
 
 def text_of(value: Any) -> str:

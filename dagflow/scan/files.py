@@ -137,7 +137,7 @@ class FileScan:
 
     def __attrs_post_init__(self) -> None:
         settings = self.settings
-        self._is_array = settings.is_array(self.format)
+        self._is_array = self._reads_array()
         self._limits = settings.limits or BatchLimits()
         shape = make_shape(
             settings.projection,
@@ -150,6 +150,10 @@ class FileScan:
         self._output = Output(shape=shape, drift=settings.drift, report=self._report, count=self.context.count)
         self._scan = Scan(self._next_reader)
 
+    def _reads_array(self) -> bool:
+        """Whether rows are read as the array `columns`."""
+        return False
+
     def read(self, block: FileBlockMetadata) -> Iterator[pa.RecordBatch]:
         """The batches of a block."""
         self._block, self._tracker = block, None
@@ -159,11 +163,12 @@ class FileScan:
         """How many bytes of a block that was read are read now: all, or up to where the rest was given away."""
         return (block.stop if self._tracker is None else min(block.stop, self._tracker.stop_position)) - block.start
 
-    @property
-    def schema(self) -> pa.Schema | None:
-        """The schema of the batches; None as long as nothing is known of it: no column, and no row."""
-        schema = self._output.schema
-        return schema if len(schema) or self._scan.delivered else None
+    def finish(self) -> pa.Schema | None:
+        """Ends the scan: the schema of its batches, also where there was none; None where none is known ("fast NONE")."""
+        if not self._scan.delivered and not len(self._output.schema):
+            empty = next(self._scan.finish(), None)
+            return None if empty is None else empty.schema
+        return self._output.schema
 
     def close(self) -> None:
         """Closes what is open."""

@@ -46,7 +46,7 @@ class ManagedBatchReader:
         """See RowBatchReader. Raises as `open` does."""
         loader = self._loader
         while True:
-            harvest = loader.harvest()
+            harvest = loader.harvest(is_last=not self._has_more)
             if harvest is not None:
                 made = self.output(harvest)
                 if made.num_rows:

@@ -83,6 +83,7 @@ class ResultSetLoader:
     _row: dict[str, Any] | None = attrs.field(init=False, default=None)
     _row_bytes: int = attrs.field(init=False, default=0)
     _row_origin: RowOrigin = attrs.field(init=False, default=RowOrigin())
+    _is_overflow: bool = attrs.field(init=False, default=False)  # the row saved last began a batch, and is alone in it
     _seen: pa.Schema | None = attrs.field(init=False, default=None)
 
     # Rows
@@ -114,6 +115,9 @@ class ResultSetLoader:
             raise RuntimeError("save() comes after start()")
         if self._origins and self._bytes + self._row_bytes > self.limits.bytes:
             self._close_rows()
+            self._is_overflow = True
+        else:
+            self._is_overflow = False
         saved = len(self._origins)
         for name, value in row.items():
             values = self._values.get(name)
@@ -158,9 +162,12 @@ class ResultSetLoader:
         """Whether the batch has all that it may have: the reader returns from `next`, and goes on in the next call."""
         return bool(self._ready) or len(self._origins) >= self.limits.rows or self._bytes >= self.limits.bytes
 
-    def harvest(self) -> Harvest | None:
-        """The next batch of what has been loaded; None when there is nothing left. Raises RowTooLarge."""
-        if not self._ready:
+    def harvest(self, *, is_last: bool = True) -> Harvest | None:
+        """The next batch of what has been loaded; None when there is nothing left. Raises RowTooLarge.
+
+        `is_last` False: the reader goes on, so a row that did not fit into the batch before waits for others.
+        """
+        if not self._ready and (is_last or not self._is_overflow or self.is_full):
             self._close_rows()
         if not self._ready:
             return None
@@ -201,7 +208,7 @@ class ResultSetLoader:
         if self._origins[0].position is not None:
             positions = pa.array([origin.position for origin in self._origins], pa.int64())
         self._ready.append(Harvest(batch, self._origins.__getitem__, positions))
-        self._values, self._origins, self._bytes = {}, [], 0
+        self._values, self._origins, self._bytes, self._is_overflow = {}, [], 0, False
 
     def _note(self, schema: pa.Schema) -> None:
         if schema is self._seen or (self._seen is not None and schema.equals(self._seen)):

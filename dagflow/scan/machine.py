@@ -87,8 +87,8 @@ class Scan(Generic[Batch]):
                 if batch is None:
                     self._leave(reader)
                     continue
-            except BaseException:
-                self._fail()
+            except BaseException as error:
+                self._fail(error)
                 raise
             self.delivered += 1
             yield batch
@@ -133,15 +133,11 @@ class Scan(Generic[Batch]):
         self._reader, self.state = None, "waiting"
         reader.close()
 
-    def _fail(self) -> None:
+    def _fail(self, error: BaseException) -> None:
         self.state = "failed"
         reader, self._reader = self._reader, None
         if reader is not None:
             try:
                 reader.close()
-            except Exception as error:  # noqa: BLE001  # the first error is the one to tell
-                import sys
-
-                first = sys.exc_info()[1]
-                if first is not None and first is not error:
-                    first.add_note(f"closing the reader failed, too: {error}")
+            except Exception as second:  # noqa: BLE001  # the first error is the one to tell
+                error.add_note(f"closing the reader failed, too: {second}")

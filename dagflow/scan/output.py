@@ -101,7 +101,7 @@ class Output:
             if not wide.equals(own.type) and not _is_text(values.type):
                 self.shape = self.shape.with_type(root, wide)
                 own = attrs.evolve(own, type=wide)
-        made, bad = converted(values, own.type, own.column)
+        made, bad = converted(values, own.type, own.column, drops=self.drift.extra == "ignore")
         if bad is None:
             return made
         match self.drift.changed:

@@ -1,21 +1,19 @@
-"""Which columns are asked for: names, parts of nested ones, `*`, the array `columns`, and what is known of files without them."""
+"""Which columns are asked for: names, parts of nested ones, `*`, and what is known of files without reading them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Literal
 
 import attrs
 
 from dagflow.errors.scan import ProjectionError
 
-STAR, COLUMNS = "*", "columns"
+STAR = "*"
 IMPLICIT = frozenset({"filename", "filepath", "fqn", "suffix", "block_offset"})
 _DIR = re.compile(r"dir(\d+)")
 _PART = re.compile(r"`([^`]+)`|([^.\[\]`]+)")
 _STEP = re.compile(r"\.(?:`([^`]+)`|([^.\[\]`]+))|\[(\d+)\]")
-MOST_COLUMNS = 65_536
 
 
 @attrs.frozen
@@ -60,11 +58,7 @@ class Projection:
 
     @classmethod
     def of(cls, columns: Sequence[str] | None) -> Projection:
-        """The projection of a list of columns; None: all. Raises ProjectionError.
-
-        The rules of the array `columns` (text without a header) are those of Drill: not beside columns with names; several of its
-        elements, but itself only once.
-        """
+        """The projection of a list of columns; None: all. Raises ProjectionError."""
         if columns is None or list(columns) == [STAR]:
             return cls(None)
         asked = tuple(Asked(STAR, STAR) if text == STAR else Asked.of(text) for text in columns)
@@ -72,39 +66,12 @@ class Projection:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ProjectionError(f"column {twice!r} is asked for twice", "ask for it once, and copy it behind the scan")
-        of_array = [each for each in asked if each.root == COLUMNS]
-        large = next((e for e in of_array if e.steps and isinstance(e.steps[0], int) and e.steps[0] >= MOST_COLUMNS), None)
-        if large is not None:
-            raise ProjectionError(
-                f"{large.name!r} is asked for, but a row has at most {MOST_COLUMNS} columns",
-                f"columns[0] to columns[{MOST_COLUMNS - 1}]",
-            )
         return cls(asked)
 
     @property
     def has_star(self) -> bool:
         """Whether all columns of the files are among them."""
         return self.asked is None or any(each.root == STAR for each in self.asked)
-
-    def check_array(self, has_header: bool) -> Literal["array", "names"]:
-        """Whether a format of text is read as the array `columns`, or by the names of a header. Raises ProjectionError."""
-        table = [] if self.asked is None else [each for each in self.asked if not is_implicit(each.root) and each.root != STAR]
-        of_array = [each for each in table if each.root == COLUMNS]
-        others = [each.name for each in table if each.root != COLUMNS]
-        if of_array and others:
-            raise ProjectionError(
-                f"{of_array[0].name!r} and {others[0]!r} are asked for, but the array `columns` does not go with named columns",
-                f"either columns[0], columns[1], …; or names, which come from a header or a schema: {', '.join(others)}",
-            )
-        part = next((each for each in of_array if each.steps and isinstance(each.steps[0], str)), None)
-        if part is not None:
-            raise ProjectionError(f"{part.name!r} is asked for, but `columns` is a list of texts", "columns[0] is its first")
-        if others and not has_header:
-            raise ProjectionError(
-                f"{others[0]!r} is asked for, but the files have no header: there is only the array `columns`",
-                "columns[0], columns[1], …; or give a schema, whose columns are those of the files in order",
-            )
-        return "array" if of_array or not has_header else "names"
 
 
 def is_implicit(name: str) -> bool:

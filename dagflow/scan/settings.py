@@ -14,7 +14,6 @@ from dagflow.scan.schema import Drift, TableSchema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dagflow.scan.format import Format
     from dagflow.scan.loader import BatchLimits
 
 SAMPLE_FILES = 64
@@ -44,10 +43,3 @@ class ScanSettings:
         from dagflow.scan.types import to_type
 
         return to_type(self.null_type)
-
-    def is_array(self, format: Format) -> bool:
-        """Whether text is read as the array `columns`. Raises ProjectionError."""
-        if not format.offers_array:
-            return False
-        given = self.schema is not None and bool(self.schema.columns)
-        return self.projection.check_array(format.has_header or given) == "array"

@@ -9,10 +9,12 @@ import attrs
 import pyarrow as pa
 
 from dagflow.errors.scan import ColumnNoSuchPart, ColumnUnknown
-from dagflow.scan.projection import COLUMNS, STAR, Asked, Projection, is_implicit
+from dagflow.scan.projection import STAR, Asked, Projection, is_implicit
 from dagflow.scan.schema import RESCUED, Column, Drift, TableSchema
 from dagflow.scan.types import to_type, type_text, without_null_types
 
+COLUMNS = "columns"
+"""The array of a row's fields, of text without names."""
 Kind = Literal["table", "key", "implicit", "rescued"]
 
 

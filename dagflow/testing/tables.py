@@ -72,9 +72,9 @@ def scan_table(
             flow.begin_window(0)
             flow.deliver(READER, "blocks_metadata_input", blocks)
             flow.end_window()
-            schema = scanning.known_schema
+            schema = scanning.finish()
     except Abort as end:
-        raise end.error from end.__cause__
+        raise end.error from (end.__cause__ if end.__cause__ is not end.error else end.error.__cause__)
     if found.batches:
         return pa.Table.from_batches(found.batches)
     return pa.schema([]).empty_table() if schema is None else schema.empty_table()
@@ -85,7 +85,7 @@ def scan_reader_of(reader: Operator, *, files: CountedFiles | None = None) -> Ma
 
     Rows lie where `block_offset` says, which the format must know. `files` opens the files; by default, what their paths name.
     """
-    from dagflow.scan import Agreed, FileScan
+    from dagflow.scan import Agreed, make_scan
 
     opened = CountedFiles() if files is None else files
     scanning: Any = reader
@@ -99,7 +99,7 @@ def scan_reader_of(reader: Operator, *, files: CountedFiles | None = None) -> Ma
             whole = FileBlockMetadata(0, path, 0, length, length, is_last_block=True)
             agreements[path] = Agreed.of(scanning.agree([whole], None, OperatorContext(name=READER)))
         start, stop = tracker.start_position, tracker.stop_position
-        scan = FileScan(
+        scan = make_scan(scanning.format)(
             format=scanning.format,
             settings=scanning.scan_settings,
             agreed=agreements[path],

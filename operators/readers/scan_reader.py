@@ -9,7 +9,20 @@ import attrs
 
 from dagflow import FileBlockMetadata, InputPort, OperatorContext, OutputPort
 from dagflow.errors.scan import ScanError
-from dagflow.scan import Agreed, BadRow, BatchLimits, Drift, FileScan, Format, OnBadRow, ScanSettings, TableSchema
+from dagflow.scan import (
+    Agreed,
+    BadRow,
+    BatchLimits,
+    Drift,
+    FileScan,
+    Format,
+    OnBadRow,
+    ScanSettings,
+    TableSchema,
+    make_scan,
+    reads_array,
+    to_type,
+)
 from dagflow.storage import explained
 from operators.contexts.errors import ReadError
 from operators.problems import all_problems, told_in
@@ -98,9 +111,9 @@ class ScanReader(FileBlocks):
             with told_in(problems):
                 super().check()
             with told_in(problems):
-                self.scan_settings.is_array(self.format)
+                reads_array(self.format, self.scan_settings)
             with told_in(problems):
-                _ = self.scan_settings.null_arrow_type
+                to_type(self.null_type)
             if self.on_error == "route":
                 problems.append('on_error is "route", but the port errors carries bad rows: set on_bad_row = "route"')
 
@@ -166,10 +179,9 @@ class ScanReader(FileBlocks):
         context.count("bytes", self._scan.consumed(block))
         task.end()
 
-    @property
-    def known_schema(self) -> pa.Schema | None:
-        """In a task: the schema of the batches; None where nothing is known of it."""
-        return self._scan.schema
+    def finish(self) -> pa.Schema | None:
+        """In a task, after the last block: the schema of the batches, also where there was none; None where none is known."""
+        return self._scan.finish()
 
     def teardown(self) -> None:
         """Closes what is open."""
@@ -190,7 +202,7 @@ class ScanReader(FileBlocks):
         return ScanSettings(**{field.name: getattr(self, field.name) for field in attrs.fields(ScanSettings)})
 
     def _made(self, agreed: Agreed, context: OperatorContext) -> FileScan:
-        return FileScan(
+        return make_scan(self.format)(
             format=self.format,
             settings=self.scan_settings,
             agreed=agreed,
