@@ -115,6 +115,14 @@ class Operator(Declared):
         """How a sink's files hold the rows, as far as their names do not say: see `SetSchema.written` of `dagflow.ledger`."""
         return {}
 
+    def emitted_columns(self, port: str, agreed: Any) -> list[tuple[str, str]] | None:
+        """The columns of an output port's batches, `(name, Arrow type)`, where `agreed` says what its type does not."""
+        return None
+
+    def columns_told(self, port: str) -> str | None:
+        """How `dagflow plan` tells where the columns of an output port come from, whose type does not say them."""
+        return None
+
     def setup(self, context: OperatorContext) -> None:
         """Called once, before the first window: makes what cannot travel (connections, buffers)."""
 

@@ -83,7 +83,10 @@ class SinkView:
 
 @attrs.frozen(kw_only=True)
 class StreamView:
-    """A stream. `form`: in which records are emitted, `record` or `batch`; None before the step `staged`."""
+    """A stream. `form`: in which records are emitted, `record` or `batch`; None before the step `staged`.
+
+    `columns`: where the columns of its batches come from, where the type does not say them.
+    """
 
     name: str
     source: str
@@ -91,6 +94,7 @@ class StreamView:
     where: str
     type: str | None = None
     form: str | None = None
+    columns: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -222,11 +226,18 @@ def _view(
             sinks=tuple(SinkView(port=str(sink)) for sink in stream.sinks),
             where=stream.where,
             type=type_name(types[stream.source]) if types is not None else None,
+            columns=_columns(dag, stream) if types is not None else None,
         )
         for stream in dag.streams.values()
     )
     operators, modules = tuple(map(view, nodes.values())), tuple(map(view, dag.modules.values()))
     return PlanView(application=dag.name, step=step, operators=operators, streams=shown, modules=modules)
+
+
+def _columns(dag: DAG | ExpandedDag | CheckedDag, stream: Any) -> str | None:
+    """Where the columns of a stream come from, if its type does not say them."""
+    node = dag.nodes[stream.source.operator] if isinstance(dag, CheckedDag) else None
+    return None if node is None else node.operator.columns_told(stream.source.port)
 
 
 def _of(node: OperatorNode | ModuleNode) -> Operator | Module:

@@ -121,7 +121,11 @@ def _streams(view: PlanView, style: Style) -> list[str]:
             rows.append([*first, "→", sink.port, *_carries(stream, number)])
         if not stream.sinks:
             rows.append([stream.name, stream.source, "→", "nowhere"])
-    return ["streams", *indented(table(rows, "llllLl", narrower(style, 2)))]
+    lines = ["streams", *indented(table(rows, "llllLl", narrower(style, 2)))]
+    for stream in view.streams:
+        if stream.columns is not None:
+            lines += indented([style.paint("dim", f"columns of {stream.name}: {stream.columns}")])
+    return lines
 
 
 def _carries(stream: StreamView, number: int) -> list[str]:

@@ -66,6 +66,7 @@ def decide(
             notes=notes,
             states=plan.states,
             partition_states=partition_state.carried(before or {}, [report.states for report in reports[1:]]),
+            agreed=plan.agreed,
             advanced=plan.advanced,
             watermarks=plan.watermarks,
             inputs=plan.inputs,

@@ -35,6 +35,7 @@ from dagflow.ledger.codec import canonical
 from dagflow.model.forms import schema_of
 from dagflow.model.plain import decode, encode
 from dagflow.plan.plan import Plan
+from dagflow.runtime.late_schema import late_columns
 from dagflow.runtime.same import shape
 from dagflow.runtime.window_log import Decision, PublishedFile, WindowLog
 from dagflow.storage import absolute, hash_bytes
@@ -61,6 +62,7 @@ class Fed:
     Attributes:
         folder: the output folder.
         schema: of its rows.
+        late: the sink whose columns are known only once readers have agreed on them; None: `schema` is all.
         inputs: the input operators that lead to its sinks, in the order of the DAG.
         datasets: of these, those that read datasets, and the ids of these, None where there is no dataset yet; a dataset whose
             inputs are all such is derived.
@@ -70,6 +72,7 @@ class Fed:
     schema: SetSchema
     inputs: tuple[str, ...]
     datasets: Mapping[str, str | None] = attrs.field(factory=dict)
+    late: str | None = None
 
     @property
     def kind(self) -> str:
@@ -97,7 +100,8 @@ def datasets_of(plan: Plan) -> Iterator[Fed]:
         operators = {name: plan.dag.nodes[name].operator for name in inputs}
         ids = {name: operator.dataset_id() for name, operator in operators.items() if isinstance(operator, ReadsDataset)}
         _refuse_twice(folder, ids)
-        yield Fed(folder=folder, schema=first, inputs=inputs, datasets=ids)
+        late = names[0] if not first.schema and plan.dag.nodes[names[0]].operator.written_schema() is None else None
+        yield Fed(folder=folder, schema=first, inputs=inputs, datasets=ids, late=late)
 
 
 def _refuse_twice(folder: str, ids: Mapping[str, str | None]) -> None:
@@ -149,13 +153,18 @@ class Datasets:
         `log`: knows what the ledgers must hold. Raises LedgerDamaged where they do not, PlanMismatch where they hold more,
         LedgerTaken, LedgerRuleError for changes that a dataset cannot take, SchemasDiffer, StoreRefused.
         """
-        for fed in datasets_of(self._plan):
+        for said in datasets_of(self._plan):
             if log is not None:
-                _compare(log, fed.folder, self._app_id)
-            ledger = Ledger.create(fed.folder, dataset_kind=fed.kind, clock=self._now, durable=self._durable)
+                _compare(log, said.folder, self._app_id)
+            ledger = Ledger.create(said.folder, dataset_kind=said.kind, clock=self._now, durable=self._durable)
             head = ledger.refresh()
             assert head is not None
-            if ledger.schema_at(head.seq) != fed.schema:
+            before = ledger.schema_at(head.seq)
+            if said.late is not None and before is not None:  # what was agreed on stays
+                fed = attrs.evolve(said, schema=attrs.evolve(before, written=said.schema.written))
+            else:
+                fed = said
+            if before != fed.schema:
                 ledger.append(fed.schema)
             if fed.kind == DERIVATIVE:
                 ids = list(fed.datasets.values())
@@ -194,10 +203,11 @@ class Datasets:
         Raises LedgerError, StorageError.
         """
         checkpoint = _manifest(decision)
-        for folder, (fed, ledger) in self._ledgers.items():
+        for folder, (known, ledger) in list(self._ledgers.items()):
             state = ledger.resume()
             if again and state.windows.get(self._app_id, -1) > decision.window:
                 continue  # in order: what is not there of this window never was to be
+            fed = self._late(known, ledger, decision)
             saved = None if checkpoint is None else ledger.save_checkpoint(checkpoint)
             event = self._event(fed, ledger, state, decision, saved)
             if event is None:
@@ -213,6 +223,20 @@ class Datasets:
             if checkpoint is not None:
                 ledger.forget_checkpoints()
             yield folder, entry
+
+    def _late(self, fed: Fed, ledger: Ledger, decision: Decision) -> Fed:
+        """A dataset with the columns that its readers have agreed on by now: what is new in them is set before the window's rows.
+
+        What the ledger says already stays, as rows rely on it.
+        """
+        found = None if fed.late is None else late_columns(self._plan, decision.agreed, fed.late)
+        known = {field.name for field in fed.schema.schema}
+        new = [SchemaField(name=name, type=kind, optional=True) for name, kind in found or () if name not in known]
+        if new:
+            fed = attrs.evolve(fed, schema=attrs.evolve(fed.schema, schema=(*fed.schema.schema, *new)))
+            ledger.append(fed.schema)
+            self._ledgers[fed.folder] = (fed, ledger)
+        return fed
 
     def _event(
         self, fed: Fed, ledger: Ledger, state: ResumeState, decision: Decision, checkpoint: Checkpoint | None

@@ -90,6 +90,7 @@ class Decision:
     notes: dict[str, list[str]]
     states: dict[str, dict[str, Any]]
     partition_states: PartitionStates = attrs.field(factory=dict)
+    agreed: dict[str, Any] = attrs.field(factory=dict)
     advanced: list[str] = attrs.field(factory=list)
     watermarks: dict[str, int] = attrs.field(factory=dict)
     inputs: dict[str, Any] = attrs.field(factory=dict)

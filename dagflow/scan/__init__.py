@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dagflow.scan.agreement import agree, files_of
+    from dagflow.scan.agreement import agree, files_of, told
     from dagflow.scan.bad_rows import BadRow, OnBadRow, RowOrigin
     from dagflow.scan.cast import text_of
     from dagflow.scan.columns import make_scan, reads_array
@@ -48,13 +48,14 @@ __all__ = [
     "reads_array",
     "text_of",
     "to_type",
+    "told",
     "type_text",
     "wider",
 ]
 
 if not TYPE_CHECKING:  # type checkers know the names above only, so that they find a misspelt one
     _MODULES = {
-        "agreement": ["agree", "files_of"],
+        "agreement": ["agree", "files_of", "told"],
         "bad_rows": ["BadRow", "OnBadRow", "RowOrigin"],
         "cast": ["text_of"],
         "columns": ["make_scan", "reads_array"],

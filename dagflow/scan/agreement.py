@@ -53,6 +53,25 @@ def looks(format: Format, settings: ScanSettings) -> bool:
     return not schema.strict and (settings.projection.has_star or any(a.root not in schema.columns for a in asked or ()))
 
 
+def told(format: Format, settings: ScanSettings) -> str:
+    """Where the columns of a scan come from, in words for a plan."""
+    if reads_array(format, settings):
+        return "columns: list<string>"
+    given = () if settings.schema is None else settings.schema.columns.items()
+    if looks(format, settings):
+        when = f"agreed on before window 0, by a look at {settings.sample_files} files at most"
+        asked = "" if settings.columns is None else f": {', '.join(settings.columns)}"
+        return f"{when}{asked}" + (f"; given: {', '.join(name for name, _ in given)}" if given else "")
+    shown = dict(given) if settings.projection.has_star else {each.root: None for each in settings.projection.asked or ()}
+    names = [
+        f"{name}: {type_text(settings.schema.columns[name].arrow)}"
+        if settings.schema and name in settings.schema.columns
+        else name
+        for name in shown
+    ]
+    return ", ".join(names) if names else "no columns, only the number of rows"
+
+
 def spread(paths: Sequence[str], most: int) -> list[str]:
     """At most so many of a list, evenly spread, the first and the last among them.
 

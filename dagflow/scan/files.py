@@ -163,6 +163,11 @@ class FileScan:
         """How many bytes of a block that was read are read now: all, or up to where the rest was given away."""
         return (block.stop if self._tracker is None else min(block.stop, self._tracker.stop_position)) - block.start
 
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the batches, as it is known now."""
+        return self._output.schema
+
     def finish(self) -> pa.Schema | None:
         """Ends the scan: the schema of its batches, also where there was none; None where none is known ("fast NONE")."""
         if not self._scan.delivered and not len(self._output.schema):

@@ -22,6 +22,7 @@ from dagflow.scan import (
     make_scan,
     reads_array,
     to_type,
+    told,
 )
 from dagflow.storage import explained
 from operators.contexts.errors import ReadError
@@ -154,6 +155,19 @@ class ScanReader(FileBlocks):
             error.reader = context.name
             raise
         return agreed.to_plain()
+
+    def emitted_columns(self, port: str, agreed: Any) -> list[tuple[str, str]] | None:
+        """The columns that were agreed on."""
+        if port != "batches" or agreed is None:
+            return None
+        scan = self._made(Agreed.of(agreed), OperatorContext())
+        return [(field.name, str(field.type)) for field in scan.schema]
+
+    def columns_told(self, port: str) -> str | None:
+        """Where the columns come from, for `dagflow plan`."""
+        if port != "batches":
+            return None
+        return told(self.format, self.scan_settings)
 
     # Reading
 

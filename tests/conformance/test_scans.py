@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,13 @@ import pyarrow.compute as pc
 import pytest
 
 from dagflow import DAG
+from dagflow.errors.scan import ColumnExtra
+from dagflow.ledger import Ledger, read_dataset
+from dagflow.plan.view import plan_view
+from dagflow.render.plan import plan_text
+from dagflow.scan import BadRow
 from dagflow.testing import Collector, run_dag
-from operators import FileSplitterInput, Filter, JsonLinesFormat, ScanReader
+from operators import FileSplitterInput, Filter, JsonLinesFormat, ParquetWriter, ScanReader
 
 
 def rows_of(folder: Path, runner: str, **properties: Any) -> tuple[list[dict[str, Any]], Any]:
@@ -47,4 +53,66 @@ def test_all_files_have_the_schema_that_was_agreed_on(folder: Path, runner: str)
     rows, _ = rows_of(folder, runner)
     assert sorted(rows, key=lambda row: row["n"]) == [
         {"n": n, "name": f"row {n}", "late": n / 2 if n >= 80 else None} for n in range(10, 120)
+    ]
+
+
+def to_parquet(source: Path, output: Path, **properties: Any) -> Callable[[DAG, Any], None]:
+    def populate(dag: DAG, conf: Any) -> None:
+        splitter = dag.add_operator("splitter", FileSplitterInput([str(source)], block_size=300))
+        reader = dag.add_operator("reader", ScanReader(JsonLinesFormat(), **properties))
+        some = dag.add_operator("some", Filter(pc.field("n") >= 10))
+        writer = dag.add_operator("writer", ParquetWriter[Any](str(output)))
+        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+        dag.add_stream("batches", reader.batches, some.input)
+        dag.add_stream("kept", some.output, writer.input)
+
+    return populate
+
+
+def schema_in_ledger(output: Path) -> dict[str, str]:
+    ledger = Ledger.open(str(output))
+    head = ledger.head()
+    assert head is not None
+    schema = ledger.schema_at(head.seq)
+    assert schema is not None
+    return {field.name: field.type for field in schema.schema}
+
+
+def test_what_was_agreed_on_is_the_schema_in_the_ledger_and_stays(folder: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    run_dag(to_parquet(folder, output), {})
+    assert schema_in_ledger(output) == {"n": "int64", "name": "string", "late": "double"}
+    (folder / "3.jsonl").write_text('{"n": 500, "name": "later", "new": 1}\n')
+    with pytest.raises(ColumnExtra, match="new"):
+        run_dag(to_parquet(folder, output), {})
+    run_dag(to_parquet(folder, output, drift={"extra": "ignore"}), {})
+    assert read_dataset(str(output)).to_table().num_rows == 111
+    assert schema_in_ledger(output) == {"n": "int64", "name": "string", "late": "double"}
+
+
+def test_the_plan_says_where_the_columns_come_from(folder: Path, tmp_path: Path) -> None:
+    def shown(**properties: Any) -> str:
+        dag = DAG("scan")
+        to_parquet(folder, tmp_path / "out", **properties)(dag, None)
+        return plan_text(plan_view(dag, "staged"))
+
+    assert "columns of batches: agreed on before window 0, by a look at 64 files at most" in shown()
+    assert "columns of batches: n: int64" in shown(schema="n: int64, x: date32", columns=["n"])
+
+
+def test_rows_that_cannot_be_read_go_their_own_way(folder: Path) -> None:
+    (folder / "1.jsonl").write_text('{"n": 50, "name": "ok"}\n{"n": 51\n{"n": "many", "name": "odd"}\n')
+    bad = Collector[BadRow]()
+
+    def populate(dag: DAG, conf: Any) -> None:
+        splitter = dag.add_operator("splitter", FileSplitterInput([str(folder)], block_size=10))
+        reader = dag.add_operator("reader", ScanReader(JsonLinesFormat(), schema="n: int64", on_bad_row="route"))
+        keep = dag.add_operator("keep", bad)
+        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+        dag.add_stream("bad", reader.errors, keep.input)
+
+    run_dag(populate, {})
+    assert sorted((row.position, row.column, row.raw) for row in bad.records) == [
+        (24, None, '{"n": 51'),
+        (33, "n", '{"n": "many", "name": "odd"}'),
     ]
