@@ -32,6 +32,7 @@ from dagflow.model.kept import kept_by
 from dagflow.model.map_state import MapState, type_arguments
 from dagflow.model.module import ModuleNode
 from dagflow.model.operator import InputOperator
+from dagflow.model.partitioning import key_given, partitioner_of, wrong_keys
 from dagflow.model.ports import handlers_of, input_ports, output_ports
 from dagflow.model.types import Bindings, difference, is_vague, type_name
 
@@ -150,6 +151,9 @@ def partitionable(dag: ExpandedDag) -> Iterator[DagError]:
         for port, declared in input_ports(type(node.operator)).items():
             if declared.partition_parallel:
                 yield NotPartitionable(node.name, f"its class declares port {port!r} partition_parallel", node.where)
+        for port in input_ports(type(node.operator)):
+            if key_given(node, port) is not None:
+                yield NotPartitionable(node.name, f"its port {port!r} has a key (partition_by)", node.where)
         if partitioner_of(node) is not None:
             yield NotPartitionable(node.name, "it has a partitioner", node.where)
 
@@ -161,11 +165,6 @@ def partitioners(dag: ExpandedDag) -> Iterator[DagError]:
         found = node.operator if found == "self" else found
         if node.operator.partitionable and found is not None and not callable(getattr(found, "define_partitions", None)):
             yield NotAPartitioner(node.name, repr(found), node.where)
-
-
-def partitioner_of(node: OperatorNode) -> Any:
-    """What sizes the partitions of an operator: the attribute, else the operator's own; None for most."""
-    return node.attributes.get("partitioner", node.operator.partitioner)
 
 
 def inputs_connected(dag: ExpandedDag) -> Iterator[DagError]:
@@ -216,6 +215,15 @@ def types_agree(dag: ExpandedDag) -> Iterator[DagError]:
     yield from infer(dag)[1]
 
 
+def keys(dag: ExpandedDag) -> Iterator[DagError]:
+    """Keys are such that the records have them, on all ports of an operator or on none."""
+    types = infer(dag)[0]
+    for node in dag.operators.values():
+        if node.operator.partitionable:
+            connected = [sink.port for s in dag.streams.values() for sink in s.sinks if sink.operator == node.name]
+            yield from wrong_keys(node, connected, types)
+
+
 OF_OPERATORS: tuple[Callable[[ExpandedDag], Iterator[DagError]], ...] = (
     not_empty,
     properties,
@@ -231,6 +239,7 @@ CHECKS: tuple[Callable[[ExpandedDag], Iterator[DagError]], ...] = (
     acyclic,
     roots,
     types_agree,
+    keys,
 )
 
 

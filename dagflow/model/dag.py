@@ -27,8 +27,8 @@ from dagflow.model.source import caller
 OperatorType = TypeVar("OperatorType", bound=Operator)
 ModuleType = TypeVar("ModuleType", bound=Module)
 
-PORT_ATTRIBUTES = ("partition_parallel",)
-OPERATOR_ATTRIBUTES = ("partitioner",)
+PORT_ATTRIBUTES = ("partition_parallel", "partition_by")
+OPERATOR_ATTRIBUTES = ("partitioner", "partition_by")
 
 
 @attrs.frozen
@@ -127,7 +127,7 @@ class DAG:
         return tuple(self._problems)
 
     def add_operator(self, name: str, operator: OperatorType, **attributes: Any) -> OperatorType:
-        """Adds an operator and returns it. `attributes`: `partitioner`."""
+        """Adds an operator and returns it. `attributes`: see `set_attributes`."""
         where = self._caller()
         if not isinstance(cast("object", operator), Operator):
             wanted = f"an operator (named {name!r})"
@@ -204,7 +204,10 @@ class DAG:
         self._streams[name] = Stream(name, source_name, tuple(good), where)
 
     def set_attributes(self, operator: Operator, **attributes: Any) -> None:
-        """Sets attributes of an operator: `partitioner`, what sizes its partitions instead of the operator itself."""
+        """Sets attributes of an operator.
+
+        `partitioner`: what sizes its partitions instead of the operator itself. `partition_by`: the key of all its input ports.
+        """
         node = self.node_of(operator)
         where = self._caller()
         for key, value in attributes.items():
@@ -216,7 +219,7 @@ class DAG:
                 node.attributes[key] = value
 
     def set_port_attributes(self, port: Port, **attributes: Any) -> None:
-        """Sets attributes of a port: `partition_parallel` of an input port."""
+        """Sets attributes of an input port: `partition_parallel`, `partition_by`."""
         where = self._caller()
         node = self.node_of(port.operator)
         if node is None:

@@ -88,6 +88,12 @@ class Operator(Declared):
         """The forms in which an output port can emit when the input is handled in form `handled`: of `record`, `batch`."""
         return frozenset({"batch" if handled == "batch" else "record"})
 
+    def partition_key(self, port: str) -> Any:
+        """What records of an input port are partitioned by, where that depends on properties; None: what the port declares.
+
+        A function of the record, the name of a column, or a tuple of names. `partition_by`, where it is set, comes first.
+        """
+
     def input_paths(self) -> list[str]:
         """The files and folders that this operator's tasks read; for sources."""
         return []

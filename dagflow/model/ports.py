@@ -20,7 +20,9 @@ OneRecordType_contra = TypeVar("OneRecordType_contra", contravariant=True)
 Handler = TypeVar("Handler", bound=Callable[..., None])
 
 RECORD, STREAM, BATCH = "record", "stream", "batch"
-MARKS = "__dagflow_handles__"
+MARKS, COMBINES = "__dagflow_handles__", "__dagflow_combines__"
+
+Combine = TypeVar("Combine", bound=Callable[..., Any])
 
 
 class Port:
@@ -69,14 +71,17 @@ class InputPort(Port, Generic[OneRecordType_contra]):
         optional: may stay unconnected.
         partition_parallel: True: runs in the partitions of the operator upstream (the default for operators that follow a
             partitioned one); False: asks for an exchange.
+        partition_by: records with equal keys go to one partition: a function of the record, the name of a column (of a field
+            of its class, `value` of a bare builtin), or a tuple of names.
 
     A handler is a method marked by one of the decorators; an operator may have several forms of the same handler, the
     framework takes the one that fits its neighbours.
     """
 
-    def __init__(self, *, optional: bool = False, partition_parallel: bool | None = None) -> None:
+    def __init__(self, *, optional: bool = False, partition_parallel: bool | None = None, partition_by: Any = None) -> None:
         self.optional = optional
         self.partition_parallel = partition_parallel
+        self.partition_by = partition_by
 
     def process(self, handler: Handler) -> Handler:
         """Marks `handler(self, record)`: called once a record."""
@@ -99,9 +104,22 @@ class InputPort(Port, Generic[OneRecordType_contra]):
         """
         return self._mark(handler, BATCH)
 
-    def _mark(self, handler: Handler, form: str) -> Handler:
-        setattr(handler, MARKS, [*getattr(handler, MARKS, ()), (self, form)])
-        return handler
+    def combine(self, combine: Combine) -> Combine:
+        """Marks `combine(self, one, other)`: makes one record of two with the same key, before they cross an exchange.
+
+        Which records are combined, and how often, is not certain: the handler must come to the same result with and without. It
+        runs where the records come from, on an operator that is not set up: only its properties are there. It changes neither of
+        the two.
+        """
+        return self._mark(combine, RECORD, COMBINES)
+
+    def combine_batch(self, combine: Combine) -> Combine:
+        """Marks `combine_batch(self, batch)`: makes a batch with fewer rows of the same schema. Otherwise as `combine`."""
+        return self._mark(combine, BATCH, COMBINES)
+
+    def _mark(self, method: Combine, form: str, marks: str = MARKS) -> Combine:
+        setattr(method, marks, [*getattr(method, marks, ()), (self, form)])
+        return method
 
 
 class OutputPort(Port, Generic[OneRecordType]):
@@ -192,13 +210,22 @@ def handlers_of(cls: type) -> dict[str, dict[str, str]]:
     When a class overrides one form of a port's handler, forms that only its bases define say something else by now and are
     dropped: nobody's override is bypassed by an inherited vectorised form.
     """
+    return _marked(cls, MARKS)
+
+
+def combiners_of(cls: type) -> dict[str, dict[str, str]]:
+    """Port name → form → name of the method that combines its records; as `handlers_of`."""
+    return _marked(cls, COMBINES)
+
+
+def _marked(cls: type, attribute: str) -> dict[str, dict[str, str]]:
     mro = list(cls.__mro__)
     depth: dict[str, int] = {}  # method name → how deep in the MRO its definition in force stands
     marks: dict[str, dict[str, str]] = {}
     for level, klass in reversed(list(enumerate(mro))):
         for name, value in vars(klass).items():
             depth[name] = level
-            for port, form in getattr(value, MARKS, ()):
+            for port, form in getattr(value, attribute, ()):
                 marks.setdefault(port.name, {})[form] = name
     fresh: dict[str, dict[str, str]] = {}
     for port, forms in marks.items():

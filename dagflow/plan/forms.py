@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -13,6 +14,11 @@ from dagflow.model.forms import schema_of
 from dagflow.model.ports import BATCH, RECORD, STREAM, output_ports
 from dagflow.model.types import type_name
 
+if TYPE_CHECKING:
+    from dagflow.plan.place import Exchange
+
+BATCHES, PICKLED = "batches", "pickled"
+
 
 @attrs.frozen
 class Forms:
@@ -22,15 +28,23 @@ class Forms:
         emitted: the form (`record` or `batch`) of every output port in use.
         handled: the form of the handler that is called on every input port in use.
         converted: input ports before which records are converted, with the direction.
+        crossing: what exchanges carry, by the port that they lead to: `batches`, or `pickled` records of a type without an Arrow
+            form.
     """
 
     emitted: dict[PortName, str]
     handled: dict[PortName, str]
     converted: dict[PortName, str]
+    crossing: dict[PortName, str] = attrs.field(factory=dict)
 
 
-def choose_forms(dag: CheckedDag) -> Forms:
-    """Neighbours that both handle batches exchange batches; else records travel; converted only where one side cannot."""
+def choose_forms(dag: CheckedDag, exchanges: Mapping[PortName, Exchange] | None = None) -> Forms:
+    """Neighbours that both handle batches exchange batches; else records travel; converted only where one side cannot.
+
+    Exchanges carry batches, of types without an Arrow form pickled records.
+    """
+    exchanges = exchanges or {}
+    crossing: dict[PortName, str] = {}
     emitted: dict[PortName, str] = {}
     handled: dict[PortName, str] = {}
     converted: dict[PortName, str] = {}
@@ -43,9 +57,17 @@ def choose_forms(dag: CheckedDag) -> Forms:
                     node.where,
                     f"write a method of {type(node.operator).__name__} marked @{sink.port}.process",
                 )
-            handled[sink] = preferred_form(emitted[source], offered)
-            if (handled[sink] == BATCH) != (emitted[source] == BATCH):
-                converted[sink] = "batches → records" if emitted[source] == BATCH else "records → batches"
+            arriving = emitted[source]
+            if sink in exchanges:
+                is_arrow = arriving == BATCH or schema_of(dag.types[source]) is not None
+                crossing[sink] = BATCHES if is_arrow else PICKLED
+                if is_arrow and arriving != BATCH:
+                    converted[sink] = "records → batches"
+                arriving = BATCH if is_arrow else RECORD
+            handled[sink] = preferred_form(arriving, offered)
+            if (handled[sink] == BATCH) != (arriving == BATCH):
+                direction = "batches → records" if arriving == BATCH else "records → batches"
+                converted[sink] = "records → batches → records" if sink in converted else direction
                 _must_convert(dag, source, sink)
         forms = {handled[sink] for _, sink in dag.upstream(name)} or {RECORD}
         for port in output_ports(type(node.operator)):
@@ -56,9 +78,16 @@ def choose_forms(dag: CheckedDag) -> Forms:
             can = (
                 frozenset().union(*(node.operator.emitted_forms(port, form) for form in forms)) if port != "errors" else {RECORD}
             )
-            take = any(BATCH in dag.nodes[k.operator].operator.offered_forms(k.port) for k in stream.sinks)
+            take = any(_takes_batches(dag, k, exchanges.get(k)) for k in stream.sinks)
             emitted[out] = BATCH if BATCH in can and (take or RECORD not in can) else RECORD
-    return Forms(emitted, handled, converted)
+    return Forms(emitted, handled, converted, crossing)
+
+
+def _takes_batches(dag: CheckedDag, sink: PortName, exchange: Exchange | None) -> bool:
+    """Whether batches suit a sink better than records: keys that are functions need records anyway."""
+    if exchange is not None and exchange.key is not None and exchange.key.function is not None:
+        return False
+    return exchange is not None or BATCH in dag.nodes[sink.operator].operator.offered_forms(sink.port)
 
 
 def preferred_form(arriving: str, offered: frozenset[str]) -> str:

@@ -1,53 +1,137 @@
-"""Where each operator runs: on the driver, or in the partitioned part."""
+"""Where each operator runs: on the driver, or in partitions of which level; and where records cross an exchange."""
 
 from __future__ import annotations
 
+import attrs
+
 from dagflow.errors.dag import MergeMissing, NotSupported
-from dagflow.model.checks import CheckedDag, partitioner_of
-from dagflow.model.dag import OperatorNode
-from dagflow.model.graph import components
+from dagflow.errors.partitioning import UnrelatedPartitions
+from dagflow.model.checks import CheckedDag
+from dagflow.model.dag import OperatorNode, PortName
 from dagflow.model.kept import State, WindowState, kept_by
-from dagflow.model.ports import ports_of
+from dagflow.model.keys import Key
+from dagflow.model.partitioning import key_of_port, parallel_of, partitioner_of
+from dagflow.plan.relays import relayed
+from dagflow.scaling import StatelessPartitioner
 
-DRIVER, PARALLEL = "driver", "parallel"
+DRIVER, PARALLEL, KEYED, COUNTED, SINGLE = "driver", "parallel", "keyed", "counted", "single"
+BY_KEY, DEALT, TO_ONE, ALONG = "by key", "dealt", "to one", "along"
 
 
-def place(dag: CheckedDag) -> dict[str, str]:
-    """The placement of every operator.
+@attrs.frozen(kw_only=True)
+class Exchange:
+    """A stream's way to one sink that is in another level.
 
-    Input operators and what follows them run on the driver, up to the first operator with a partitioner; from there on,
-    everything runs in its partitions.
-
-    Raises NotSupported for shapes that need an exchange, MergeMissing for State that could not follow the partitions.
+    Attributes:
+        tag: its number; rows carry it.
+        kind: `by key`; `dealt`: record after record to the next partition; `to one`; `along`: to the same partition.
+        key: of kind `by key`.
     """
-    placement: dict[str, str] = {}
-    for name, node in dag.nodes.items():
-        upstream = {placement[source.operator] for source, _ in dag.upstream(name)}
-        head = partitioner_of(node) is not None and upstream
-        if head and PARALLEL in upstream:
-            raise NotSupported(
-                f"operator {name!r} is partitioned by itself but follows one that is partitioned already: that needs an exchange",
-                node.where,
-                "set its partitioner to None, so that it runs in the partitions of the operator upstream",
-            )
-        if len(upstream) > 1:
-            raise NotSupported(
-                f"operator {name!r} gets records both from the driver and from partitioned operators",
-                node.where,
-                "feed it from one side only; exchanges are not built yet",
-            )
-        placement[name] = PARALLEL if head or PARALLEL in upstream else DRIVER
-        if placement[name] == PARALLEL:
+
+    tag: int
+    source: PortName
+    sink: PortName
+    kind: str
+    key: Key | None = None
+
+
+@attrs.frozen
+class Placed:
+    """What `place` has decided.
+
+    Attributes:
+        dag: the DAG with its relays.
+        where: `driver`, `parallel`, `keyed`, `counted` or `single`, by operator.
+        groups: by operator in tasks, the one at the head of its partitions: all of a group have the same ones.
+        levels: by operator in tasks; 0 before the first exchange.
+        exchanges: by the port that they lead to.
+    """
+
+    dag: CheckedDag
+    where: dict[str, str]
+    groups: dict[str, str]
+    levels: dict[str, int]
+    exchanges: dict[PortName, Exchange]
+
+
+@attrs.define
+class _Placing:
+    """The decisions so far: upstream first."""
+
+    dag: CheckedDag
+    where: dict[str, str] = attrs.field(factory=dict)
+    groups: dict[str, str] = attrs.field(factory=dict)
+    levels: dict[str, int] = attrs.field(factory=dict)
+    kinds: dict[PortName, tuple[str, Key | None]] = attrs.field(factory=dict)
+
+    def operator(self, name: str, node: OperatorNode) -> None:
+        """Decides for an operator; those upstream are decided."""
+        upstream = self.dag.upstream(name)
+        if all(self.where[source.operator] == DRIVER for source, _ in upstream):
+            head = bool(upstream) and partitioner_of(node) is not None
+            self.where[name] = PARALLEL if head else DRIVER
+            if head:
+                self.groups[name], self.levels[name] = name, 0
+        else:
+            self._in_tasks(name, node, upstream)
+        if self.where[name] != DRIVER:
             _check_states(node)
-        for _, sink in dag.upstream(name):
-            declared = getattr(ports_of(type(node.operator))[sink.port], "partition_parallel", None)
-            if node.port_attributes.get(sink.port, {}).get("partition_parallel", declared) is False and PARALLEL in upstream:
-                raise NotSupported(
-                    f"port {sink} says partition_parallel = false, which asks for an exchange",
-                    node.where,
-                    "leave the attribute out: the operator then runs in the partitions of the operator upstream",
-                )
-    return placement
+
+    def _in_tasks(self, name: str, node: OperatorNode, upstream: list[tuple[PortName, PortName]]) -> None:
+        ports = [sink.port for _, sink in upstream]
+        keys = {port: key_of_port(node, port) for port in ports}
+        partitioner = partitioner_of(node)
+        parallel: list[str] = []
+        if all(key is not None for key in keys.values()):
+            where, kind = KEYED, BY_KEY
+        elif not node.operator.partitionable or partitioner == StatelessPartitioner(1):
+            where, kind = SINGLE, TO_ONE
+        else:
+            where, kind = COUNTED, DEALT
+        if where != KEYED and node.operator.partitionable:
+            parallel = [p for p in ports if parallel_of(node, p) or (partitioner is None and parallel_of(node, p) is None)]
+        if parallel:
+            where, kind = PARALLEL, DEALT
+        self.where[name] = where
+        self.groups[name] = self._group(node, [pair for pair in upstream if pair[1].port in parallel]) if parallel else name
+        for _, sink in upstream:
+            if sink.port not in parallel:
+                self.kinds[sink] = (kind, keys[sink.port])
+        levels = [(self.levels[source.operator], sink) for source, sink in upstream]
+        self.levels[name] = max(level + (sink in self.kinds) for level, sink in levels)
+        for level, sink in levels:
+            if sink not in self.kinds and level < self.levels[name]:
+                self.kinds[sink] = (ALONG, None)
+
+    def _group(self, node: OperatorNode, upstream: list[tuple[PortName, PortName]]) -> str:
+        """The partitions that an operator is parallel with. Raises UnrelatedPartitions."""
+        heads = {sink: self.groups[source.operator] for source, sink in upstream}
+        if len(set(heads.values())) > 1:
+            raise UnrelatedPartitions(node.name, tuple((sink.port, head) for sink, head in heads.items()), node.where)
+        return next(iter(heads.values()))
+
+
+def place(dag: CheckedDag) -> Placed:
+    """Where every operator runs.
+
+    Input operators and what follows them run on the driver, up to the first operator with a partitioner. What follows is parallel
+    with it, until an operator asks to be keyed (`partition_by`), counted (it has a partitioner, or a port that is not to be
+    parallel) or single (not partitionable, or `StatelessPartitioner(1)`): an exchange stands before it, one level higher it is.
+    An operator whose inputs are of several levels is above all of them; what is parallel with it goes along.
+
+    Raises UnrelatedPartitions, MergeMissing for State that could not follow the partitions, NotSupported for other things kept.
+    """
+    dag = relayed(dag)
+    placing = _Placing(dag)
+    for name, node in dag.nodes.items():
+        placing.operator(name, node)
+    exchanges: dict[PortName, Exchange] = {}
+    for stream in dag.streams.values():
+        for sink in stream.sinks:
+            if sink in placing.kinds:
+                kind, key = placing.kinds[sink]
+                exchanges[sink] = Exchange(tag=len(exchanges), source=stream.source, sink=sink, kind=kind, key=key)
+    return Placed(dag, placing.where, placing.groups, placing.levels, exchanges)
 
 
 def _check_states(node: OperatorNode) -> None:
@@ -68,27 +152,14 @@ def _check_states(node: OperatorNode) -> None:
         raise MergeMissing(node.name, type(node.operator).__qualname__, tuple(missing), tuple(missing.values()), node.where)
 
 
-def stages(dag: CheckedDag, placement: dict[str, str]) -> list[tuple[str, ...]]:
-    """The operators of the partitioned part that run together in one pass: groups that hang together, upstream first.
+def stages(placed: Placed) -> list[tuple[int, str, tuple[str, ...]]]:
+    """The operators that run together in one pass: of the same partitions and level. `(level, head of the partitions, names)`.
 
-    Raises NotSupported for a group with two partitioned operators at its head: their partitions have nothing in common.
+    Lower levels first, within one as written; of each, upstream first.
     """
-    parallel = [name for name in dag.nodes if placement[name] == PARALLEL]
-    edges = [(s.source.operator, k.operator) for s in dag.streams.values() for k in s.sinks]
-    groups = components(parallel, [e for e in edges if e[0] in parallel and e[1] in parallel])
-    for group in groups:
-        heads = [name for name in group if all(placement[s.operator] == DRIVER for s, _ in dag.upstream(name))]
-        if len(heads) > 1:
-            meeting = next(name for name in group if len(_heads_above(dag, name, set(heads))) > 1)
-            raise NotSupported(
-                f"operator {meeting!r} cannot run in the partitions of {' and '.join(map(repr, heads))}: they are not related",
-                dag.nodes[meeting].where,
-                "give each branch an operator of its own, or one reader for both inputs; exchanges are not built yet",
-            )
-    return [tuple(group) for group in groups]
-
-
-def _heads_above(dag: CheckedDag, name: str, heads: set[str]) -> set[str]:
-    if name in heads:
-        return {name}
-    return set().union(*(_heads_above(dag, source.operator, heads) for source, _ in dag.upstream(name)))
+    found: dict[tuple[int, str], list[str]] = {}
+    for name in placed.dag.nodes:
+        if placed.where[name] != DRIVER:
+            found.setdefault((placed.levels[name], placed.groups[name]), []).append(name)
+    ordered = sorted(found.items(), key=lambda item: item[0][0])
+    return [(level, head, tuple(names)) for (level, head), names in ordered]

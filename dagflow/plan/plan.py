@@ -6,22 +6,33 @@ from typing import Any
 
 import attrs
 
-from dagflow.model.checks import CheckedDag, check, partitioner_of
+from dagflow.model.checks import CheckedDag, check
 from dagflow.model.dag import DAG, PortName
 from dagflow.model.expand import ExpandedDag
+from dagflow.model.partitioning import partitioner_of
 from dagflow.plan.forms import Forms, choose_forms
-from dagflow.plan.place import DRIVER, place, stages
+from dagflow.plan.place import DRIVER, Exchange, place, stages
 
 PHASES = ("logical", "expanded", "checked", "placed", "staged", "spark")
 
 
 @attrs.frozen
 class Stage:
-    """Operators fused into one pass of one task; `head` is the operator that gets the work items."""
+    """Operators fused into one pass of one task.
+
+    `head` is the operator at the head of its partitions: in level 0 it gets the work items. Of a stage that goes along with one
+    of a lower level, it is the head of that one.
+    """
 
     name: str
     operators: tuple[str, ...]
     head: str
+    level: int = 0
+
+    @property
+    def is_leading(self) -> bool:
+        """Whether its partitions are its own, and not those of a stage before it."""
+        return self.head in self.operators
 
 
 @attrs.frozen
@@ -29,11 +40,12 @@ class Plan:
     """All that the runners need to know of an application.
 
     Attributes:
-        dag: the checked DAG.
-        placement: `driver` or `parallel`, by operator.
+        dag: the checked DAG, with its relays.
+        placement: `driver`, `parallel`, `keyed`, `counted` or `single`, by operator.
         driver: the operators on the driver, upstream first.
-        stages: the stages of the partitioned part; all of them together are one level.
+        stages: the stages of the partitioned part, those of lower levels first.
         forms: in which form records travel.
+        exchanges: where records cross from one level to another, by the port that they lead to.
     """
 
     dag: CheckedDag
@@ -41,6 +53,16 @@ class Plan:
     driver: tuple[str, ...]
     stages: tuple[Stage, ...]
     forms: Forms
+    exchanges: dict[PortName, Exchange] = attrs.field(factory=dict)
+
+    def stage_of(self, operator: str) -> Stage:
+        """The stage of an operator in tasks."""
+        return next(stage for stage in self.stages if operator in stage.operators)
+
+    def stages_before(self, stage: Stage) -> list[Stage]:
+        """The stages whose records cross an exchange to a stage."""
+        above = {e.source.operator for e in self.exchanges.values() if e.sink.operator in stage.operators}
+        return [each for each in self.stages if above & set(each.operators)]
 
     def partitioner(self, stage: Stage) -> Any:
         """Who says how many partitions a stage has: a `dagflow.scaling.Partitioner`."""
@@ -49,7 +71,7 @@ class Plan:
 
     def work_ports(self) -> list[PortName]:
         """The input ports that work items cross to, from the driver to the stages."""
-        heads = {stage.head for stage in self.stages}
+        heads = {stage.head for stage in self.stages if stage.level == 0}
         return [
             k
             for s in self.dag.streams.values()
@@ -60,13 +82,9 @@ class Plan:
 
 def make_plan(dag: DAG | ExpandedDag) -> Plan:
     """Checks a DAG and plans it. Raises DagError."""
-    checked = check(dag)
-    placement = place(checked)
-    groups = stages(checked, placement)
-    forms = choose_forms(checked)
-    driver = tuple(name for name in checked.nodes if placement[name] == DRIVER)
-    staged = []
-    for number, group in enumerate(groups):
-        head = next(n for n in group if all(placement[s.operator] == DRIVER for s, _ in checked.upstream(n)))
-        staged.append(Stage(f"s{number}", group, head))
-    return Plan(checked, placement, driver, tuple(staged), forms)
+    placed = place(check(dag))
+    checked = placed.dag
+    forms = choose_forms(checked, placed.exchanges)
+    driver = tuple(name for name in checked.nodes if placed.where[name] == DRIVER)
+    staged = tuple(Stage(f"s{n}", names, head, level) for n, (level, head, names) in enumerate(stages(placed)))
+    return Plan(checked, placed.where, driver, staged, forms, placed.exchanges)

@@ -10,19 +10,23 @@ import attrs
 
 from dagflow.config import Layers, Setting, effective
 from dagflow.errors.dag import UnknownName
-from dagflow.model.checks import CheckedDag, check, partitioner_of, raise_all
+from dagflow.model.checks import CheckedDag, check, raise_all
 from dagflow.model.dag import DAG, OperatorNode, PortName
 from dagflow.model.expand import ExpandedDag, expand
 from dagflow.model.module import Module, ModuleNode
 from dagflow.model.operator import InputOperator, Operator
+from dagflow.model.partitioning import parallel_of, partitioner_of
 from dagflow.model.ports import input_ports, output_ports
 from dagflow.model.types import type_name
-from dagflow.plan.place import DRIVER, place
+from dagflow.plan.forms import BATCHES
+from dagflow.plan.place import ALONG, BY_KEY, DRIVER, KEYED, PARALLEL, SINGLE, Exchange, place
 from dagflow.plan.plan import PHASES, Plan, Stage, make_plan
-from dagflow.scaling import bounds
+from dagflow.scaling import Bounds, bounds
 
 VERSION = 1
 CONTROL_ROWS = "one control row a task comes back (its name; figures or the error), no records"
+DEFAULT_COUNT = "as many as the window has readers, at most one a slot"
+PICKLED_WHY = "their type has no Arrow form"
 
 
 @attrs.frozen(kw_only=True)
@@ -73,12 +77,16 @@ class SinkView:
         form: the form that the port's handler takes (`record`, `stream` or `batch`); None before the step `staged`.
         conversion: what is converted before it, such as `batches → records`; None where nothing is.
         crosses: whether it leads from the driver to the tasks: what travels are a window's work items.
+        exchange: how records find their partition, where an exchange stands before the port.
+        carried: what the exchange carries: `batches`, or `pickled` records.
     """
 
     port: str
     form: str | None = None
     conversion: str | None = None
     crosses: bool = False
+    exchange: str | None = None
+    carried: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -99,9 +107,10 @@ class StreamView:
 
 @attrs.frozen(kw_only=True)
 class StageView:
-    """Operators fused into one pass of one task. `head` gets the work items.
+    """Operators fused into one pass of one task. `head` is at the head of its partitions: in level 0 it gets the work items.
 
     Attributes:
+        level: how many exchanges stand before it, on the longest way.
         min_readers, max_readers: the bounds of its partitions, as far as its partitioner tells them.
         policy: by what their number is chosen between the bounds.
         splittable: whether a work item may be cut while it is being read; None where the head does not say.
@@ -174,8 +183,11 @@ def plan_view(of: DAG | ExpandedDag | Plan, step: str = "staged", applied: Appli
     if number >= PHASES.index("staged"):
         return _staged(of if isinstance(of, Plan) else make_plan(of), step, applied)
     dag = of.dag if isinstance(of, Plan) else check(of)
-    view = _view(dag, dag.nodes, step, applied)
-    return view if step == "checked" else _with_placement(view, dag, place(dag))
+    if step == "checked":
+        return _view(dag, dag.nodes, step, applied)
+    placed = place(dag)
+    view = _view(placed.dag, placed.dag.nodes, step, applied)
+    return _with_placement(view, placed.dag, placed.where, placed.exchanges)
 
 
 def _logical(of: DAG | ExpandedDag | Plan, step: str, applied: Applied | None) -> PlanView:
@@ -257,34 +269,62 @@ def _properties(nodes: Mapping[str, OperatorNode | ModuleNode], applied: Applied
     return found
 
 
-def _with_placement(view: PlanView, dag: CheckedDag, placement: Mapping[str, str]) -> PlanView:
-    operators = tuple(attrs.evolve(o, placement=placement[o.name], why=_why(dag, placement, o.name)) for o in view.operators)
-    return attrs.evolve(view, operators=operators)
+def _with_placement(
+    view: PlanView, dag: CheckedDag, placement: Mapping[str, str], exchanges: Mapping[PortName, Exchange]
+) -> PlanView:
+    crossing = {str(port): how(exchange) for port, exchange in exchanges.items()}
+    operators = tuple(
+        attrs.evolve(o, placement=placement[o.name], why=_why(dag, placement, exchanges, o.name)) for o in view.operators
+    )
+    streams = tuple(
+        attrs.evolve(s, sinks=tuple(attrs.evolve(k, exchange=crossing.get(k.port)) for k in s.sinks)) for s in view.streams
+    )
+    return attrs.evolve(view, operators=operators, streams=streams)
 
 
-def _why(dag: CheckedDag, placement: Mapping[str, str], name: str) -> str:
+def how(exchange: Exchange) -> str:
+    """How the records of an exchange find their partition.
+
+    >>> how(Exchange(tag=0, source=PortName("a", "output"), sink=PortName("b", "input"), kind=DEALT))
+    'dealt'
+    """
+    return f"by {exchange.key}" if exchange.kind == BY_KEY else exchange.kind
+
+
+def _why(dag: CheckedDag, placement: Mapping[str, str], exchanges: Mapping[PortName, Exchange], name: str) -> str:
     """Why an operator runs where it does."""
-    node, sources = dag.nodes[name], [source.operator for source, _ in dag.upstream(name)]
+    node, upstream = dag.nodes[name], dag.upstream(name)
     if placement[name] == DRIVER:
         return "makes the records" if isinstance(node.operator, InputOperator) else "stands before any partitioned operator"
-    above = next((s for s in sources if placement[s] != DRIVER), None)
-    if above is not None:
+    if placement[name] == KEYED:
+        return "partitioned " + " and ".join(dict.fromkeys(how(exchanges[sink]) for _, sink in upstream))
+    if placement[name] == SINGLE:
+        return "one partition" if node.operator.partitionable else "is not partitionable"
+    crossing = [exchanges[sink].kind if sink in exchanges else None for _, sink in upstream]
+    parallel = [s.operator for (s, _), kind in zip(upstream, crossing, strict=True) if kind in (None, ALONG)]
+    above = next((s for s in parallel if placement[s] != DRIVER), None)
+    if placement[name] == PARALLEL and above is not None:
         return f"parallel with {above}"
+    if partitioner_of(node) is None:
+        asking = next(sink.port for _, sink in upstream if parallel_of(node, sink.port) is False)
+        return f"port {asking} is not to be parallel"
     return "partitions itself" if partitioner_of(node) == "self" else "has a partitioner"
 
 
 def _staged(plan: Plan, step: str, applied: Applied | None) -> PlanView:
     view = _view(plan.dag, plan.dag.nodes, step, applied)
-    view = _with_placement(view, plan.dag, plan.placement)
+    view = _with_placement(view, plan.dag, plan.placement, plan.exchanges)
     stage_of = {name: stage.name for stage in plan.stages for name in stage.operators}
     crossing = {str(port) for port in plan.work_ports()}
     emitted = {str(port): form for port, form in plan.forms.emitted.items()}
     handled = {str(port): form for port, form in plan.forms.handled.items()}
     converted = {str(port): words for port, words in plan.forms.converted.items()}
+    carried = {str(port): what for port, what in plan.forms.crossing.items()}
 
     def with_form(sink: SinkView) -> SinkView:
         form, conversion = handled.get(sink.port), converted.get(sink.port)
-        return attrs.evolve(sink, form=form, conversion=conversion, crosses=sink.port in crossing)
+        crosses = sink.port in crossing
+        return attrs.evolve(sink, form=form, conversion=conversion, crosses=crosses, carried=carried.get(sink.port))
 
     return attrs.evolve(
         view,
@@ -298,17 +338,20 @@ def _staged(plan: Plan, step: str, applied: Applied | None) -> PlanView:
 
 
 def _stage_view(plan: Plan, stage: Stage) -> StageView:
-    said = bounds(plan.partitioner(stage))
+    partitioner = plan.partitioner(stage)
+    said = bounds(partitioner) if partitioner is not None else Bounds(policy=DEFAULT_COUNT)
+    if plan.placement[stage.head] == SINGLE:
+        said = Bounds(1, 1, "always 1")
     head = plan.dag.nodes[stage.head].operator
-    splittable = getattr(head, "splittable", None)
+    splittable = getattr(head, "splittable", None) if stage.level == 0 else None
     return StageView(
         name=stage.name,
         operators=stage.operators,
         head=stage.head,
-        level=0,  # without exchanges, all stages form one level
+        level=stage.level,
         min_readers=said.min_readers,
         max_readers=said.max_readers,
-        policy=said.policy,
+        policy=said.policy if stage.is_leading else f"as many as {stage.head} has",
         splittable=splittable and not getattr(head, "sequential", False),
     )
 
@@ -316,15 +359,31 @@ def _stage_view(plan: Plan, stage: Stage) -> StageView:
 def _spark_lines(plan: Plan) -> tuple[str, ...]:
     if not plan.stages:
         return ("no Spark job: everything runs on the driver",)
-    tasks = "; ".join(f"{stage.name}: {_passing(plan, stage)}" for stage in plan.stages)
-    lines = ["one job a window, none for a window without work items:", f"  range(0, n, 1, n) → mapInArrow({tasks}) → collect"]
+    levels = [[s for s in plan.stages if s.level == level] for level in range(plan.stages[-1].level + 1)]
+    passes = [f"mapInArrow({'; '.join(f'{stage.name}: {_passing(plan, stage)}' for stage in level)})" for level in levels]
+    lines = ["one job a window, none for a window without work items:"]
+    if len(levels) == 1:
+        lines.append(f"  range(0, n, 1, n) → {passes[0]} → collect")
+    else:
+        lines.append(f"  range(0, n0, 1, n0) → {passes[0]}")
+        for number, one in enumerate(passes[1:], 1):
+            lines.append(f"  → repartitionById(n{number}, dst) → sortWithinPartitions(src, seq) → {one}")
+        lines.append("  → collect")
     for stage in plan.stages:
         view = _stage_view(plan, stage)
         bounds = f"{view.min_readers} to {view.max_readers} tasks" if view.max_readers is not None else "its tasks"
-        lines.append(
-            f"{stage.name}: {bounds} share the window's work items for {stage.head}, neighbours together; {CONTROL_ROWS}"
-        )
-    lines.append("n: the tasks of all stages together; task i looks its work items up by i, so nothing is shuffled")
+        if stage.level == 0:
+            lines.append(
+                f"{stage.name}: {bounds} share the window's work items for {stage.head}, neighbours together; {CONTROL_ROWS}"
+            )
+    for exchange in plan.exchanges.values():
+        carried = plan.forms.crossing[exchange.sink]
+        blob = "Arrow IPC batches" if carried == BATCHES else f"pickled records: {PICKLED_WHY}"
+        lines.append(f"tag {exchange.tag}: {exchange.source} → {exchange.sink}, {how(exchange)}, as {blob}")
+    if len(levels) == 1:
+        lines.append("n: the tasks of all stages together; task i looks its work items up by i, so nothing is shuffled")
+    else:
+        lines.append("n0, n1, …: the tasks of all stages of a level together; rows are (dst, tag, src, seq, blob)")
     return tuple(lines)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
-from dagflow.plan.view import OperatorView, PlanView, StreamView
+from dagflow.plan.view import OperatorView, PlanView, SinkView, StreamView
 from dagflow.render.style import Style
 
 
@@ -100,9 +100,15 @@ class _Lanes:
 
 def _label(stream: StreamView, style: Style) -> str:
     port = stream.source.rpartition(".")[2]
-    sinks = ", ".join(sink.port + (f" ({sink.conversion})" if sink.conversion else "") for sink in stream.sinks)
+    sinks = ", ".join(sink.port + (f" ({'; '.join(_on_the_way(sink))})" if _on_the_way(sink) else "") for sink in stream.sinks)
     kind = f": {stream.type}" if stream.type is not None else ""
     return f"{stream.name}{kind}  " + style.paint("dim", f"{port} → {sinks or 'nowhere'}")
+
+
+def _on_the_way(sink: SinkView) -> list[str]:
+    """What happens to records before a port: how they cross an exchange, and in which form."""
+    crossing = None if sink.exchange is None else f"exchange {sink.exchange}"
+    return [what for what in (crossing, sink.conversion) if what is not None]
 
 
 def ordered(view: PlanView) -> list[OperatorView]:
@@ -153,7 +159,7 @@ def mermaid(view: PlanView) -> str:
         for sink in stream.sinks:
             target, _, into = sink.port.rpartition(".")
             kind = f": {stream.type}" if stream.type is not None else ""
-            label = [f"{stream.name}{kind}", f"{port} → {into}", *([sink.conversion] if sink.conversion else [])]
+            label = [f"{stream.name}{kind}", f"{port} → {into}", *_on_the_way(sink)]
             arrow = "<br/>".join(_escaped(part) for part in label)
             lines.append(f'  {drawn.ids[source]} -- "{arrow}" --> {drawn.ids[target]}')
     return "\n".join(lines)

@@ -77,7 +77,7 @@ def _spark(view: PlanView, style: Style) -> list[list[str]]:
 
 def _stage(stage: StageView, style: Style) -> str:
     name = style.paint("bold", f"stage {stage.name}")
-    if stage.max_readers is None:
+    if stage.max_readers is None or stage.head not in stage.operators:
         return f"{name} (level {stage.level}): one pass, in the partitions of {stage.head}"
     least = "" if stage.min_readers == stage.max_readers else f"{stage.min_readers} to "
     return f"{name} (level {stage.level}): one pass, in {least}{counted(stage.max_readers, 'partition')} of {stage.head}"
@@ -85,7 +85,8 @@ def _stage(stage: StageView, style: Style) -> str:
 
 def _readers(stage: StageView) -> list[str]:
     """By what the number of readers is chosen, and whether a reader can give others of what it reads."""
-    lines = [f"readers: {stage.policy}"] if stage.policy is not None else []
+    what = "readers" if stage.level == 0 else "partitions"
+    lines = [f"{what}: {stage.policy}"] if stage.policy is not None else []
     if stage.splittable is not None:
         lines.append(f"blocks: {'may be' if stage.splittable else 'are never'} split while they are read")
     return lines
@@ -137,6 +138,9 @@ def _carries(stream: StreamView, number: int) -> list[str]:
         return [stream.type]
     if sink.crosses:
         return [stream.type, "work items"]
+    if sink.exchange is not None:
+        carried = "pickled, as their type has no Arrow form" if sink.carried == "pickled" else sink.carried
+        return [stream.type, f"exchange {sink.exchange}: {carried}" + (f" ({sink.conversion})" if sink.conversion else "")]
     return [stream.type, f"converted ({sink.conversion})" if sink.conversion else FORMS[stream.form]]
 
 

@@ -27,10 +27,10 @@ from dagflow.config import (
 from dagflow.errors import DagError, DagflowError
 from dagflow.errors.application import ApplicationBroken, OperatorsShadowed
 from dagflow.errors.config import BadConfFile, BadDefinition, BadValue, ConfFileMissing, MissingSetting
-from dagflow.model.checks import partitioner_of
-from dagflow.model.dag import DAG, OPERATOR_ATTRIBUTES, PortName
+from dagflow.model.dag import DAG, OPERATOR_ATTRIBUTES, OperatorNode, PortName
 from dagflow.model.expand import ExpandedDag, expand
 from dagflow.model.module import ModuleNode
+from dagflow.model.partitioning import key_given, partitioner_of
 from dagflow.model.ports import input_ports
 from dagflow.model.source import shown
 from dagflow.plan.plan import Plan, make_plan
@@ -39,7 +39,7 @@ from dagflow.runtime.compile import driver_program, pickled, stage_program
 from dagflow.runtime.hidden import hidden_module
 from dagflow.scaling import EXPECTED, partitioner_named
 
-PORT_ATTRIBUTES = {"partition_parallel": bool | None}
+PORT_ATTRIBUTES = {"partition_parallel": bool | None, "partition_by": str | None}
 
 
 @attrs.frozen
@@ -179,25 +179,38 @@ def _ports(dag: ExpandedDag, layers: Layers, problems: Problems) -> dict[str, di
         for port, attributes in given[name].items():
             for end in dag.behind.get(PortName(name, port), (PortName(name, port),)):
                 mine = dag.operators[end.operator].port_attributes.setdefault(end.port, {})
-                mine.update({key: setting.value for key, setting in attributes.items()})
+                mine.update({key: _columns(s.value) if key == "partition_by" else s.value for key, s in attributes.items()})
                 applied.setdefault(end.operator, {}).setdefault(end.port, {}).update(attributes)
     return applied
 
 
 def _partitioned(dag: ExpandedDag, layers: Layers, problems: Problems) -> dict[str, dict[str, Setting]]:
-    """Sets the partitioners that configuration names; with `*`, of the operators that have one. What was set, by operator."""
+    """Sets the partitioners and keys that configuration names; with `*`, where there is one. What was set, by operator."""
     found: dict[str, dict[str, Setting]] = {}
     for name, given in operator_attributes(dag.operators, OPERATOR_ATTRIBUTES, layers).items():
-        node, setting = dag.operators[name], given["partitioner"]
-        if setting.path[1] == "*" and partitioner_of(node) is None:
-            continue
-        try:
-            node.attributes["partitioner"] = partitioner_named(setting.value)
-            found[name] = {"partitioner": setting}
-        except ValueError as error:
-            bad = {"key": setting.key, "value": repr(setting.value), "origin": setting.origin}
-            problems.add(BadValue(**bad, expected=EXPECTED, reason=str(error)))
+        node = dag.operators[name]
+        for attribute, setting in given.items():
+            if setting.path[1] == "*" and not _has(node, attribute):
+                continue
+            try:
+                node.attributes[attribute] = (partitioner_named if attribute == "partitioner" else _columns)(setting.value)
+                found.setdefault(name, {})[attribute] = setting
+            except ValueError as error:
+                bad = {"key": setting.key, "value": repr(setting.value), "origin": setting.origin}
+                problems.add(BadValue(**bad, expected=EXPECTED, reason=str(error)))
     return found
+
+
+def _has(node: OperatorNode, attribute: str) -> bool:
+    if attribute == "partitioner":
+        return partitioner_of(node) is not None
+    return any(key_given(node, port) is not None for port in input_ports(type(node.operator)))
+
+
+def _columns(given: Any) -> tuple[str, ...] | None:
+    """The columns that configuration names as a key: `word`, or `host, hour`; `none` for none."""
+    names = [str(name).strip() for name in (given.split(",") if isinstance(given, str) else given or ())]
+    return None if names in ([], [""], ["none"]) else tuple(names)
 
 
 def _loaded(application: Any) -> Application:

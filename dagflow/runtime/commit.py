@@ -21,7 +21,7 @@ from dagflow.runtime.failure import abort
 from dagflow.runtime.files import OURS, STAGING
 from dagflow.runtime.partition_state import PartitionStates
 from dagflow.runtime.program import TaskSpec
-from dagflow.runtime.report import TaskReport, summed
+from dagflow.runtime.report import TaskReport, summed, summed_exchanges
 from dagflow.runtime.sharing.driver import moved_parts, reports_of, steals_of
 from dagflow.runtime.window_log import Decision, PublishedFile, WindowLog, WindowPlan
 from dagflow.storage import absolute, base_name, explained, file_system, join
@@ -73,6 +73,7 @@ def decide(
             decided_at=now,
             parts=moved_parts(tasks, done),
             steals=steals_of(log, tasks),
+            exchanges=summed_exchanges(report.exchanges for report in done),
         )
     )
 

@@ -12,9 +12,10 @@ from typing import Any
 
 from dagflow.errors.dag import NotPicklable
 from dagflow.model.operator import Operator, fields_of
-from dagflow.model.ports import BATCH, RECORD, InputPort
+from dagflow.model.ports import BATCH, RECORD, InputPort, combiners_of
+from dagflow.plan.place import Exchange
 from dagflow.plan.plan import Plan
-from dagflow.runtime.program import OutputPlan, PortPlan, Program, ProgramOperator
+from dagflow.runtime.program import Combiner, OutputPlan, PortPlan, Program, ProgramOperator, SendPlan
 
 
 class WorkItems(Operator):
@@ -36,7 +37,26 @@ class WorkItems(Operator):
 def stage_program(plan: Plan, stage: str) -> Program:
     """The program of a stage."""
     names = next(s.operators for s in plan.stages if s.name == stage)
-    return Program(stage, tuple(_operator(plan, name, set(names)) for name in names))
+    operators = tuple(_operator(plan, name, set(names)) for name in names)
+    sends = tuple(_send(plan, e) for e in plan.exchanges.values() if e.source.operator in names)
+    receives = {e.tag: (k.operator, k.port) for k, e in plan.exchanges.items() if k.operator in names}
+    return Program(stage, operators, sends, receives)
+
+
+def _send(plan: Plan, exchange: Exchange) -> SendPlan:
+    source, sink = exchange.source, exchange.sink
+    operator = plan.dag.nodes[sink.operator].operator
+    methods = combiners_of(type(operator)).get(sink.port)
+    return SendPlan(
+        tag=exchange.tag,
+        source=(source.operator, source.port),
+        sink=(sink.operator, sink.port),
+        stage=plan.stage_of(sink.operator).name,
+        kind=exchange.kind,
+        key=exchange.key,
+        type=plan.dag.types[source],
+        combiner=Combiner(operator, methods) if methods else None,
+    )
 
 
 def driver_program(plan: Plan) -> Program:
@@ -55,7 +75,7 @@ def _operator(plan: Plan, name: str, here: set[str], crossing: bool = False) -> 
     for stream in plan.dag.streams.values():
         if stream.source.operator != name:
             continue
-        sinks = [(k.operator, k.port) for k in stream.sinks if k.operator in here]
+        sinks = [(k.operator, k.port) for k in stream.sinks if k.operator in here and k not in plan.exchanges]
         if crossing:
             sinks += [(str(k), "input") for k in stream.sinks if k.operator not in here]
         batches = plan.forms.emitted[stream.source] == BATCH and not crossing

@@ -120,19 +120,24 @@ class Driver:
         by_stage: dict[str, list[list[Any]]] = {}
         dealt: dict[str, Dealt] = {}
         known = known_to(self.plan, {n.name: n.call("backlog") for n in self._inputs if isinstance(n.operator, KnowsBacklog)})
-        for stage in self.plan.stages:
+        for stage in (each for each in self.plan.stages if each.level == 0):
             mine = [(port, item) for name, port in self._ports.items() if port.operator == stage.head for item in items[name]]
             if not mine:
                 continue
             by_stage[stage.head] = [[port.port, encode(item, f"a work item of {port}")] for port, item in mine]
             self._agree(stage.head, window, [item for _, item in mine])
             dealt[stage.head] = self._readers.deal(stage, window, [item for _, item in mine], known[stage.name])
+        partitions = {head: each.partitions for head, each in dealt.items()}
+        for stage in (each for each in self.plan.stages if each.level > 0 and each.is_leading):
+            if any(before.head in partitions for before in self.plan.stages_before(stage)):
+                readers = sum(each.partitions for each in dealt.values())
+                partitions[stage.head] = self._readers.above(stage, readers)
         states = self._states.save(window)  # before the plan is published, which names what is saved
         advanced = [name for name in map(attrgetter("name"), self._inputs) if self._has_advanced(name, driver)]
         return WindowPlan(
             window=window,
             items=by_stage,
-            partitions={head: each.partitions for head, each in dealt.items()},
+            partitions=partitions,
             places={head: each.places for head, each in dealt.items()},
             weights={head: each.weights for head, each in dealt.items()},
             states=states,

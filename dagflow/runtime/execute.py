@@ -8,9 +8,11 @@ import functools
 import gc
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from dagflow.model.plain import decode, encode
 from dagflow.runtime import partition_state
+from dagflow.runtime.exchange.passing import Passing
 from dagflow.runtime.files import AttemptFiles
 from dagflow.runtime.footprint import Footprint, footprint
 from dagflow.runtime.program import TaskOutcome, TaskSpec
@@ -18,17 +20,20 @@ from dagflow.runtime.report import TaskReport
 from dagflow.runtime.sharing.claims import Claims, Fenced
 from dagflow.runtime.sharing.others import Others, gauge_of
 from dagflow.runtime.sharing.work import SharedWork
-from dagflow.runtime.task import failure_of, run_flow
+from dagflow.runtime.task import Flow, failure_of, run_flow
 from dagflow.runtime.window_log import WindowLog
 from dagflow.storage import local_path
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 
 
-def execute(program: bytes, spec: TaskSpec, log: WindowLog, attempt: str, again: bool = False) -> TaskOutcome:
+def execute(
+    program: bytes, spec: TaskSpec, log: WindowLog, attempt: str, again: bool = False, passing: Passing | None = None
+) -> TaskOutcome:
     """Runs a task and publishes its report, create-if-absent. An error of user code comes back in the outcome.
 
     `attempt` is a name that no other attempt of any task has within this round. `again`: the runner has tried the task before.
+    `passing`: what comes and goes over exchanges.
     """
     started = time.time()
     files = AttemptFiles(spec.window, spec.round, f"{spec.name}-{attempt}", spec.durable, spec.base)
@@ -37,13 +42,14 @@ def execute(program: bytes, spec: TaskSpec, log: WindowLog, attempt: str, again:
     try:
         if spec.shared:
             with shared_work(spec, log, attempt) as work:
-                report = _shared(program, spec, files, work, careful)
+                report = _shared(program, spec, files, work, careful, passing)
             heads |= work.operators
         else:
             with few_collections():
-                flow = run_flow(program, spec, files, begun=partition_state.read(log.store, spec.states), footprint=careful)
+                begun = partition_state.read(log.store, spec.states)
+                flow = run_flow(program, spec, files, begun=begun, footprint=careful, passing=passing)
             states = partition_state.publish(log.store, spec.window, flow.kept, spec.states)
-            report = TaskReport(spec.name, len(spec.items), flow.figures(), files.finish(), flow.notes(), states)
+            report = _report(flow, spec, files, states=states)
             log.report(spec.report_name, report)
     except BaseException as error:
         files.abandon()
@@ -61,16 +67,40 @@ def execute(program: bytes, spec: TaskSpec, log: WindowLog, attempt: str, again:
     return TaskOutcome(task=spec.name, attempt=attempt, started=started, ended=ended, records=records, parts=parts)
 
 
-def _shared(program: bytes, spec: TaskSpec, files: AttemptFiles, work: SharedWork, careful: Footprint | None) -> TaskReport:
+def _report(flow: Flow, spec: TaskSpec, files: AttemptFiles, **more: Any) -> TaskReport:
+    figures, notes = flow.figures(), flow.notes()
+    return TaskReport(
+        task=spec.name,
+        items=len(spec.items),
+        operators=figures,
+        files=files.finish(),
+        notes=notes,
+        exchanges=flow.exchanges(),
+        **more,
+    )
+
+
+def _shared(
+    program: bytes, spec: TaskSpec, files: AttemptFiles, work: SharedWork, careful: Footprint | None, passing: Passing | None
+) -> TaskReport:
     """Runs a task whose work is shared, and reports in its log of claims."""
     if work.report_before is not None:  # an earlier attempt has done it all
         found: TaskReport = decode(work.report_before, TaskReport)
+        if passing is not None:  # but what it sent is lost, or Spark would not ask again
+            _send_again(program, work.again(spec, found.parts), files, passing)
         return found
     with few_collections():
-        flow = run_flow(program, spec, files, footprint=careful, work=work)
-    report = TaskReport(spec.name, len(spec.items), flow.figures(), files.finish(), flow.notes(), {}, work.parts())
+        flow = run_flow(program, spec, files, footprint=careful, work=work, passing=passing)
+    report = _report(flow, spec, files, parts=work.parts())
     work.report(encode(report, spec.name))
     return report
+
+
+def _send_again(program: bytes, spec: TaskSpec, files: AttemptFiles, passing: Passing) -> None:
+    """Does again what a task has reported, for what it sends: the same parts of the same items in the same order."""
+    with few_collections():
+        run_flow(program, spec, files, passing=passing)
+    files.abandon()
 
 
 def shared_work(spec: TaskSpec, log: WindowLog, attempt: str) -> SharedWork:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -16,22 +16,25 @@ from dagflow.runtime.failure import Abort
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dagflow.runtime.exchange.sender import Sender
     from dagflow.runtime.task import Node
 
 CHUNK = 8192  # records that an outlet holds at the most, and rows of a batch that become Python objects at once
 
 
 class Outlet:
-    """What stands behind a connected output port: a buffer, and the inlets of the stream's sinks.
+    """What stands behind a connected output port: a buffer, and the inlets of the stream's sinks; senders to other levels.
 
     A buffer never outlives the chunk that its operator is working on, so memory is bounded by the chunks that readers make.
     """
 
-    def __init__(self, node: Node, port: str, tp: Any, inlets: list[Inlet], check: Callable[[Any], None] | None = None) -> None:
+    def __init__(
+        self, node: Node, port: str, tp: Any, inlets: Sequence[Inlet | Sender], check: Callable[[Any], None] | None = None
+    ) -> None:
         self.node = node
         self.port = port
         self.type = tp
-        self.inlets = inlets
+        self.inlets = list(inlets)
         self.count = 0
         self.is_open = False  # only within windows
         self._buffer: list[Any] = []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
 import attrs
 
@@ -17,11 +19,14 @@ def tasks_of(plan: Plan, window: WindowPlan, spec: TaskSpec, round: str, again: 
 
     `again`: the window has been tried before, maybe by another launch.
     """
-    tasks = []
+    tasks: list[TaskSpec] = []
+    places_of = defaultdict[int, Iterator[int]](itertools.count)
     for stage in plan.stages:
-        items = window.items.get(stage.head, [])
+        is_given = stage.level == 0
+        items = window.items.get(stage.head, []) if is_given else []
+        places = window.places.get(stage.head, []) if is_given else []
         for partition in range(window.partitions.get(stage.head, 0)):
-            numbers = tuple(number for number, place in enumerate(window.places[stage.head]) if place == partition)
+            numbers = tuple(number for number, place in enumerate(places) if place == partition)
             tasks.append(
                 attrs.evolve(
                     spec,
@@ -35,14 +40,30 @@ def tasks_of(plan: Plan, window: WindowPlan, spec: TaskSpec, round: str, again: 
                     numbers=numbers,
                     agreed=window.agreed,
                     careful=again,
+                    level=stage.level,
+                    number=len(tasks),
+                    place=next(places_of[stage.level]),
                 )
             )
-    return tuple(tasks)
+    return tuple(_laid_out(task, tasks) for task in tasks) if plan.exchanges else tuple(tasks)
+
+
+def _laid_out(task: TaskSpec, tasks: Sequence[TaskSpec]) -> TaskSpec:
+    """A task that knows where those are that it may send rows to."""
+    later = [each for each in tasks if each.level > task.level]
+    layout = {each.stage: (each.place, each.partitions) for each in later if each.partition == 0}
+    following = min((each.level for each in later), default=0)
+    return attrs.evolve(task, layout=layout, next_tasks=sum(each.level == following for each in later))
+
+
+def levels_of(plan: Plan) -> dict[int, int]:
+    """By the tag of an exchange, the level that it leads to."""
+    return {each.tag: plan.stage_of(each.sink.operator).level for each in plan.exchanges.values()}
 
 
 def job_name(plan: Plan, window: WindowPlan) -> str:
     """Application, window and operators, as Spark's UI shows them."""
-    stages = [" → ".join(s.operators) for s in plan.stages if s.head in window.items]
+    stages = [" → ".join(s.operators) for s in plan.stages if s.head in window.partitions]
     return f"{plan.dag.name}: window {window.window}: {'; '.join(stages)}"
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from dagflow.runtime.exchange.passing import Passing
+from dagflow.runtime.exchange.rows import Row
+from dagflow.runtime.exchange.spool import Spool
 from dagflow.runtime.execute import execute
-from dagflow.runtime.program import Job, TaskOutcome
+from dagflow.runtime.program import Job, TaskOutcome, TaskSpec
 from dagflow.runtime.window_log import WindowLog
 
 
@@ -28,19 +31,30 @@ class LocalRunner:
         """Nothing to get ready."""
 
     def start(self, job: Job) -> Future[list[TaskOutcome]]:
-        """Runs all tasks before it returns; stops at the first that fails."""
+        """Runs all tasks before it returns, one level after the other; stops at the first that fails."""
         log = WindowLog.open(job.run_folder, job.durable)
-        outcomes = []
-        for spec in job.tasks:
-            if self.stopping():
-                break
-            self._attempts += 1
-            outcomes.append(execute(job.programs[spec.stage], spec, log, str(self._attempts)))
-            if outcomes[-1].error is not None:
-                break
+        outcomes: list[TaskOutcome] = []
+        with Spool() as spool:
+            for spec in job.tasks:
+                if self.stopping():
+                    break
+                self._attempts += 1
+                outcomes.append(self._run(job, spec, log, spool))
+                if outcomes[-1].error is not None:
+                    break
         future: Future[list[TaskOutcome]] = Future()
         future.set_result(outcomes)
         return future
+
+    def _run(self, job: Job, spec: TaskSpec, log: WindowLog, spool: Spool) -> TaskOutcome:
+        program, attempt = job.programs[spec.stage], str(self._attempts)
+        if not job.levels:
+            return execute(program, spec, log, attempt)
+
+        def send(row: Row) -> None:
+            spool.put(job.levels[row.tag >> 1], row)
+
+        return execute(program, spec, log, attempt, passing=Passing(spool.rows(spec.level, spec.place), send))
 
     def cancel(self) -> None:
         """Nothing runs between calls."""

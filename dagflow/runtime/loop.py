@@ -32,7 +32,7 @@ from dagflow.runtime.events import (
 )
 from dagflow.runtime.failure import Abort, describe
 from dagflow.runtime.footprint import places
-from dagflow.runtime.jobs import decided_event, job_name, planned_event, tasks_of
+from dagflow.runtime.jobs import decided_event, job_name, levels_of, planned_event, tasks_of
 from dagflow.runtime.launched import Launched
 from dagflow.runtime.partition_state import Handover, states_of
 from dagflow.runtime.patience import POLL, Patience
@@ -290,6 +290,7 @@ class WindowLoop:
             programs=self._programs,
             run_folder=self._run_folder,
             durable=self._durable,
+            levels=levels_of(self._plan),
         )
         self._report.jobs += 1
         return attrs.evolve(window, tasks=tasks, future=self._runner.start(job))

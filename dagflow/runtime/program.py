@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import attrs
 
 from dagflow.errors import DagflowError
+from dagflow.model.keys import Key
 from dagflow.model.operator import Operator
+from dagflow.model.ports import BATCH, RECORD
 from dagflow.runtime.partition_state import PartitionStates
 from dagflow.runtime.sharing.parts import Part
 
@@ -40,11 +43,59 @@ class ProgramOperator:
 
 
 @attrs.frozen
+class Combiner:
+    """What makes fewer records of those for a port before they cross an exchange: methods of its operator, not set up."""
+
+    operator: Operator
+    methods: dict[str, str]
+
+    def pairwise(self) -> Callable[[Any, Any], Any] | None:
+        """The method that makes one record of two with the same key."""
+        return getattr(self.operator, self.methods[RECORD]) if RECORD in self.methods else None
+
+    def batchwise(self) -> Callable[[Any], Any] | None:
+        """The method that makes a batch of fewer rows of a batch."""
+        return getattr(self.operator, self.methods[BATCH]) if BATCH in self.methods else None
+
+
+@attrs.frozen(kw_only=True)
+class SendPlan:
+    """An exchange that begins in a stage.
+
+    Attributes:
+        tag: its number.
+        source, sink: both ends, as `(operator, port)`; `stage`: of the sink.
+        kind, key: how records find their partition.
+        type: of the records.
+        combiner: what the sink's operator offers.
+    """
+
+    tag: int
+    source: tuple[str, str]
+    sink: tuple[str, str]
+    stage: str
+    kind: str
+    key: Key | None
+    type: Any
+    combiner: Combiner | None = None
+
+    @property
+    def port(self) -> str:
+        """Where it leads to: `operator.port`."""
+        return ".".join(self.sink)
+
+
+@attrs.frozen
 class Program:
-    """The operators of one stage in an order in which every stream leads forward."""
+    """The operators of one stage in an order in which every stream leads forward.
+
+    `sends`: the exchanges that begin in it; `receives`: those that end in it, by tag, as `(operator, port)`.
+    """
 
     stage: str
     operators: tuple[ProgramOperator, ...]
+    sends: tuple[SendPlan, ...] = ()
+    receives: dict[int, tuple[str, str]] = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True)
@@ -65,6 +116,10 @@ class TaskSpec:
         durable: files and reports are synced to disk.
         checked: every emitted record is checked against its port's type.
         careful: the window has been tried before: the task keeps a footprint.
+        level, number: its level, and its number among the tasks of the window.
+        place: its number among the tasks of its level; rows of exchanges are for that.
+        layout: of the stages that exchanges lead to: the place of their first task, and how many they have.
+        next_tasks: how many tasks the next level has; 0 in the last one.
     """
 
     window: int
@@ -86,6 +141,11 @@ class TaskSpec:
     durable: bool = True
     checked: bool = False
     careful: bool = False
+    level: int = 0
+    number: int = 0
+    place: int = 0
+    layout: dict[str, tuple[int, int]] = attrs.field(factory=dict)
+    next_tasks: int = 0
 
     @property
     def name(self) -> str:
@@ -110,7 +170,10 @@ class TaskSpec:
 
 @attrs.frozen(kw_only=True)
 class Job:
-    """The tasks of one window, as a runner gets them."""
+    """The tasks of one window, as a runner gets them: those of lower levels first.
+
+    `levels`: by the tag of an exchange, the level that it leads to.
+    """
 
     window: int
     round: str
@@ -119,6 +182,14 @@ class Job:
     programs: dict[str, bytes]
     run_folder: str
     durable: bool
+    levels: dict[int, int] = attrs.field(factory=dict)
+
+    def by_level(self) -> list[tuple[TaskSpec, ...]]:
+        """The tasks of each level, in the order of their places."""
+        found: dict[int, list[TaskSpec]] = {}
+        for task in self.tasks:
+            found.setdefault(task.level, []).append(task)
+        return [tuple(tasks) for tasks in found.values()]
 
 
 @attrs.frozen(kw_only=True)

@@ -10,9 +10,10 @@ import attrs
 
 from dagflow.errors import DagflowError
 from dagflow.errors.run import PartitionerFailed
-from dagflow.model.checks import partitioner_of
 from dagflow.model.context import Clock
+from dagflow.model.partitioning import partitioner_of
 from dagflow.plan.deal import deal, deal_groups
+from dagflow.plan.place import SINGLE
 from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime.events import Event, ReadersChanged
 from dagflow.runtime.failure import describe
@@ -23,10 +24,12 @@ from dagflow.scaling import (
     NOT_DEALT,
     Backlog,
     BacklogPartitioner,
+    Bounds,
     OperatorStats,
     Partition,
     Partitioner,
     PartitioningContext,
+    StatelessPartitioner,
     StatsListener,
     bounds,
     resized,
@@ -55,10 +58,16 @@ class _Of:
     operator: Any
     partitioner: Partitioner
     partitions: Sequence[Partition]
+    has_partitioner: bool = True
     open: dict[int, list[Backlog]] = attrs.field(factory=dict)
     groups: dict[Hashable, int] = attrs.field(factory=dict)
     figures: ReaderFigures | None = None
     first: bool = True
+
+    @property
+    def said(self) -> Bounds:
+        """The bounds of the partitioner, where it is not a stand-in for none."""
+        return bounds(self.partitioner) if self.has_partitioner else Bounds()
 
 
 class Readers:
@@ -93,7 +102,7 @@ class Readers:
             )
             for stage in plan.stages
         }
-        self._of = {stage.name: self._made(stage, last) for stage in plan.stages}
+        self._of = {stage.name: self._made(stage, last) for stage in plan.stages if stage.is_leading}
 
     def figures(self) -> dict[str, ReaderFigures]:
         """How many readers each stage's head has had, by operator."""
@@ -125,6 +134,22 @@ class Readers:
             sums[place] += weight
         return Dealt(count, places, sums)
 
+    def above(self, stage: Stage, readers: int) -> int:
+        """How many partitions a stage behind an exchange has in a window with so many readers."""
+        of = self._of[stage.name]
+        if self._plan.placement[stage.head] == SINGLE:
+            count = 1
+        elif self._plan.partitioner(stage) is None:
+            slots = self._contexts[stage.name].slots
+            count = max(1, readers if slots is None else min(readers, slots))
+        else:
+            count = len(of.partitions)
+        before = 0 if of.figures is None else of.figures.now
+        of.figures = _figures(of, count, before not in (0, count))
+        if len(of.partitions) != count:
+            of.partitions = resized(of.partitions, count)
+        return count
+
     def planned(self, plan: WindowPlan) -> None:
         """A window is going to run."""
         for of in self._of.values():
@@ -149,13 +174,14 @@ class Readers:
 
     def _made(self, stage: Stage, last: WindowPlan | None) -> _Of:
         node = self._plan.dag.nodes[stage.head]
-        partitioner: Any = self._plan.partitioner(stage)
+        partitioner: Any = self._plan.partitioner(stage) or StatelessPartitioner(1)
         if partitioner_of(node) == "self":
             partitioner = copy.copy(node.operator)  # fields only: nothing of another launch
         elif isinstance(partitioner, BacklogPartitioner):
             partitioner = attrs.evolve(partitioner)
         before = 0 if last is None else last.partitions.get(stage.head, 0)
-        found = _Of(stage, node.operator, partitioner, [Partition(node.operator)], first=before == 0)
+        has = self._plan.partitioner(stage) is not None
+        found = _Of(stage, node.operator, partitioner, [Partition(node.operator)], has_partitioner=has, first=before == 0)
         if before:
             found.partitions = resized(found.partitions, before)
         found.partitions = self._defined(found)
@@ -232,7 +258,7 @@ def _figures(of: _Of, now: int, changed: bool) -> ReaderFigures:
     before = of.figures
     lowest = now if before is None else min(now, before.lowest)
     highest = now if before is None else max(now, before.highest)
-    said = bounds(of.partitioner)
+    said = of.said
     least = lowest if said.min_readers is None else said.min_readers
     most = highest if said.max_readers is None else said.max_readers
     changes = (0 if before is None else before.changes) + changed

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from dagflow.runtime.exchange.hottest import ExchangeFigures
 from dagflow.runtime.partition_state import StateRef
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class TaskReport:
     """What one task did. Durable, and the first one of a task counts. `states`: what its operators keep, by operator.
 
     `parts`: which parts of which items (their numbers in the stage's plan) it has read, in order, where work is shared.
+    `exchanges`: what it has sent, by the port that it leads to.
     """
 
     task: str
@@ -68,6 +70,16 @@ class TaskReport:
     notes: dict[str, list[str]] = attrs.field(factory=dict)
     states: dict[str, StateRef] = attrs.field(factory=dict)
     parts: list[list[Any]] = attrs.field(factory=list)
+    exchanges: dict[str, ExchangeFigures] = attrs.field(factory=dict)
+
+
+def summed_exchanges(reports: Iterable[Mapping[str, ExchangeFigures]]) -> dict[str, ExchangeFigures]:
+    """The figures of every exchange over several reports, by the port that it leads to."""
+    total: dict[str, ExchangeFigures] = {}
+    for figures in reports:
+        for port, own in figures.items():
+            total.setdefault(port, ExchangeFigures()).add(own)
+    return total
 
 
 def summed(reports: Iterable[Mapping[str, OperatorFigures]]) -> dict[str, OperatorFigures]:
@@ -103,6 +115,7 @@ class RunReport:
         windows: how many windows this launch decided; `first_window` the number of the first of them.
         operators: the figures by operator, in the order of the DAG.
         readers: how many readers each partitioned operator had.
+        exchanges: what went over exchanges, by the port that they lead to.
         files, bytes_written: what became visible, by this launch.
         seconds: from launch to end.
         rebalanced, rebalanced_bytes: how often tasks have taken work over from others, and how much.
@@ -118,6 +131,7 @@ class RunReport:
     first_window: int | None = None
     operators: dict[str, OperatorFigures] = attrs.field(factory=dict)
     readers: dict[str, ReaderFigures] = attrs.field(factory=dict)
+    exchanges: dict[str, ExchangeFigures] = attrs.field(factory=dict)
     files: int = 0
     bytes_written: int = 0
     seconds: float = 0.0
@@ -139,5 +153,6 @@ class RunReport:
             self.first_window = decision.window
         figures = summed([self.operators, decision.operators])
         self.operators = {name: own for name, own in figures.items() if name in operators}
+        self.exchanges = summed_exchanges([self.exchanges, decision.exchanges])
         self.files += len(decision.files)
         self.bytes_written += sum(file.size for file in decision.files)

@@ -6,7 +6,7 @@ import contextlib
 import copy
 import functools
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from dagflow.errors import DagflowError
@@ -20,10 +20,14 @@ from dagflow.model.plain import decode
 from dagflow.model.ports import BATCH, RECORD, STREAM, handlers_of, output_ports
 from dagflow.model.records import ReaderRecord
 from dagflow.runtime import partition_state
+from dagflow.runtime.exchange.hottest import ExchangeFigures
+from dagflow.runtime.exchange.passing import Passing, nothing_sent
+from dagflow.runtime.exchange.rows import Row, batch_of, records_of
+from dagflow.runtime.exchange.sender import Sender
 from dagflow.runtime.failure import Abort, abort, describe, sample, text_of
 from dagflow.runtime.flow import Inlet, Outlet
 from dagflow.runtime.footprint import Footprint
-from dagflow.runtime.program import Program, ProgramOperator, TaskSpec
+from dagflow.runtime.program import Program, ProgramOperator, SendPlan, TaskSpec
 from dagflow.runtime.report import SAMPLES, OperatorFigures
 from dagflow.runtime.sharing.parts import Part, narrowed
 from dagflow.runtime.sharing.work import SharedWork
@@ -149,8 +153,12 @@ class Flow:
         files: FileMaker | None = None,
         clock: Clock | None = None,
         work: SharedWork | None = None,
+        send: Callable[[Row], None] = nothing_sent,
     ) -> None:
         self.spec = spec
+        self._send = send
+        self._receives = program.receives
+        self.senders: dict[str, list[Sender]] = {}
         self._types = {(o.name, port): p.type for o in program.operators for port, p in o.inputs.items()}
         self.cursor = Cursor()
         self.nodes: dict[str, Node] = {}
@@ -172,11 +180,11 @@ class Flow:
             context.on_bad_record = functools.partial(node.bad_record, "reading")
             context.on_flush = node.flush
         for plan in reversed(program.operators):
-            self._connect(plan)
+            self._connect(plan, [each for each in program.sends if each.source[0] == plan.name])
         self._entered: list[Node] = []
         self.kept: dict[str, partition_state.Encoded] = {}
 
-    def _connect(self, plan: ProgramOperator) -> None:
+    def _connect(self, plan: ProgramOperator, sends: Sequence[SendPlan]) -> None:
         node = self.nodes[plan.name]
         handlers = handlers_of(type(node.operator))
         for port, into in plan.inputs.items():
@@ -185,7 +193,10 @@ class Flow:
         for port in output_ports(type(node.operator)):
             bound = getattr(node.operator, port)
             out = plan.outputs.get(port)
-            sinks = [self.nodes[name].inlets[sink] for name, sink in out.sinks] if out is not None else []
+            sinks: list[Inlet | Sender] = [self.nodes[n].inlets[sink] for n, sink in out.sinks] if out is not None else []
+            senders = [Sender(node, each, self.spec, self._send) for each in sends if each.source[1] == port]
+            self.senders.setdefault(plan.name, []).extend(senders)
+            sinks += senders
             check = type_check(f"{plan.name}.{port}", out.type) if out is not None and self.spec.checked else None
             outlet = Outlet(node, port, out.type if out is not None else None, sinks, check)
             if out is not None:
@@ -277,10 +288,23 @@ class Flow:
         self.deliver(item[0], item[1], [value])
         self.cursor.part = None
 
+    def deliver_rows(self, rows: Iterable[Row]) -> None:
+        """Hands over what arrives over exchanges."""
+        for row in rows:
+            operator, port = self._receives[row.tag >> 1]
+            inlet = self.nodes[operator].inlets[port]
+            if row.tag & 1:
+                inlet.take_records(records_of(row.blob))
+            else:
+                inlet.take_batch(batch_of(row.blob))
+
     def end_window(self) -> None:
         """Ends the window in all operators, upstream first; what they emit then flows on."""
         for node in self.nodes.values():
             node.call("end_window")
+            node.flush()
+            for sender in self.senders.get(node.name, ()):
+                sender.finish()
             node.flush()
         for node in self.nodes.values():
             node.open(False)
@@ -293,6 +317,10 @@ class Flow:
     def figures(self) -> dict[str, OperatorFigures]:
         """The figures of all operators by name."""
         return {name: node.total() for name, node in self.nodes.items()}
+
+    def exchanges(self) -> dict[str, ExchangeFigures]:
+        """What went over exchanges, by the port that they lead to."""
+        return {sender.port: sender.figures for senders in self.senders.values() for sender in senders}
 
     def notes(self) -> dict[str, list[str]]:
         """What the operators have noted for the driver."""
@@ -311,14 +339,16 @@ def run_flow(
     begun: Mapping[str, Sequence[partition_state.Encoded]] | None = None,
     footprint: Footprint | None = None,
     work: SharedWork | None = None,
+    passing: Passing | None = None,
 ) -> Flow:
     """One task from setup to teardown; the flow that it leaves holds the figures, and what operators keep. Raises Abort.
 
     `begun`: the states that predecessors have left, by operator; `footprint`: where to write down which record comes next;
-    `work`: what there is to do, where it is shared with other tasks.
+    `work`: what there is to do, where it is shared with other tasks; `passing`: what comes and goes over exchanges.
     """
     program: Program = pickle.loads(program_bytes)  # made by this launch, handed over in memory or by Spark
-    flow = Flow(program, spec, files, clock, work)
+    passing = passing or Passing()
+    flow = Flow(program, spec, files, clock, work, passing.send)
     flow.cursor.footprint = footprint
     flow.restore(begun or {})
     with flow:
@@ -330,6 +360,7 @@ def run_flow(
             for number, item in enumerate(spec.items):
                 flow.deliver_item(item, flow.decoded(item), spec.parts[number] if spec.parts else None)
         flow.cursor.move(None, None)
+        flow.deliver_rows(passing.arriving)
         flow.end_window()
         flow.keep()
     return flow

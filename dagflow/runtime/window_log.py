@@ -11,6 +11,7 @@ import attrs
 
 from dagflow.errors.run import PlanMismatch
 from dagflow.model.plain import decode, dumps, encode, loads
+from dagflow.runtime.exchange.hottest import ExchangeFigures
 from dagflow.runtime.launched import Launched
 from dagflow.runtime.partition_state import PartitionStates
 from dagflow.runtime.report import AttemptFileInfo, OperatorFigures, TaskReport
@@ -80,7 +81,7 @@ class Decision:
 
     `states`: of the driver's operators after the window; `partition_states`: of those in tasks.
     `parts`: what those tasks have read that have not read just what they were dealt, by `HEAD-PARTITION`: number of the item,
-    start and stop (None: its own). `steals`: how that came.
+    start and stop (None: its own). `steals`: how that came. `exchanges`: what went over exchanges, by the port they lead to.
     """
 
     window: int
@@ -98,6 +99,7 @@ class Decision:
     decided_at: float = 0.0
     parts: dict[str, list[list[Any]]] = attrs.field(factory=dict)
     steals: list[Steal] = attrs.field(factory=list)
+    exchanges: dict[str, ExchangeFigures] = attrs.field(factory=dict)
 
 
 Moved = Callable[[Sequence[str]], Mapping[str, str]]

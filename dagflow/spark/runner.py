@@ -1,4 +1,4 @@
-"""The Spark runner: one window is one action, `range(n) → mapInArrow`; only DataFrame calls carry data."""
+"""The Spark runner: one window is one action, `range(n) → mapInArrow → …`; only DataFrame calls carry data."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dagflow.errors.cluster import ClusterUnreachable, RunFolderUnseen, SparkLos
 from dagflow.runtime.program import Job, TaskOutcome
 from dagflow.runtime.runner import TasksDied
 from dagflow.spark.failures import dead_partition, failure
+from dagflow.spark.levels import PINNED, chained, outcomes
 from dagflow.spark.links import ClassicLink, Link
 from dagflow.spark.session import connect, forget
 from dagflow.spark.task import SCHEMA, Probe, SparkTasks
@@ -51,6 +52,7 @@ class SparkRunner:
         self._running: set[Future[list[TaskOutcome]]] = set()
         self._opened = ("", "")
         self._lost: Link | None = None
+        self._unpinned: list[tuple[Any, str, str | None]] = []
 
     @property
     def slots(self) -> int:
@@ -82,6 +84,7 @@ class SparkRunner:
         """
         self._opened = application, run_folder
         self._link, self._ours = connect(application, **self._wanted)
+        self._unpin()
         doing = f"{application}: looking for executors"
         try:
             with self._link.labelled(self._group, doing):
@@ -123,14 +126,11 @@ class SparkRunner:
         link = self._link
         if link is None:
             raise TasksDied("the session has been closed")
-        specs = tuple(pickle.dumps(spec) for spec in job.tasks)
-        tasks = SparkTasks(specs, job.programs, job.run_folder, job.durable)
-        count = len(specs)
         try:
             with link.labelled(self._group_of(generation), job.name):
                 if generation != self._generation:
                     raise TasksDied("cancelled")
-                rows = link.spark.range(0, count, 1, count).mapInArrow(tasks.__call__, SCHEMA).collect()
+                return self._ran(link.spark, job)
         except TasksDied:
             raise
         except Exception as error:
@@ -140,10 +140,33 @@ class SparkRunner:
             if isinstance(told, SparkLost) and self._ours and isinstance(link, ClassicLink):
                 self._lost = link
                 told = TasksDied(f"Spark at {link.address} has ended ({told.reason}); a new session takes its place")
-            if isinstance(told, TasksDied) and (number := dead_partition(str(error))) is not None:
+            number = dead_partition(str(error))
+            if isinstance(told, TasksDied) and number is not None and not job.levels:  # else it may be of any level
                 told.tasks = (job.tasks[number].name,)
             raise told from error
+
+    def _ran(self, spark: Any, job: Job) -> list[TaskOutcome]:
+        if job.levels:
+            self._pin(spark)
+            return outcomes(job, chained(spark, job).collect())
+        specs = tuple(pickle.dumps(spec) for spec in job.tasks)
+        tasks = SparkTasks(specs, job.programs, job.run_folder, job.durable)
+        rows = spark.range(0, len(specs), 1, len(specs)).mapInArrow(tasks.__call__, SCHEMA).collect()
         return [pickle.loads(row[0]) for row in rows]  # made by our own tasks, handed over by Spark
+
+    def _pin(self, spark: Any) -> None:
+        """Sets what windows with exchanges rest on, once; `close` sets it back in a session that is not ours."""
+        if self._unpinned:
+            return
+        for key, value in PINNED.items():
+            self._unpinned.append((spark, key, spark.conf.get(key, None)))
+            spark.conf.set(key, value)
+
+    def _unpin(self) -> None:
+        unpinned, self._unpinned = self._unpinned, []
+        for spark, key, before in unpinned:
+            with contextlib.suppress(Exception):  # a session that has ended
+                spark.conf.unset(key) if before is None else spark.conf.set(key, before)
 
     def _group_of(self, generation: int) -> str:
         return f"{self._group}-{generation}"
@@ -167,6 +190,7 @@ class SparkRunner:
 
     def close(self) -> None:
         """Stops the session if it is ours."""
+        self._unpin()
         link, self._link = self._link, None
         self._threads.close()
         if link is not None and self._ours:

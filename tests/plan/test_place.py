@@ -1,16 +1,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import pytest
 
 from dagflow import DAG, FileBlockMetadata, FileMetadata, InputPort, Operator, OutputPort, State, WindowState
 from dagflow.errors.dag import MergeMissing, NotSupported
+from dagflow.errors.partitioning import UnrelatedPartitions
 from dagflow.model.kept import Kept
-from dagflow.plan.plan import make_plan
+from dagflow.plan.plan import Plan, make_plan
+from dagflow.plan.view import how
 from dagflow.scaling import StatelessPartitioner
 from operators import BlockReader, Console, FileSplitterInput, Filter, FSSliceReader, RecordWriter
 
@@ -69,6 +70,7 @@ def test_what_hangs_together_runs_in_one_pass() -> None:
 class Join(Operator):
     left = InputPort[Any]()
     right = InputPort[Any]()
+    output = OutputPort[str]()
 
     @left.process
     def one(self, record: Any) -> None: ...
@@ -89,25 +91,16 @@ class Again(Operator):
     def each(self, record: Any) -> None: ...
 
 
-def partitioned_again(dag: DAG) -> None:
-    found = chain(dag)
-    again, second = dag.add_operator("again", Again()), dag.add_operator("second", BlockReader())
-    dag.add_stream("round", found["reader"].blocks_metadata_output, again.input)
-    dag.add_stream("again", again.output, second.blocks_metadata_input)
+@attrs.define
+class Alone(Operator):
+    partitionable: ClassVar[bool] = False
+    input = InputPort[Any]()
+
+    @input.process
+    def each(self, record: Any) -> None: ...
 
 
-def from_both_sides(dag: DAG) -> None:
-    found = chain(dag)
-    join = dag.add_operator("join", Join())
-    dag.add_stream("files", found["files"].files_metadata_output, join.left)
-    dag.add_stream("done", found["reader"].blocks_metadata_output, join.right)
-
-
-def asks_for_an_exchange(dag: DAG) -> None:
-    dag.set_port_attributes(chain(dag)["keep"].input, partition_parallel=False)
-
-
-def unrelated_readers_meet(dag: DAG) -> None:
+def two_readers(dag: DAG) -> tuple[dict[str, Any], Join]:
     found = chain(dag)
     more = dag.add_operator("more", FileSplitterInput(files=["/"]))
     second = dag.add_operator("second", BlockReader())
@@ -115,40 +108,148 @@ def unrelated_readers_meet(dag: DAG) -> None:
     dag.add_stream("more blocks", more.blocks_metadata_output, second.blocks_metadata_input)
     dag.add_stream("left", found["reader"].blocks_metadata_output, join.left)
     dag.add_stream("right", second.messages, join.right)
+    return found, join
+
+
+def planned(dag: DAG) -> tuple[Plan, list[tuple[int, str, tuple[str, ...]]], dict[str, str]]:
+    """The plan, its stages as `(level, head, operators)`, and its exchanges by port."""
+    plan = make_plan(dag)
+    exchanges = {str(port): how(exchange) for port, exchange in plan.exchanges.items()}
+    return plan, [(s.level, s.head, s.operators) for s in plan.stages], exchanges
+
+
+def test_a_reader_behind_a_reader_is_one_level_higher() -> None:
+    dag = DAG()
+    found = chain(dag)
+    again, second = dag.add_operator("again", Again()), dag.add_operator("second", BlockReader())
+    dag.add_stream("round", found["reader"].blocks_metadata_output, again.input)
+    dag.add_stream("again", again.output, second.blocks_metadata_input)
+    plan, stages, exchanges = planned(dag)
+    assert stages == [(0, "reader", ("reader", "keep", "show", "again")), (1, "second", ("second",))]
+    assert exchanges == {"second.blocks_metadata_input": "dealt"}
+    assert plan.placement["second"] == "counted"
+
+
+def test_a_key_asks_for_an_exchange_and_what_follows_is_parallel_with_it() -> None:
+    dag = DAG()
+    found = chain(dag)
+    dag.set_attributes(found["keep"], partition_by="record")
+    plan, stages, exchanges = planned(dag)
+    assert stages == [(0, "reader", ("reader",)), (1, "keep", ("keep", "show"))]
+    assert exchanges == {"keep.input": "by record"}
+    assert (plan.placement["keep"], plan.placement["show"]) == ("keyed", "parallel")
 
 
 @pytest.mark.parametrize(
-    ("populate", "text"),
+    ("attributes", "placement", "kind"),
     [
-        (
-            partitioned_again,
-            "operator 'second' is partitioned by itself but follows one that is partitioned already: "
-            "that needs an exchange (LINE)\n"
-            "  help: set its partitioner to None, so that it runs in the partitions of the operator upstream",
-        ),
-        (
-            from_both_sides,
-            "operator 'join' gets records both from the driver and from partitioned operators (LINE)\n"
-            "  help: feed it from one side only; exchanges are not built yet",
-        ),
-        (
-            asks_for_an_exchange,
-            "port keep.input says partition_parallel = false, which asks for an exchange (LINE)\n"
-            "  help: leave the attribute out: the operator then runs in the partitions of the operator upstream",
-        ),
-        (
-            unrelated_readers_meet,
-            "operator 'join' cannot run in the partitions of 'reader' and 'second': they are not related (LINE)\n"
-            "  help: give each branch an operator of its own, or one reader for both inputs; exchanges are not built yet",
-        ),
+        ({"partitioner": StatelessPartitioner(4)}, "counted", "dealt"),
+        ({"partitioner": StatelessPartitioner(1)}, "single", "to one"),
+        ({"partition_by": ("block_id", "position")}, "keyed", "by block_id, position"),
+        ({"partition_by": len}, "keyed", "by len()"),
     ],
 )
-def test_what_needs_an_exchange_is_refused(populate: Callable[[DAG], None], text: str) -> None:
+def test_an_operator_says_how_it_is_partitioned(attributes: dict[str, Any], placement: str, kind: str) -> None:
     dag = DAG()
-    populate(dag)
-    with pytest.raises(NotSupported) as caught:
+    dag.set_attributes(chain(dag)["keep"], **attributes)
+    plan, _, exchanges = planned(dag)
+    assert (plan.placement["keep"], exchanges) == (placement, {"keep.input": kind})
+
+
+def test_a_port_that_is_not_to_be_parallel_gets_an_exchange() -> None:
+    dag = DAG()
+    dag.set_port_attributes(chain(dag)["keep"].input, partition_parallel=False)
+    plan, _, exchanges = planned(dag)
+    assert (plan.placement["keep"], exchanges) == ("counted", {"keep.input": "dealt"})
+
+
+def test_a_partitioner_gives_way_to_a_port_that_is_to_be_parallel() -> None:
+    """As in the original: the number of the operator upstream overrides its own."""
+    dag = DAG()
+    keep = chain(dag)["keep"]
+    dag.set_attributes(keep, partitioner=StatelessPartitioner(4))
+    dag.set_port_attributes(keep.input, partition_parallel=True)
+    plan, stages, exchanges = planned(dag)
+    assert (plan.placement["keep"], exchanges, len(stages)) == ("parallel", {}, 1)
+
+
+def test_what_is_not_partitionable_gets_everything() -> None:
+    dag = DAG()
+    alone = dag.add_operator("alone", Alone())
+    dag.add_stream("errors", chain(dag)["reader"].errors, alone.input)
+    plan, _, exchanges = planned(dag)
+    assert (plan.placement["alone"], exchanges) == ("single", {"alone.input": "to one"})
+
+
+def test_readers_that_are_not_related_meet_by_key() -> None:
+    dag = DAG()
+    _, join = two_readers(dag)
+    dag.set_port_attributes(join.left, partition_by=lambda block: block.file_path)
+    dag.set_port_attributes(join.right, partition_by="record")
+    _, stages, exchanges = planned(dag)
+    assert stages == [(0, "reader", ("reader", "keep", "show")), (0, "second", ("second",)), (1, "join", ("join",))]
+    assert exchanges == {"join.left": "by a function", "join.right": "by record"}
+
+
+def test_one_port_may_stay_parallel_and_the_other_cross() -> None:
+    """What is parallel goes along: it keeps its partition, one level higher."""
+    dag = DAG()
+    _, join = two_readers(dag)
+    dag.set_port_attributes(join.right, partition_parallel=False)
+    plan, stages, exchanges = planned(dag)
+    assert stages[2] == (1, "reader", ("join",))
+    assert exchanges == {"join.left": "along", "join.right": "dealt"}
+    assert plan.placement["join"] == "parallel"
+
+
+def test_inputs_of_different_levels() -> None:
+    """The upper of two keyed operators also gets what the reader emits: that crosses two exchanges."""
+    dag = DAG()
+    found = chain(dag)
+    dag.set_attributes(found["keep"], partition_by="record")
+    join = dag.add_operator("join", Join(), partition_by=repr)
+    dag.add_stream("blocks read", found["reader"].blocks_metadata_output, join.left)
+    dag.add_stream("kept errors", found["keep"].errors, join.right)
+    _, stages, _ = planned(dag)
+    assert [stage[:2] for stage in stages] == [(0, "reader"), (1, "keep"), (2, "join")]
+
+
+def test_records_of_the_driver_are_relayed_to_operators_behind_exchanges() -> None:
+    dag = DAG()
+    found = chain(dag)
+    join = dag.add_operator("join", Join(), partition_by=repr)
+    dag.add_stream("files", found["files"].files_metadata_output, join.left)
+    dag.add_stream("done", found["reader"].blocks_metadata_output, join.right)
+    plan, stages, _ = planned(dag)
+    assert [stage[1:] for stage in stages if stage[0] == 0] == [
+        ("reader", ("reader", "keep", "show")),
+        ("relay to join.left", ("relay to join.left",)),
+    ]
+    assert [str(port) for port in plan.work_ports()] == ["reader.blocks_metadata_input", "relay to join.left.input"]
+
+
+def test_a_key_behind_the_driver_is_relayed() -> None:
+    dag = DAG()
+    files = dag.add_operator("files", FileSplitterInput(files=["/"]))
+    show = dag.add_operator("show", Console(), partition_by="file_path")
+    dag.add_stream("found", files.files_metadata_output, show.input)
+    _, stages, exchanges = planned(dag)
+    assert stages == [(0, "relay to show.input", ("relay to show.input",)), (1, "show", ("show",))]
+    assert exchanges == {"show.input": "by file_path"}
+
+
+def test_parallel_with_partitions_that_are_not_related_is_refused() -> None:
+    dag = DAG()
+    two_readers(dag)
+    with pytest.raises(UnrelatedPartitions) as caught:
         make_plan(dag)
-    assert re.sub(r"tests/plan/test_place\.py:\d+", "LINE", str(caught.value)) == text
+    assert re.sub(r"tests/plan/test_place\.py:\d+", "LINE", str(caught.value)) == (
+        "operator 'join' cannot be parallel with operators whose partitions are not related (LINE)\n"
+        "  left  gets records from the partitions of 'reader'\n"
+        "  right  gets records from the partitions of 'second'\n"
+        "  help: let an exchange bring them together: dag.set_attributes(operator, partition_by=…) where equal keys must meet,\n"
+        "        partitioner=StatelessPartitioner(n) where they need not; or partition_parallel=False for port right"
+    )
 
 
 def keeping(kept: Kept[Any]) -> DAG:

@@ -131,6 +131,11 @@ class Claims:
                 found += entry.parts
         return found
 
+    def known_items(self) -> dict[int, Any]:
+        """The items that this partition was dealt, or given by others in any attempt, by number."""
+        given = [entry for log in self._logs for entry in log.catch_up().given_to(self.partition)]
+        return self.items | {number: item for entry in given for number, item in entry.items.items()}
+
     def check(self) -> State:
         """Reads what is new in the own log. Raises Fenced."""
         state = self.own.catch_up()

@@ -75,12 +75,15 @@ class Rebalancing:
         for task in tasks:
             reason = self.reason or self._why_not(task)
             self.was_shared |= not reason
-            self.told = reason
-            room = max(1, task.slots - others - (len(tasks) - task.partitions))
+            self.told = reason if task.level == 0 else self.told
+            beside = sum(each.level == task.level for each in tasks) - task.partitions
+            room = max(1, task.slots - others - beside)
             found.append(attrs.evolve(task, shared=not reason, room=room))
         return tuple(found)
 
     def _why_not(self, task: TaskSpec) -> str:
+        if task.level > 0:
+            return "its records come over an exchange"
         if task.partitions < 2:
             return "there is one reader"
         if self.keeping.get(task.stage):

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol
 
+import attrs
+
+from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.sharing import steps
 from dagflow.runtime.sharing.claims import Claims
 from dagflow.runtime.sharing.giving import Given, Hand, Held, Pace, Queue, given_away, remaining
 from dagflow.runtime.sharing.others import Others
-from dagflow.runtime.sharing.parts import Part
+from dagflow.runtime.sharing.parts import Part, part_of
 from dagflow.runtime.sharing.serving import SERVING
 from dagflow.scaling.stealing import choose
 from dagflow.storage import Gauge
@@ -143,6 +146,13 @@ class SharedWork:
     def parts(self) -> list[list[Any]]:
         """What has been read."""
         return [list(part) for part in self._done]
+
+    def again(self, spec: TaskSpec, parts: Sequence[Sequence[Any]]) -> TaskSpec:
+        """The task that reads just these parts, which an earlier attempt has reported, in their order."""
+        known = self._claims.known_items()
+        read = tuple(part_of(part) for part in parts)
+        items = tuple(tuple(known[part.number]) for part in read)
+        return attrs.evolve(spec, shared=False, items=items, numbers=tuple(part.number for part in read), parts=read)
 
     def report(self, report: Any) -> None:
         """Publishes the task's report, encoded. Raises Fenced."""

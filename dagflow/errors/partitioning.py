@@ -1,0 +1,112 @@
+"""What can be wrong with how a DAG is partitioned, and with the records that cross an exchange."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from dagflow.errors.base import DagError, RunError, error
+from dagflow.errors.dag import nearest
+
+
+@error
+class UnrelatedPartitions(DagError):
+    """An operator is to be parallel with operators whose partitions have nothing in common.
+
+    Attributes:
+        ports: its input ports, each with the operator whose partitions its records come from.
+    """
+
+    operator: str
+    ports: tuple[tuple[str, str], ...]
+    where: str
+    code: ClassVar[str] = "DF040"
+
+    def message(self) -> str:
+        lines = "\n".join(f"  {port}  gets records from the partitions of {head!r}" for port, head in self.ports)
+        one = self.ports[-1][0]
+        return (
+            f"operator {self.operator!r} cannot be parallel with operators whose partitions are not related ({self.where})\n{lines}\n"
+            f"  help: let an exchange bring them together: dag.set_attributes(operator, partition_by=…) where equal keys must meet,\n"
+            f"        partitioner=StatelessPartitioner(n) where they need not; or partition_parallel=False for port {one}"
+        )
+
+
+@error
+class KeyConflict(DagError):
+    """A port has a key and is told to be parallel: it cannot be both."""
+
+    port: str
+    key: str
+    where: str
+    code: ClassVar[str] = "DF041"
+
+    def message(self) -> str:
+        return (
+            f"port {self.port} is partitioned by {self.key}, and told to be parallel with the operator upstream ({self.where})\n"
+            "  help: remove one of partition_by and partition_parallel=True"
+        )
+
+
+@error
+class KeyMissing(DagError):
+    """Some ports of an operator have a key and others do not: records that belong together would not meet."""
+
+    operator: str
+    keyed: tuple[str, ...]
+    missing: tuple[str, ...]
+    where: str
+    code: ClassVar[str] = "DF042"
+
+    def message(self) -> str:
+        return (
+            f"operator {self.operator!r} is partitioned by the key of port {', '.join(self.keyed)}, "
+            f"but port {', '.join(self.missing)} has none ({self.where})\n"
+            f"  help: dag.set_port_attributes(operator.{self.missing[0]}, partition_by=…), or partition_by for the whole operator"
+        )
+
+
+@error
+class KeyRefused(DagError, TypeError):
+    """What stands as a key is none: neither a function of the record nor names of columns that it has."""
+
+    port: str
+    key: str
+    reason: str
+    known: tuple[str, ...]
+    where: str
+    code: ClassVar[str] = "DF043"
+
+    def message(self) -> str:
+        known = nearest(self.key.strip("'"), self.known)
+        return (
+            f"port {self.port} cannot be partitioned by {self.key}: {self.reason} ({self.where}).{known}\n"
+            "  help: give a function of the record, the name of a column (a field of its class), or a tuple of names"
+        )
+
+
+@error
+class KeyNotHashable(RunError, TypeError):
+    """A key is of a type whose values have no hash that is the same in every process."""
+
+    port: str
+    type: str
+    key: str
+    code: ClassVar[str] = "DF370"
+
+    def message(self) -> str:
+        return (
+            f"the key {self.key} of port {self.port} is a {self.type}, which has no hash that all processes agree on\n"
+            "  help: make keys of None, bool, int, float, str, bytes, dates, Decimal, UUID, enums, or tuples and attrs classes of these"
+        )
+
+
+@error
+class ExchangeBroken(RunError):
+    """Rows of an exchange arrived where they do not belong: nothing of the window counts."""
+
+    task: str
+    reason: str
+    code: ClassVar[str] = "DF371"
+
+    def message(self) -> str:
+        return f"the exchange before task {self.task} is broken: {self.reason}"

@@ -1,0 +1,299 @@
+"""What partitions the records of a port: a key of the record, and the hash that sends equal keys to one partition.
+
+The hash of a key is the same in every process and for both forms of records: that of Python would differ from one worker to
+the next. Keys that are equal have equal hashes, also 1, 1.0 and True.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import decimal
+import enum
+import struct
+import uuid
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, get_origin
+from zlib import crc32
+
+import attrs
+
+from dagflow.errors.partitioning import KeyNotHashable
+from dagflow.model.forms import VALUE, columns_of
+from dagflow.model.meaning import resolve
+from dagflow.model.records import ReaderRecord
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+GROUPS = 1 << 16
+"""How many groups keys are hashed to. Each partition has a run of neighbouring groups, so their number may change."""
+_WORD = (1 << 64) - 1
+_NONE, _SEQUENCE = 0x9E3779B9, 0x85EBCA6B
+
+
+@attrs.frozen
+class Key:
+    """A key: a function of the record, or names of columns (of fields of its class)."""
+
+    columns: tuple[str, ...] = ()
+    function: Callable[[Any], Any] | None = None
+
+    def __str__(self) -> str:
+        if self.function is None:
+            return ", ".join(self.columns)
+        name = getattr(self.function, "__name__", type(self.function).__name__)
+        return "a function" if name == "<lambda>" else f"{name}()"
+
+    def of_record(self, tp: Any) -> Callable[[Any], Any]:
+        """The function that gives the key of a record of type `tp`: of one column its value, of several a tuple.
+
+        >>> Key(columns=("position",)).of_record(ReaderRecord)(ReaderRecord(1, 20, "x"))
+        20
+        """
+        if self.function is not None:
+            return self.function
+        if self.columns == (VALUE,) and columns_of(tp) is None:
+            return _itself
+        return attrgetter(*self.columns)
+
+
+def _itself(record: Any) -> Any:
+    return record
+
+
+def key_of(given: Any) -> Key | None:
+    """A key as users write it: a function, a name, several names; None. Raises ValueError with a reason.
+
+    >>> key_of("word"), key_of(("host", "hour")), str(key_of(len))
+    (Key(columns=('word',), function=None), Key(columns=('host', 'hour'), function=None), 'len()')
+    """
+    if given is None or isinstance(given, Key):
+        return given
+    if isinstance(given, str):
+        given = (given,)
+    if isinstance(given, Sequence) and given and all(isinstance(name, str) and name for name in given):
+        return Key(columns=tuple(given))
+    if callable(given):
+        return Key(function=given)
+    raise ValueError("it is neither a function of the record nor names of columns")
+
+
+def known_columns(tp: Any) -> tuple[str, ...] | None:
+    """The columns that a record of a type has; None when nothing is known of it."""
+    tp = resolve(tp)
+    if tp is Any or tp is object:
+        return None
+    columns = columns_of(tp)
+    if columns is not None:
+        return tuple(field.name for field in columns)
+    outer = get_origin(tp) or tp
+    if outer is ReaderRecord:
+        return ("block_id", "position", "record")
+    if isinstance(outer, type) and attrs.has(outer):
+        return tuple(field.name for field in attrs.fields(outer))
+    return (VALUE,)
+
+
+def key_hash(key: Any) -> int:
+    """The hash of a key, from 0 to 2**64 - 1. Raises TypeError for keys of other types than those that the table below has.
+
+    >>> key_hash(1) == key_hash(1.0) == key_hash(True), key_hash("a") == key_hash("b")
+    (True, False)
+    """
+    kind = type(key)
+    if kind is str:
+        return mixed(crc32(key.encode("utf-8", "surrogatepass")))
+    if kind is int or kind is bool:
+        return mixed(key)
+    of = _OF.get(kind)
+    if of is not None:
+        return of(key)
+    if isinstance(key, enum.Enum):
+        return key_hash(key.value if isinstance(key, str | int) else key.name)
+    for plain in (str, int, bytes, float):
+        if isinstance(key, plain):
+            return key_hash(plain(key))  # type: ignore[arg-type]  # of a subclass, as it is itself
+    for base, known in _OF.items():
+        if isinstance(key, base):
+            return known(key)
+    if hasattr(key, "__index__"):  # numpy's integers
+        return mixed(key.__index__())
+    if attrs.has(kind):
+        return _of_several([getattr(key, field.name) for field in attrs.fields(kind) if field.eq])
+    raise TypeError(f"a {kind.__qualname__} has no hash that all processes agree on")
+
+
+def mixed(value: int) -> int:
+    """An integer as a hash: neighbours end up far from each other (the last step of splitmix64)."""
+    value &= _WORD
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _WORD
+    return value ^ (value >> 31)
+
+
+def _of_float(key: float) -> int:
+    if key == key and abs(key) != float("inf") and key == int(key):  # not a number equals nothing
+        return mixed(int(key))
+    return mixed(crc32(struct.pack("<d", key if key == key else float("nan"))))
+
+
+def _of_decimal(key: decimal.Decimal) -> int:
+    if key.is_finite() and key == key.to_integral_value():
+        return mixed(int(key))
+    return _of_float(float(key)) if key.is_finite() and decimal.Decimal(float(key)) == key else mixed(crc32(str(key).encode()))
+
+
+def _of_datetime(key: datetime.datetime) -> int:
+    if key.tzinfo is not None:
+        key = key.astimezone(datetime.UTC)
+    return mixed(crc32(key.replace(fold=0).isoformat().encode()))
+
+
+def _of_several(values: Sequence[Any]) -> int:
+    found = _SEQUENCE
+    for value in values:
+        found = mixed((found * 31 + key_hash(value)) & _WORD)
+    return found
+
+
+_OF: dict[type, Callable[[Any], int]] = {
+    type(None): lambda key: mixed(_NONE),
+    bytes: lambda key: mixed(crc32(key)),
+    float: _of_float,
+    tuple: _of_several,
+    list: _of_several,
+    datetime.datetime: _of_datetime,
+    datetime.date: lambda key: mixed(crc32(key.isoformat().encode())),
+    datetime.timedelta: lambda key: mixed(key // datetime.timedelta(microseconds=1)),
+    decimal.Decimal: _of_decimal,
+    uuid.UUID: lambda key: mixed(crc32(key.bytes)),
+}
+
+
+def group_of(key: Any) -> int:
+    """The group of a key: the upper bits of its hash."""
+    return key_hash(key) >> 48
+
+
+def partition_of_group(group: int, partitions: int) -> int:
+    """The partition that has a group.
+
+    >>> [partition_of_group(group, 3) for group in (0, 30_000, 65_535)]
+    [0, 1, 2]
+    """
+    return group * partitions // GROUPS
+
+
+class Router:
+    """Says for each record to which of `partitions` it goes, by its key.
+
+    Args:
+        port: who is named in errors.
+        key: what the key of a record is.
+        tp: the type of the records.
+
+    `keys_seen`, called with every 61st key, learns which are hot.
+    """
+
+    STRIDE = 61
+    _KNOWN = 1 << 16
+
+    def __init__(self, port: str, key: Key, tp: Any, partitions: int, keys_seen: Callable[[Any], None] | None = None) -> None:
+        self._port = port
+        self._key = key
+        self._of_record = key.of_record(tp)
+        self._partitions = partitions
+        self._keys_seen = keys_seen
+        self._known: dict[Any, int] = {}
+        self._count = 0
+
+    def key(self, record: Any) -> Any:
+        """The key of a record."""
+        return self._of_record(record)
+
+    def of_record(self, record: Any) -> int:
+        """The partition of a record. Raises KeyNotHashable, and what the user's function raises."""
+        key = self._of_record(record)
+        self._count += 1
+        if self._keys_seen is not None and self._count % self.STRIDE == 0:
+            self._keys_seen(key)
+        try:
+            return self._known[key]
+        except (KeyError, TypeError):
+            found = partition_of_group(self._group(key), self._partitions)
+            if len(self._known) < self._KNOWN:
+                with contextlib.suppress(TypeError):  # a list has no hash of Python's
+                    self._known[key] = found
+            return found
+
+    def of_batch(self, batch: pa.RecordBatch) -> np.ndarray[Any, Any]:
+        """The partitions of the rows of a batch, of a key of columns. Raises KeyError for a column that is not there."""
+        import numpy as np
+
+        groups = self.groups(batch)
+        self._see(batch)
+        return (groups.astype(np.int64) * self._partitions) >> 16
+
+    def groups(self, batch: pa.RecordBatch) -> np.ndarray[Any, Any]:
+        """The groups of the rows of a batch."""
+        import numpy as np
+
+        columns = [self._hashes(batch.column(name)) for name in self._key.columns]
+        if len(columns) == 1:
+            return columns[0] >> np.uint64(48)
+        found = np.full(batch.num_rows, _SEQUENCE, dtype=np.uint64)
+        with np.errstate(over="ignore"):
+            for hashes in columns:
+                found = _mixed_all(found * np.uint64(31) + hashes)
+        return found >> np.uint64(48)
+
+    def _see(self, batch: pa.RecordBatch) -> None:
+        if self._keys_seen is None:
+            return
+        first = -self._count % self.STRIDE
+        self._count += batch.num_rows
+        for row in range(first, batch.num_rows, self.STRIDE):
+            values = [batch.column(name)[row].as_py() for name in self._key.columns]
+            self._keys_seen(values[0] if len(values) == 1 else tuple(values))
+
+    def _hashes(self, column: pa.Array) -> np.ndarray[Any, Any]:
+        import numpy as np
+        import pyarrow as pa
+
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        kind = column.type
+        if not column.null_count:
+            if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+                column = column.cast(pa.large_binary() if pa.types.is_large_string(kind) else pa.binary())
+                kind = column.type
+            if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+                found = np.fromiter(map(crc32, column.to_pylist()), dtype=np.uint64, count=len(column))
+                return _mixed_all(found)
+            if pa.types.is_integer(kind):
+                values = column.to_numpy(zero_copy_only=False)
+                return _mixed_all(values.astype(np.int64 if pa.types.is_signed_integer(kind) else np.uint64).view(np.uint64))
+        return np.fromiter((self._hash(value) for value in column.to_pylist()), dtype=np.uint64, count=len(column))
+
+    def _hash(self, key: Any) -> int:
+        try:
+            return key_hash(key)
+        except TypeError as error:
+            raise KeyNotHashable(self._port, type(key).__qualname__, repr(key)[:200]) from error
+
+    def _group(self, key: Any) -> int:
+        return self._hash(key) >> 48
+
+
+def _mixed_all(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """`mixed` of all values."""
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        found: np.ndarray[Any, Any] = values ^ (values >> np.uint64(31))
+    return found

@@ -1,0 +1,65 @@
+"""How each operator asks to be partitioned, from its class, its attributes and its ports; and the checks of that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from dagflow.errors import DagError
+from dagflow.errors.partitioning import KeyConflict, KeyMissing, KeyRefused
+from dagflow.model.dag import OperatorNode, PortName
+from dagflow.model.keys import Key, key_of, known_columns
+from dagflow.model.ports import input_ports
+
+UNSET: Any = object()
+
+
+def partitioner_of(node: OperatorNode) -> Any:
+    """What sizes the partitions of an operator: the attribute, else the operator's own; None for most."""
+    return node.attributes.get("partitioner", node.operator.partitioner)
+
+
+def parallel_of(node: OperatorNode, port: str) -> bool | None:
+    """What an input port says of being parallel with the operator upstream: the attribute, else its declaration."""
+    declared = input_ports(type(node.operator))[port].partition_parallel
+    found: bool | None = node.port_attributes.get(port, {}).get("partition_parallel", declared)
+    return found
+
+
+def key_given(node: OperatorNode, port: str) -> Any:
+    """What stands as the key of an input port: the first of its attribute, the operator's, the operator's own word, its class."""
+    for attributes in (node.port_attributes.get(port, {}), node.attributes):
+        if "partition_by" in attributes:
+            return attributes["partition_by"]
+    own = node.operator.partition_key(port)
+    return own if own is not None else input_ports(type(node.operator))[port].partition_by
+
+
+def key_of_port(node: OperatorNode, port: str) -> Key | None:
+    """The key of an input port of a checked DAG."""
+    return key_of(key_given(node, port))
+
+
+def wrong_keys(node: OperatorNode, connected: Iterable[str], types: dict[PortName, Any]) -> Iterator[DagError]:
+    """What is wrong with the keys of an operator; `connected`: its input ports with a stream."""
+    keyed, missing = [], []
+    for port in connected:
+        name, given = str(PortName(node.name, port)), key_given(node, port)
+        if given is None:
+            missing.append(port)
+            continue
+        keyed.append(port)
+        try:
+            key = key_of(given)
+        except ValueError as error:
+            yield KeyRefused(name, repr(given), str(error), (), node.where)
+            continue
+        assert key is not None
+        known = known_columns(types.get(PortName(node.name, port), Any))
+        for column in key.columns if known is not None else ():
+            if column not in (known or ()):
+                yield KeyRefused(name, repr(column), "its records have no such column", known or (), node.where)
+        if parallel_of(node, port):
+            yield KeyConflict(name, str(key), node.where)
+    if keyed and missing:
+        yield KeyMissing(node.name, tuple(keyed), tuple(missing), node.where)

@@ -1,0 +1,85 @@
+"""A row of an exchange: a batch of records of one port, for one task of a later level."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BLOB = 4 << 20
+"""A blob of more bytes is cut in halves, down to single records."""
+FAILED, OUTCOME = -1, -2
+"""Tags of rows without records: a task before has failed, do not run; what became of a task, for the driver."""
+
+
+class Row(NamedTuple):
+    """What crosses. Nothing in it depends on the attempt that made it, or Spark could not make it again.
+
+    Attributes:
+        dst: the number of the task in its level that it is for.
+        tag: twice the number of the exchange; one more where the blob is pickled.
+        src: the number of the task in its window that it comes from.
+        seq: its number there, among those for the same task; rows are read sorted by `(src, seq)`.
+        blob: an Arrow IPC stream of one batch, or pickled records.
+    """
+
+    dst: int
+    tag: int
+    src: int
+    seq: int
+    blob: Any
+
+
+def arrow_blobs(batch: pa.RecordBatch) -> Iterator[pa.Buffer]:
+    """A batch as blobs: one, unless that would be too large."""
+    if batch.nbytes > BLOB and batch.num_rows > 1:
+        half = batch.num_rows // 2
+        yield from arrow_blobs(batch.slice(0, half))
+        yield from arrow_blobs(batch.slice(half))
+        return
+    import pyarrow as pa
+
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, batch.schema) as stream:
+        stream.write_batch(batch)
+    yield out.getvalue()
+
+
+def pickled_blobs(records: Sequence[Any]) -> Iterator[bytes]:
+    """Records without an Arrow form as blobs. Classes of the user's own go by value, where tasks could not import them."""
+    import cloudpickle
+
+    blob: bytes = cloudpickle.dumps(list(records))
+    if len(blob) > BLOB and len(records) > 1:
+        half = len(records) // 2
+        yield from pickled_blobs(records[:half])
+        yield from pickled_blobs(records[half:])
+    else:
+        yield blob
+
+
+def batch_of(blob: Any) -> pa.RecordBatch:
+    """The batch of a blob."""
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(blob) as stream:
+        return stream.read_next_batch()
+
+
+def records_of(blob: Any) -> list[Any]:
+    """The records of a pickled blob."""
+    records: list[Any] = pickle.loads(blob)  # made by our own tasks, handed over in memory or by Spark
+    return records
+
+
+def is_failed(row: Row) -> bool:
+    """Whether it says that a task of a level before has failed."""
+    return row.tag == FAILED
+
+
+def failed_rows(tasks: int) -> Iterable[Row]:
+    """A row for each task of the next level that tells it not to run. They sort before all others."""
+    return (Row(dst, FAILED, -1, 0, b"") for dst in range(tasks))

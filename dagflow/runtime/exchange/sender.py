@@ -1,0 +1,298 @@
+"""The near end of an exchange: takes what an output port emits, and makes rows of it for the tasks that it goes to.
+
+Which records a row has depends on the records and their order only, not on the pieces in which they came: a task that is run
+again after it has given away a part of its work reads in other pieces, and must send the same rows. (Only rows of records of
+many KiB are cut by their size as they come; if such a task is run again so, Spark finds other rows, and the window is run again.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dagflow.model.columns import RecordMisfit
+from dagflow.model.forms import schema_of, to_batch, to_records
+from dagflow.model.keys import Router
+from dagflow.model.types import type_name
+from dagflow.plan.place import ALONG, BY_KEY, TO_ONE
+from dagflow.runtime.exchange.hottest import ExchangeFigures, Hottest
+from dagflow.runtime.exchange.rows import BLOB, Row, arrow_blobs, pickled_blobs
+from dagflow.runtime.failure import Abort, abort
+from dagflow.runtime.program import SendPlan, TaskSpec
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+    from dagflow.runtime.task import Node
+
+ROWS = 1 << 15
+"""Rows of a blob; fewer when they are wide."""
+RECORDS = 1 << 13
+"""Records that become a batch at once."""
+PICKLED = 1 << 10
+"""Records of a pickled blob."""
+HELD = 64 << 20
+"""Bytes of batches that one sender holds for all its destinations."""
+KEYS = 1 << 16
+"""Keys that are combined before what there is of them is sent."""
+
+
+class Sender:
+    """Stands at the end of a stream in place of the inlet of a sink that is in another level."""
+
+    def __init__(self, node: Node, plan: SendPlan, spec: TaskSpec, send: Callable[[Row], None]) -> None:
+        first, self._partitions = spec.layout[plan.stage]
+        self._node = node
+        self._plan = plan
+        self._first = first
+        self._own = spec.partition
+        self._src = spec.number
+        self._send = send
+        self._sequence = [0] * self._partitions
+        self._records: list[list[Any]] = [[] for _ in range(self._partitions)]
+        self._batches: list[list[pa.RecordBatch]] = [[] for _ in range(self._partitions)]
+        self._rows = [0] * self._partitions
+        self._bytes = [0] * self._partitions
+        self._held = 0
+        self._dealt = spec.number  # the first record of each task goes to another partition
+        self._is_arrow = schema_of(plan.type) is not None
+        self._portion = RECORDS if self._is_arrow else PICKLED
+        self._hottest = Hottest(Router.STRIDE)
+        self.figures = ExchangeFigures()
+        self._router: Router | None = None
+        if plan.kind == BY_KEY:
+            assert plan.key is not None
+            self._router = Router(plan.port, plan.key, plan.type, self._partitions, self._hottest.see)
+        self._pairs: dict[Any, tuple[int, Any]] = {}
+        combiner = plan.combiner if plan.kind in (BY_KEY, TO_ONE) else None
+        self._combine_batch = combiner.batchwise() if combiner is not None and self._is_arrow else None
+        self._combine = combiner.pairwise() if combiner is not None and self._combine_batch is None else None
+
+    @property
+    def port(self) -> str:
+        """Where it leads to: `operator.port`."""
+        return self._plan.port
+
+    # What an outlet calls
+
+    def take_records(self, chunk: list[Any]) -> None:
+        """Takes records."""
+        self.figures.before += len(chunk)
+        if self._combine is not None:
+            self._combined(chunk)
+            return
+        records, portion = self._records, self._portion
+        for record, partition in self._routed(chunk):
+            buffer = records[partition]
+            buffer.append(record)
+            if len(buffer) >= portion:
+                self._pack(partition)
+
+    def take_batch(self, batch: pa.RecordBatch) -> None:
+        """Takes a batch."""
+        if self._combine is not None:
+            self.take_records(to_records(batch, self._plan.type))
+            return
+        self.figures.before += batch.num_rows
+        if self._partitions == 1 or self._plan.kind in (TO_ONE, ALONG):
+            if self._router is not None:
+                self._places(batch)  # which keys there are
+            self._add(self._own if self._plan.kind == ALONG else 0, batch)
+            return
+        import numpy as np
+
+        places = self._places(batch)
+        order = np.argsort(places, kind="stable")
+        bounds = np.searchsorted(places[order], np.arange(self._partitions + 1))
+        sorted_batch = batch.take(order)
+        for partition in range(self._partitions):
+            start, stop = int(bounds[partition]), int(bounds[partition + 1])
+            if start < stop:
+                self._add(partition, sorted_batch.slice(start, stop - start))
+
+    def finish(self) -> None:
+        """Sends all that is left."""
+        self._spill()
+        for partition in range(self._partitions):
+            self._pack(partition)
+            self._seal(partition, self._rows[partition])
+        self.figures.hottest = self._hottest.told()
+
+    # Where records go
+
+    def _routed(self, chunk: list[Any]) -> Any:
+        """The records, each with its partition."""
+        kind, partitions = self._plan.kind, self._partitions
+        if self._router is not None:
+            return self._keyed(chunk)
+        if kind in (TO_ONE, ALONG):
+            return ((record, self._own if kind == ALONG else 0) for record in chunk)
+        start, self._dealt = self._dealt, self._dealt + len(chunk)
+        return ((record, (start + number) % partitions) for number, record in enumerate(chunk))
+
+    def _keyed(self, chunk: list[Any]) -> Any:
+        assert self._router is not None
+        of_record = self._router.of_record
+        for record in chunk:
+            try:
+                partition = of_record(record)
+            except Exception as error:  # noqa: BLE001  # user code may raise anything
+                self._no_key(error, record)
+                continue
+            yield record, partition
+
+    def _places(self, batch: pa.RecordBatch) -> np.ndarray[Any, Any]:
+        """The partition of each row."""
+        import numpy as np
+
+        router = self._router
+        if router is None:
+            start, self._dealt = self._dealt, self._dealt + batch.num_rows
+            return (start + np.arange(batch.num_rows)) % self._partitions
+        if self._plan.key is not None and self._plan.key.function is not None:
+            records = to_records(batch, self._plan.type)
+            return np.fromiter((self._place(router, record) for record in records), dtype=np.int64, count=len(records))
+        try:
+            return router.of_batch(batch)
+        except Exception as error:
+            raise self._failed(f"the key ({self._plan.key}) of {self._plan.port}", error, None) from error
+
+    def _place(self, router: Router, record: Any) -> int:
+        try:
+            return router.of_record(record)
+        except Exception as error:
+            raise self._failed(f"the key ({self._plan.key}) of {self._plan.port}", error, record) from error
+
+    def _no_key(self, error: Exception, record: Any) -> None:
+        raise self._failed(f"the key ({self._plan.key}) of {self._plan.port}", error, record) from error
+
+    def _failed(self, doing: str, error: Exception, record: Any) -> Abort:
+        return abort(self._plan.sink[0], self._node.window, doing, error, record, self._node.context.cursor)
+
+    # Combining
+
+    def _combined(self, chunk: list[Any]) -> None:
+        """Makes one record of those with the same key, as long as there are not too many keys."""
+        assert self._combine is not None
+        key_of = self._router.key if self._router is not None else _no_key_at_all
+        for record, partition in self._routed(chunk):
+            key = key_of(record)
+            try:
+                before = self._pairs.get(key)
+            except TypeError:  # a list: it has no hash of Python's
+                key = repr(key)
+                before = self._pairs.get(key)
+            if before is None:
+                self._pairs[key] = (partition, record)
+                if len(self._pairs) >= KEYS:
+                    self._spill()
+                continue
+            try:
+                self._pairs[key] = (partition, self._combine(before[1], record))
+            except Exception as error:
+                raise self._failed("combine()", error, record) from error
+
+    def _spill(self) -> None:
+        pairs, self._pairs = self._pairs, {}
+        for partition, record in pairs.values():
+            self._records[partition].append(record)
+            if len(self._records[partition]) >= self._portion:
+                self._pack(partition)
+
+    # From records to blobs
+
+    def _pack(self, partition: int) -> None:
+        """Makes a batch, or a blob, of the records for a partition."""
+        records = self._records[partition]
+        if not records:
+            return
+        self._records[partition] = []
+        if not self._is_arrow:
+            self.figures.records += len(records)
+            for blob in self._pickled(records):
+                self._emit(partition, blob, len(blob), 1)
+            return
+        for batch in self._converted(records):
+            self._add(partition, batch)
+
+    def _pickled(self, records: list[Any]) -> list[bytes]:
+        try:
+            return list(pickled_blobs(records))
+        except Exception as error:
+            text = TypeError(f"records of {type_name(self._plan.type)} cannot be pickled on their way: {error}")
+            raise abort(
+                self._node.name,
+                self._node.window,
+                f"the exchange to {self._plan.port}",
+                text,
+                records[0],
+                self._node.context.cursor,
+            ) from error
+
+    def _converted(self, records: Sequence[Any]) -> list[pa.RecordBatch]:
+        """Records as batches; those that do not fit go where the `on_error` of their operator says."""
+        try:
+            return [to_batch(records, self._plan.type)]
+        except RecordMisfit as error:
+            if len(records) == 1:
+                self._node.bad_record(f"the exchange to {self._plan.port}", error, records[0])
+                return []
+            half = len(records) // 2
+            return [*self._converted(records[:half]), *self._converted(records[half:])]
+
+    def _add(self, partition: int, batch: pa.RecordBatch) -> None:
+        if self._records[partition]:
+            self._pack(partition)
+        held = self._batches[partition]
+        if held and held[0].schema != batch.schema:  # of input whose columns have changed
+            self._seal(partition, self._rows[partition])
+        size = batch.nbytes
+        self._batches[partition].append(batch)
+        self._rows[partition] += batch.num_rows
+        self._bytes[partition] += size
+        self._held += size
+        while self._rows[partition] >= ROWS:
+            self._seal(partition, ROWS)
+        if self._bytes[partition] >= BLOB:
+            self._seal(partition, self._rows[partition])
+        elif self._held >= HELD:
+            for each in range(self._partitions):
+                self._seal(each, self._rows[each])
+
+    def _seal(self, partition: int, rows: int) -> None:
+        """Sends the first rows of what is held for a partition."""
+        import pyarrow as pa
+
+        batches = self._batches[partition]
+        if not rows or not batches:
+            return
+        whole = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+        left = whole.slice(rows)
+        self._batches[partition] = [left] if left.num_rows else []
+        self._rows[partition] = left.num_rows
+        size = left.nbytes if left.num_rows else 0
+        self._held += size - self._bytes[partition]
+        self._bytes[partition] = size
+        batch = whole.slice(0, rows)
+        if self._combine_batch is not None:
+            try:
+                batch = self._combine_batch(batch)
+            except Exception as error:
+                raise self._failed("combine_batch()", error, None) from error
+        self.figures.records += batch.num_rows
+        if batch.num_rows:
+            for blob in arrow_blobs(batch):
+                self._emit(partition, blob, blob.size, 0)
+
+    def _emit(self, partition: int, blob: Any, size: int, form: int) -> None:
+        # the sequence begins with the exchange: so the order in which several of them come does not depend on pieces either
+        sequence = (self._plan.tag << 40) + self._sequence[partition]
+        self._sequence[partition] += 1
+        self.figures.rows += 1
+        self.figures.bytes += size
+        self._send(Row(self._first + partition, 2 * self._plan.tag + form, self._src, sequence, blob))
+
+
+def _no_key_at_all(record: Any) -> None:
+    """The key of records that all go to one partition."""

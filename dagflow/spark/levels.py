@@ -1,0 +1,157 @@
+"""Windows with exchanges on Spark: one linear chain of levels, whose tasks send each other rows of Arrow batches."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import attrs
+import pyarrow as pa
+
+from dagflow.errors.partitioning import ExchangeBroken
+from dagflow.runtime.exchange.passing import Passing, checked, in_level
+from dagflow.runtime.exchange.pump import Pump
+from dagflow.runtime.exchange.rows import OUTCOME, Row
+from dagflow.runtime.execute import execute, keep_memory
+from dagflow.runtime.program import Job, TaskOutcome, TaskSpec
+from dagflow.runtime.window_log import WindowLog
+from dagflow.spark.task import leave_quietly, pickled, settle
+
+SCHEMA = "dst int, tag int, src int, seq bigint, blob binary"
+_ARROW = pa.schema([("dst", pa.int32()), ("tag", pa.int32()), ("src", pa.int32()), ("seq", pa.int64()), ("blob", pa.binary())])
+_TOGETHER = 1 << 20
+"""Rows are handed to Spark in batches of about so many bytes."""
+PINNED = {
+    # a level that is computed again must make the same rows; without its checksum Spark would lose some and double others
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",
+    # rows come to Python in batches of so many bytes: blobs may have some MiB each
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
+}
+"""What windows with exchanges rest on, in any session; see docs/exchanges.md."""
+
+
+@attrs.frozen
+class LevelTasks:
+    """The tasks of one level of a window, as the function of one `mapInArrow`.
+
+    `specs[i]`: the pickled TaskSpec of partition i; `programs`: by stage; `levels`: where exchanges lead to, by tag.
+    """
+
+    specs: tuple[bytes, ...]
+    programs: dict[str, bytes]
+    run_folder: str
+    durable: bool
+    levels: dict[int, int]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What the task of this partition sends; of the last level, one row: its pickled outcome."""
+        from pyspark import TaskContext
+
+        keep_memory()
+        leave_quietly()
+        context = TaskContext.get()
+        assert context is not None
+        spec: TaskSpec = pickle.loads(self.specs[context.partitionId()])  # came with this function, from the driver
+        log = WindowLog.open(self.run_folder, self.durable)
+        attempt, again = str(context.taskAttemptId()), context.attemptNumber() > 0
+        arriving = _received(batches, spec) if spec.level else iter(())
+
+        def body(send: Callable[[Row], None]) -> TaskOutcome | None:
+            passing = Passing(checked(arriving, spec, self.levels, send), send)
+            program = self.programs[spec.stage]
+            return in_level(spec, passing, lambda own: execute(program, spec, log, attempt, again, own))
+
+        if spec.level == 0:
+            for _ in batches:  # one row: the partition's number
+                pass
+        if spec.next_tasks:
+            yield from together(Pump(lambda send: self._noted(log, spec, body(send))))
+        else:
+            outcome = body(_nowhere)
+            if outcome is not None:
+                yield from together([Row(0, OUTCOME, spec.number, 0, pickled(outcome))])
+        settle()
+
+    def _noted(self, log: WindowLog, spec: TaskSpec, outcome: TaskOutcome | None) -> None:
+        """Leaves an outcome in the run folder: it differs from attempt to attempt, and rows that cross must not."""
+        if outcome is not None:
+            log.passing.create(outcome_name(spec), pickled(outcome))
+
+
+def outcome_name(spec: TaskSpec) -> str:
+    """Where the outcome of a task is that is not in the last level: beside its report, and swept with it."""
+    return f"{spec.report_name}.outcome"
+
+
+def chained(spark: Any, job: Job) -> Any:
+    """The DataFrame of a window: its levels one after the other."""
+    levels = job.by_level()
+    frame = None
+    for tasks in levels:
+        specs = tuple(pickle.dumps(spec) for spec in tasks)
+        programs = {stage: job.programs[stage] for stage in {spec.stage for spec in tasks}}
+        function = LevelTasks(specs, programs, job.run_folder, job.durable, job.levels).__call__
+        count = len(tasks)
+        if frame is None:
+            rows = spark.range(0, count, 1, count)
+        else:
+            rows = frame.repartitionById(count, frame["dst"]).sortWithinPartitions("src", "seq")
+        frame = rows.mapInArrow(function, SCHEMA)
+    return frame
+
+
+def outcomes(job: Job, rows: Sequence[Any]) -> list[TaskOutcome]:
+    """What became of the tasks of a window, those of lower levels first."""
+    log = WindowLog.open(job.run_folder, job.durable)
+    noted = (log.passing.read(outcome_name(spec)) for spec in job.tasks if spec.next_tasks)
+    last = (bytes(row["blob"]) for row in rows if row["tag"] == OUTCOME)
+    # made by our own tasks, handed over in the run folder and by Spark
+    return [pickle.loads(data) for data in chain(noted, last) if data is not None]
+
+
+def together(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+    """Rows as batches of about a MiB."""
+    waiting: list[Row] = []
+    size = 0
+    for row in rows:
+        waiting.append(row)
+        size += memoryview(row.blob).nbytes
+        if size >= _TOGETHER:
+            yield _batch(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield _batch(waiting)
+
+
+def _batch(rows: Sequence[Row]) -> pa.RecordBatch:
+    import numpy as np
+
+    def column(name: str, kind: Any) -> pa.Array:
+        values = np.fromiter((getattr(row, name) for row in rows), dtype=kind, count=len(rows))
+        return pa.Array.from_buffers(_ARROW.field(name).type, len(rows), [None, pa.py_buffer(values)])
+
+    sizes = [memoryview(row.blob).nbytes for row in rows]
+    offsets = np.zeros(len(rows) + 1, dtype=np.int32)
+    np.cumsum(sizes, out=offsets[1:])
+    data = rows[0].blob if len(rows) == 1 else b"".join(row.blob for row in rows)
+    blobs = pa.BinaryArray.from_buffers(pa.binary(), len(rows), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    columns = [column("dst", np.int32), column("tag", np.int32), column("src", np.int32), column("seq", np.int64), blobs]
+    return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
+
+
+def _received(batches: Iterable[pa.RecordBatch], spec: TaskSpec) -> Iterator[Row]:
+    """The rows of a partition. Raises ExchangeBroken for rows without a destination, which Spark gives to the first task."""
+    for batch in batches:
+        if any(column.null_count for column in batch.columns):
+            raise ExchangeBroken(spec.name, "a row has no destination")
+        dst, tag, src, seq = (column.to_pylist() for column in batch.columns[:4])
+        blobs = batch.column(4)
+        for number in range(batch.num_rows):
+            yield Row(dst[number], tag[number], src[number], seq[number], blobs[number].as_buffer())
+
+
+def _nowhere(row: Row) -> None:
+    """The last level sends nothing."""
+    raise ExchangeBroken("of the last level", f"a row of exchange {row.tag >> 1} leads beyond it")
