@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from operators.files.splitter_base import FileSplitterBase
     from operators.files.splitter_input import FileSplitterInput
     from operators.formats.csv import CsvFormat
+    from operators.formats.fixed_width import FixedWidthFormat
     from operators.formats.json_lines import JsonLinesFormat
     from operators.formats.parquet import ParquetFormat
+    from operators.formats.regex import RegexFormat
     from operators.readers.abstract_block_reader import AbstractBlockReader
     from operators.readers.block_reader import BlockReader
     from operators.readers.fs_block_reader import AbstractFSBlockReader
@@ -48,6 +50,7 @@ __all__ = [
     "Filter",
     "FixedBytesReaderContext",
     "FixedRecordsReaderContext",
+    "FixedWidthFormat",
     "FlatMap",
     "JsonLinesFormat",
     "JsonLinesWriter",
@@ -58,6 +61,7 @@ __all__ = [
     "ReadAheadLineReaderContext",
     "ReaderContext",
     "RecordWriter",
+    "RegexFormat",
     "ScanReader",
     "TimeBasedDirectoryScanner",
 ]
@@ -75,8 +79,10 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "files.splitter_base": ["FileSplitterBase"],
         "files.splitter_input": ["FileSplitterInput"],
         "formats.csv": ["CsvFormat"],
+        "formats.fixed_width": ["FixedWidthFormat"],
         "formats.json_lines": ["JsonLinesFormat"],
         "formats.parquet": ["ParquetFormat"],
+        "formats.regex": ["RegexFormat"],
         "readers.abstract_block_reader": ["AbstractBlockReader"],
         "readers.block_reader": ["BlockReader"],
         "readers.fs_block_reader": ["AbstractFSBlockReader"],

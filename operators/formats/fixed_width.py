@@ -1,0 +1,193 @@
+"""Records of equal length, columns by their places in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import attrs
+
+from dagflow.scan import FileSchemaNegotiator, Format, ResultSetLoader, to_type
+from operators.contexts import FixedRecordsReaderContext, Piece
+from operators.contexts.entity import PieceReaderContext
+from operators.contexts.text import text_codec
+from operators.formats.lines import LinesReader
+from operators.problems import all_problems
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dagflow.storage import BinaryReader
+
+ENDS = ("", "\n", "\r\n")
+BLANK = " \0"
+
+
+def places(given: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """The places of columns, `(offset, width)` each."""
+    return {name: (int(place[0]), int(place[1])) for name, place in given.items()}
+
+
+@attrs.define
+class FixedWidthFormat(Format):
+    r"""Records of equal length in bytes: columns are found by their places, so a file can be cut anywhere.
+
+    The bytes of a column are its text, without blanks (spaces, NUL) around it; nothing but blanks is no value. A record whose
+    text cannot be decoded, or that does not end as it should, is a bad row, and so is a last one that is cut short.
+
+    Args:
+        columns: by name, `(offset, width)` in bytes, offsets counted from 0 at the record's start.
+        types: of columns that are no text, by name: `{"amount": "decimal128(9, 2)"}`.
+        line_end: what ends each record: "\n", "\r\n", or "" for nothing; the last one of a file may lack it.
+        record_length: bytes of a record, its line end included; None: up to the end of its last column, and the line end.
+        encoding: of the text.
+
+    Raises ValueError for places that do not fit.
+
+    >>> import pathlib, tempfile
+    >>> from dagflow.testing import scan_table
+    >>> from operators import FixedWidthFormat, ScanReader
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "a.txt")
+    ...     _ = path.write_text("Lund   94703\nÅhus   10500\n", encoding="latin-1")
+    ...     format = FixedWidthFormat({"town": (0, 7), "people": (7, 5)}, types={"people": "int64"}, encoding="latin-1")
+    ...     scan_table(ScanReader(format), path).to_pylist()
+    [{'town': 'Lund', 'people': 94703}, {'town': 'Åhus', 'people': 10500}]
+    """
+
+    cuts: ClassVar[Literal["any", "none"]] = "any"
+    suffixes: ClassVar[tuple[str, ...]] = ("txt", "dat")
+
+    columns: Mapping[str, tuple[int, int]] = attrs.field(converter=places)
+    types: Mapping[str, str] = attrs.field(factory=dict, kw_only=True)
+    line_end: str = attrs.field(default="\n", kw_only=True, validator=attrs.validators.in_(ENDS))
+    record_length: int | None = attrs.field(default=None, kw_only=True)
+    encoding: str = attrs.field(default="utf-8", kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        """Raises ValueError with all that is wrong."""
+        with all_problems() as problems:
+            if not self.columns:
+                problems.append("columns is empty: give names, offsets and widths")
+            for name, (offset, width) in self.columns.items():
+                if offset < 0 or width < 1:
+                    problems.append(f"column {name!r} is at {offset}, {width} bytes wide: offsets begin at 0, widths at 1")
+                elif offset + width > (most := self.length - len(self.line_end)):
+                    problems.append(f"column {name!r} ends at byte {offset + width}, but records have {most} bytes")
+            problems += [f"a type is given for {name!r}, which is no column" for name in self.types if name not in self.columns]
+            try:
+                text_codec(self.encoding, by_lines=False)
+            except ValueError as error:
+                problems.append(str(error))
+
+    @property
+    def length(self) -> int:
+        """Bytes of a record, its line end included."""
+        if self.record_length is not None:
+            return self.record_length
+        return max((offset + width for offset, width in self.columns.values()), default=0) + len(self.line_end)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        import pyarrow as pa
+
+        return pa.schema([(name, to_type(self.types.get(name, "string"))) for name in self.columns])
+
+    def make_reader(self) -> FixedWidthReader:
+        """A reader for one block."""
+        return FixedWidthReader()
+
+    def sample_schema(self, stream: BinaryReader, path: str, length: int) -> pa.Schema:
+        """The columns; nothing is read."""
+        return self.schema
+
+
+@attrs.define(eq=False)
+class FixedWidthReader(LinesReader):
+    """Reads the records that start in a range."""
+
+    _loader: ResultSetLoader = attrs.field(init=False)
+    _format: FixedWidthFormat = attrs.field(init=False)
+
+    def make_context(self, negotiator: FileSchemaNegotiator) -> PieceReaderContext:
+        """Records instead of lines."""
+        assert isinstance(negotiator.options, FixedWidthFormat)
+        self._format = negotiator.options
+        return FixedRecordsReaderContext(self._format.length, partial="emit")
+
+    def begin(self, negotiator: FileSchemaNegotiator) -> None:
+        """Early schema."""
+        negotiator.set_table_schema(self._format.schema, complete=True)
+        self._loader = negotiator.build()
+
+    def load(self, piece: Piece) -> None:
+        """Cuts the columns out of a piece, all rows at once."""
+        import numpy as np
+        import pyarrow as pa
+
+        length, end = self._format.length, self._format.line_end.encode()
+        data = piece.data[piece.begin : piece.end]
+        rest = len(data) % length
+        if rest and length - rest <= len(end):  # the last line end of a file may be missing
+            data += end[len(end) + rest - length :]
+        elif rest:
+            self._bad(piece, len(piece) - 1, f"the record is cut short: it has {rest} bytes, not {length}")
+        rows = np.frombuffer(data, np.uint8)[: len(data) // length * length].reshape(-1, length)
+        is_good = np.ones(len(rows), bool)
+        if end:
+            is_good = (rows[:, -len(end) :] == np.frombuffer(end, np.uint8)).all(axis=1)
+            for row in np.flatnonzero(~is_good).tolist():
+                self._bad(piece, row, f"{end!r} should end the record, and {bytes(rows[row, -len(end) :])!r} stands there")
+        columns = {}
+        for name, (offset, width) in self._format.columns.items():
+            if self._negotiator.is_projected(name):
+                columns[name] = self._column(np.ascontiguousarray(rows[:, offset : offset + width]), name, piece, is_good)
+        found = np.flatnonzero(is_good)
+        positions = pa.array(piece.positions[found])
+        if not columns:
+            columns[next(iter(self._format.columns))] = pa.nulls(len(rows))  # only the rows count
+        batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+        batch = batch if len(found) == len(rows) else batch.filter(pa.array(is_good))
+        self._loader.add_batch(batch, lambda row: self.origin(piece, int(found[row])), positions)
+
+    def _column(self, values: Any, name: str, piece: Piece, is_good: Any) -> Any:
+        """The texts of a column, of which `values` are the bytes; marks those rows that have none as no longer good."""
+        import pyarrow as pa
+        import pyarrow.compute
+
+        c: Any = pyarrow.compute
+        rows, width = values.shape
+        data, encoding = values.tobytes(), self._format.encoding
+        codec = text_codec(encoding, by_lines=False)
+        texts: Any = None
+        if codec != "other" and data.isascii():
+            texts = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), rows, [None, pa.py_buffer(data)]).cast(pa.string())
+        elif codec == "single":
+            try:
+                whole = data.decode(encoding)
+                texts = pa.array([whole[at : at + width] for at in range(0, len(whole), width)], pa.string())
+            except UnicodeDecodeError:
+                pass
+        if texts is None:
+            texts = pa.array(
+                [self._text(data[n * width : (n + 1) * width], n, name, piece, is_good) for n in range(rows)], pa.string()
+            )
+        trimmed = c.utf8_trim(texts, BLANK)
+        return c.if_else(c.equal(trimmed, ""), None, trimmed)
+
+    def _text(self, value: bytes, row: int, name: str, piece: Piece, is_good: Any) -> str | None:
+        try:
+            return value.decode(self._format.encoding)
+        except UnicodeDecodeError as error:
+            if is_good[row]:
+                at = self._format.columns[name][0] + error.start
+                what = f"byte {at} of the record ({value[error.start : error.end].hex(' ')}): {error.reason}"
+                is_good[row] = False
+                self._bad(piece, row, f"it is no {self._format.encoding} text: {what}", name)
+            return None
+
+    def _bad(self, piece: Piece, row: int, reason: str, column: str | None = None) -> None:
+        where = self.origin(piece, row)
+        line = where.line if self._format.line_end else None
+        self._negotiator.bad_row(reason, position=where.position, line=line, column=column, raw=where.raw)

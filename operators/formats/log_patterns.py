@@ -1,0 +1,57 @@
+"""Ready-made patterns for `RegexFormat`: access logs of Apache and nginx, syslog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+ACCESS_TIME = "%d/%b/%Y:%H:%M:%S %z"
+
+_QUOTED = r'(?:[^"\\]|\\.)*'
+_REQUEST = rf"(?P<request>(?P<method>[A-Za-z]+) (?P<target>\S+)(?: (?P<protocol>[A-Z]+/[0-9.]+))?|{_QUOTED})"
+_COMMON = (
+    r"(?P<host>\S+) (?P<ident>\S+) (?P<user>.+?) \[(?P<time>[^\]]+)\] "
+    rf'"{_REQUEST}" (?P<status>\d{{3}}|-) (?P<size>\d+|-)'
+)
+_SYSLOG = (
+    r"(?:<(?P<priority>\d{1,3})>)?(?P<time>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S+) (?P<host>\S+) "
+    r"(?:(?P<app>[^\s:\[\]]+)(?:\[(?P<pid>\d+)\])?: ?)?(?P<message>.*)"
+)
+_SYSLOG_5424 = (
+    r"<(?P<priority>\d{1,3})>(?P<version>\d{1,2}) (?P<time>\S+) (?P<host>\S+) (?P<app>\S+) (?P<pid>\S+) (?P<message_id>\S+) "
+    r"(?P<data>-|(?:\[(?:[^\]\\]|\\.)*\])+)(?: (?P<message>.*))?"
+)
+
+
+@attrs.frozen
+class LogPattern:
+    """A pattern, and what its groups are.
+
+    Attributes:
+        pattern: a regular expression whose named groups are the columns.
+        types: of columns that are no text.
+        times: how times are written that are not as ISO 8601 has them.
+        null: texts that stand for no value.
+    """
+
+    pattern: str
+    types: Mapping[str, str] = attrs.field(factory=dict)
+    times: Mapping[str, str] = attrs.field(factory=dict)
+    null: tuple[str, ...] = ("",)
+
+
+_ACCESS_TYPES = {"status": "int16", "size": "int64"}
+LOG_PATTERNS: Mapping[str, LogPattern] = {
+    "common": LogPattern(_COMMON, _ACCESS_TYPES, {"time": ACCESS_TIME}, ("", "-")),
+    "combined": LogPattern(
+        rf'{_COMMON} "(?P<referer>{_QUOTED})" "(?P<user_agent>{_QUOTED})"', _ACCESS_TYPES, {"time": ACCESS_TIME}, ("", "-")
+    ),
+    "syslog": LogPattern(_SYSLOG, {"priority": "int16", "pid": "int64"}),
+    "syslog5424": LogPattern(
+        _SYSLOG_5424, {"priority": "int16", "version": "int16", "time": "timestamp[us, tz=UTC]"}, {}, ("", "-")
+    ),
+}
+"""`common`: host, ident, user, time, request (method, target, protocol), status, size. `combined`: also referer and user_agent;
+what nginx writes if nobody says otherwise. `syslog` (RFC 3164): priority, time (text: it has no year), host, app, pid, message.
+`syslog5424` (RFC 5424): also version, message_id and data."""

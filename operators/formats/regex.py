@@ -1,0 +1,231 @@
+"""Lines of text by a regular expression."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import attrs
+
+from dagflow.scan import FileSchemaNegotiator, Format, ResultSetLoader, RowOrigin, to_type
+from operators.contexts import Piece
+from operators.contexts.errors import BadText
+from operators.contexts.text import decode_text, text_codec
+from operators.formats.lines import LinesReader
+from operators.formats.log_patterns import LOG_PATTERNS, LogPattern
+from operators.formats.times import time_type, times_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dagflow.storage import BinaryReader
+
+
+@attrs.define
+class RegexFormat(Format):
+    r"""Lines of text, a row each: the named groups of a regular expression are the columns.
+
+    A line must match as a whole; one that does not is a bad row, as is one whose text cannot be decoded. A group that took no
+    part, or matched nothing, has no value. Files can be cut at any byte, and may be compressed.
+
+    Args:
+        pattern: the expression, `(?P<name>…)`, or the name of a ready-made one: `common` and `combined` (access logs of Apache
+            and nginx), `syslog` (RFC 3164), `syslog5424`; see `log_patterns.py` for their columns. Classes as `\w` and `\d` are
+            those of ASCII. Arrow's RE2 matches lines a thousand at a time; patterns that it does not know (look around,
+            backreferences, groups without names) are matched by Python, slower.
+        types: of columns that are no text, by name: `{"status": "int16"}`.
+        times: of columns that are times, how they are written, as `datetime.strptime` has it. Those that ISO 8601 has need only
+            a type.
+        null: texts that stand for no value; the ready-made access logs know `-` too.
+        encoding: of the text.
+
+    Raises ValueError for a pattern that is none, or has no named groups.
+
+    >>> import pathlib, tempfile
+    >>> from dagflow.testing import scan_table
+    >>> from operators import RegexFormat, ScanReader
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "app.log")
+    ...     _ = path.write_text("WARN  disk 91\nINFO  cpu 7\n")
+    ...     format = RegexFormat(r"(?P<level>\w+) +(?P<name>\w+) (?P<value>\d+)", types={"value": "int64"})
+    ...     scan_table(ScanReader(format), path).to_pylist()
+    [{'level': 'WARN', 'name': 'disk', 'value': 91}, {'level': 'INFO', 'name': 'cpu', 'value': 7}]
+    """
+
+    cuts: ClassVar[Literal["any", "none"]] = "any"
+    suffixes: ClassVar[tuple[str, ...]] = ("log",)
+
+    pattern: str = attrs.field()
+    types: Mapping[str, str] = attrs.field(factory=dict, kw_only=True)
+    times: Mapping[str, str] = attrs.field(factory=dict, kw_only=True)
+    null: Sequence[str] = attrs.field(default=("",), kw_only=True, converter=tuple)
+    encoding: str = attrs.field(default="utf-8", kw_only=True)
+
+    @pattern.validator
+    def _is_pattern(self, attribute: Any, value: str) -> None:
+        if value in LOG_PATTERNS:
+            return
+        try:
+            groups = re.compile(value, re.ASCII).groupindex
+        except re.error as error:
+            raise ValueError(f"pattern {value!r} is no regular expression: {error}") from None
+        if not groups:
+            ready = ", ".join(LOG_PATTERNS)
+            raise ValueError(
+                f"pattern {value!r} has no named groups, (?P<name>…), which would be columns; ready-made are {ready}"
+            )
+
+    @encoding.validator
+    def _is_encoding(self, attribute: Any, value: str) -> None:
+        text_codec(value)
+
+    @property
+    def whole(self) -> LogPattern:
+        """The pattern, with all that was said of it."""
+        ready = LOG_PATTERNS.get(self.pattern, LogPattern(self.pattern))
+        null = self.null if self.null != ("",) else ready.null
+        return LogPattern(ready.pattern, {**ready.types, **self.types}, {**ready.times, **self.times}, (*null,))
+
+    @property
+    def names(self) -> list[str]:
+        """The columns."""
+        return list(re.compile(self.whole.pattern, re.ASCII).groupindex)
+
+    def make_reader(self) -> RegexReader:
+        """A reader for one block."""
+        return RegexReader()
+
+    def sample_schema(self, stream: BinaryReader, path: str, length: int) -> pa.Schema:
+        """The groups; nothing is read."""
+        return self.schema
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The groups, with their types. Raises ValueError for types of columns that are not there."""
+        import pyarrow as pa
+
+        whole, names = self.whole, self.names
+        for name in (*whole.types, *whole.times):
+            if name not in names:
+                raise ValueError(f"a type is given for {name!r}, but the pattern's groups are {', '.join(names)}")
+        kinds = {name: to_type(text) for name, text in whole.types.items()}
+        kinds |= {name: time_type(written) for name, written in whole.times.items()}
+        return pa.schema([(name, kinds.get(name, pa.string())) for name in names])
+
+
+@attrs.define(eq=False)
+class RegexReader(LinesReader):
+    """Matches the lines of a block."""
+
+    _loader: ResultSetLoader = attrs.field(init=False)
+    _format: RegexFormat = attrs.field(init=False)
+    _log: LogPattern = attrs.field(init=False)
+
+    def begin(self, negotiator: FileSchemaNegotiator) -> None:
+        """Early schema."""
+        assert isinstance(negotiator.options, RegexFormat)
+        self._format = negotiator.options
+        self._log = self._format.whole
+        negotiator.set_table_schema(self._format.schema, complete=True)
+        self._loader = negotiator.build()
+
+    def load(self, piece: Piece) -> None:
+        """Matches the lines of a piece, and loads the groups of those that do."""
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.compute
+
+        c: Any = pyarrow.compute
+        texts, found = self._texts(piece), np.arange(len(piece))
+        if texts.null_count:
+            found = np.flatnonzero(texts.is_valid().to_numpy(zero_copy_only=False))
+            texts = texts.drop_null()
+        matched = matches(texts, self._log.pattern)
+        if matched.null_count:
+            is_match = matched.is_valid().to_numpy(zero_copy_only=False)
+            for row in found[~is_match].tolist():
+                self._bad(piece, row, "the line does not match the pattern")
+            found, matched = found[is_match], matched.drop_null()
+        columns, names = matched.flatten(), [field.name for field in matched.type]
+        is_good = np.ones(len(found), bool)
+        for number, name in enumerate(names):
+            nothing = c.is_in(columns[number], value_set=pa.array(self._log.null, pa.string()))
+            columns[number] = c.if_else(nothing, None, columns[number])
+            if name in self._log.times and self._negotiator.is_projected(name):
+                columns[number], bad = self._times(columns[number], self._log.times[name], name, piece, found)
+                is_good &= ~bad
+        batch = pa.RecordBatch.from_arrays(columns, names=names)
+        if not is_good.all():
+            batch, found = batch.filter(pa.array(is_good)), found[is_good]
+        positions = piece.positions[found]
+        self._loader.add_batch(batch, lambda row: self.origin(piece, int(found[row])), pa.array(positions))
+
+    def _texts(self, piece: Piece) -> Any:
+        """The lines; null for those that are none, which are bad rows."""
+        import pyarrow as pa
+
+        encoding = self._format.encoding
+        try:
+            return piece.string_array(encoding)
+        except BadText:
+            texts: list[str | None] = []
+            for row, (line, position) in enumerate(zip(piece.bytes_list(), piece.positions.tolist(), strict=True)):
+                try:
+                    texts.append(decode_text(line, encoding, "strict", path=piece.path, position=position))
+                except BadText as error:
+                    texts.append(None)
+                    at = error.byte_offset - error.position
+                    self._bad(
+                        piece, row, f"it is no {encoding} text: byte {at} of the line ({error.found.hex(' ')}): {error.reason}"
+                    )
+            return pa.array(texts, pa.string())
+
+    def _times(self, texts: Any, written: str, name: str, piece: Piece, found: Any) -> tuple[Any, Any]:
+        times = times_of(texts, written)
+        bad = times.is_null().to_numpy(zero_copy_only=False) & texts.is_valid().to_numpy(zero_copy_only=False)
+        for row in bad.nonzero()[0].tolist():
+            self._bad(piece, int(found[row]), f"{texts[row].as_py()!r} is no time as {written!r} has it", name)
+        return times, bad
+
+    def _bad(self, piece: Piece, row: int, reason: str, column: str | None = None) -> None:
+        where: RowOrigin = self.origin(piece, row)
+        self._negotiator.bad_row(reason, position=where.position, line=where.line, column=column, raw=where.raw)
+
+
+def matches(texts: Any, pattern: str) -> Any:
+    r"""The named groups of texts that match as a whole: structs, null where a text does not; "" for a group that took no part.
+
+    >>> import pyarrow as pa
+    >>> matches(pa.array(["a1", "b", "c33"]), r"(?P<letter>.)(?P<number>\d+)?").to_pylist()
+    [{'letter': 'a', 'number': '1'}, {'letter': 'b', 'number': ''}, {'letter': 'c', 'number': '33'}]
+    """
+    import pyarrow.compute
+
+    c: Any = pyarrow.compute
+    return c.extract_regex(texts, rf"\A(?:{pattern})\z") if is_known_to_arrow(pattern) else matches_by_python(texts, pattern)
+
+
+@functools.lru_cache(maxsize=64)
+def is_known_to_arrow(pattern: str) -> bool:
+    """Whether Arrow can match a pattern, and finds the same groups in it as Python."""
+    import pyarrow as pa
+    import pyarrow.compute
+
+    c: Any = pyarrow.compute
+    try:
+        found = c.extract_regex(pa.array([], pa.string()), rf"\A(?:{pattern})\z")
+    except pa.ArrowInvalid:
+        return False
+    return [field.name for field in found.type] == list(re.compile(pattern, re.ASCII).groupindex)
+
+
+def matches_by_python(texts: Any, pattern: str) -> Any:
+    """As `matches`, by Python."""
+    import pyarrow as pa
+
+    compiled = re.compile(pattern, re.ASCII)
+    found = [compiled.fullmatch(text) for text in texts.to_pylist()]
+    groups = [None if match is None else match.groupdict("") for match in found]
+    return pa.array(groups, pa.struct([(name, pa.string()) for name in compiled.groupindex]))
