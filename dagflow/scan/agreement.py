@@ -8,14 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from dagflow.model.context import OperatorContext
+from dagflow.model.records import FileBlockMetadata
+from dagflow.ranges import OffsetRangeTracker
 from dagflow.scan.columns import reads_array
+from dagflow.scan.files import FileSchemaNegotiator, FileSplit
+from dagflow.scan.format import Format
 from dagflow.scan.implicit import FileFacts, common_folder, key_types
+from dagflow.scan.lifecycle import ManagedBatchReader
+from dagflow.scan.loader import BatchLimits, ResultSetLoader, counted
 from dagflow.scan.shape import Agreed
 from dagflow.scan.types import type_text, wider
 
 if TYPE_CHECKING:
-    from dagflow.scan.format import Format
     from dagflow.scan.settings import ScanSettings
+    from dagflow.storage import BinaryReader
+
+SAMPLE_ROWS = 10_000
 
 Files = Mapping[str, int]
 """Files by path, with their lengths."""
@@ -36,11 +45,42 @@ def agree(format: Format, settings: ScanSettings, files: Files, open_file: Open)
     found: dict[str, pa.DataType] = {}
     for path in chosen:
         with open_file(path) as stream:
-            said = format.sample_schema(stream, path, files[path])
+            look = _first_loaded if type(format).sample_schema is Format.sample_schema else type(format).sample_schema
+            said = look(format, stream, path, files[path])
         for f in said or ():
             found[f.name] = wider(found[f.name], f.type) if f.name in found else f.type
     columns = tuple((name, type_text(kind)) for name, kind in found.items())
     return Agreed(columns=columns, files=len(chosen), root=root, keys=keys)
+
+
+def _first_loaded(format: Format, stream: BinaryReader, path: str, length: int) -> pa.Schema | None:
+    """The columns that a format's reader says, or loads first; rows that it cannot read say nothing."""
+    block = FileBlockMetadata(0, path, 0, length, length, is_last_block=True)
+    limits = BatchLimits()
+    negotiator = FileSchemaNegotiator(
+        context=OperatorContext(),
+        limits=limits,
+        build=lambda asking: ResultSetLoader(limits=limits, path=path),
+        report=lambda row: None,
+        split=FileSplit(path, 0, length, length, block, OffsetRangeTracker(0, length)),
+        stream=stream,
+        options=format,
+    )
+    reader = ManagedBatchReader(
+        reader=format.make_reader(), negotiator=negotiator, output=lambda harvest: harvest.batch, empty_of=lambda: counted(0)
+    )
+    rows = 0
+    try:
+        if reader.open() and not negotiator.is_schema_complete:
+            while rows < SAMPLE_ROWS and (batch := reader.next()) is not None:
+                rows += batch.num_rows
+    finally:
+        reader.close()
+    loaded = negotiator.loader.schema if negotiator.loader is not None else None
+    said = negotiator.table_schema
+    if said is None or loaded is None:
+        return said if loaded is None else loaded
+    return pa.schema([*said, *(f for f in loaded if f.name not in said.names)])
 
 
 def looks(format: Format, settings: ScanSettings) -> bool:

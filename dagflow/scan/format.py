@@ -46,7 +46,7 @@ class Format(ABC):
         """The columns of a file, told from its header or a bounded sample of its beginning; None: nothing can be told.
 
         What every file of a scan says is put together before data flows, so that all readers give the same types. A column of
-        which only nulls were seen has the type `pa.null()`.
+        which only nulls were seen has the type `pa.null()`. Without this method, the first rows that the reader loads tell.
         """
         return None
 

@@ -1,0 +1,68 @@
+"""The examples of docs/scans.md run, and its tutorial is as short as it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagflow import DAG
+from dagflow.errors.scan import BadRowFound
+from dagflow.testing import run_dag, scan_table
+from operators import FileSplitterInput, JsonLinesFormat, ParquetWriter, ScanReader
+
+TEXT = (Path(__file__).parents[2] / "docs" / "scans.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+NAMES = {
+    "scan_table": scan_table,
+    "ScanReader": ScanReader,
+    "JsonLinesFormat": JsonLinesFormat,
+    "FileSplitterInput": FileSplitterInput,
+    "ParquetWriter": ParquetWriter,
+    "DAG": DAG,
+}
+
+
+def run(blocks: list[str]) -> dict[str, Any]:
+    names: dict[str, Any] = dict(NAMES)
+    for block in blocks:
+        exec(block, names)
+    return names
+
+
+def test_the_application_at_its_top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "in" / "year=2024"
+    folder.mkdir(parents=True)
+    (folder / "a.jsonl").write_text('{"id": 1, "stops": [{"name": "a"}]}\n')
+    run_dag(run(BLOCKS[:1])["populate_dag"], {})
+    (written,) = (tmp_path / "out").glob("*.parquet")
+    import pyarrow.parquet as pq
+
+    assert pq.read_table(written).to_pylist() == [{"id": 1, "stops[0].name": "a", "year": 2024, "filename": "a.jsonl"}]
+
+
+def test_the_tutorial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "servers.ini").write_text("[web]\nport = 80\n[mail]\nhost = m\n")
+    names = run(BLOCKS[1:])
+    assert len([line for line in BLOCKS[1].splitlines() if line.strip()]) < 40
+    reader = ScanReader(names["IniFormat"]())
+    assert scan_table(reader, "servers.ini").to_pylist() == [
+        {"section": "web", "port": "80", "host": None},
+        {"section": "mail", "port": None, "host": "m"},
+    ]
+    (tmp_path / "broken.ini").write_text("no section = 1\n")
+    with pytest.raises(BadRowFound, match=r"broken.ini: line 1: File contains no section headers"):
+        scan_table(reader, "broken.ini")
+
+
+def test_what_it_names_is_there() -> None:
+    import dagflow.scan
+    import operators
+
+    known = {*dir(dagflow.scan), *dir(operators), "FileBlockMetadata", "SetSchema"}
+    named = set(re.findall(r"`([A-Z][A-Za-z]+)\b", TEXT)) - {"True", "False", "None", "MyFormat", "IniFormat"}
+    assert named - known <= {"AvroFormat", "FixedWidthFormat", "RegexFormat", "LinesReader"}
