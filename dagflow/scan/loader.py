@@ -152,10 +152,13 @@ class ResultSetLoader:
         starts = positions if positions is None or isinstance(positions, pa.Array) else pa.array(positions, pa.int64())
         self._ready.append(Harvest(batch, origin, starts))
 
-    def skip_rows(self, rows: int) -> None:
-        """Counts rows of which no column is wanted."""
+    def skip_rows(self, rows: int, positions: pa.Array | Sequence[int] | None = None) -> None:
+        """Counts rows of which no column is wanted. `positions` as in `add_batch`."""
         self._close_rows()
-        self._ready.extend(Harvest(counted(min(MOST_ROWS, rows - n))) for n in range(0, rows, MOST_ROWS))
+        starts = positions if positions is None or isinstance(positions, pa.Array) else pa.array(positions, pa.int64())
+        for begin in range(0, rows, MOST_ROWS):
+            end = min(rows, begin + MOST_ROWS)
+            self._ready.append(Harvest(counted(end - begin), None, None if starts is None else starts[begin:end]))
 
     @property
     def is_full(self) -> bool:

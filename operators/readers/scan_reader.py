@@ -94,7 +94,7 @@ class ScanReader(FileBlocks):
 
     format: Format = attrs.field(validator=a_format)
     columns: tuple[str, ...] | None = attrs.field(default=None, kw_only=True, converter=to_columns)
-    schema: TableSchema | None = attrs.field(default=None, kw_only=True, converter=to_schema)
+    schema: TableSchema | str | None = attrs.field(default=None, kw_only=True, converter=to_schema)
     drift: Drift = attrs.field(factory=Drift, kw_only=True, converter=to_drift, validator=attrs.validators.instance_of(Drift))
     on_bad_row: OnBadRow = attrs.field(default="fail", kw_only=True, validator=attrs.validators.in_(get_args(OnBadRow)))
     limits: BatchLimits = attrs.field(factory=BatchLimits, kw_only=True)
@@ -112,6 +112,7 @@ class ScanReader(FileBlocks):
             with told_in(problems):
                 super().check()
             with told_in(problems):
+                _ = self.scan_settings.projection
                 reads_array(self.format, self.scan_settings)
             with told_in(problems):
                 to_type(self.null_type)
@@ -149,7 +150,7 @@ class ScanReader(FileBlocks):
 
         try:
             with explained(next(iter(by_path), ""), "reading"):
-                agreed = agree(self.format, self.scan_settings, files_of(items), opened)
+                agreed = agree(self.format, self.scan_settings, files_of(map(self._by_now, items)), opened)
             self._made(agreed, context).close()  # what is asked for, and not there, is told before anything runs
         except (ReadError, ScanError) as error:
             error.reader = context.name
@@ -204,11 +205,26 @@ class ScanReader(FileBlocks):
 
     def _read(self, block: FileBlockMetadata) -> None:
         task = self._task
+        if not block.as_planned:
+            block = self._by_now(block)
+            if block.start >= block.stop:
+                task.context.count("blocks_beyond_end")
+                return
         for batch in self._scan.read(block):
             task.context.count("records", batch.num_rows)
             task.context.count("batches")
             with task.away:
                 self.batches.emit_batch(batch)
+
+    def _by_now(self, block: FileBlockMetadata) -> FileBlockMetadata:
+        """As much of a block as is there of what was planned, where the file may have changed since."""
+        if block.as_planned:
+            return block
+        try:
+            length = self.get_file_system().status(block.file_path).length
+        except FileNotFoundError:
+            length = 0
+        return attrs.evolve(block, stop=min(block.stop, length), file_length=min(block.file_length, length))
 
     @property
     def scan_settings(self) -> ScanSettings:
