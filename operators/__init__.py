@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from operators.transform.filter import Filter
     from operators.transform.flat_map import FlatMap
     from operators.transform.map import Map
+    from operators.transform.sample import Sample
+    from operators.transform.split import Split
+    from operators.transform.union import Union
 
 __all__ = [
     "AbstractBlockReader",
@@ -62,8 +65,11 @@ __all__ = [
     "ReaderContext",
     "RecordWriter",
     "RegexFormat",
+    "Sample",
     "ScanReader",
+    "Split",
     "TimeBasedDirectoryScanner",
+    "Union",
 ]
 
 if not TYPE_CHECKING:  # type checkers know the names above only, so that they find a misspelt one
@@ -96,6 +102,9 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "transform.filter": ["Filter"],
         "transform.flat_map": ["FlatMap"],
         "transform.map": ["Map"],
+        "transform.sample": ["Sample"],
+        "transform.split": ["Split"],
+        "transform.union": ["Union"],
     }
     _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

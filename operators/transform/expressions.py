@@ -72,6 +72,18 @@ def computed(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
+def held(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.BooleanArray:
+    """For which rows of `batch` `expression` is true; null is not true. Raises ExpressionRefused."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = computed(batch, expression, operator)
+    if not pa.types.is_boolean(values.type):
+        refused = pa.ArrowTypeError(f"Filter expression must evaluate to bool, but it evaluates to {values.type}")
+        _explain(refused, batch, expression, operator)
+    return pc.fill_null(values, False)
+
+
 @functools.cache
 def _acero() -> Any:
     """Arrow's engine. The public module loads datasets too, and with them pandas: 0.5 s in each worker."""

@@ -1,0 +1,101 @@
+"""Sample: a part of the records, always the same part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, Generic
+from zlib import crc32
+
+import attrs
+from typing_extensions import TypeVar
+
+from dagflow import InputPort, Operator, OutputPort
+from operators.transform.content import column_contents, contents
+from operators.transform.expressions import Expression, computed, function_or_expression
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T", default=Any)
+
+_ODD = 0x9E3779B1  # 2**32 / the golden ratio (Knuth): spreads what is close together over all 32 bits
+_BITS = 0xFFFFFFFF
+
+
+@attrs.define
+class Sample(Operator, Generic[T]):
+    """Passes on about `fraction` of the records, unchanged and in their order; the same ones whenever and wherever it runs.
+
+    Whether a record is kept depends on its content and `seed` only, not on its neighbours, on how files are cut into blocks, or
+    on how many partitions there are. Equal records are kept or dropped together; of a `ReaderRecord`, the position counts too,
+    so that equal lines of a file are told apart. Other seeds keep others.
+
+    `key`, a function of the record or a `pyarrow.compute` expression over the batch, says what counts instead: all records of a
+    customer, or none. An integer and an equal float are the same content.
+
+    >>> from dagflow.testing import run_operator
+    >>> numbers = list(range(10_000))
+    >>> some = run_operator(Sample(0.01), {"input": numbers})["output"]
+    >>> len(some), some == run_operator(Sample(0.01), {"input": numbers})["output"]
+    (101, True)
+    >>> visits = [("ann", 1), ("bob", 1), ("cy", 1), ("bob", 2)]
+    >>> run_operator(Sample(0.5, key=lambda visit: visit[0]), {"input": visits})["output"]
+    [('bob', 1), ('bob', 2)]
+    """
+
+    fraction: float = attrs.field(validator=[attrs.validators.ge(0), attrs.validators.le(1)])
+    seed: int = attrs.field(default=0, kw_only=True, validator=attrs.validators.instance_of(int))
+    key: Callable[[T], object] | Expression | None = attrs.field(
+        default=None, kw_only=True, validator=attrs.validators.optional(function_or_expression)
+    )
+
+    input = InputPort[T]()
+    output = OutputPort[T]()
+
+    def setup(self, context: object) -> None:
+        """Works out what records are compared with."""
+        self._limit = round(self.fraction * (_BITS + 1))
+        self._start = crc32(b"%d" % self.seed)
+
+    def offered_forms(self, port: str) -> frozenset[str]:
+        """Records for a function, batches for an expression, both without."""
+        offered = super().offered_forms(port)
+        if self.key is None:
+            return offered
+        return offered & (frozenset({"record", "stream"}) if callable(self.key) else frozenset({"batch"}))
+
+    @input.process
+    def choose(self, record: T) -> None:
+        """Emits the record if it is one of the sample."""
+        if self._is_kept(record):
+            self.output.emit(record)
+
+    @input.stream
+    def choose_all(self, records: Iterator[T]) -> None:
+        """The same for many records."""
+        self.output.emit_all(filter(self._is_kept, records))
+
+    @input.batch
+    def choose_batch(self, batch: pa.RecordBatch) -> None:
+        """The same for a batch."""
+        import numpy as np
+        import pyarrow as pa
+
+        hashed = batch
+        if self.key is not None:
+            hashed = pa.record_batch([computed(batch, self.key, type(self).__name__)], names=["value"])
+        hashes: Iterable[int] = repeat(self._start, batch.num_rows)
+        for column in column_contents(hashed):
+            hashes = map(crc32, column, hashes)
+        spread = np.fromiter(hashes, np.uint32, batch.num_rows) * np.uint32(_ODD)
+        mask = spread.astype(np.uint64) < self._limit
+        if mask.any():
+            self.output.emit_batch(batch.filter(pa.array(mask)))
+
+    def _is_kept(self, record: T) -> bool:
+        found = self._start
+        what = record if self.key is None else self.key(record)  # type: ignore[operator]  # offered for functions only
+        for part in contents(what):
+            found = crc32(part, found)
+        return found * _ODD & _BITS < self._limit

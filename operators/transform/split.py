@@ -1,0 +1,129 @@
+"""Split: a port for each predicate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, Literal, get_args
+
+import attrs
+from typing_extensions import TypeVar
+
+from dagflow import InputPort, OutputPort
+from operators.transform.expressions import EXPRESSION_FORMS, FUNCTION_FORMS, Expression, function_or_expression, held
+from operators.transform.own_ports import OwnPorts, fixed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T", default=Any)
+
+Matches = Literal["first", "all"]
+
+
+def _as_dict(given: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(given)
+
+
+def _predicates(instance: object, attribute: attrs.Attribute[Any], value: Mapping[str, Any]) -> None:
+    """Validates predicates by the names of their ports."""
+    if not value:
+        raise ValueError(f"{attribute.name} is empty: write {{'port': predicate}}")
+    for name, predicate in value.items():
+        taken = hasattr(Split, name) or any(field.name == name for field in attrs.fields(Split))
+        if taken or not name.isidentifier() or name.startswith("_"):
+            raise ValueError(
+                f"{attribute.name} has the port {name!r}: take a name like 'errors_only' that Split has no use for itself"
+            )
+        function_or_expression(instance, attribute, predicate)
+    if len({callable(predicate) for predicate in value.values()}) > 1:
+        raise ValueError(f"{attribute.name} must be functions or expressions, not some of each: records come in one form")
+
+
+@attrs.define
+class Split(OwnPorts, Generic[T]):
+    """Passes each record on to the port of the predicate that holds for it, unchanged and in order.
+
+    `predicates` names the ports, `outputs`, and says for each what goes there: functions of the record, or `pyarrow.compute`
+    expressions over the batch (see `Filter`; null is not true). `matches`: "first", a record goes to the first port whose
+    predicate holds; "all", to all of them. What no predicate holds for goes to the port `rest`. Ports need not be connected.
+
+    Raises ExpressionRefused where an expression does not fit the columns.
+
+    >>> import pyarrow.compute as pc
+    >>> from dagflow.testing import run_operator
+    >>> by_length = Split({"short": lambda word: len(word) < 3, "long": lambda word: len(word) > 5})
+    >>> found = run_operator(by_length, {"input": ["a", "tree", "to", "question"]})
+    >>> found["short"], found["long"], found["rest"]
+    (['a', 'to'], ['question'], ['tree'])
+    >>> by_size = Split[int]({"small": pc.field("value") < 10, "even": pc.bit_wise_and(pc.field("value"), 1) == 0}, matches="all")
+    >>> found = run_operator(by_size, {"input": [4, 11, 12]})
+    >>> found["small"], found["even"], found["rest"]
+    ([4], [4, 12], [11])
+
+    In a DAG: `dag.add_stream("long words", split.outputs["long"], writer.input)`.
+    """
+
+    predicates: Mapping[str, Callable[[T], object] | Expression] = attrs.field(
+        converter=_as_dict, validator=_predicates, on_setattr=fixed
+    )
+    matches: Matches = attrs.field(default="first", kw_only=True, validator=attrs.validators.in_(get_args(Matches)))
+
+    input = InputPort[T]()
+    rest = OutputPort[T]()
+
+    @property
+    def outputs(self) -> Mapping[str, OutputPort[T]]:
+        """The output ports of the predicates."""
+        return MappingProxyType({name: getattr(self, name) for name in self.predicates})
+
+    def _own_ports(self) -> tuple[Callable[..., dict[str, Any]], tuple[Any, ...]]:
+        return _outputs, tuple(self.predicates)
+
+    def offered_forms(self, port: str) -> frozenset[str]:
+        """Records for functions, batches for expressions."""
+        functions = all(callable(predicate) for predicate in self.predicates.values())
+        return super().offered_forms(port) & (FUNCTION_FORMS if functions else EXPRESSION_FORMS)
+
+    @input.process
+    def split(self, record: T) -> None:
+        """Emits the record on the ports whose predicates hold."""
+        self.split_all(iter([record]))
+
+    @input.stream
+    def split_all(self, records: Iterator[T]) -> None:
+        """The same for many records."""
+        routes = [(predicate, self.outputs[name].emit) for name, predicate in self.predicates.items()]
+        first_only, rest = self.matches == "first", self.rest.emit
+        for record in records:
+            matched = False
+            for predicate, emit in routes:
+                if predicate(record):  # type: ignore[operator]  # offered for functions only
+                    matched = True
+                    emit(record)
+                    if first_only:
+                        break
+            if not matched:
+                rest(record)
+
+    @input.batch
+    def split_batch(self, batch: pa.RecordBatch) -> None:
+        """The same for expressions."""
+        import pyarrow.compute
+
+        pc: Any = pyarrow.compute
+        left: Any = None  # the rows that no predicate has held for so far
+        for name, predicate in self.predicates.items():
+            mask = held(batch, predicate, type(self).__name__)
+            self._emit_rows(self.outputs[name], batch, mask if left is None or self.matches == "all" else pc.and_(mask, left))
+            left = pc.invert(mask) if left is None else pc.and_not(left, mask)
+        self._emit_rows(self.rest, batch, left)
+
+    @staticmethod
+    def _emit_rows(port: OutputPort[T], batch: pa.RecordBatch, mask: Any) -> None:
+        if port.is_connected and (rows := batch.filter(mask)).num_rows:
+            port.emit_batch(rows)
+
+
+def _outputs(*names: str) -> dict[str, Any]:
+    return {name: OutputPort[T]() for name in names}  # type: ignore[valid-type]  # of the class that they will be ports of
