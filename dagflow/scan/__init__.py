@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from dagflow.scan.columns import make_scan, reads_array
     from dagflow.scan.files import FileScan, FileSchemaNegotiator, FileSplit
     from dagflow.scan.format import Format
+    from dagflow.scan.implicit import FileFacts
     from dagflow.scan.loader import BatchLimits, ResultSetLoader
     from dagflow.scan.machine import RowBatchReader, Scan
     from dagflow.scan.managed import ManagedReader, SchemaNegotiator
+    from dagflow.scan.projection import is_implicit
     from dagflow.scan.schema import Column, Drift, TableSchema
     from dagflow.scan.settings import ScanSettings
     from dagflow.scan.shape import Agreed
@@ -29,6 +31,7 @@ __all__ = [
     "BatchLimits",
     "Column",
     "Drift",
+    "FileFacts",
     "FileScan",
     "FileSchemaNegotiator",
     "FileSplit",
@@ -44,6 +47,7 @@ __all__ = [
     "TableSchema",
     "agree",
     "files_of",
+    "is_implicit",
     "make_scan",
     "reads_array",
     "text_of",
@@ -61,9 +65,11 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "columns": ["make_scan", "reads_array"],
         "files": ["FileScan", "FileSchemaNegotiator", "FileSplit"],
         "format": ["Format"],
+        "implicit": ["FileFacts"],
         "loader": ["BatchLimits", "ResultSetLoader"],
         "machine": ["RowBatchReader", "Scan"],
         "managed": ["ManagedReader", "SchemaNegotiator"],
+        "projection": ["is_implicit"],
         "schema": ["Column", "Drift", "TableSchema"],
         "settings": ["ScanSettings"],
         "shape": ["Agreed"],

@@ -31,17 +31,24 @@ Files = Mapping[str, int]
 Open = Callable[[str], AbstractContextManager[Any]]
 
 
-def agree(format: Format, settings: ScanSettings, files: Files, open_file: Open) -> Agreed:
+def agree(
+    format: Format,
+    settings: ScanSettings,
+    files: Files,
+    open_file: Open,
+    keeps: Callable[[FileFacts, Mapping[str, str]], bool] = lambda facts, keys: True,
+) -> Agreed:
     """What all readers of these files are to know, from a look at `settings.sample_files` of them at most.
 
     Looked at are files from the first to the last, evenly spread; each says its columns itself (`Format.sample_schema`), and what
-    they say is put together: a column has the type that is wide enough for all. Nothing is opened where the user has said all.
+    they say is put together: a column has the type that is wide enough for all. Nothing is opened where the user has said all,
+    and no file that `keeps(facts, types of keys)` refuses.
     """
     root = settings.root if settings.root is not None else common_folder(files)
-    keys = key_types(FileFacts.of(path, root) for path in files)
-    chosen = (
-        spread([path for path, length in files.items() if length > 0], settings.sample_files) if looks(format, settings) else []
-    )
+    facts = {path: FileFacts.of(path, root) for path in files}
+    keys = key_types(facts.values())
+    readable = [path for path, length in files.items() if length > 0 and keeps(facts[path], keys)]
+    chosen = spread(readable, settings.sample_files) if looks(format, settings) else []
     found: dict[str, pa.DataType] = {}
     for path in chosen:
         with open_file(path) as stream:

@@ -14,6 +14,7 @@ from dagflow.scan import (
     BadRow,
     BatchLimits,
     Drift,
+    FileFacts,
     FileScan,
     Format,
     OnBadRow,
@@ -26,8 +27,10 @@ from dagflow.scan import (
 )
 from dagflow.storage import explained
 from operators.contexts.errors import ReadError
+from operators.formats.predicates import Predicate, predicates
 from operators.problems import all_problems, told_in
 from operators.readers.file_blocks import FileBlocks
+from operators.readers.path_filter import PathFilter
 from operators.readers.reading import Reading
 
 if TYPE_CHECKING:
@@ -77,6 +80,8 @@ class ScanReader(FileBlocks):
         null_type: the type of columns of which no value was seen.
         root: the folder below which `dir0` begins; None: the deepest one that has all files of the first window.
         sample_files: how many files are looked at, at most.
+        where: conditions on what paths say, `[("year", ">=", 2024), ("filename", "!=", "old.csv")]`: only files for which all
+            hold are read; others are not opened (counter `blocks_pruned`).
         min_readers, max_readers, collect_stats, interval_millis, policy, sequential, allow_growth: see ScaledReader, FileBlocks.
 
     Counters: `blocks`, `records`, `batches`, `bytes` (of blocks), `bad_rows`, `values_nulled`, `values_rescued`,
@@ -101,6 +106,8 @@ class ScanReader(FileBlocks):
     null_type: str = attrs.field(default="string", kw_only=True)
     root: str | None = attrs.field(default=None, kw_only=True)
     sample_files: int = attrs.field(default=64, kw_only=True, validator=attrs.validators.ge(1))
+
+    where: tuple[Predicate, ...] = attrs.field(default=(), kw_only=True, converter=predicates)
 
     blocks_metadata_input = InputPort[FileBlockMetadata]()
     batches = OutputPort[Any]()
@@ -145,12 +152,20 @@ class ScanReader(FileBlocks):
 
         by_path = {item.file_path: item for item in items}
 
+        filters: list[PathFilter] = []
+
+        def keeps(facts: FileFacts, keys: Mapping[str, str]) -> bool:
+            if not filters:
+                filters.append(PathFilter(self.where, keys))
+                filters[0].check()
+            return filters[0].keeps(facts)
+
         def opened(path: str) -> Any:
             return self.setup_stream(by_path[path])
 
         try:
             with explained(next(iter(by_path), ""), "reading"):
-                agreed = agree(self.format, self.scan_settings, files_of(map(self._by_now, items)), opened)
+                agreed = agree(self.format, self.scan_settings, files_of(map(self._by_now, items)), opened, keeps)
             self._made(agreed, context).close()  # what is asked for, and not there, is told before anything runs
         except (ReadError, ScanError) as error:
             error.reader = context.name
@@ -175,7 +190,9 @@ class ScanReader(FileBlocks):
     def setup(self, context: OperatorContext) -> None:
         """Makes ready to read."""
         self._task = Reading(context)
-        self._scan = self._made(Agreed() if context.agreed is None else Agreed.of(context.agreed), context)
+        agreed = Agreed() if context.agreed is None else Agreed.of(context.agreed)
+        self._paths, self._root = PathFilter(self.where, agreed.keys), agreed.root
+        self._scan = self._made(agreed, context)
 
     @blocks_metadata_input.process
     def read_block(self, block: FileBlockMetadata) -> None:
@@ -205,6 +222,9 @@ class ScanReader(FileBlocks):
 
     def _read(self, block: FileBlockMetadata) -> None:
         task = self._task
+        if self.where and not self._paths.keeps(FileFacts.of(block.file_path, self._root)):
+            task.context.count("blocks_pruned")
+            return
         if not block.as_planned:
             block = self._by_now(block)
             if block.start >= block.stop:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pyarrow.compute as pc
 import pytest
 
-from dagflow import DAG
+from dagflow import DAG, InputPort, Operator, OutputPort
 from dagflow.errors.scan import ColumnExtra
 from dagflow.ledger import Ledger, read_dataset
 from dagflow.plan.view import plan_view
 from dagflow.render.plan import plan_text
+from dagflow.runtime.events import Event, Stolen
+from dagflow.runtime.launch import launch
 from dagflow.scan import BadRow
 from dagflow.testing import Collector, run_dag
-from operators import FileSplitterInput, Filter, JsonLinesFormat, ParquetWriter, ScanReader
+from operators import CsvFormat, FileSplitterInput, Filter, JsonLinesFormat, ParquetWriter, ScanReader
 
 
 def rows_of(folder: Path, runner: str, **properties: Any) -> tuple[list[dict[str, Any]], Any]:
@@ -116,3 +120,44 @@ def test_rows_that_cannot_be_read_go_their_own_way(folder: Path) -> None:
         (24, None, '{"n": 51'),
         (33, "n", '{"n": "many", "name": "odd"}'),
     ]
+
+
+@attrs.define
+class SlowRows(Operator):
+    """Takes its time for the first rows."""
+
+    input = InputPort[Any]()
+    output = OutputPort[Any]()
+
+    @input.process
+    def wait(self, row: Any) -> None:
+        if row["n"] < 150:
+            time.sleep(0.01)
+        self.output.emit(row["n"])
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark_session")
+@pytest.mark.parametrize("format", [JsonLinesFormat(), CsvFormat()], ids=["json", "csv"])
+def test_blocks_of_slow_rows_are_taken_over_while_they_are_read(tmp_path: Path, format: Any) -> None:
+    source, seen = tmp_path / "in", Collector[Any]()
+    source.mkdir()
+    line = '{{"n": {}}}\n' if isinstance(format, JsonLinesFormat) else "{}\n"
+    head = "" if isinstance(format, JsonLinesFormat) else "n\n"
+    (source / "a").write_text(head + "".join(line.format(n) for n in range(600)))
+    size = (source / "a").stat().st_size
+
+    def populate(dag: DAG, conf: Any) -> None:
+        splitter = dag.add_operator("splitter", FileSplitterInput([str(source)], block_size=-(-size // 4)))
+        reader = dag.add_operator("reader", ScanReader(format, min_readers=2, max_readers=2))
+        slow = dag.add_operator("slow", SlowRows())
+        keep = dag.add_operator("keep", seen)
+        dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+        dag.add_stream("batches", reader.batches, slow.input)
+        dag.add_stream("numbers", slow.output, keep.input)
+
+    events: list[Event] = []
+    report = launch(populate, runner="spark", durability="process", rebalance="auto", subscribers=[events.append]).report
+    assert sorted(seen.records) == list(range(600))
+    assert [event for event in events if isinstance(event, Stolen)]
+    assert report.operators["reader"].counters["bytes"] == size

@@ -17,6 +17,7 @@ from dagflow.errors.scan import (
     ColumnMissing,
     ColumnNoSuchPart,
     ColumnUnknown,
+    ProjectionError,
     ReaderFailed,
     ReaderMisbehaves,
 )
@@ -270,6 +271,22 @@ def test_keys_of_folders_are_columns(tmp_path: Path) -> None:
     assert rows(paths, columns=["year", "dir1", "dir2"])[0] == {"year": 2023, "dir1": "x", "dir2": None}
     assert rows(paths, columns=["dir0"], root=str(tmp_path / "year=2024"))[1] == {"dir0": "x"}
     assert rows(paths, columns=["year"], schema="year: string")[0] == {"year": "2023"}
+
+
+def test_files_are_left_out_by_what_their_paths_say(tmp_path: Path) -> None:
+    for year in (2022, 2023, 2024):
+        folder = tmp_path / f"year={year}"
+        folder.mkdir()
+        (folder / "f.pairs").write_text(f"a={year % 10}\n")
+    paths = sorted(tmp_path.glob("*/*"))
+    assert rows(paths, where=[("year", ">", 2022), ("filename", "=", "f.pairs")]) == [
+        {"a": "3", "year": 2023},
+        {"a": "4", "year": 2024},
+    ]
+    assert [str(path) for path in paths[1:]] == CLOSED
+    assert rows(paths, where=[("year", "in", [1])]) == []
+    with pytest.raises(ProjectionError, match="where has a condition on 'a', which paths do not say; they say year, filename"):
+        rows(paths, where=[("a", "=", "3")])
 
 
 def test_parts_of_nested_columns(tmp_path: Path) -> None:

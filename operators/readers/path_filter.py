@@ -1,0 +1,55 @@
+"""Which files are read at all, told by what their paths say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from dagflow.errors.scan import ProjectionError
+from dagflow.scan import FileFacts, is_implicit, to_type
+from operators.formats.predicates import Predicate
+
+
+@attrs.define
+class PathFilter:
+    """Conditions on what paths say: keys of folders (`year=2024`), `filename`, `dir0`.
+
+    `keys`: the types of the keys' values; what files are asked for only once.
+
+    >>> years = PathFilter((Predicate("year", ">=", 2024),), {"year": "int64"})
+    >>> [years.keeps(FileFacts.of(f"/w/year={year}/f", "/w")) for year in (2023, 2024)]
+    [False, True]
+    """
+
+    conditions: tuple[Predicate, ...]
+    keys: Mapping[str, str]
+    _known: dict[str, bool] = attrs.field(init=False, factory=dict)
+
+    def check(self) -> None:
+        """Raises ProjectionError for a condition on what paths do not say."""
+        for condition in self.conditions:
+            name = condition.column
+            if name not in self.keys and (not is_implicit(name) or name == "block_offset"):
+                said = ", ".join((*self.keys, "filename", "filepath", "fqn", "suffix", "dir0, …"))
+                raise ProjectionError(
+                    f"where has a condition on {name!r}, which paths do not say; they say {said}",
+                    "conditions on columns belong to the format (ParquetFormat(where=…)), or to a Filter behind the reader",
+                )
+
+    def keeps(self, facts: FileFacts) -> bool:
+        """Whether all conditions hold for a file. Raises ValueMisfit for values that cannot be compared."""
+        found = self._known.get(facts.path)
+        if found is None:
+            found = self._known[facts.path] = all(self._holds(condition, facts) for condition in self.conditions)
+        return found
+
+    def _holds(self, condition: Predicate, facts: FileFacts) -> bool:
+        import pyarrow as pa
+
+        name = condition.column
+        is_key = name in self.keys
+        said = facts.keys.get(name) if is_key else facts.value(name)
+        value = pa.array([said], pa.string()).cast(to_type(self.keys[name]) if is_key else pa.string())
+        table = pa.table({name: value})
+        return bool(table.filter(condition.expression(table.schema, facts.path)).num_rows)
