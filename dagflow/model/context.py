@@ -104,13 +104,14 @@ class Cursor:
     """Which bytes a task is working on; shared by the operators of one task. `position` in bytes from the file's start.
 
     `footprint`: in tasks that are tried again, where all of it is written down. `part`: of the work item at hand, where that is
-    not all of it.
+    not all of it. `sender`: the task that records have come from over an exchange.
     """
 
     path: str | None = None
     position: int | None = None
     footprint: Notes | None = None
     part: ItemPart | None = None
+    sender: str | None = None
 
     def move(self, path: str | None, position: int | None) -> None:
         """Goes on to other bytes."""

@@ -31,8 +31,13 @@ def key_given(node: OperatorNode, port: str) -> Any:
     for attributes in (node.port_attributes.get(port, {}), node.attributes):
         if "partition_by" in attributes:
             return attributes["partition_by"]
-    own = node.operator.partition_key(port)
-    return own if own is not None else input_ports(type(node.operator))[port].partition_by
+    return own_key(node, port)
+
+
+def own_key(node: OperatorNode, port: str) -> Any:
+    """What an operator's class says that the key of an input port is, whatever its attributes say."""
+    said = node.operator.partition_key(port)
+    return said if said is not None else input_ports(type(node.operator))[port].partition_by
 
 
 def key_of_port(node: OperatorNode, port: str) -> Key | None:

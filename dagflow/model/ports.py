@@ -109,12 +109,15 @@ class InputPort(Port, Generic[OneRecordType_contra]):
 
         Which records are combined, and how often, is not certain: the handler must come to the same result with and without. It
         runs where the records come from, on an operator that is not set up: only its properties are there. It changes neither of
-        the two.
+        the two. It is left out where attributes give the port another key than the operator's own.
         """
         return self._mark(combine, RECORD, COMBINES)
 
     def combine_batch(self, combine: Combine) -> Combine:
-        """Marks `combine_batch(self, batch)`: makes a batch with fewer rows of the same schema. Otherwise as `combine`."""
+        """Marks `combine_batch(self, batch)`: makes a batch with fewer rows of the same schema, of any records.
+
+        Otherwise as `combine`, which is not used beside it.
+        """
         return self._mark(combine, BATCH, COMBINES)
 
     def _mark(self, method: Combine, form: str, marks: str = MARKS) -> Combine:

@@ -10,6 +10,7 @@ from dagflow.errors.base import DagflowError
 from dagflow.render.errors import each, error_json
 from dagflow.render.style import Style, table
 from dagflow.render.words import byte_rate, count, counted, seconds, size
+from dagflow.runtime.exchange.hottest import ExchangeFigures
 from dagflow.runtime.report import OperatorFigures, ReaderFigures, RunReport
 
 VERSION = 1
@@ -104,6 +105,7 @@ def _summary(report: RunReport, style: Style) -> list[str]:
         rows.append(["work", f"rebalanced {times} ({size(report.rebalanced_bytes)})"])
     elif report.rebalancing:
         rows.append(["work", f"not rebalanced: {report.rebalancing}"])
+    rows += [["exchange", f"{port}: {_exchange(figures)}"] for port, figures in report.exchanges.items()]
     if report.outputs:
         rows.append(["written", f"{counted(report.files, 'file')}, {size(report.bytes_written)}"])
     rows.append(["time", seconds(report.seconds)])
@@ -123,6 +125,14 @@ def _readers(figures: ReaderFigures) -> str:
     if not figures.changes:
         return text
     return f"{text}, {counted(figures.changes, 'change')}, from {figures.lowest} to {figures.highest}"
+
+
+def _exchange(figures: ExchangeFigures) -> str:
+    """How many records went over an exchange, and which keys have a large part of them."""
+    combined = f" of {count(figures.before)}, combined" if figures.records != figures.before else ""
+    text = f"{counted(figures.records, 'record')}{combined} ({size(figures.bytes)})"
+    hot = [f"{key} {100 * n / figures.before:.0f} %" for key, n in figures.hot().items()]
+    return f"{text}; hottest keys: {', '.join(hot)}" if hot else text
 
 
 def _windows(report: RunReport) -> str:

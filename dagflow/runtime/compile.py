@@ -11,7 +11,9 @@ from types import ModuleType
 from typing import Any
 
 from dagflow.errors.dag import NotPicklable
+from dagflow.model.keys import key_of
 from dagflow.model.operator import Operator, fields_of
+from dagflow.model.partitioning import own_key
 from dagflow.model.ports import BATCH, RECORD, InputPort, combiners_of
 from dagflow.plan.place import Exchange
 from dagflow.plan.plan import Plan
@@ -45,8 +47,10 @@ def stage_program(plan: Plan, stage: str) -> Program:
 
 def _send(plan: Plan, exchange: Exchange) -> SendPlan:
     source, sink = exchange.source, exchange.sink
-    operator = plan.dag.nodes[sink.operator].operator
-    methods = combiners_of(type(operator)).get(sink.port)
+    node = plan.dag.nodes[sink.operator]
+    methods = combiners_of(type(node.operator)).get(sink.port, {})
+    if exchange.key != key_of(own_key(node, sink.port)):  # two records with the same key may be none that it would combine
+        methods = {form: method for form, method in methods.items() if form != RECORD}
     return SendPlan(
         tag=exchange.tag,
         source=(source.operator, source.port),
@@ -55,7 +59,7 @@ def _send(plan: Plan, exchange: Exchange) -> SendPlan:
         kind=exchange.kind,
         key=exchange.key,
         type=plan.dag.types[source],
-        combiner=Combiner(operator, methods) if methods else None,
+        combiner=Combiner(node.operator, methods) if methods else None,
     )
 
 

@@ -89,9 +89,9 @@ def text_of(record: Any) -> str:
 
 
 def source_of(record: Any, cursor: Cursor) -> str | None:
-    """`PATH, position N` of a record."""
+    """`PATH, position N` of a record; of one that has come over an exchange, the task that sent it."""
     if cursor.path is None:
-        return None
+        return None if cursor.sender is None else f"task {cursor.sender}"
     if isinstance(record, ReaderRecord):
         return f"{cursor.path}, position {record.position}"
     return cursor.path if cursor.position is None else f"{cursor.path}, at or after position {cursor.position}"

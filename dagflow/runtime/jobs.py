@@ -5,13 +5,18 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import attrs
 
+from dagflow.errors import DagflowError
+from dagflow.errors.run import OperatorFailed
 from dagflow.plan.plan import Plan
 from dagflow.runtime.events import WindowDecided, WindowPlanned
 from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.window_log import Decision, WindowPlan
+
+_TOLD = 3
 
 
 def tasks_of(plan: Plan, window: WindowPlan, spec: TaskSpec, round: str, again: bool = False) -> tuple[TaskSpec, ...]:
@@ -53,7 +58,26 @@ def _laid_out(task: TaskSpec, tasks: Sequence[TaskSpec]) -> TaskSpec:
     later = [each for each in tasks if each.level > task.level]
     layout = {each.stage: (each.place, each.partitions) for each in later if each.partition == 0}
     following = min((each.level for each in later), default=0)
-    return attrs.evolve(task, layout=layout, next_tasks=sum(each.level == following for each in later))
+    senders = {each.stage: each.number for each in tasks if each.level < task.level and each.partition == 0}
+    return attrs.evolve(task, layout=layout, next_tasks=sum(each.level == following for each in later), senders=senders)
+
+
+def with_source(error: DagflowError, tasks: Sequence[TaskSpec]) -> DagflowError:
+    """An error of a task; of a record that came over an exchange, it also tells what the task has read that sent it."""
+    if isinstance(error, OperatorFailed) and error.source is not None:
+        sender = next((task for task in tasks if error.source == f"task {task.name}"), None)
+        read = [_told(value) for _, _, value in sender.items] if sender is not None else []
+        if read:
+            more = f" and {len(read) - _TOLD} more" if len(read) > _TOLD else ""
+            error.source = f"{error.source}, which was given {', '.join(read[:_TOLD])}{more}"
+    return error
+
+
+def _told(item: Any) -> str:
+    """A work item as plain data, in words."""
+    if isinstance(item, dict) and {"file_path", "start", "stop"} <= item.keys():
+        return f"bytes {item['start']:,} to {item['stop']:,} of {item['file_path']}"
+    return repr(item)[:80]
 
 
 def levels_of(plan: Plan) -> dict[int, int]:

@@ -32,7 +32,7 @@ from dagflow.runtime.events import (
 )
 from dagflow.runtime.failure import Abort, describe
 from dagflow.runtime.footprint import places
-from dagflow.runtime.jobs import decided_event, job_name, levels_of, planned_event, tasks_of
+from dagflow.runtime.jobs import decided_event, job_name, levels_of, planned_event, tasks_of, with_source
 from dagflow.runtime.launched import Launched
 from dagflow.runtime.partition_state import Handover, states_of
 from dagflow.runtime.patience import POLL, Patience
@@ -320,7 +320,7 @@ class WindowLoop:
                 return
         for outcome in outcomes:
             if outcome.error is not None and not passes(outcome.error):
-                raise outcome.error
+                raise with_source(outcome.error, oldest.tasks)
             if outcome.error is not None:
                 self._again(oldest, outcome.error.message())
                 return

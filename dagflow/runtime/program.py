@@ -120,6 +120,7 @@ class TaskSpec:
         place: its number among the tasks of its level; rows of exchanges are for that.
         layout: of the stages that exchanges lead to: the place of their first task, and how many they have.
         next_tasks: how many tasks the next level has; 0 in the last one.
+        senders: of the stages in lower levels, the number of their first task.
     """
 
     window: int
@@ -146,11 +147,21 @@ class TaskSpec:
     place: int = 0
     layout: dict[str, tuple[int, int]] = attrs.field(factory=dict)
     next_tasks: int = 0
+    senders: dict[str, int] = attrs.field(factory=dict)
 
     @property
     def name(self) -> str:
         """`s0-0003`: the task within its window."""
         return f"{self.stage}-{self.partition:04d}"
+
+    def sender(self, number: int) -> str:
+        """The name of a task of a lower level, by its number.
+
+        >>> TaskSpec(window=0, round="r", stage="s2", partition=0, partitions=1, senders={"s0": 0, "s1": 4}).sender(5)
+        's1-0001'
+        """
+        stage, first = max(((s, n) for s, n in self.senders.items() if n <= number), key=lambda pair: pair[1])
+        return f"{stage}-{number - first:04d}"
 
     @property
     def claims_area(self) -> str:

@@ -291,12 +291,14 @@ class Flow:
     def deliver_rows(self, rows: Iterable[Row]) -> None:
         """Hands over what arrives over exchanges."""
         for row in rows:
+            self.cursor.sender = self.spec.sender(row.src)
             operator, port = self._receives[row.tag >> 1]
             inlet = self.nodes[operator].inlets[port]
             if row.tag & 1:
                 inlet.take_records(records_of(row.blob))
             else:
                 inlet.take_batch(batch_of(row.blob))
+        self.cursor.sender = None
 
     def end_window(self) -> None:
         """Ends the window in all operators, upstream first; what they emit then flows on."""

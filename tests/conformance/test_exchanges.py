@@ -13,6 +13,7 @@ import pytest
 
 from dagflow import DAG, FileMetadata, InputPort, Operator, OutputPort, WindowState
 from dagflow.errors.run import OperatorFailed
+from dagflow.render.report import report_text
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
 from operators import FlatMap, Map, RecordWriter
@@ -29,6 +30,7 @@ from tests.conformance.exchanges import (
     lengths,
     read,
     split_and_tally,
+    words,
 )
 
 
@@ -284,3 +286,67 @@ def test_work_is_shared_before_an_exchange(spark_session: Any, tmp_path: Path) -
     assert report.rebalanced > 0, report.rebalancing
     assert as_counter(seen.records) == Counter(alone=12, fast=2000)
     assert os.listdir(folder) == ["a.txt"]
+
+
+def long_ones(counted: Counted) -> str:
+    if counted.n > 1:
+        raise ValueError(f"{counted.word} is there too often")
+    return counted.word
+
+
+@attrs.define
+class Each(Operator):
+    input = InputPort[Counted](partition_by="word")
+
+    @input.process
+    def each(self, counted: Counted) -> None:
+        if counted.word == "alone":
+            raise ValueError("nobody should be alone")
+
+
+def test_an_error_tells_which_task_has_sent_the_record_and_what_that_read(runner: str, source: Path) -> None:
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        _, lines = read(dag, source, block_size=500)
+        split = dag.add_operator("words", FlatMap(words))
+        each = dag.add_operator("each", Each(), partitioner=StatelessPartitioner(2))
+        dag.add_stream("text", lines.messages, split.input)
+        dag.add_stream("ones", split.output, each.input)
+
+    with pytest.raises(OperatorFailed) as caught:
+        run_dag(populate_dag, runner=runner)
+    assert caught.value.source is not None
+    assert caught.value.source.startswith("task s0-0000, which was given bytes 0 to 500 of")
+    assert (caught.value.operator, caught.value.record) == ("each", "Counted(word='alone', n=1)")
+
+
+@pytest.mark.parametrize("on_error", ["skip", "route"])
+def test_errors_behind_an_exchange_may_pass(runner: str, source: Path, on_error: Any) -> None:
+    seen, bad = Collector[str](), Collector[Any]()
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        tally = count_words(dag, source)
+        checked = dag.add_operator("checked", Map(long_ones, on_error=on_error))
+        dag.add_stream("totals", tally.output, checked.input)
+        dag.add_stream("words", checked.output, dag.add_operator("seen", seen).input)
+        dag.add_stream("bad", checked.errors, dag.add_operator("bad", bad).input)
+
+    report = run_dag(populate_dag, runner=runner)
+    assert seen.records == ["alone"]
+    assert report.operators["checked"].errors == len(expected(source)) - 1
+    assert len(bad.records) == (len(expected(source)) - 1 if on_error == "route" else 0)
+
+
+def test_a_hot_key_is_named_and_kills_nothing(runner: str, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.txt").write_text("hot hot hot hot hot hot hot hot hot cold\n" * 4000)
+    seen = Collector[Counted]()
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        tally = count_words(dag, folder, block_size=20_000)
+        dag.add_stream("totals", tally.output, dag.add_operator("seen", seen).input)
+
+    report = run_dag(populate_dag, runner=runner)
+    assert as_counter(seen.records) == Counter(hot=36_000, cold=4_000)
+    assert next(iter(report.exchanges["tally.input"].hot())) == "'hot'"
+    assert "hottest keys: 'hot' 9" in report_text(report)

@@ -42,6 +42,8 @@ def arrow_blobs(batch: pa.RecordBatch) -> Iterator[pa.Buffer]:
         return
     import pyarrow as pa
 
+    # slices, and what kernels make, leave other bytes behind in the same rows; a copy leaves none (0.2 ms for 5 MB)
+    batch = pa.concat_batches([batch, batch.slice(0, 0)])
     out = pa.BufferOutputStream()
     with pa.ipc.new_stream(out, batch.schema) as stream:
         stream.write_batch(batch)

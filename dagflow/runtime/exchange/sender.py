@@ -67,7 +67,7 @@ class Sender:
         self._pairs: dict[Any, tuple[int, Any]] = {}
         combiner = plan.combiner if plan.kind in (BY_KEY, TO_ONE) else None
         self._combine_batch = combiner.batchwise() if combiner is not None and self._is_arrow else None
-        self._combine = combiner.pairwise() if combiner is not None and self._combine_batch is None else None
+        self._combine = combiner.pairwise() if combiner is not None and self._combine_batch is None and self._router else None
 
     @property
     def port(self) -> str:
@@ -175,7 +175,8 @@ class Sender:
     def _combined(self, chunk: list[Any]) -> None:
         """Makes one record of those with the same key, as long as there are not too many keys."""
         assert self._combine is not None
-        key_of = self._router.key if self._router is not None else _no_key_at_all
+        assert self._router is not None
+        key_of = self._router.key
         for record, partition in self._routed(chunk):
             key = key_of(record)
             try:
@@ -292,7 +293,3 @@ class Sender:
         self.figures.rows += 1
         self.figures.bytes += size
         self._send(Row(self._first + partition, 2 * self._plan.tag + form, self._src, sequence, blob))
-
-
-def _no_key_at_all(record: Any) -> None:
-    """The key of records that all go to one partition."""

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from dagflow.errors.partitioning import ExchangeBroken
+from dagflow.errors.run import OperatorFailed
+from dagflow.runtime.exchange.hottest import ExchangeFigures, Hottest
+from dagflow.runtime.exchange.passing import Passing, checked, in_level
+from dagflow.runtime.exchange.rows import FAILED, Row
+from dagflow.runtime.exchange.spool import Spool
+from dagflow.runtime.program import TaskOutcome, TaskSpec
+
+SPEC = TaskSpec(window=0, round="r", stage="s1", partition=0, partitions=2, level=1, place=2, next_tasks=2)
+DONE = TaskOutcome(task="s1-0000", attempt="1", started=0, ended=1)
+
+
+def row(tag: int = 0, dst: int = 2, src: int = 0, seq: int = 0) -> Row:
+    return Row(dst, tag, src, seq, b"x")
+
+
+def test_rows_for_later_levels_are_passed_on() -> None:
+    onward: list[Row] = []
+    rows = [row(0), row(2, dst=7), row(1)]
+    assert list(checked(rows, SPEC, {0: 1, 1: 2}, onward.append)) == [row(0), row(1)]
+    assert onward == [row(2, dst=7)]
+
+
+@pytest.mark.parametrize("wrong", [row(0, dst=1), row(6), row(4)])
+def test_rows_that_do_not_belong_here_are_an_error(wrong: Row) -> None:
+    with pytest.raises(ExchangeBroken):
+        list(checked([wrong], SPEC, {0: 1, 1: 2, 2: 0}, lambda row: None))
+
+
+def test_a_task_runs_on_all_that_arrives() -> None:
+    seen: list[Row] = []
+
+    def execute(passing: Passing) -> TaskOutcome:
+        seen.extend(passing.arriving)
+        return DONE
+
+    assert in_level(SPEC, Passing([row(seq=1), row(seq=2)]), execute) is DONE
+    assert [each.seq for each in seen] == [1, 2]
+
+
+def test_a_task_behind_one_that_failed_does_not_run_and_tells_those_behind_it() -> None:
+    sent: list[Row] = []
+    rows = iter([Row(2, FAILED, -1, 0, b""), row()])
+    assert in_level(SPEC, Passing(rows, sent.append), lambda passing: pytest.fail("it ran")) is None
+    assert [(each.dst, each.tag) for each in sent] == [(0, FAILED), (1, FAILED)]
+    assert list(rows) == [], "all is taken: whoever sends it waits for that"
+
+
+def test_a_task_that_fails_tells_those_behind_it() -> None:
+    sent: list[Row] = []
+    failed = attrs.evolve(DONE, error=OperatorFailed(operator="o", doing="d", error="e"))
+    assert in_level(SPEC, Passing((), sent.append), lambda passing: failed) is failed
+    assert [each.dst for each in sent] == [0, 1]
+
+
+def test_a_spool_gives_each_task_its_rows_by_source_and_sequence() -> None:
+    with Spool() as spool:
+        for each in (row(src=1, seq=0), row(src=0, seq=5), row(src=0, seq=4), row(dst=3)):
+            spool.put(1, each)
+        spool.put(2, row(src=9))
+        assert [(each.src, each.seq, each.blob) for each in spool.rows(1, 2)] == [(0, 4, b"x"), (0, 5, b"x"), (1, 0, b"x")]
+        assert [each.dst for each in spool.rows(1, 3)] == [3]
+        assert list(spool.rows(1, 4)) == []
+        assert [each.src for each in spool.rows(2, 2)] == [9]
+
+
+def test_hot_keys_are_found_among_many() -> None:
+    hot = Hottest(stride=1)
+    for number in range(20_000):
+        hot.see("hot" if number % 4 == 0 else number)
+    figures = ExchangeFigures(before=20_000, hottest=hot.told())
+    assert list(figures.hot()) == ["'hot'"]
+    figures.add(figures)
+    assert list(figures.hot()) == ["'hot'"]
+    assert not ExchangeFigures(before=1000, hottest={"1": 49}).hot()
