@@ -19,6 +19,7 @@ from benchmarks.ledger.ours import APP, OurLog
 from benchmarks.lines.__main__ import MARK, main
 from benchmarks.report import marks
 from benchmarks.rounds import Case, Contestant, DifferentOutput, Goal, Limit, compete
+from benchmarks.scan.__main__ import main as scan
 from benchmarks.table import figures_table, goals_table
 from dagflow.ledger import Ledger, fold
 from dagflow.scaling import BacklogPartitioner, StatelessPartitioner
@@ -150,3 +151,13 @@ def test_more_readers_wait_less_and_cost_more():
     following = simulate(work, BacklogPartitioner(1, 50), 50, starts=True)
     assert following.cost < min(few.cost, many.cost)
     assert following.changes > 0
+
+
+def test_tables_are_scanned_by_all_who_are_there(tmp_path, capsys):
+    page = tmp_path / "page.md"
+    given = ["--quick", "--match", "line ends in quotes, 3 of 20", "--disk", str(tmp_path), "--markdown", str(page)]
+    assert scan(given) == 0
+    told = capsys.readouterr().out
+    assert "| pyarrow, one process, two threads |" in told
+    assert "| dagflow |" in told
+    assert [entry.name for entry in tmp_path.iterdir()] == ["page.md"], "inputs and outputs are removed"

@@ -1,0 +1,1 @@
+"""Scans of tables: formats to Parquet, beside Spark, DuckDB, Polars and pyarrow."""

@@ -1,0 +1,73 @@
+"""The cases by name: each makes its `Case`s for a `Place`, just before they are run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from benchmarks.lines.place import Place
+from benchmarks.rounds import Case, Contestant, Goal
+from benchmarks.scan import ours, peers
+from benchmarks.scan.inputs import THREE, make_table, summed
+from dagflow import launch
+
+OURS, SAFE, SPARK, DUCKDB = "dagflow", "dagflow, durable", "Spark read.csv → write.parquet", "DuckDB, two threads"
+POLARS, ARROW = "Polars, streaming, two threads", "pyarrow, one process, two threads"
+
+
+def _ours(place: Place, **options: str) -> peers.Work:
+    def work(source: Path, target: Path, columns: Sequence[str] | None) -> None:
+        if options.get("runner", "spark") == "spark":
+            _ = place.spark.session
+        settings = ours.Settings([str(source)], str(target), None if columns is None else list(columns))
+        launch(ours.csv_to_parquet, settings, progress="none", **{"runner": "spark", "durability": "process", **options})
+
+    return work
+
+
+def _peers(place: Place, *, quoted: bool) -> Iterator[tuple[str, peers.Work]]:
+    if not place.quick:
+        yield SPARK, peers.spark(place.spark.session, multi_line=quoted)
+    if peers.is_there("duckdb"):
+        yield DUCKDB, peers.duckdb
+    if peers.is_there("polars"):
+        yield POLARS, peers.polars
+    yield ARROW, peers.pyarrow
+
+
+def _contestants(place: Place, source: Path, columns: Sequence[str] | None, *, quoted: bool) -> list[Contestant]:
+    target = place.target("memory")
+    runner = {"runner": "local"} if place.quick else {}
+    mine = [(OURS, _ours(place, **runner)), (SAFE, _ours(place, durability="machine", **runner))]
+    return [
+        Contestant(
+            name=name,
+            run=partial(work, source, target, columns),
+            check=partial(summed, target),
+            clean=partial(place.clean, "memory"),
+            size=source.stat().st_size,
+        )
+        for name, work in [*_peers(place, quoted=quoted), *mine]
+    ]
+
+
+def csv(place: Place) -> Iterator[Case]:
+    """CSV to Parquet in memory: without quotes, and with delimiters, quotes and line ends in quotes."""
+    for quoted in (False, True):
+        what = "CSV with line ends in quotes" if quoted else "CSV"
+        source = make_table(place.disk / f"table{'-quoted' * quoted}.csv", place.size, quoted=quoted)
+        for columns in (None, THREE):
+            wide = "all 20 columns" if columns is None else "3 of 20 columns"
+            notes = ["Spark reads such a file by one task (`multiLine`)."] if quoted and not place.quick else []
+            yield Case(
+                f"{what}, {wide}",
+                f"{what} to Parquet (snappy), {wide}, to memory",
+                _contestants(place, source, columns, quoted=quoted),
+                [Goal(OURS, SPARK, 3.0), Goal(OURS, DUCKDB, 1.0)],
+                notes=notes,
+            )
+        source.unlink()
+
+
+CASES: dict[str, Callable[[Place], Iterator[Case]]] = {"csv": csv}
