@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import attrs
 
@@ -52,6 +52,8 @@ def to_columns(given: Any) -> dict[str, Column]:
         given = [(f.name, Column(f.type, nullable=f.nullable)) for f in given]
     elif isinstance(given, Mapping):
         given = given.items()
+    elif (fields := _of_class(given)) is not None:
+        given = fields
     if not isinstance(given, Iterable):
         raise TypeError(f"{given!r} is no schema: write {{'name': 'int64', …}} or 'name: int64, …'")
     found: dict[str, Column] = {}
@@ -62,6 +64,18 @@ def to_columns(given: Any) -> dict[str, Column]:
         _ = column.arrow
         found[name] = column
     return found
+
+
+def _of_class(kind: Any) -> list[tuple[str, Column]] | None:
+    """The columns of the records of a class with fields; a field that may not be None is a column without nulls."""
+    from dagflow.model.columns import fields_of_type
+    from dagflow.model.forms import columns_of
+
+    fields = columns_of(kind) if isinstance(kind, type) or get_origin(kind) is not None else None
+    if fields is None:
+        return None
+    types = fields_of_type(kind)
+    return [(f.name, Column(f.type, nullable=type(None) in get_args(types[f.name]))) for f in fields]
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
@@ -98,7 +112,7 @@ class TableSchema:
 
     @classmethod
     def of(cls, given: Any) -> TableSchema:
-        """A schema of whatever says one: itself, a `pyarrow.Schema`, a mapping of names to types, or text.
+        """A schema of whatever says one: itself, a `pyarrow.Schema`, a mapping of names to types, text, or a class with fields.
 
         Raises ValueError, TypeError.
         """

@@ -176,9 +176,9 @@ def fast_parser(types: dict[str, pa.DataType], is_open: bool) -> Callable[[Piece
 
     def parse(piece: Piece, rows: int) -> pa.RecordBatch | None:
         size = piece.end - piece.begin
-        view = memoryview(piece.data)[piece.begin : piece.end]
-        if not rows or not _is_plain(view):
+        if not rows or not _is_plain(piece):
             return None
+        view = memoryview(piece.data)[piece.begin : piece.end]
         reading = pj.ReadOptions(use_threads=False, block_size=size + 1)
         try:
             table = pj.read_json(pa.BufferReader(pa.py_buffer(view)), reading, options)
@@ -195,15 +195,17 @@ def fast_parser(types: dict[str, pa.DataType], is_open: bool) -> Callable[[Piece
     return parse
 
 
-def _is_plain(data: memoryview) -> bool:
+def _is_plain(piece: Piece) -> bool:
     """Whether bytes are UTF-8, and none of the numbers is one that only pyarrow reads."""
     import codecs
 
+    data, begin, end = piece.data, piece.begin, piece.end
     try:
-        codecs.utf_8_decode(data, "strict", True)
+        codecs.utf_8_decode(memoryview(data)[begin:end], "strict", True)
     except UnicodeDecodeError:
         return False
-    return _NOT_JSON.search(data) is None
+    is_suspect = any(data.find(word, begin, end) >= 0 for word in (b"Inf", b"NaN"))  # a search for the pattern is slow
+    return not is_suspect or _NOT_JSON.search(data, begin, end) is None
 
 
 def _has(kind: pa.DataType, test: Callable[[pa.DataType], bool]) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Generic, get_args
 
 import attrs
+from typing_extensions import TypeVar
 
 from dagflow import FileBlockMetadata, InputPort, OperatorContext, OutputPort
 from dagflow.errors.scan import ScanError
@@ -60,12 +61,16 @@ def a_format(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
         raise TypeError(f"{attribute.name} is {value!r}, but must be a format: CsvFormat(…), JsonLinesFormat(…), …")
 
 
+T = TypeVar("T", default=Any)
+
+
 @attrs.define
-class ScanReader(FileBlocks):
+class ScanReader(FileBlocks, Generic[T]):
     r"""Reads blocks of files of a format (CSV, JSON lines, Parquet…) and emits batches of their columns.
 
     The columns and their types are agreed on before the first window, from a look at some of the files, and stay: see
-    docs/scans.md.
+    docs/scans.md. `ScanReader[Trip](…)` reads the fields of the attrs class `Trip`, and no others, as columns of their types:
+    operators behind it get `Trip`s, or batches of them.
 
     Args:
         format: the format, with its options: `CsvFormat(delimiter=";")`.
@@ -110,7 +115,7 @@ class ScanReader(FileBlocks):
     where: tuple[Predicate, ...] = attrs.field(default=(), kw_only=True, converter=predicates)
 
     blocks_metadata_input = InputPort[FileBlockMetadata]()
-    batches = OutputPort[Any]()
+    batches = OutputPort[T]()
     errors = OutputPort[BadRow]()  # type: ignore[assignment]  # rows that cannot be read, with more than other operators know
 
     def check(self) -> None:
@@ -123,6 +128,10 @@ class ScanReader(FileBlocks):
                 reads_array(self.format, self.scan_settings)
             with told_in(problems):
                 to_type(self.null_type)
+            if self._record_class is not None and (self.columns is not None or self.schema is not None):
+                problems.append(
+                    f"columns and schema are the fields of {self._record_class.__name__}: leave them out, or the class"
+                )
             if self.on_error == "route":
                 problems.append('on_error is "route", but the port errors carries bad rows: set on_bad_row = "route"')
 
@@ -248,8 +257,17 @@ class ScanReader(FileBlocks):
 
     @property
     def scan_settings(self) -> ScanSettings:
-        """What the properties say of the scan."""
-        return ScanSettings(**{field.name: getattr(self, field.name) for field in attrs.fields(ScanSettings)})
+        """What the properties say of the scan, and the class of its records."""
+        said = {field.name: getattr(self, field.name) for field in attrs.fields(ScanSettings)}
+        if self.schema is None and self._record_class is not None:
+            said["schema"] = TableSchema(self._record_class, strict=True)
+        return ScanSettings(**said)
+
+    @property
+    def _record_class(self) -> type | None:
+        """The class in the brackets, whose fields are the columns."""
+        kind = next(iter(get_args(self.__dict__.get("__orig_class__"))), None)
+        return kind if isinstance(kind, type) and attrs.has(kind) else None
 
     def _made(self, agreed: Agreed, context: OperatorContext) -> FileScan:
         return make_scan(self.format)(

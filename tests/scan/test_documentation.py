@@ -64,5 +64,15 @@ def test_what_it_names_is_there() -> None:
     import operators
 
     known = {*dir(dagflow.scan), *dir(operators), "FileBlockMetadata", "SetSchema"}
-    named = set(re.findall(r"`([A-Z][A-Za-z]+)\b", TEXT)) - {"True", "False", "None", "MyFormat", "IniFormat"}
+    named = set(re.findall(r"`([A-Z][A-Za-z]+)\b", TEXT)) - {
+        "True",
+        "False",
+        "None",
+        "MyFormat",
+        "IniFormat",
+        "Trip",
+        "Any",
+        "InputPort",
+        "OutputPort",
+    }
     assert named - known <= {"AvroFormat", "FixedWidthFormat", "RegexFormat", "LinesReader"}

@@ -8,17 +8,24 @@ from typing import Any
 import attrs
 import pytest
 
-from dagflow import OperatorContext
+from dagflow import DAG, OperatorContext
 from dagflow.errors import DagflowError, SurroundingsError
 from dagflow.errors.scan import BadRowFound, ProjectionError
 from dagflow.scan import Agreed, BatchLimits
-from dagflow.testing import run_operator, scan_table
+from dagflow.testing import Collector, run_dag, run_operator, scan_table
 from dagflow.testing.files import blocks_of
-from operators import CsvFormat, JsonLinesFormat, ParquetFormat, ScanReader
+from operators import CsvFormat, FileSplitterInput, JsonLinesFormat, Map, ParquetFormat, ScanReader
 from operators.contexts.errors import FileShortened
 from operators.readers.errors import FileChanged, FileGone
 
 FORMATS = [JsonLinesFormat(), CsvFormat(), CsvFormat(header=False), ParquetFormat()]
+
+
+@attrs.frozen
+class Trip:
+    n: int
+    name: str | None
+    tags: list[str] | None = None
 
 
 @pytest.fixture
@@ -55,6 +62,7 @@ def test_a_format_is_asked_for() -> None:
         (ScanReader(JsonLinesFormat(), null_type="nothing"), "names no type"),
         (ScanReader(JsonLinesFormat(), on_error="route"), 'set on_bad_row = "route"'),
         (ScanReader(CsvFormat(header=False), columns=["a"]), "no header"),
+        (ScanReader[Trip](JsonLinesFormat(), columns=["n"]), "are the fields of Trip"),
         (ScanReader(JsonLinesFormat(), min_readers=5, max_readers=2), "min_readers"),
     ],
 )
@@ -89,6 +97,36 @@ def test_agreeing_happens_once() -> None:
     plain = Agreed(columns=(("a", "list<struct<`x y`: int8>>"),), files=3, root="/w", keys={"k": "int64"}).to_plain()
     assert ScanReader(JsonLinesFormat()).agree([], plain, OperatorContext()) is plain
     assert Agreed.of(plain).to_plain() == plain
+
+
+def test_records_of_a_class(path: Path) -> None:
+    path.write_text('{"n": 1, "other": 2}\n{"name": "b", "n": 2, "tags": ["x"]}\n')
+    reader = ScanReader[Trip](JsonLinesFormat())
+    assert run_operator(reader, {"blocks_metadata_input": blocks_of(str(path))})["batches"] == [
+        Trip(1, None),
+        Trip(2, "b", ["x"]),
+    ]
+    assert reader.columns_told("batches") == "n: int64, name: string, tags: list<string>"
+    path.write_text('{"name": "c"}\n')
+    with pytest.raises(BadRowFound, match="column 'n': is null, but the column must have a value"):
+        scan_table(reader, path)
+
+
+def test_the_type_of_its_records_is_known_downstream(path: Path, tmp_path: Path) -> None:
+    path.write_text('{"n": 1, "name": "a"}\n')
+    seen = Collector[int]()
+
+    def populate(dag: DAG, conf: Any) -> None:
+        files = dag.add_operator("files", FileSplitterInput([str(path)]))
+        trips = dag.add_operator("trips", ScanReader[Trip](JsonLinesFormat()))
+        numbers = dag.add_operator("numbers", Map(lambda trip: trip.n))
+        keep = dag.add_operator("keep", seen)
+        dag.add_stream("blocks", files.blocks_metadata_output, trips.blocks_metadata_input)
+        dag.add_stream("trips", trips.batches, numbers.input)
+        dag.add_stream("n", numbers.output, keep.input)
+
+    run_dag(populate, {})
+    assert seen.records == [1]
 
 
 # Bad input
