@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from operators.files.scanner import TimeBasedDirectoryScanner
     from operators.files.splitter_base import FileSplitterBase
     from operators.files.splitter_input import FileSplitterInput
+    from operators.formats.avro import AvroFormat
     from operators.formats.csv import CsvFormat
     from operators.formats.fixed_width import FixedWidthFormat
     from operators.formats.json_lines import JsonLinesFormat
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AbstractBlockReader",
     "AbstractFSBlockReader",
+    "AvroFormat",
     "BlockReader",
     "Console",
     "CsvFormat",
@@ -84,6 +86,7 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "files.scanner": ["TimeBasedDirectoryScanner"],
         "files.splitter_base": ["FileSplitterBase"],
         "files.splitter_input": ["FileSplitterInput"],
+        "formats.avro": ["AvroFormat"],
         "formats.csv": ["CsvFormat"],
         "formats.fixed_width": ["FixedWidthFormat"],
         "formats.json_lines": ["JsonLinesFormat"],

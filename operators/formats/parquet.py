@@ -10,6 +10,7 @@ import attrs
 
 from dagflow.scan import FileSchemaNegotiator, Format, ManagedReader, ResultSetLoader, RowOrigin
 from operators.formats.arrow_file import ArrowFile, is_of_storage
+from operators.formats.counting import count_rows
 from operators.formats.errors import FileCutShort, FileDamaged, NotOfFormat
 from operators.formats.predicates import Predicate, predicates
 
@@ -149,7 +150,7 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
         self._position, self._group = found
         group = self._file.metadata.row_group(self._group)
         if self._filter is None and not self._columns:
-            self._loader.skip_rows(group.num_rows)
+            count_rows(self._loader, group.num_rows, self._position)
             return True
         rows = max(1, min(65_536, group.num_rows * BATCH_BYTES // max(1, self._size(group))))
         self._batches = self._file.iter_batches(rows, [self._group], self._columns, use_threads=False)

@@ -18,6 +18,7 @@ NOT_DECLARED = {
     "py4j": "comes with pyspark, of which it is a part",
     "grpc": "comes with the extra `connect`",
     "compression": "Python's own from 3.14 on",
+    "fastavro": "the extra `avro`; without it a message says how to install it",
     "backports": "the extra `zstd`; without it a message says how to install it",
     "zstandard": "read with where it is there anyhow (`connect` brings it)",
 }

@@ -13,13 +13,26 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import operators
 from dagflow.scan import Format
 from dagflow.testing import assert_reader_is_splittable
 from dagflow.testing.readers import CountedFiles, reader_of, reader_of_format
-from operators import CsvFormat, FixedRecordsReaderContext, JsonLinesFormat, ReadAheadLineReaderContext, ReaderContext
+from operators import (
+    AvroFormat,
+    CsvFormat,
+    FixedRecordsReaderContext,
+    FixedWidthFormat,
+    JsonLinesFormat,
+    ParquetFormat,
+    ReadAheadLineReaderContext,
+    ReaderContext,
+    RegexFormat,
+)
 from operators.compression import DecompressingContext
 from tests.operators.compression.samples import TOOLS, bgzf
 
@@ -53,6 +66,28 @@ def table(rows: int, longest: int) -> bytes:
         text = "".join(at_random.choices(texts, k=at_random.randint(0, longest // 3)))
         csv.writer(out, lineterminator=at_random.choice(["\n", "\r\n"])).writerow([n, text, "x" * (n % 7)])
     return out.getvalue().encode()
+
+
+def parquet(rows: int, group: int) -> bytes:
+    """A table whose row groups have so many rows."""
+    at_random, target = random.Random(rows), io.BytesIO()
+    texts = ["".join(at_random.choices("abcdefgh", k=at_random.randint(0, 20 * rows))) for _ in range(rows)]
+    pq.write_table(pa.table({"n": range(rows), "text": texts}), target, row_group_size=group, compression="none")
+    return target.getvalue()
+
+
+def avro(rows: int, longest: int) -> bytes:
+    """A file whose blocks have about a row."""
+    at_random, target = random.Random(rows), io.BytesIO()
+    schema = {"type": "record", "name": "r", "fields": [{"name": "n", "type": "int"}, {"name": "text", "type": "string"}]}
+    values = [{"n": n, "text": "é" * at_random.randint(0, longest)} for n in range(rows)]
+    fastavro.writer(target, schema, values, sync_interval=1)
+    return target.getvalue()
+
+
+def fixed(rows: int) -> bytes:
+    """Records of 3,001 bytes."""
+    return b"".join(b"%-1500d%1500d\n" % (n, n) for n in range(rows))
 
 
 @attrs.frozen
@@ -108,6 +143,7 @@ def of_format(make_format: Callable[[], Format], small: bytes, large: bytes, sho
 
 
 LINES = text(8, 15)
+FIXED = partial(FixedWidthFormat, {"begin": (0, 10), "end": (2_990, 10)})
 TABLE: dict[str, tuple[Any, bytes, bytes, dict[str, Any], int]] = {
     "lines": (ReadAheadLineReaderContext, LINES, text(3_000), {}, 4096),
     "lines that end with \\n, \\r\\n or \\r": (
@@ -153,6 +189,10 @@ READERS = {
 } | {
     "JSON lines": of_format(JsonLinesFormat, objects(6, 3), objects(900, 6_000)),
     "CSV": of_format(CsvFormat, table(6, 3), table(900, 10_000)),
+    "Parquet": of_format(ParquetFormat, parquet(6, 2), parquet(2_000, 20)),
+    "Avro": of_format(AvroFormat, avro(6, 3), avro(900, 10_000)),
+    "log lines": of_format(partial(RegexFormat, "(?P<rest>.*)"), LINES, text(900, 20_000)),
+    "columns by their places": of_format(FIXED, fixed(3), fixed(1_200)),
 }
 
 

@@ -256,3 +256,11 @@ def test_a_row_group_that_is_damaged_is_named(path: Path) -> None:
         read(path)
     assert str(caught.value).startswith(f"{path}: row group 3 of the Parquet file, at byte {begin}, cannot be read: ")
     assert read(path, ["text"]) == TABLE.select(["text"]).to_pylist(), "what is not read cannot be damaged"
+
+
+def test_where_rows_lie(path: Path) -> None:
+    metadata = pq.ParquetFile(path).metadata
+    begins = [metadata.row_group(n).column(0).dictionary_page_offset for n in range(10)]
+    expected = [begin for begin in begins for _ in range(10)]
+    for columns in (["block_offset"], ["block_offset", "n"]):
+        assert [row["block_offset"] for row in read(path, columns, 700)] == expected
