@@ -56,11 +56,14 @@ class Beginning:
             return cls(records_at=at)
         lexed = lexer.find(data, at, len(data), is_last=is_whole)
         comment = lexer.dialect.comment_bytes
-        ends = lexed.ends.tolist()
-        for number, end_at in enumerate([*ends, *([len(data)] if is_whole else [])]):
+        ends: list[int] = lexed.ends.tolist()
+        terminated = len(ends)
+        if is_whole:
+            ends.append(len(data))
+        for number, end_at in enumerate(ends):
             record = data[at:end_at].rstrip(b"\r\n")
             if record and not (comment and record.startswith(comment)):
-                if number == len(ends) and lexed.opened is not None:
+                if number == terminated and lexed.opened is not None:
                     reason = f"has a quote at byte {lexed.opened} that is never closed"
                     raise HeaderBad(path=path, position=at, reason=reason, advice="See the dialect: quote, escape, skip_lines.")
                 return cls(header=record, header_at=at, records_at=end_at)

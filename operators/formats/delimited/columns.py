@@ -1,5 +1,8 @@
 """Columns out of the text of whole rows, by pyarrow's CSV parser: it measures better here than Polars and DuckDB."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 import re

@@ -1,5 +1,8 @@
 """Columns out of pieces of whole records: all at once where rows are in order, row by row where they are odd."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

@@ -1,5 +1,8 @@
 """The columns of a file of delimited text, told from its beginning."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
