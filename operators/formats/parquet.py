@@ -55,7 +55,7 @@ class ParquetFormat(Format):
     cuts: ClassVar[Literal["any", "none"]] = "any"
     suffixes: ClassVar[tuple[str, ...]] = ("parquet", "parq", "pq")
 
-    where: tuple[Predicate, ...] = attrs.field(default=(), kw_only=True, converter=predicates)
+    where: tuple[Any, ...] = attrs.field(default=(), kw_only=True, converter=predicates)
 
     def make_reader(self) -> ParquetReader:
         """A reader for one block."""

@@ -24,13 +24,13 @@ class TableWriter(FileSink, Generic[T]):
     """A sink of batches: of columns as they come, of records of attrs classes (a column a field), or of bare values (`value`).
 
     Attributes:
-        partition_by: columns whose values name folders, `year=2026/country=se/part-…`; the files have the other columns. Text,
+        folders_by: columns whose values name folders, `year=2026/country=se/part-…`; the files have the other columns. Text,
             whole numbers, dates and booleans can name folders; rows without a value go to `…=__HIVE_DEFAULT_PARTITION__`.
         on_schema_change: what to do with a batch that has other columns or types than the first one of the task: `fail`, or begin
             a `new_file`. Columns in another order are put in the first one's order.
     """
 
-    partition_by: list[str] = attrs.field(factory=list, kw_only=True)
+    folders_by: list[str] = attrs.field(factory=list, kw_only=True)
     on_schema_change: Literal["fail", "new_file"] = attrs.field(
         default="fail", kw_only=True, validator=attrs.validators.in_(("fail", "new_file"))
     )
@@ -42,11 +42,11 @@ class TableWriter(FileSink, Generic[T]):
         with all_problems() as problems:
             with told_in(problems):
                 super().check()
-            if len(set(self.partition_by)) < len(self.partition_by):
-                problems.append(f"partition_by names a column twice: {', '.join(self.partition_by)}")
-            for name in self.partition_by:
+            if len(set(self.folders_by)) < len(self.folders_by):
+                problems.append(f"folders_by names a column twice: {', '.join(self.folders_by)}")
+            for name in self.folders_by:
                 if not name or name[0] in "_.":
-                    problems.append(f"partition_by has {name!r}: a folder that begins with _ or . would be none of the data")
+                    problems.append(f"folders_by has {name!r}: a folder that begins with _ or . would be none of the data")
 
     def setup(self, context: OperatorContext) -> None:
         """Begins without knowing any columns."""
@@ -90,7 +90,7 @@ class TableWriter(FileSink, Generic[T]):
             return
         number, batch = self._known(batch)
         name = type(self).__name__
-        parts = list(folders(batch, self.partition_by, name)) if self.partition_by else [("", batch)]
+        parts = list(folders(batch, self.folders_by, name)) if self.folders_by else [("", batch)]
         if number == len(self._schemas):
             self.check_schema(parts[0][1].schema)
         rows = [self.prepared(part) for _, part in parts]
