@@ -8,9 +8,11 @@ import json
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from dagflow.scan.schema import Column
+
+pc: Any = pyarrow.compute  # its functions are made at run time
 
 TRUE, FALSE = ("true", "t", "yes", "y", "on", "1"), ("false", "f", "no", "n", "off", "0")
 _ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError, TypeError, OverflowError)

@@ -66,7 +66,7 @@ class FileSchemaNegotiator(SchemaNegotiator):
     stream: BinaryReader
     options: Format
     is_array: bool = False
-    _state_at: Callable[[int], Any] = attrs.field(default=lambda position: None)
+    _state_at: Callable[[int], Any] = attrs.field(alias="state_at", default=lambda position: None)
     _is_whole: bool = attrs.field(init=False, default=False)
     _is_tracked: bool = attrs.field(init=False, default=False)
 

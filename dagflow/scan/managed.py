@@ -37,8 +37,8 @@ class SchemaNegotiator:
     limits: BatchLimits
     columns: tuple[str, ...] | None = None
     provided_schema: pa.Schema | None = None
-    _build: Callable[[SchemaNegotiator], ResultSetLoader]
-    _report: Callable[[BadRow], None]
+    _build: Callable[[SchemaNegotiator], ResultSetLoader] = attrs.field(alias="build")
+    _report: Callable[[BadRow], None] = attrs.field(alias="report")
     table_schema: pa.Schema | None = attrs.field(init=False, default=None)
     is_schema_complete: bool = attrs.field(init=False, default=False)
     batch_size: int | None = attrs.field(init=False, default=None)

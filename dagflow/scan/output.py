@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from dagflow.errors.scan import ColumnExtra
 from dagflow.scan.bad_rows import SHOWN_CHARACTERS, BadRow, RowOrigin
@@ -18,6 +18,8 @@ from dagflow.scan.loader import Harvest, counted
 from dagflow.scan.schema import Drift
 from dagflow.scan.shape import OutputColumn, Shape
 from dagflow.scan.types import type_text, wider
+
+pc: Any = pyarrow.compute  # its functions are made at run time
 
 
 @attrs.define(eq=False, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,10 @@ from operators import JsonLinesFormat, ScanReader
 
 scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.text(max_size=3)
 of_one_kind = st.one_of(
-    st.integers(-9, 9), st.text(max_size=2), st.lists(st.integers(0, 3), max_size=2), st.fixed_dictionaries({"x": st.integers(0, 9)})
+    st.integers(-9, 9),
+    st.text(max_size=2),
+    st.lists(st.integers(0, 3), max_size=2),
+    st.fixed_dictionaries({"x": st.integers(0, 9)}),
 )
 PATHS = ["n", "m", "m.x", "m.l", "m.l[0]", "m.l[1]", "l", "l[0]", "l[2]", "s", "`a.b`", "filename"]
 rows = st.lists(
@@ -74,10 +78,7 @@ def test_agreement_does_not_depend_on_which_file_holds_which_rows(values: list[d
     bounds = [0, *sorted(cuts), len(values)]
     with tempfile.TemporaryDirectory() as folder:
         whole = scan_table(ScanReader(JsonLinesFormat()), written(folder, "whole", values))
-        parts = [
-            written(folder, str(number), values[start:stop])
-            for number, (start, stop) in enumerate(zip(bounds, bounds[1:], strict=False))
-        ]
+        parts = [written(folder, str(number), values[start:stop]) for number, (start, stop) in enumerate(pairwise(bounds))]
         split = scan_table(ScanReader(JsonLinesFormat()), parts)
     assert split.schema == whole.schema
     assert split.to_pylist() == whole.to_pylist()
