@@ -22,6 +22,7 @@ class Place:
     """A working folder with relative input and output, which is none of Spark's working folders."""
 
     folder: Path
+    application: Path = APPLICATION
 
     @property
     def output(self) -> Path:
@@ -62,7 +63,7 @@ class Place:
         """The command line that launches the application."""
         given = {"input": "in", "output": "out", **settings}
         definitions = [part for key, value in given.items() for part in ("-D", f"{key}={value}")]
-        application = os.path.relpath(APPLICATION, self.folder)
+        application = os.path.relpath(self.application, self.folder)
         return [sys.executable, "-m", "dagflow", "launch", application, "--progress", "none", *definitions]
 
     def launch(self, **settings: str) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,42 @@
+"""Executors killed within a window of several levels, under operators whose output depends on the order of their input."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+
+from tests.cluster.places import APPLICATION, Place
+from tests.cluster.servers import standalone
+
+pytestmark = [pytest.mark.cluster, pytest.mark.spark]
+SMALL = {"spark.executor.memory": "512m"}
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with standalone(tmp_path_factory.mktemp("cluster")) as address:
+        yield address
+
+
+@pytest.mark.slow
+def test_an_executor_killed_between_levels_changes_nothing(master: str, place: Place, tmp_path: Path) -> None:
+    """In the last level: then what the levels before have sent from that executor is lost, and they are computed again."""
+    place = attrs.evolve(place, application=APPLICATION / "levels.py")
+    place.fill(*(f"word{n} again word{n % 7} x" for n in range(200)), "kill")
+    ran = place.launch(master=master, **SMALL)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    expected = place.found()
+    assert sum(expected.values()) > 20
+    for at in ("again", "dealt"):
+        shutil.rmtree(place.output)
+        (tmp_path / at).mkdir()
+        ran = place.launch(master=master, kill=str(tmp_path / at), at=at, **SMALL)
+        assert (ran.returncode, ran.stderr) == (0, "")
+        assert (tmp_path / at / "killed").exists()
+        assert place.found() == expected
+        assert place.events("window_retried") == [], "Spark makes again what was lost, and it is the same"
+        assert place.left_over() == []
