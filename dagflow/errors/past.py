@@ -119,6 +119,21 @@ class StateForgotten(NotTraceable):
 
 
 @error
+class BehindExchange(NotTraceable):
+    """The row was written behind an exchange: no single task can be run again to find its record."""
+
+    operator: str
+    task: str
+    code: ClassVar[str] = "DF372"
+
+    def message(self) -> str:
+        return (
+            f"operator {self.operator!r} wrote it in task {self.task}, behind an exchange: its records came from many tasks, and may "
+            "have been made of many\n  help: `dagflow verify --replay` runs the whole window again and compares its rows"
+        )
+
+
+@error
 class SourceSilent(NotTraceable):
     """The source cannot be asked for a record again."""
 

@@ -25,6 +25,7 @@ from dagflow.scaling import Bounds, bounds
 
 VERSION = 1
 CONTROL_ROWS = "one control row a task comes back (its name; figures or the error), no records"
+OUTCOMES = "of each task of the last level one control row comes back; the others leave theirs in the run folder"
 DEFAULT_COUNT = "as many as the window has readers, at most one a slot"
 PICKLED_WHY = "their type has no Arrow form"
 
@@ -373,9 +374,8 @@ def _spark_lines(plan: Plan) -> tuple[str, ...]:
         view = _stage_view(plan, stage)
         bounds = f"{view.min_readers} to {view.max_readers} tasks" if view.max_readers is not None else "its tasks"
         if stage.level == 0:
-            lines.append(
-                f"{stage.name}: {bounds} share the window's work items for {stage.head}, neighbours together; {CONTROL_ROWS}"
-            )
+            what = f"{stage.name}: {bounds} share the window's work items for {stage.head}, neighbours together"
+            lines.append(f"{what}; {CONTROL_ROWS}" if len(levels) == 1 else what)
     for exchange in plan.exchanges.values():
         carried = plan.forms.crossing[exchange.sink]
         blob = "Arrow IPC batches" if carried == BATCHES else f"pickled records: {PICKLED_WHY}"
@@ -384,6 +384,7 @@ def _spark_lines(plan: Plan) -> tuple[str, ...]:
         lines.append("n: the tasks of all stages together; task i looks its work items up by i, so nothing is shuffled")
     else:
         lines.append("n0, n1, …: the tasks of all stages of a level together; rows are (dst, tag, src, seq, blob)")
+        lines.append(OUTCOMES)
     return tuple(lines)
 
 

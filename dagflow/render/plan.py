@@ -68,7 +68,7 @@ def _staged(view: PlanView, style: Style) -> list[list[str]]:
         mine = [o for o in view.operators if o.stage == stage.name]
         readers = [style.paint("dim", line) for line in _readers(stage)]
         blocks.append([_stage(stage, style), *indented(readers), *indented(_operators(mine, style, [_why]))])
-    return [*blocks, _streams(view, style), [_conversions(view)]]
+    return [*blocks, _streams(view, style), _conversions(view)]
 
 
 def _spark(view: PlanView, style: Style) -> list[list[str]]:
@@ -139,14 +139,18 @@ def _carries(stream: StreamView, number: int) -> list[str]:
     if sink.crosses:
         return [stream.type, "work items"]
     if sink.exchange is not None:
-        carried = "pickled, as their type has no Arrow form" if sink.carried == "pickled" else sink.carried
-        return [stream.type, f"exchange {sink.exchange}: {carried}" + (f" ({sink.conversion})" if sink.conversion else "")]
+        return [stream.type, f"exchange {sink.exchange}: {sink.carried}"]
     return [stream.type, f"converted ({sink.conversion})" if sink.conversion else FORMS[stream.form]]
 
 
-def _conversions(view: PlanView) -> str:
-    converted = [sink.port for stream in view.streams for sink in stream.sinks if sink.conversion]
-    return f"records are converted before {', '.join(converted)}" if converted else "nothing is converted on the way"
+def _conversions(view: PlanView) -> list[str]:
+    sinks = [(stream, sink) for stream in view.streams for sink in stream.sinks]
+    converted = [sink.port for _, sink in sinks if sink.conversion]
+    told = [f"records are converted before {', '.join(converted)}" if converted else "nothing is converted on the way"]
+    for stream, sink in sinks:
+        if sink.carried == "pickled":
+            told.append(f"records of {stream.type} cross pickled to {sink.port}: their type has no Arrow form")
+    return told
 
 
 _STEPS: dict[str, tuple[str, Callable[[PlanView, Style], list[list[str]]]]] = {

@@ -138,6 +138,7 @@ class Driver:
             window=window,
             items=by_stage,
             partitions=partitions,
+            levels={stage.name: stage.level for stage in self.plan.stages},
             places={head: each.places for head, each in dealt.items()},
             weights={head: each.weights for head, each in dealt.items()},
             states=states,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from dagflow.runtime.exchange.passing import Passing
-from dagflow.runtime.exchange.rows import Row
 from dagflow.runtime.exchange.spool import Spool
 from dagflow.runtime.execute import execute
 from dagflow.runtime.program import Job, TaskOutcome, TaskSpec
@@ -47,14 +45,8 @@ class LocalRunner:
         return future
 
     def _run(self, job: Job, spec: TaskSpec, log: WindowLog, spool: Spool) -> TaskOutcome:
-        program, attempt = job.programs[spec.stage], str(self._attempts)
-        if not job.levels:
-            return execute(program, spec, log, attempt)
-
-        def send(row: Row) -> None:
-            spool.put(job.levels[row.tag >> 1], row)
-
-        return execute(program, spec, log, attempt, passing=Passing(spool.rows(spec.level, spec.place), send))
+        passing = spool.passing(spec, job.levels) if job.levels else None
+        return execute(job.programs[spec.stage], spec, log, str(self._attempts), passing=passing)
 
     def cancel(self) -> None:
         """Nothing runs between calls."""

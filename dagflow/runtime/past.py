@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -25,6 +25,7 @@ from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime import datasets, partition_state
 from dagflow.runtime.build import Built
 from dagflow.runtime.files import OURS
+from dagflow.runtime.jobs import tasks_of
 from dagflow.runtime.launched import Launched
 from dagflow.runtime.partition_state import Encoded
 from dagflow.runtime.program import TaskSpec
@@ -137,6 +138,15 @@ class PastWindow:
         pairs = zip(self.plan.items.get(head, ()), self.plan.places.get(head, ()), strict=False)
         return [Item(item[0], item[1]) for item, place in pairs if place == partition]
 
+    def level_of(self, task: str) -> int:
+        """The level of a task, by its name."""
+        return self.plan.levels.get(task.rpartition("-")[0], 0)
+
+    def items_above(self, operator: str) -> list[Item]:
+        """All work items of the window that may have a part in what an operator got over exchanges."""
+        above = self._above(operator)
+        return [Item(*item) for head, items in self.plan.items.items() if head in above for item in items]
+
     def parts(self, head: str, partition: int) -> tuple[Part, ...] | None:
         """The parts of items that a partition has read, if not just what it was dealt."""
         found = self.decision.parts.get(place_of(head, partition))
@@ -144,16 +154,19 @@ class PastWindow:
 
     def head_above(self, operator: str) -> str | None:
         """The operator at the head of the stage that an operator is in: the one that got the window's work items."""
+        above = self._above(operator, until=self.plan.items)
+        return next((head for head in self.plan.items if head in above), None)
+
+    def _above(self, operator: str, until: Container[str] = ()) -> set[str]:
+        """An operator and those that lead to it; no further than to one of those given."""
         streams = [what.removeprefix("stream ").split(" → ") for what in self.plan.shape if what.startswith("stream ")]
+        ends = [(source.rpartition(".")[0], sink.rpartition(".")[0]) for source, sink in streams]
         above = {operator}
-        while True:
-            found = [head for head in self.plan.items if head in above]
-            if found:
-                return found[0]
-            more = {source.rpartition(".")[0] for source, sink in streams if sink.rpartition(".")[0] in above} - above
-            if not more:
-                return None
+        while more := {source for source, sink in ends if sink in above} - above:
+            if any(each in until for each in above):
+                break
             above |= more
+        return above
 
     def launched(self) -> Launched:
         """The launch that decided it. Raises ApplicationUnknown."""
@@ -174,9 +187,10 @@ class PastWindow:
 
     def task(self, stage: Stage, partition: int, base: str) -> TaskSpec:
         """A task of it, to be run again."""
-        parts = self.parts(stage.head, partition)
-        items = self.plan.items.get(stage.head, [])
-        places = self.plan.places.get(stage.head, [])
+        is_given = stage.level == 0
+        parts = self.parts(stage.head, partition) if is_given else None
+        items = self.plan.items.get(stage.head, []) if is_given else []
+        places = self.plan.places.get(stage.head, []) if is_given else []
         dealt = [number for number, place in enumerate(places) if place == partition]
         numbers = tuple(dealt if parts is None else [part.number for part in parts])
         return TaskSpec(
@@ -192,6 +206,20 @@ class PastWindow:
             base=base,
             durable=False,
         )
+
+    def tasks(self, plan: Plan, stage: Stage, base: str) -> Iterator[TaskSpec]:
+        """The tasks of a stage of it, to be run again."""
+        laid_out = tasks_of(
+            plan, self.plan, TaskSpec(window=0, round="", stage="", partition=0, partitions=1), self.decision.round
+        )
+        for task in laid_out:
+            if task.stage == stage.name:
+                given = self.task(stage, task.partition, base)
+                yield attrs.evolve(task, items=given.items, numbers=given.numbers, parts=given.parts, base=base, durable=False)
+
+    def items_of(self, stage: Stage, partition: int) -> list[Item]:
+        """The work items of a task; behind an exchange, all that may have a part in it."""
+        return self.items(stage.head, partition) if stage.level == 0 else self.items_above(stage.operators[0])
 
     def states(self, plan: Plan, stage: Stage, partition: int) -> Mapping[str, Sequence[Encoded]]:
         """What a task's operators began with. Raises StateForgotten."""

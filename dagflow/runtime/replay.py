@@ -16,12 +16,15 @@ from dagflow.errors.past import ReplayDiffers, SourceChanged
 from dagflow.ledger import DataFile, Ledger, LedgerEntry
 from dagflow.ledger.find import find_dataset
 from dagflow.ledger.tables import Files, kind_of_file
-from dagflow.plan.plan import Plan
+from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime.build import Built
 from dagflow.runtime.compile import pickled, stage_program
+from dagflow.runtime.exchange.passing import Passing
+from dagflow.runtime.exchange.spool import Spool
 from dagflow.runtime.execute import few_collections
 from dagflow.runtime.failure import Abort
 from dagflow.runtime.files import place
+from dagflow.runtime.jobs import levels_of
 from dagflow.runtime.partition_state import Encoded
 from dagflow.runtime.past import PastWindow, Written, changed_sources, stage_of, standing_in
 from dagflow.runtime.program import TaskSpec
@@ -113,17 +116,16 @@ class _Replaying:
         for name, node in plan.dag.nodes.items():
             if folders & {place(folder, base) for folder in node.operator.output_folders()}:
                 sinks.add(name)
-        with standing_in(base):
-            for stage in plan.stages:
-                program = leading_to(stage_program(plan, stage.name), sinks)
-                for partition in range(past.plan.partitions.get(stage.head, 0) if program.operators else 0):
-                    spec = past.task(stage, partition, base)
+        with standing_in(base), Spool() as spool:
+            for stage, program in _leading(plan, sinks):
+                for spec in past.tasks(plan, stage, base):
+                    passing = spool.passing(spec, levels_of(plan))
                     with tempfile.TemporaryDirectory(prefix="dagflow-replay-") as temporary:
                         files = _TemporaryFiles(temporary)
-                        _run(pickled(program, plan, travels=False), spec, files, past.states(plan, stage, partition))
+                        _run(program, spec, files, past.states(plan, stage, spec.partition), passing)
                         made = [file for file in files.made if place(file.folder, base) in folders]
                         for name, reason in _differences(made, spec.name, expected, self.dataset):
-                            for change in changed_sources(past.items(stage.head, partition)):
+                            for change in changed_sources(past.items_of(stage, spec.partition)):
                                 raise SourceChanged(past.window, change)
                             yield ReplayDiffers(past.window, entry.seq, name, reason + remark)
 
@@ -136,10 +138,24 @@ class _Replaying:
         return self.known[launch]
 
 
-def _run(program: bytes, spec: TaskSpec, files: _TemporaryFiles, begun: Mapping[str, Sequence[Encoded]]) -> None:
+def _leading(plan: Plan, sinks: Iterable[str]) -> list[tuple[Stage, bytes]]:
+    """The programs of the stages that lead to some sinks, lower levels first."""
+    found: list[tuple[Stage, bytes]] = []
+    kept = set(sinks)
+    for stage in reversed(plan.stages):
+        program = leading_to(stage_program(plan, stage.name), kept)
+        kept |= {item.name for item in program.operators}
+        if program.operators:
+            found.append((stage, pickled(program, plan, travels=False)))
+    return found[::-1]
+
+
+def _run(
+    program: bytes, spec: TaskSpec, files: _TemporaryFiles, begun: Mapping[str, Sequence[Encoded]], passing: Passing
+) -> None:
     try:
         with few_collections():
-            run_flow(program, spec, files, begun=begun)
+            run_flow(program, spec, files, begun=begun, passing=passing)
     except Abort as abort:
         raise abort.error from abort
     finally:

@@ -277,10 +277,11 @@ class _CountedFile:
 
 
 def leading_to(program: Program, sinks: Iterable[str]) -> Program:
-    """Only the operators that lead to some sinks; the others' records go nowhere."""
+    """Only the operators that lead to some sinks, of this stage or of others; the others' records go nowhere."""
     kept = set(sinks)
     for item in reversed(program.operators):
-        if any(name in kept for out in item.outputs.values() for name, _ in out.sinks):
+        is_sending = any(each.source[0] == item.name and each.sink[0] in kept for each in program.sends)
+        if is_sending or any(name in kept for out in item.outputs.values() for name, _ in out.sinks):
             kept.add(item.name)
     found = []
     for item in program.operators:
@@ -289,7 +290,8 @@ def leading_to(program: Program, sinks: Iterable[str]) -> Program:
                 port: attrs.evolve(out, sinks=tuple(s for s in out.sinks if s[0] in kept)) for port, out in item.outputs.items()
             }
             found.append(attrs.evolve(item, outputs=outputs))
-    return Program(program.stage, tuple(found))
+    sends = tuple(each for each in program.sends if each.sink[0] in kept)
+    return Program(program.stage, tuple(found), sends, {tag: to for tag, to in program.receives.items() if to[0] in kept})
 
 
 def position_of(record: Any) -> tuple[int, int] | None:

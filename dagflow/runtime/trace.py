@@ -10,7 +10,7 @@ import attrs
 
 from dagflow.errors.base import DagflowError
 from dagflow.errors.ledger import NoSuchEntry
-from dagflow.errors.past import SourceSilent
+from dagflow.errors.past import BehindExchange, SourceSilent
 from dagflow.ledger import DataFile, ExecuteQuery, InputSlice, Ledger, LedgerEntry
 from dagflow.ledger.find import find_dataset
 from dagflow.model.context import OperatorContext
@@ -29,6 +29,7 @@ _NOT_AGAIN = (
     "run again, the task does not write this file as it was committed: the row may have been made of another record "
     "(`dagflow verify --replay` compares row by row)"
 )
+_BEHIND = "it was written behind an exchange: any of these ranges may have a part in it"
 
 
 @attrs.frozen(kw_only=True)
@@ -184,6 +185,9 @@ def _steps(sought: Sought, exact: bool) -> Sequence[Callable[[Trace], Trace]]:
         if published is None:
             return found
         written = past[0].written(published)
+        if written.task is not None and past[0].level_of(written.task):
+            above = tuple(past[0].items_above(written.operator))
+            return attrs.evolve(found, written=written, items=above, remarks=(*found.remarks, _BEHIND))
         head = past[0].head_above(written.operator)
         items = past[0].items(head, int(written.task.rpartition("-")[2])) if head is not None and written.task is not None else []
         return attrs.evolve(found, written=written, head=head, items=tuple(items))
@@ -195,6 +199,9 @@ def _steps(sought: Sought, exact: bool) -> Sequence[Callable[[Trace], Trace]]:
 
 
 def _exactly(found: Trace, past: PastWindow, sought: Sought) -> Trace:
+    written = _written(found)
+    if written.task is not None and past.level_of(written.task):
+        raise BehindExchange(written.operator, written.task)
     built, folder, remarks = sought.built(past)
     found = attrs.evolve(found, remarks=remarks)
     with standing_in(folder):

@@ -30,7 +30,8 @@ class WindowPlan:
 
     Attributes:
         items: the work items by the operator that gets them: `(port, encoded item)`.
-        partitions, places: the number of partitions by that operator, and for each item its partition.
+        partitions, places: the number of partitions by that operator (of higher levels too), and for each item its partition.
+        levels: of each stage.
         weights: the weight of each partition's items (bytes, where they are known), by that operator.
         shape, properties: the operators and streams of the application that made the plan, and plain properties.
         states: the encoded states of the driver's operators after the window, by operator and name; of a `MapState`, the newest
@@ -50,6 +51,7 @@ class WindowPlan:
     places: dict[str, list[int]]
     states: dict[str, dict[str, Any]]
     driver: TaskReport
+    levels: dict[str, int] = attrs.field(factory=dict)
     state_types: dict[str, dict[str, str]] = attrs.field(factory=dict)
     weights: dict[str, list[int]] = attrs.field(factory=dict)
     agreed: dict[str, Any] = attrs.field(factory=dict)

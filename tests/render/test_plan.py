@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -9,10 +10,11 @@ from dagflow.errors.dag import DagError, UnknownName
 from dagflow.errors.modules import ModuleBroken
 from dagflow.plan.plan import PHASES, make_plan
 from dagflow.plan.view import plan_view
+from dagflow.render.graph import mermaid
 from dagflow.render.plan import hint, plan_text
 from dagflow.render.style import Style, cells
 from tests.golden.compare import Golden
-from tests.render import sample
+from tests.render import sample, shapes
 
 
 @pytest.mark.parametrize("step", PHASES)
@@ -97,3 +99,15 @@ def test_a_module_that_cannot_be_inlined_is_shown_as_written_only() -> None:
     assert [o.name for o in plan_view(dag, "logical").operators] == ["broken"]
     with pytest.raises(ModuleBroken):
         plan_view(dag, "expanded")
+
+
+@pytest.mark.parametrize("make", shapes.SHAPES, ids=lambda make: make.__name__)
+def test_plans_with_exchanges(make: Callable[[], DAG], golden: Golden) -> None:
+    """Where each operator runs, its level, how records cross; and the chain that Spark is given."""
+    dag = make()
+    texts = [plan_text(plan_view(dag, step), Style(width=120)) for step in ("placed", "staged", "spark")]
+    golden(f"plan_exchange_{dag.name}.txt", "\n\n".join(texts) + "\n")
+
+
+def test_a_picture_with_exchanges(golden: Golden) -> None:
+    golden("graph_exchange.mermaid", mermaid(plan_view(shapes.fan_in(), "staged")) + "\n")

@@ -27,6 +27,7 @@ APPLICATIONS = (
     traced.numbered,
     traced.paired,
     traced.lazily,
+    traced.dealt,
 )
 
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from dagflow import DAG, ErrorRecord, InputPort, Operator, OutputPort, ReaderRecord, State, WindowState
 from dagflow.config import Secret
 from dagflow.runtime.trace import Sought, Trace, trace
+from dagflow.scaling import StatelessPartitioner
 from operators import BlockReader, DatasetInput, FileSplitterInput, Filter, FlatMap, Map, RecordWriter
 
 
@@ -54,6 +55,12 @@ def filtered(dag: DAG, conf: Settings) -> None:
 
 def in_batches(dag: DAG, conf: Settings) -> None:
     through(dag, conf, Filter[ReaderRecord[str]](~pc.starts_with(pc.field("record"), conf.prefix)))
+
+
+def dealt(dag: DAG, conf: Settings) -> None:
+    """The writer stands behind an exchange."""
+    through(dag, conf, Map[ReaderRecord[str], str](upper))
+    dag.set_attributes(dag.operators["middle"].operator, partitioner=StatelessPartitioner(3))
 
 
 def growing(dag: DAG, conf: Settings) -> None:

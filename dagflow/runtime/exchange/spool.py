@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 
 import attrs
 
+from dagflow.runtime.exchange.passing import Passing
 from dagflow.runtime.exchange.rows import Row
+from dagflow.runtime.program import TaskSpec
 
 _IN_MEMORY = 64 << 20
 
@@ -32,6 +34,10 @@ class Spool:
         start = self._file.seek(0, 2)
         self._file.write(row.blob)
         self._rows.setdefault((level, row.dst), []).append((row.src, row.seq, row.tag, start, self._file.tell() - start))
+
+    def passing(self, spec: TaskSpec, levels: Mapping[int, int]) -> Passing:
+        """What a task has to do with exchanges, where they are all here. `levels`: where they lead to, by tag."""
+        return Passing(self.rows(spec.level, spec.place), lambda row: self.put(levels[row.tag >> 1], row))
 
     def rows(self, level: int, place: int) -> Iterator[Row]:
         """The rows for a task."""

@@ -1,0 +1,27 @@
+"""Rows that were written behind an exchange."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dagflow.errors.past import BehindExchange
+from dagflow.runtime.replay import replay
+from dagflow.runtime.trace import trace
+from tests.runtime import traced
+from tests.runtime.test_trace import run
+
+
+def test_a_row_behind_an_exchange_is_traced_to_its_window_and_no_further(tmp_path: Path) -> None:
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    (source / "a").write_text("one\ntwo\nthree\nfour\n")
+    run(traced.dealt, source, out, block_size=5)
+    found = trace(str(out), 0)
+    assert (found.problem, found.written is not None and found.written.operator) == (None, "writer")
+    assert [item.start for item in found.items] == [0, 5, 10, 15], "all that any task has read"
+    assert found.remarks == ("it was written behind an exchange: any of these ranges may have a part in it",)
+    exact = trace(str(out), 0, exact=True)
+    assert isinstance(exact.problem, BehindExchange)
+    assert (exact.problem.operator, exact.source) == ("writer", None)
+    report = replay(str(out))
+    assert (report.windows, report.rows, report.problems, report.left_out) == (1, 4, (), ())
