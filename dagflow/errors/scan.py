@@ -8,7 +8,8 @@ RunError: ScanError
 ├── ColumnMissing       DF604   also a LookupError
 ├── ColumnExtra         DF605   also a ValueError
 ├── ColumnNoSuchPart    DF606   also a TypeError
-└── ReaderMisbehaves    DF607
+├── ReaderMisbehaves    DF607
+└── KeyMisfit           DF609   also a ValueError
 ConfigError: ProjectionError   DF610
 """
 
@@ -191,6 +192,24 @@ class ReaderMisbehaves(ScanError):
 
     def message(self) -> str:
         return f"the reader of {self.format} does not keep its promise: {self.reason}"
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class KeyMisfit(ScanError, ValueError):
+    """The value in a folder's name (`year=2024`) is none of the type that this key has."""
+
+    code: ClassVar[str] = "DF609"
+
+    path: str
+    key: str
+    value: str
+    type: str
+
+    def message(self) -> str:
+        return (
+            f"{self.path}: the value of {self.key}={self.value} is no {self.type}, as it is in the other folders\n"
+            f"  help: give the key a type that is wide enough: {definition(self.reader, 'schema', f'{self.key}: string')}"
+        )
 
 
 @attrs.define(slots=False, eq=False, str=False, repr=False)

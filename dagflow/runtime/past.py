@@ -203,6 +203,7 @@ class PastWindow:
             items=tuple((stage.head, items[number][0], items[number][1]) for number in numbers),
             numbers=numbers,
             parts=parts or (),
+            agreed=self.plan.agreed,
             base=base,
             durable=False,
         )

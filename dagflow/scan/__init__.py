@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dagflow.scan.agreement import agree, files_of, told
+    from dagflow.scan.agreement import agree, files_of, go_on, is_enough, told
     from dagflow.scan.bad_rows import BadRow, OnBadRow, RowOrigin
     from dagflow.scan.cast import text_of
     from dagflow.scan.columns import make_scan, reads_array
@@ -47,6 +47,8 @@ __all__ = [
     "TableSchema",
     "agree",
     "files_of",
+    "go_on",
+    "is_enough",
     "is_implicit",
     "make_scan",
     "reads_array",
@@ -59,7 +61,7 @@ __all__ = [
 
 if not TYPE_CHECKING:  # type checkers know the names above only, so that they find a misspelt one
     _MODULES = {
-        "agreement": ["agree", "files_of", "told"],
+        "agreement": ["agree", "files_of", "go_on", "is_enough", "told"],
         "bad_rows": ["BadRow", "OnBadRow", "RowOrigin"],
         "cast": ["text_of"],
         "columns": ["make_scan", "reads_array"],

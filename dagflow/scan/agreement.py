@@ -17,8 +17,10 @@ from dagflow.scan.format import Format
 from dagflow.scan.implicit import FileFacts, common_folder, key_types
 from dagflow.scan.lifecycle import ManagedBatchReader
 from dagflow.scan.loader import BatchLimits, ResultSetLoader, counted
+from dagflow.scan.projection import STAR, is_implicit
+from dagflow.scan.schema import RESCUED, Drift
 from dagflow.scan.shape import Agreed
-from dagflow.scan.types import type_text, wider
+from dagflow.scan.types import to_type, type_text, wider
 
 if TYPE_CHECKING:
     from dagflow.scan.settings import ScanSettings
@@ -88,6 +90,41 @@ def _first_loaded(format: Format, stream: BinaryReader, path: str, length: int) 
     if said is None or loaded is None:
         return said if loaded is None else loaded
     return pa.schema([*said, *(f for f in loaded if f.name not in said.names)])
+
+
+def go_on(before: Agreed, found: Agreed, drift: Drift) -> Agreed:
+    """What was agreed on for earlier windows, and beside it what was found now: what is there stays, types with it.
+
+    Types become wide enough for what was found, where `drift.changed` is "widen".
+
+    >>> one, two = Agreed(columns=(("a", "int64"),)), Agreed(columns=(("b", "bool"), ("a", "string")))
+    >>> go_on(one, two, Drift()).columns, go_on(one, two, Drift(changed="widen")).columns
+    ((('a', 'int64'), ('b', 'bool')), (('a', 'string'), ('b', 'bool')))
+    """
+    columns = dict(before.columns)
+    for name, kind in found.columns:
+        if name not in columns or columns[name] == "null":
+            columns[name] = kind
+        elif drift.changed == "widen":
+            columns[name] = type_text(wider(to_type(columns[name]), to_type(kind)))
+    return Agreed(
+        columns=tuple(columns.items()),
+        files=before.files + found.files,
+        root=before.root,
+        keys={**found.keys, **before.keys},
+    )
+
+
+def is_enough(format: Format, settings: ScanSettings, agreed: Agreed) -> bool:
+    """Whether what was agreed on for earlier windows says all that has to be known of further files."""
+    drift = settings.drift
+    if not looks(format, settings):
+        return True
+    if not agreed.files or (settings.projection.has_star and "widen" in (drift.extra, drift.changed)):
+        return False
+    given = () if settings.schema is None else settings.schema.columns
+    known = {name for name, _ in agreed.columns}.union(agreed.keys, given)
+    return all(a.root in known or a.root in (STAR, RESCUED) or is_implicit(a.root) for a in settings.projection.asked or ())
 
 
 def looks(format: Format, settings: ScanSettings) -> bool:

@@ -10,7 +10,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute
 
-from dagflow.errors.scan import ColumnExtra
+from dagflow.errors.scan import ColumnExtra, KeyMisfit
 from dagflow.scan.bad_rows import SHOWN_CHARACTERS, BadRow, RowOrigin
 from dagflow.scan.cast import converted, text_of
 from dagflow.scan.implicit import FileFacts
@@ -142,7 +142,10 @@ class Output:
             case "rescued":
                 return problems.rescued()
             case "key":
-                made, _ = converted(pa.array([facts.keys.get(column.name)], pa.string()), column.type)
+                value = facts.keys.get(column.name)
+                made, bad = converted(pa.array([value], pa.string()), column.type)
+                if bad is not None:
+                    raise KeyMisfit(path=facts.path, key=column.name, value=value or "", type=type_text(column.type))
                 return repeated(made[0], column.type, rows)
         if column.name == "block_offset":
             return pa.nulls(rows, pa.int64()) if loaded.positions is None else loaded.positions

@@ -153,12 +153,14 @@ class ScanReader(FileBlocks, Generic[T]):
     def agree(self, items: Sequence[FileBlockMetadata], before: Any, context: OperatorContext) -> Any:
         """On the driver, before a window's plan is published: what all its readers are to know, as plain data.
 
-        The first window's files are looked at; what was found stays for all later ones.
+        The first window's files are looked at; what was found stays for all later ones. Those of later windows are looked at
+        where columns are asked for that nobody had, and where `drift` says that columns or types widen.
         """
-        if before is not None:
-            return before
-        from dagflow.scan import agree, files_of
+        from dagflow.scan import agree, files_of, go_on, is_enough
 
+        known = None if before is None else Agreed.of(before)
+        if known is not None and is_enough(self.format, self.scan_settings, known):
+            return before
         by_path = {item.file_path: item for item in items}
 
         filters: list[PathFilter] = []
@@ -175,6 +177,8 @@ class ScanReader(FileBlocks, Generic[T]):
         try:
             with explained(next(iter(by_path), ""), "reading"):
                 agreed = agree(self.format, self.scan_settings, files_of(map(self._by_now, items)), opened, keeps)
+            if known is not None:
+                agreed = go_on(known, agreed, self.drift)
             self._made(agreed, context).close()  # what is asked for, and not there, is told before anything runs
         except (ReadError, ScanError) as error:
             error.reader = context.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import time
 from collections.abc import Callable
@@ -13,12 +14,13 @@ import pyarrow.compute as pc
 import pytest
 
 from dagflow import DAG, InputPort, Operator, OutputPort
-from dagflow.errors.scan import ColumnExtra
+from dagflow.errors.scan import ColumnExtra, ColumnUnknown
 from dagflow.ledger import Ledger, read_dataset
 from dagflow.plan.view import plan_view
 from dagflow.render.plan import plan_text
 from dagflow.runtime.events import Event, Stolen
 from dagflow.runtime.launch import launch
+from dagflow.runtime.replay import replay
 from dagflow.scan import BadRow
 from dagflow.testing import Collector, run_dag
 from operators import CsvFormat, FileSplitterInput, Filter, JsonLinesFormat, ParquetWriter, ScanReader
@@ -92,6 +94,43 @@ def test_what_was_agreed_on_is_the_schema_in_the_ledger_and_stays(folder: Path, 
     run_dag(to_parquet(folder, output, drift={"extra": "ignore"}), {})
     assert read_dataset(str(output)).to_table().num_rows == 111
     assert schema_in_ledger(output) == {"n": "int64", "name": "string", "late": "double"}
+
+
+def test_columns_of_later_windows(folder: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    run_dag(to_parquet(folder, output, columns=["n", "name"]), {})
+    (folder / "3.jsonl").write_text('{"n": 500, "new": 1}\n')
+    with pytest.raises(ColumnUnknown, match="no file has a column 'neu'"):
+        run_dag(to_parquet(folder, output, columns=["n", "name", "neu"]), {})
+    run_dag(to_parquet(folder, output, columns=["n", "name", "new"]), {})
+    assert schema_in_ledger(output) == {"n": "int64", "name": "string", "new": "int64"}
+    (folder / "4.jsonl").write_text('{"n": 501, "newer": true}\n')
+    run_dag(to_parquet(folder, output, drift={"extra": "widen"}), {})
+    assert schema_in_ledger(output) == {"n": "int64", "name": "string", "new": "int64", "late": "double", "newer": "bool"}
+
+
+APPLICATION = """
+from operators import FileSplitterInput, JsonLinesFormat, ParquetWriter, ScanReader
+
+def populate_dag(dag, conf):
+    splitter = dag.add_operator("splitter", FileSplitterInput(["in"], block_size=300))
+    reader = dag.add_operator("reader", ScanReader(JsonLinesFormat()))
+    writer = dag.add_operator("writer", ParquetWriter("out"))
+    dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+    dag.add_stream("batches", reader.batches, writer.input)
+"""
+
+
+def test_windows_that_are_run_again_read_with_the_schema_of_then(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "scan_application.py").write_text(APPLICATION)
+    application = importlib.import_module("scan_application")
+    run_dag(application.populate_dag, {})
+    report = replay(str(tmp_path / "out"))
+    assert (report.windows, report.rows, report.problems, report.left_out) == (1, 120, (), ())
 
 
 def test_the_plan_says_where_the_columns_come_from(folder: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from dagflow.errors.scan import (
     ColumnMissing,
     ColumnNoSuchPart,
     ColumnUnknown,
+    KeyMisfit,
     ProjectionError,
     ReaderFailed,
     ReaderMisbehaves,
@@ -271,6 +272,12 @@ def test_keys_of_folders_are_columns(tmp_path: Path) -> None:
     assert rows(paths, columns=["year", "dir1", "dir2"])[0] == {"year": 2023, "dir1": "x", "dir2": None}
     assert rows(paths, columns=["dir0"], root=str(tmp_path / "year=2024"))[1] == {"dir0": "x"}
     assert rows(paths, columns=["year"], schema="year: string")[0] == {"year": "2023"}
+    odd = tmp_path / "year=?" / "f.pairs"
+    odd.parent.mkdir()
+    odd.write_text("a=1\n")
+    assert [row["year"] for row in rows([*paths, odd])] == ["2023", "2024", "?"]
+    with pytest.raises(KeyMisfit, match=r"f.pairs: the value of year=\? is no int64"):
+        rows([*paths, odd], schema="year: int64")
 
 
 def test_files_are_left_out_by_what_their_paths_say(tmp_path: Path) -> None:
