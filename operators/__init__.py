@@ -5,6 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from operators.aggregate.aggregate import KeyValue
+    from operators.aggregate.average import Average
+    from operators.aggregate.count import Count
+    from operators.aggregate.max import Max
+    from operators.aggregate.min import Min
+    from operators.aggregate.sum import Sum
     from operators.contexts.entity import Entity, ReaderContext
     from operators.contexts.fixed_bytes import FixedBytesReaderContext
     from operators.contexts.fixed_records import FixedRecordsReaderContext
@@ -41,9 +47,11 @@ if TYPE_CHECKING:
 __all__ = [
     "AbstractBlockReader",
     "AbstractFSBlockReader",
+    "Average",
     "AvroFormat",
     "BlockReader",
     "Console",
+    "Count",
     "CsvFormat",
     "CsvWriter",
     "DatasetInput",
@@ -59,8 +67,11 @@ __all__ = [
     "FlatMap",
     "JsonLinesFormat",
     "JsonLinesWriter",
+    "KeyValue",
     "LineReaderContext",
     "Map",
+    "Max",
+    "Min",
     "ParquetFormat",
     "ParquetWriter",
     "ReadAheadLineReaderContext",
@@ -70,12 +81,19 @@ __all__ = [
     "Sample",
     "ScanReader",
     "Split",
+    "Sum",
     "TimeBasedDirectoryScanner",
     "Union",
 ]
 
 if not TYPE_CHECKING:  # type checkers know the names above only, so that they find a misspelt one
     _MODULES = {
+        "aggregate.aggregate": ["KeyValue"],
+        "aggregate.average": ["Average"],
+        "aggregate.count": ["Count"],
+        "aggregate.max": ["Max"],
+        "aggregate.min": ["Min"],
+        "aggregate.sum": ["Sum"],
         "contexts.entity": ["Entity", "ReaderContext"],
         "contexts.fixed_bytes": ["FixedBytesReaderContext"],
         "contexts.fixed_records": ["FixedRecordsReaderContext"],

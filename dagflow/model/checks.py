@@ -27,7 +27,7 @@ from dagflow.errors.dag import (
 from dagflow.model.dag import DAG, OperatorNode, PortName, Stream, Way
 from dagflow.model.expand import ExpandedDag, expand
 from dagflow.model.graph import cycles, order
-from dagflow.model.infer import bind_input, bind_output, own_bindings, port_types
+from dagflow.model.infer import bind_columns, bind_input, bind_output, own_bindings, port_types
 from dagflow.model.kept import kept_by
 from dagflow.model.map_state import MapState, type_arguments
 from dagflow.model.module import ModuleNode
@@ -255,6 +255,7 @@ def infer(dag: ExpandedDag) -> tuple[dict[PortName, Any], list[DagError]]:
         ends = [solving.through_modules(stream, sink) for stream, sink in arriving]
         for (_, sink), (_, tp) in zip(arriving, ends, strict=True):
             bind_input(node.operator, sink.port, tp, bound[name])
+        bind_columns(node.operator, bound[name])
         for port, tp in port_types(node.operator, bound[name]).items():
             solving.types[PortName(name, port)] = tp
         for (stream, sink), (end, tp) in zip(arriving, ends, strict=True):

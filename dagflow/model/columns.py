@@ -73,6 +73,21 @@ def fields_of_type(tp: Any) -> dict[str, Any]:
     return found
 
 
+def column_type(tp: Any, name: str) -> Any:
+    """The type of a column of records of type `tp`; Any where that is not known.
+
+    >>> column_type(ReaderRecord[str], "record"), column_type(int, "value"), column_type(int, "other")
+    (<class 'str'>, <class 'int'>, typing.Any)
+    """
+    tp = resolve(tp)
+    outer = get_origin(tp) or tp
+    if outer is ReaderRecord:
+        return {"block_id": int, "position": int, "record": (get_args(tp) or (str,))[0]}.get(name, Any)
+    if inspect.isclass(outer) and attrs.has(outer):
+        return fields_of_type(tp).get(name, Any)
+    return tp if name == "value" else Any
+
+
 def columns_of_records(records: Sequence[Any], tp: Any) -> list[Sequence[Any]]:
     """The columns of records of a class with fields. Raises TypeError for a record that is not exactly of the class."""
     outer = get_origin(tp) or tp

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import collections.abc
 from typing import Any, get_args, get_origin
 
 import attrs
 
+from dagflow.model.columns import column_type
 from dagflow.model.declared import Declared, own_annotations
 from dagflow.model.ports import Port, ports_of
 from dagflow.model.types import (
@@ -85,6 +87,16 @@ def port_types(operator: Declared, bindings: Bindings) -> dict[str, Any]:
 def bind_input(operator: Declared, port: str, arriving: Any, bindings: Bindings) -> None:
     """Learns from the type that arrives at an input port: what the operator does not say itself becomes wide enough for it."""
     bind(ports_of(type(operator))[port].declared_type, arriving, bindings)
+
+
+def bind_columns(operator: Declared, bindings: Bindings) -> None:
+    """Learns from properties that are a function of the record or the name of a column: what it gives is of the column's type."""
+    for field, pattern in generic_fields(type(operator)):
+        name = getattr(operator, field.name, None)
+        for member in get_args(pattern) if isinstance(name, str) else ():
+            if get_origin(member) is collections.abc.Callable and isinstance(get_args(member)[0], list):
+                (record, *_), gives = get_args(member)
+                bind(gives, column_type(substitute(record, bindings), str(name)), bindings)
 
 
 def bind_output(module: Declared, port: str, leaving: Any, bindings: Bindings) -> None:

@@ -94,6 +94,13 @@ class Operator(Declared):
         A function of the record, the name of a column, or a tuple of names. `partition_by`, where it is set, comes first.
         """
 
+    def ahead(self, port: str) -> tuple[Operator, str] | None:
+        """What makes few records of many where they come from, before they cross an exchange to an input port. None: nothing.
+
+        An operator with the ports `input` and `output`, and the input port of this one (keyed like the first) that takes what it
+        emits. The result must be the same without it: it is left out where no exchange stands or `on_error` is `route`.
+        """
+
     def input_paths(self) -> list[str]:
         """The files and folders that this operator's tasks read; for sources."""
         return []

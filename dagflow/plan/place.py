@@ -11,6 +11,7 @@ from dagflow.model.dag import OperatorNode, PortName
 from dagflow.model.kept import State, WindowState, kept_by
 from dagflow.model.keys import Key
 from dagflow.model.partitioning import key_of_port, parallel_of, partitioner_of
+from dagflow.plan.ahead import with_ahead
 from dagflow.plan.relays import relayed
 from dagflow.scaling import StatelessPartitioner
 
@@ -40,7 +41,7 @@ class Placed:
     """What `place` has decided.
 
     Attributes:
-        dag: the DAG with its relays.
+        dag: the DAG with its relays and what runs ahead of exchanges.
         where: `driver`, `parallel`, `keyed`, `counted` or `single`, by operator.
         groups: by operator in tasks, the one at the head of its partitions: all of a group have the same ones.
         levels: by operator in tasks; 0 before the first exchange.
@@ -121,7 +122,7 @@ def place(dag: CheckedDag) -> Placed:
 
     Raises UnrelatedPartitions, MergeMissing for State that could not follow the partitions, NotSupported for other things kept.
     """
-    dag = relayed(dag)
+    dag = relayed(with_ahead(dag))
     placing = _Placing(dag)
     for name, node in dag.nodes.items():
         placing.operator(name, node)

@@ -1,0 +1,47 @@
+"""What operators have run ahead of an exchange: where many records come from, few are made of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from dagflow.model.checks import CheckedDag
+from dagflow.model.dag import OperatorNode, PortName, Stream
+from dagflow.model.graph import order
+from dagflow.model.infer import bind_columns, bind_input, own_bindings, port_types
+from dagflow.model.operator import Operator
+from dagflow.model.partitioning import key_of_port
+
+AHEAD = "ahead"
+
+
+def with_ahead(dag: CheckedDag) -> CheckedDag:
+    """The DAG with `OPERATOR.ahead` on each stream to a keyed port whose operator has something to run there."""
+    nodes, streams, types = dict(dag.nodes), dict(dag.streams), dict(dag.types)
+    for name, node in dag.nodes.items():
+        for source, sink in dag.upstream(name):
+            found = node.operator.ahead(sink.port) if node.operator.on_error != "route" else None
+            if found is None or key_of_port(node, sink.port) is None:
+                continue
+            operator, port = found
+            before, into = f"{name}.{AHEAD}", PortName(name, port)
+            nodes[before] = OperatorNode(before, operator, node.where, inside=node.inside)
+            types |= {PortName(before, each): tp for each, tp in _types(operator, dag.types[source]).items()}
+            types[into] = types[PortName(before, "output")]
+            old = next(s for s in streams.values() if sink in s.sinks)
+            way, entry = old.way(sink), PortName(before, "input")
+            ways = {**old.ways, entry: way}
+            streams[old.name] = attrs.evolve(old, sinks=tuple(entry if k == sink else k for k in old.sinks), ways=ways)
+            streams[before] = Stream(before, PortName(before, "output"), (into,), old.where)
+    if len(nodes) == len(dag.nodes):
+        return dag
+    edges = [(s.source.operator, k.operator) for s in streams.values() for k in s.sinks]
+    return attrs.evolve(dag, nodes={name: nodes[name] for name in order(nodes, edges)}, streams=streams, types=types)
+
+
+def _types(operator: Operator, arriving: Any) -> dict[str, Any]:
+    bound = own_bindings(operator)
+    bind_input(operator, "input", arriving, bound)
+    bind_columns(operator, bound)
+    return port_types(operator, bound)

@@ -1,0 +1,177 @@
+"""What the aggregates of values by key have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Generic
+
+import attrs
+from typing_extensions import TypeVar
+
+from dagflow import InputPort, Operator, OutputPort, WindowState
+from operators.aggregate.fields import a_field, a_key, no_key
+from operators.aggregate.grouping import Grouping, Groups, Merge
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T", default=Any)
+K = TypeVar("K", default=Any)
+V = TypeVar("V", default=Any)
+
+MOST_AHEAD = 100_000
+"""How many groups are kept where records come from; when there are more, what is known of them is sent on."""
+
+
+@attrs.frozen
+class KeyValue(Generic[K, V]):
+    """What an aggregate emits for each group. `key`: None where all records are one group, a tuple for several columns."""
+
+    key: K
+    value: V
+
+
+@attrs.frozen
+class Partial(Generic[K, V]):
+    """What is known of a group in one partition; `count` of how many records or values."""
+
+    key: K
+    value: V
+    count: int
+
+
+@attrs.define
+class Ahead(Operator, Generic[T, K, V]):
+    """The half of an aggregate that runs where the records come from, so that few cross the exchange."""
+
+    by: Callable[[T], K] | str | tuple[str, ...] | None = attrs.field(default=None, kw_only=True)
+    of: Callable[[T], V] | str | None = attrs.field(default=None, kw_only=True)
+    merge: Merge | None = attrs.field(default=None, kw_only=True)
+
+    input = InputPort[T]()
+    output = OutputPort[Partial[K, V]]()
+    groups = WindowState[Groups](factory=dict)
+
+    def setup(self, context: object) -> None:
+        """Called by the framework."""
+        self._grouping = Grouping(self.by, self.of, self.merge)
+
+    def offered_forms(self, port: str) -> frozenset[str]:
+        """Batches too where columns are named."""
+        offered = super().offered_forms(port)
+        return offered if Grouping(self.by, self.of).is_by_names else offered - {"batch"}
+
+    def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
+        """Groups come one by one."""
+        return frozenset({"record"})
+
+    @input.stream
+    def add_all(self, records: Iterator[T]) -> None:
+        """Takes records in."""
+        self._grouping.add_records(self.groups, records)
+        self._bound()
+
+    @input.batch
+    def add_batch(self, batch: pa.RecordBatch) -> None:
+        """Takes a batch in."""
+        self._grouping.add_batch(self.groups, batch)
+        self._bound()
+
+    def _bound(self) -> None:
+        if len(self.groups) > MOST_AHEAD:
+            self.end_window()
+
+    def end_window(self) -> None:
+        """Sends on what is known of each group."""
+        self._grouping.settle(self.groups)
+        self.output.emit_all([Partial(key, value, count) for key, (value, count) in self.groups.items()])
+        self.groups = {}
+
+
+@attrs.define
+class Aggregate(Operator, Generic[T, K, V]):
+    """One value for each group of records that a window has.
+
+    Args:
+        by: what makes records a group: a function of the record, or names of columns (fields of its class, `value` of a bare
+            builtin), which also do for batches. None: all records are one group.
+        combiner: whether records become groups where they come from, and only these cross the exchange; the result is the same.
+    """
+
+    by: Callable[[T], K] | str | tuple[str, ...] | None = attrs.field(default=None, kw_only=True, validator=a_key)
+    combiner: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
+
+    input = InputPort[T]()
+    partials = InputPort[Partial[K, V]](optional=True, partition_by="key")
+    groups = WindowState[Groups](factory=dict)
+
+    def grouping(self) -> Grouping:
+        """How records are grouped, and what is kept of them."""
+        raise NotImplementedError
+
+    def result(self, value: Any, count: int) -> Any:
+        """What is emitted for a group."""
+        raise NotImplementedError
+
+    def setup(self, context: object) -> None:
+        """Called by the framework."""
+        self._grouping = self.grouping()
+
+    def partition_key(self, port: str) -> Any:
+        """All of a group come to one partition."""
+        if port == "input":
+            return no_key if self.by is None else self.by
+        return super().partition_key(port)
+
+    def ahead(self, port: str) -> tuple[Operator, str] | None:
+        """Groups that come together here, made where the records come from."""
+        if port != "input" or not self.combiner:
+            return None
+        how = self.grouping()
+        kind = Ahead[Any, Any, Any] if how.merge is not None else Ahead[Any, Any, int]  # there are no values: None, of any type
+        return kind(by=how.by, of=how.of, merge=how.merge, on_error=self.on_error), "partials"
+
+    def offered_forms(self, port: str) -> frozenset[str]:
+        """Batches too where columns are named."""
+        offered = super().offered_forms(port)
+        return offered if port != "input" or self.grouping().is_by_names else offered - {"batch"}
+
+    def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
+        """Groups come one by one."""
+        return frozenset({"record"})
+
+    @input.stream
+    def add_all(self, records: Iterator[T]) -> None:
+        """Takes records in."""
+        self._grouping.add_records(self.groups, records)
+
+    @input.batch
+    def add_batch(self, batch: pa.RecordBatch) -> None:
+        """Takes a batch in."""
+        self._grouping.add_batch(self.groups, batch)
+
+    @partials.stream
+    def add_partials(self, partials: Iterator[Partial[K, V]]) -> None:
+        """Takes in what is known of groups elsewhere."""
+        add, groups = self._grouping.add, self.groups
+        for partial in partials:
+            add(groups, partial.key, partial.value, partial.count)
+
+    @partials.batch
+    def add_batch_of_partials(self, batch: pa.RecordBatch) -> None:
+        """The same for a batch."""
+        add, groups = self._grouping.add, self.groups
+        for row in zip(*(batch.column(name).to_pylist() for name in ("key", "value", "count")), strict=True):
+            add(groups, *row)
+
+    def results(self) -> list[KeyValue[K, Any]]:
+        """What is emitted: all groups, those that came first first."""
+        self._grouping.settle(self.groups)
+        return [KeyValue(key, self.result(value, count)) for key, (value, count) in self.groups.items()]
+
+
+@attrs.define
+class AggregateOfValues(Aggregate[T, K, V], Generic[T, K, V]):
+    """An aggregate of values of the records: of a function of the record, or of a column. None is no value."""
+
+    of: Callable[[T], V] | str = attrs.field(default="value", validator=a_field)

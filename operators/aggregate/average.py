@@ -1,0 +1,43 @@
+"""Average: of the values of each key, or of all."""
+
+from __future__ import annotations
+
+from operator import add
+from typing import Any, Generic
+
+import attrs
+
+from dagflow import OutputPort
+from operators.aggregate.aggregate import AggregateOfValues, K, KeyValue, T, V
+from operators.aggregate.grouping import Grouping, Merge
+
+
+@attrs.define
+class Average(AggregateOfValues[T, K, V], Generic[T, K, V]):
+    """Averages values of the records of each window: of each key, or of all.
+
+    Args:
+        of: the values: a function of the record, or the name of a column. None is no value; where there is no other, the result
+            is None.
+        by, combiner: see `Aggregate`.
+
+    >>> from dagflow.testing import run_operator
+    >>> run_operator(Average(lambda sale: sale[1], by=lambda sale: sale[0]), {"input": [("a", 1), ("b", 5), ("a", 3)]})["output"]
+    [KeyValue(key='a', value=2.0), KeyValue(key='b', value=5.0)]
+    >>> run_operator(Average(), {"input": [1, None, 5]})["output"]
+    [KeyValue(key=None, value=3.0)]
+    """
+
+    output = OutputPort[KeyValue[K, Any]]()
+
+    def grouping(self) -> Grouping:
+        """By key, with the sum of its values."""
+        return Grouping(self.by, self.of, Merge(add, "sum"))
+
+    def result(self, value: Any, count: int) -> Any:
+        """The sum by the number of values; None where there are none."""
+        return value / count if count else None
+
+    def end_window(self) -> None:
+        """Emits the result of each key."""
+        self.output.emit_all(self.results())

@@ -1,0 +1,42 @@
+"""Count: how many records there are, of each key or of all."""
+
+from __future__ import annotations
+
+from typing import Any, Generic
+
+import attrs
+
+from dagflow import OutputPort
+from operators.aggregate.aggregate import Aggregate, K, KeyValue, T
+from operators.aggregate.grouping import Grouping
+
+
+@attrs.define
+class Count(Aggregate[T, K, int], Generic[T, K]):
+    """Counts the records of each window: of each key, or all of them.
+
+    Args:
+        by, combiner: see `Aggregate`.
+
+    >>> from dagflow.testing import run_operator
+    >>> run_operator(Count(by="value"), {"input": ["to", "be", "or", "not", "to", "be"]})["output"]
+    [KeyValue(key='to', value=2), KeyValue(key='be', value=2), KeyValue(key='or', value=1), KeyValue(key='not', value=1)]
+    >>> run_operator(Count(by=len), {"input": ["to", "be", "not"]})["output"]
+    [KeyValue(key=2, value=2), KeyValue(key=3, value=1)]
+    >>> run_operator(Count(), {"input": ["to", "be"]})["output"]
+    [KeyValue(key=None, value=2)]
+    """
+
+    output = OutputPort[KeyValue[K, int]]()
+
+    def grouping(self) -> Grouping:
+        """By key, without values."""
+        return Grouping(self.by)
+
+    def result(self, value: Any, count: int) -> int:
+        """The count."""
+        return count
+
+    def end_window(self) -> None:
+        """Emits the count of each key."""
+        self.output.emit_all(self.results())

@@ -1,0 +1,66 @@
+"""What records are grouped by, and which of their values count: functions of the record, or names of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any
+
+import attrs
+
+VALUE = "value"
+_BARE = frozenset({str, bytes, int, float, bool, type(None)})
+
+
+def a_field(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    """Validates a property that is a function of the record, the name of a column, or None."""
+    if value is not None and not callable(value) and not (isinstance(value, str) and value):
+        raise TypeError(f"{attribute.name} must be a function of the record or the name of a column; got {value!r}")
+
+
+def a_key(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    """Validates a property that is a function of the record, one or several names of columns (in a tuple), or None."""
+    for name in value if isinstance(value, tuple) and value else (value,):
+        a_field(instance, attribute, name)
+
+
+def getter(what: Callable[[Any], Any] | str | tuple[str, ...] | None) -> Callable[[Any], Any]:
+    """The function that gives the field of a record: a tuple for several names, None for none.
+
+    >>> getter("real")(1.5), getter(("real", "imag"))(1j), getter("a")({"a": 3}), getter("value")("a bare value")
+    (1.5, (0.0, 1.0), 3, 'a bare value')
+    """
+    if what is None:
+        return no_key
+    if isinstance(what, str):
+        return _Named(what)
+    if isinstance(what, tuple):
+        parts = [_Named(name) for name in what]
+        return lambda record: tuple(part(record) for part in parts)
+    return what
+
+
+def no_key(_: object) -> None:
+    """The key of all records, where there are no groups."""
+
+
+class _Named:
+    """The field of a name; `value` of a bare record is the record itself."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._of_object = attrgetter(name)
+
+    def __call__(self, record: Any) -> Any:
+        if type(record) in _BARE and self._name == VALUE:
+            return record
+        if isinstance(record, Mapping):
+            return record[self._name]
+        if self._name == VALUE and not hasattr(record, VALUE):
+            return record
+        return self._of_object(record)
+
+
+def names_of(what: object) -> tuple[str, ...]:
+    """The columns of a field that is given by names; none where it is a function or None."""
+    return (what,) if isinstance(what, str) else what if isinstance(what, tuple) else ()

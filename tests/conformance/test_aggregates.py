@@ -1,0 +1,142 @@
+"""Aggregates by key over an exchange: with what runs ahead of it and without, in batches and in records, on both runners."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pyarrow.compute as pc
+import pytest
+
+from dagflow import DAG, ErrorRecord, ReaderRecord
+from dagflow.errors.run import OperatorFailed
+from dagflow.plan.plan import make_plan
+from dagflow.scaling import StatelessPartitioner
+from dagflow.testing import Collector, run_dag
+from operators import Average, Count, FileInput, FlatMap, KeyValue, Map, Max, Min, Sum
+
+Line = ReaderRecord[str]
+
+
+@attrs.frozen
+class Sale:
+    customer: str
+    amount: int
+
+
+def sale_of(line: Line) -> Sale:
+    customer, amount = line.record.split()
+    return Sale(customer, int(amount))
+
+
+def words_of(line: Line) -> list[str]:
+    return line.record.split()
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number in range(3):
+        lines = [f"c{(7 * n + number) % 11} {n % 5 - 2}" for n in range(200)]
+        (folder / f"{number}.txt").write_text("\n".join(lines))
+    return folder
+
+
+def sales(source: Path) -> list[Sale]:
+    return [sale_of(Line(0, 0, text)) for path in source.iterdir() for text in path.read_text().splitlines()]
+
+
+def aggregated(source: Path, makes: Any, operator: Any, partitions: int | None = 3) -> tuple[Any, Collector[Any]]:
+    seen = Collector[Any]()
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        files = dag.add_module("files", FileInput(str(source), block_size=300))
+        made = dag.add_operator("made", makes)
+        more = {} if partitions is None else {"partitioner": StatelessPartitioner(partitions)}
+        dag.add_operator("total", operator, **more)
+        dag.add_operator("seen", seen)
+        dag.add_stream("lines", files.messages, made.input)
+        dag.add_stream("records", made.output, operator.input)
+        dag.add_stream("totals", operator.output, seen.input)
+
+    return populate_dag, seen
+
+
+def by_customer(source: Path, result: Any) -> dict[str, Any]:
+    groups: dict[str, list[int]] = {}
+    for sale in sales(source):
+        groups.setdefault(sale.customer, []).append(sale.amount)
+    return {customer: result(amounts) for customer, amounts in groups.items()}
+
+
+@pytest.mark.parametrize("combiner", [True, False])
+@pytest.mark.parametrize(
+    ("operator", "result"),
+    [(Sum, sum), (Min, min), (Max, max), (Average, lambda values: sum(values) / len(values)), (Count, len)],
+)
+def test_each_aggregate_by_customer(runner: str, source: Path, operator: Any, result: Any, combiner: bool) -> None:
+    if runner == "spark" and operator not in (Average, Count):
+        pytest.skip("the same code as Average's")
+    made = (
+        operator(by="customer", combiner=combiner) if operator is Count else operator("amount", by="customer", combiner=combiner)
+    )
+    populate_dag, seen = aggregated(source, Map(sale_of), made)
+    report = run_dag(populate_dag, runner=runner)
+    assert {kv.key: kv.value for kv in seen.records} == by_customer(source, result)
+    assert len(seen.records) == 11, "each key is in one partition"
+    crossed = report.exchanges["total.partials" if combiner else "total.input"].records
+    assert crossed == 600 if not combiner else crossed < 600
+    assert report.jobs == 1
+
+
+@pytest.mark.parametrize("partitions", [1, 4, None])
+def test_all_records_are_one_group(source: Path, partitions: int | None) -> None:
+    populate_dag, seen = aggregated(source, Map(sale_of), Sum("amount"), partitions)
+    run_dag(populate_dag)
+    assert seen.records == [KeyValue(None, sum(sale.amount for sale in sales(source)))]
+
+
+def test_words_in_batches(runner: str, source: Path) -> None:
+    """A bare column: split, counted and sent on as Arrow."""
+    words = FlatMap[Line, str](pc.utf8_split_whitespace(pc.field("record")))
+    populate_dag, seen = aggregated(source, words, Count(by="value"))
+    run_dag(populate_dag, runner=runner)
+    wanted = Counter(word for path in source.iterdir() for word in path.read_text().split())
+    assert {kv.key: kv.value for kv in seen.records} == wanted
+
+
+def test_the_plan_shows_what_runs_ahead_and_types_have_arrow_forms(source: Path) -> None:
+    dag = DAG()
+    aggregated(source, FlatMap(words_of), Count(by="value"))[0](dag, None)
+    plan = make_plan(dag)
+    assert plan.stage_of("total.ahead").level == 0
+    assert plan.stage_of("total").level == 1
+    types = {str(port): str(tp) for port, tp in plan.dag.types.items()}
+    assert types["total.ahead.output"].endswith("Partial[str, int]")
+    assert types["total.output"].endswith("KeyValue[str, int]")
+
+
+def test_nothing_runs_ahead_where_errors_are_routed(source: Path) -> None:
+    """Its bad records would need a second way to the port that they go to."""
+    (source / "bad.txt").write_text("x y\n")
+    errors = Collector[ErrorRecord]()
+    populate_dag, _ = aggregated(source, FlatMap(words_of), Sum(int, by=len, on_error="route"))
+
+    def with_errors(dag: DAG, conf: Any) -> None:
+        populate_dag(dag, conf)
+        dag.add_operator("errors", errors)
+        dag.add_stream("bad", dag.operator("total").errors, errors.input)
+
+    report = run_dag(with_errors)
+    assert "total.input" in report.exchanges
+    assert len(errors.records) == 602
+
+
+def test_an_error_ahead_is_told_with_operator_and_source(source: Path) -> None:
+    populate_dag, _ = aggregated(source, Map(sale_of), Sum(lambda sale: 1 // (sale.amount + 2), by="customer"))
+    with pytest.raises(OperatorFailed, match=r"total\.ahead") as found:
+        run_dag(populate_dag)
+    assert ".txt" in str(found.value)

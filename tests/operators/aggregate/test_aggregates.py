@@ -1,0 +1,177 @@
+"""Count, Sum, Min, Max and Average beside plain Python: in each form, with and without groups."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagflow.testing import Window, check_operator, run_operator
+from operators import Average, Count, KeyValue, Max, Min, Sum
+from operators.aggregate.aggregate import Aggregate, Ahead, Partial
+from tests.operators.fake_task import FakeTask
+
+
+@attrs.frozen
+class Sale:
+    customer: str
+    amount: int | None
+    place: str = "x"
+
+
+SALES = st.builds(Sale, st.sampled_from("abc"), st.integers(-(2**40), 2**40) | st.none(), st.sampled_from("xy"))
+
+
+def average(values: list[int]) -> float:
+    return sum(values) / len(values)
+
+
+CASES: list[tuple[Callable[..., Any], Callable[[list[int]], Any]]] = [(Sum, sum), (Min, min), (Max, max), (Average, average)]
+
+
+def plain(sales: list[Sale], key: Callable[[Sale], Any], result: Callable[[list[int]], Any]) -> dict[Any, Any]:
+    groups: dict[Any, list[int]] = {}
+    for sale in sales:
+        groups.setdefault(key(sale), []).extend([] if sale.amount is None else [sale.amount])
+    return {name: result(values) if values else None for name, values in groups.items()}
+
+
+def found(operator: Any, sales: list[Sale]) -> dict[Any, Any]:
+    results = run_operator(operator, {"input": sales})["output"]
+    assert len({result.key for result in results}) == len(results)
+    return {result.key: result.value for result in results}
+
+
+KEYS: list[tuple[Any, Callable[[Sale], Any]]] = [
+    ("customer", lambda sale: sale.customer),
+    (("customer", "place"), lambda sale: (sale.customer, sale.place)),
+    (lambda sale: sale.place, lambda sale: sale.place),
+    (None, lambda sale: None),
+]
+
+
+@pytest.mark.parametrize(("operator", "result"), CASES)
+@pytest.mark.parametrize(("by", "key"), KEYS)
+def test_values_of_groups(operator: Any, result: Any, by: Any, key: Any) -> None:
+    @given(st.lists(SALES))
+    def hold(sales: list[Sale]) -> None:
+        wanted = plain(sales, key, result)
+        assert found(operator("amount", by=by), sales) == wanted
+        assert found(operator(lambda sale: sale.amount, by=by), sales) == wanted
+
+    hold()
+
+
+@pytest.mark.parametrize(("by", "key"), KEYS)
+def test_counts(by: Any, key: Any) -> None:
+    @given(st.lists(SALES))
+    def hold(sales: list[Sale]) -> None:
+        keys = list(map(key, sales))
+        assert found(Count(by=by), sales) == {name: keys.count(name) for name in keys}
+
+    hold()
+
+
+@pytest.mark.parametrize("operator", [Count, *(case[0] for case in CASES)])
+@pytest.mark.parametrize("by", ["customer", ("customer", "place"), None])
+def test_the_laws_of_operators(operator: Any, by: Any) -> None:
+    made = operator(by=by) if operator is Count else operator("amount", by=by)
+    check_operator(made, SALES, port="input", max_examples=25)
+
+
+@pytest.mark.parametrize(("operator", "result"), CASES)
+def test_partials_come_to_the_same_as_records(operator: Any, result: Any) -> None:
+    @given(st.lists(st.lists(SALES)))
+    def hold(parts: list[list[Sale]]) -> None:
+        whole = operator("amount", by="customer")
+        ahead, port = whole.ahead("input")
+        partials = [partial for part in parts for partial in run_operator(ahead, {"input": part})["output"]]
+        merged = run_operator(whole, {port: partials})["output"]
+        sales = [sale for part in parts for sale in part]
+        assert {kv.key: kv.value for kv in merged} == plain(sales, lambda sale: sale.customer, result)
+
+    hold()
+
+
+def test_a_window_does_not_know_the_one_before() -> None:
+    windows = [Window([Sale("a", 1)]), Window([Sale("a", 2)])]
+    results = run_operator(Sum("amount", by="customer"), {"input": windows})["output"]
+    assert results == [KeyValue("a", 1), KeyValue("a", 2)]
+
+
+def test_sums_of_integers_do_not_overflow_in_batches() -> None:
+    with FakeTask(Sum[Any, Any, Any]()) as task:
+        task.give("input", pa.record_batch({"value": [2**62, 2**62, 2**62]}), "batch")
+    assert task.emitted["output"] == [KeyValue(None, 3 * 2**62)]
+
+
+@pytest.mark.parametrize("form", ["batch", "stream"])
+def test_what_is_not_a_number_counts_where_nothing_else_is(form: str) -> None:
+    values = [math.nan, 1.0, math.nan, 3.0]
+    for operator, wanted in ((Min(), 1.0), (Max(), 3.0)):
+        with FakeTask(operator) as task:
+            for part in (values[:1], values[1:]):
+                task.give("input", pa.record_batch({"value": part}) if form == "batch" else part, form)
+        assert task.emitted["output"] == [KeyValue(None, wanted)]
+
+
+@pytest.mark.parametrize("form", ["batch", "stream"])
+def test_keys_that_are_not_a_number_are_one_key(form: str) -> None:
+    values = [math.nan, 1.0, float("nan")]
+    with FakeTask(Count[Any, Any](by="value")) as task:
+        for part in (values[:2], values[2:]):
+            task.give("input", pa.record_batch({"value": part}) if form == "batch" else part, form)
+    assert {str(kv.key): kv.value for kv in task.emitted["output"]} == {"nan": 2, "1.0": 1}
+
+
+def test_other_types_than_pyarrow_can_add() -> None:
+    import datetime
+
+    hours = [datetime.timedelta(hours=n) for n in (1, 2)]
+    assert run_operator(Sum(), {"input": hours})["output"] == [KeyValue(None, datetime.timedelta(hours=3))]
+    assert run_operator(Average(), {"input": hours})["output"] == [KeyValue(None, datetime.timedelta(minutes=90))]
+    assert run_operator(Max(), {"input": ["a", "c", "b"]})["output"] == [KeyValue(None, "c")]
+
+
+def test_records_before_a_bad_one_count() -> None:
+    results = run_operator(Count(by=lambda text: text[0], on_error="skip"), {"input": ["a1", "", "a2"]})["output"]
+    assert results == [KeyValue("a", 2)]
+
+
+def test_batches_only_where_columns_are_named() -> None:
+    assert Count(by="word").offered_forms("input") == {"stream", "batch"}
+    assert Count(by=len).offered_forms("input") == {"stream"}
+    assert Sum(len, by="word").offered_forms("input") == {"stream"}
+    assert Count().offered_forms("input") == {"stream", "batch"}
+
+
+def test_more_groups_than_are_kept_are_sent_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("operators.aggregate.aggregate.MOST_AHEAD", 2)
+    ahead, _ = Count[Any, Any](by="value").ahead("input")  # type: ignore[misc]
+    with FakeTask(ahead) as task:
+        task.give("input", ["a", "b", "c"], "stream")
+        assert len(task.emitted["output"]) == 3
+        task.give("input", ["a"], "stream")
+    assert task.emitted["output"][-1] == Partial("a", None, 1)
+
+
+@pytest.mark.parametrize("by", [3, "", (), ("a", ""), ("a", 3)])
+def test_keys_that_are_none(by: Any) -> None:
+    with pytest.raises(TypeError, match="by must be a function of the record or the name of a column"):
+        Count(by=by)
+
+
+def test_what_runs_ahead_pickles() -> None:
+    for operator in (Count(by="value"), Sum(), Min(), Max(), Average()):
+        ahead, port = operator.ahead("input")  # type: ignore[misc]
+        assert isinstance(pickle.loads(pickle.dumps(ahead)), Ahead)
+        assert port == "partials"
+    assert Count(combiner=False).ahead("input") is None
+    assert issubclass(Count, Aggregate)
