@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 import pyarrow as pa
@@ -66,7 +66,6 @@ class FileSchemaNegotiator(SchemaNegotiator):
     stream: BinaryReader
     options: Format
     is_array: bool = False
-    _state_at: Callable[[int], Any] = attrs.field(alias="state_at", default=lambda position: None)
     _is_whole: bool = attrs.field(init=False, default=False)
     _is_tracked: bool = attrs.field(init=False, default=False)
 
@@ -98,10 +97,6 @@ class FileSchemaNegotiator(SchemaNegotiator):
     def keep_whole(self) -> None:
         """Says, before anything is claimed, that this block cannot be given away in parts: the content decides it."""
         self._is_whole = True
-
-    def state_at(self, position: int) -> Any:
-        """The state that the bytes of the file before a position lead to, for formats that say `summarises`."""
-        return self._state_at(position)
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -197,13 +192,13 @@ class FileScan:
             limits=self._limits,
             columns=self._output.shape.wanted(self.settings.drift),
             provided_schema=self._output.shape.source_schema,
+            parsed=frozenset() if self.settings.schema is None else self.settings.schema.parsed,
             build=self._build,
             report=self._report,
             split=FileSplit(block.file_path, start, stop, block.file_length, block, tracker),
             stream=stream,
             options=self.format,
             is_array=self._is_array,
-            state_at=self._state_at,
         )
         try:
             reader = self.format.make_reader()
@@ -213,10 +208,6 @@ class FileScan:
         return ManagedBatchReader(
             reader=reader, negotiator=negotiator, output=self._made, empty_of=self._empty, done=stream.close
         )
-
-    def _state_at(self, position: int) -> Any:
-        assert self._stream is not None
-        return self.format.combine([self.format.summarise(self._stream, 0, position)] if position else [])
 
     def _build(self, negotiator: SchemaNegotiator) -> ResultSetLoader:
         said = negotiator.table_schema

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,9 +27,6 @@ class Format(ABC):
     suffixes: ClassVar[tuple[str, ...]] = ()
     """What names of such files usually end with, without the dot."""
 
-    summarises: ClassVar[bool] = False
-    """Whether a reader of a range must know what stands before it: then `summarise` and `combine` are there."""
-
     offers_array: ClassVar[bool] = False
     """Whether a row may be read as the array `columns` of its fields: for text whose columns may have no names."""
 
@@ -49,14 +45,3 @@ class Format(ABC):
         which only nulls were seen has the type `pa.null()`. Without this method, the first rows that the reader loads tell.
         """
         return None
-
-    def summarise(self, stream: BinaryReader, start: int, stop: int) -> Any:
-        """What the bytes `[start, stop)` of a file do to the reader's state: a small value that JSON can hold (quotes: a parity).
-
-        The framework asks for it in chunks of its own choice, in any order, in any task.
-        """
-        raise NotImplementedError(f"{type(self).__name__} needs no pass over what stands before a block")
-
-    def combine(self, summaries: Sequence[Any]) -> Any:
-        """The state at the end of chunks that follow each other from the file's start; of none: the state at its start."""
-        raise NotImplementedError(f"{type(self).__name__} needs no pass over what stands before a block")

@@ -31,12 +31,15 @@ class SchemaNegotiator:
             a format that can leave them unread does (`is_projected`).
         provided_schema: the columns with their types as the user gave them or the run has agreed; None: the reader finds types.
             A reader may load any type that converts to these; one that loads these exactly spares the conversion.
+        parsed: columns of whose text the user has said more than the type (Column: `format`, `blank`): formats that hold text
+            load it as it stands.
     """
 
     context: OperatorContext
     limits: BatchLimits
     columns: tuple[str, ...] | None = None
     provided_schema: pa.Schema | None = None
+    parsed: frozenset[str] = frozenset()
     _build: Callable[[SchemaNegotiator], ResultSetLoader] = attrs.field(alias="build")
     _report: Callable[[BadRow], None] = attrs.field(alias="report")
     table_schema: pa.Schema | None = attrs.field(init=False, default=None)

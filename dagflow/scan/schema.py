@@ -119,6 +119,11 @@ class TableSchema:
         return given if isinstance(given, cls) else cls(given)
 
     @property
+    def parsed(self) -> frozenset[str]:
+        """The columns whose text means more than their types say: a format of one's own, or blanks that are zero."""
+        return frozenset(name for name, column in self.columns.items() if column.format is not None or column.blank != "null")
+
+    @property
     def arrow(self) -> pa.Schema:
         """The schema as Arrow has it."""
         import pyarrow as pa

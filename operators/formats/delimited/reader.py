@@ -63,10 +63,11 @@ class CsvReader(LinesReader):
             return None
         types = {name: negotiator.type_of(name) or pa.string() for name in names}
         negotiator.set_table_schema(pa.schema(list(types.items())))
+        texts = negotiator.parsed.union(name for name, kind in types.items() if not is_direct(kind))
         return RowParser(
             self._text,
             names,
-            {n: kind if is_direct(kind) else pa.string() for n, kind in types.items() if negotiator.is_projected(n)},
+            {n: pa.string() if n in texts else kind for n, kind in types.items() if negotiator.is_projected(n)},
             self.format.nulls,
             self.format.extra_fields,
             self.format.missing_fields,

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagflow.errors.scan import BadRowFound, ColumnUnknown, RowTooLarge
-from dagflow.scan import BatchLimits
+from dagflow.scan import BatchLimits, Column
 from dagflow.testing import run_operator, scan_table
 from operators import CsvFormat, ScanReader
 from operators.contexts.errors import FileShortened
@@ -163,6 +163,12 @@ def test_quoted_nothing_is_text_without_characters_or_null(file: Path) -> None:
 def test_compressed_files_are_read_as_one(file: Path) -> None:
     data = gzip.compress(b'a,b\n1,"x\ny"\n2,z\n')
     assert read(file, data, CsvFormat(), block_size=11) == lists([1, "x\ny"], [2, "z"], names="ab")
+
+
+def test_columns_are_parsed_as_the_user_says(file: Path) -> None:
+    schema = {"d": Column("date32", format="%Y-%d-%m"), "n": Column("int64", blank="zero")}
+    found = read(file, "d,n\n2026-03-02, \n2026-31-12,5\n", CsvFormat(), schema=schema)
+    assert found == [{"d": datetime.date(2026, 2, 3), "n": 0}, {"d": datetime.date(2026, 12, 31), "n": 5}]
 
 
 # Bad rows
