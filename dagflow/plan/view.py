@@ -286,7 +286,7 @@ def _with_placement(
 def how(exchange: Exchange) -> str:
     """How the records of an exchange find their partition.
 
-    >>> how(Exchange(tag=0, source=PortName("a", "output"), sink=PortName("b", "input"), kind=DEALT))
+    >>> how(Exchange(tag=0, source=PortName("a", "output"), sink=PortName("b", "input"), kind="dealt"))
     'dealt'
     """
     return f"by {exchange.key}" if exchange.kind == BY_KEY else exchange.kind
