@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from dagflow import DAG, InputPort, Operator, OutputPort, ReaderRecord, launch
+from dagflow import DAG, InputPort, Operator, OutputPort, ReaderRecord, WindowState, launch
 from operators import BlockReader, FileSplitterInput, RecordWriter
 
 LINE = 100  # bytes
@@ -27,11 +27,12 @@ class Costly(Operator):
 
     input = InputPort[ReaderRecord[str]]()
     output = OutputPort[ReaderRecord[str]]()
+    owed = WindowState(0.0)  # what was waited too long is not waited again: it comes to nothing however lines are handed over
 
     @input.stream
     def work(self, lines: Iterator[ReaderRecord[str]]) -> None:
         """Waits, and hands on."""
-        owed = 0.0
+        owed = self.owed
         for line in lines:
             owed += int(line.record[:8]) * 1e-6 * self.share
             self.output.emit(line)
@@ -39,8 +40,7 @@ class Costly(Operator):
                 began = time.perf_counter()
                 time.sleep(owed)
                 owed -= time.perf_counter() - began
-        if owed > 0:
-            time.sleep(owed)
+        self.owed = owed
 
 
 @attrs.frozen

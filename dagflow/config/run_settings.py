@@ -59,7 +59,7 @@ class RunSettings:
     continuous: bool = False
     """goes on waiting for new input; otherwise the run ends when all input is read"""
 
-    rebalance: Literal["auto", "off"] = "off"
+    rebalance: Literal["auto", "off"] = "auto"
     """auto: readers that are done take over work of slower ones; off: every reader keeps what it was dealt"""
 
     progress: Literal["auto", "plain", "none", "json"] = "auto"

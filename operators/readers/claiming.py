@@ -15,6 +15,9 @@ TARGET = 0.05
 """Seconds of work that are claimed at once: what is claimed cannot be taken over any more."""
 FIRST = 4
 """Records that are claimed at once at the start of a block, whose pace nobody knows: it need not be that of the one before."""
+SHARE = 0.02
+"""Of the time of batches, so much at most goes into first records that are passed on by themselves: a small batch costs nearly as
+much as a large one."""
 GROWTH = 1024
 AS_QUICK, QUICK = 2.0, 0.0005
 """First records of a block that take at most so many times the shortest such time, and at most so many seconds, say nothing of
@@ -46,16 +49,19 @@ class Claiming:
     """Claims the records of a block, few at a time where they are slow: down to one.
 
     A piece whose records are fast is claimed at once, so that claiming costs nothing that could be measured; but for the first
-    few of a block, since a block may be slower than those before it.
+    few of a block, since a block may be slower than those before it. In batches, not of every block if they are short.
     """
 
     clock: Clock
+    in_batches: bool = False
     tracker: Any = None
     is_over: bool = False
     _limit: int = FIRST
     _before: int = FIRST
     _is_first: bool = False
     _quickest: float = math.inf
+    _spent: float = 0.0  # seconds on first records
+    _worked: float = 0.0
 
     def begin(self) -> None:
         """A block begins. Until there is a tracker, nothing is claimed."""
@@ -63,8 +69,10 @@ class Claiming:
 
     def track(self, tracker: Any) -> None:
         """From now on its records are claimed."""
-        self.tracker, self._is_first = tracker, True
-        self._before, self._limit = self._limit, FIRST
+        self.tracker = tracker
+        self._is_first = not self.in_batches or self._quickest == math.inf or self._spent + self._quickest <= SHARE * self._worked
+        if self._is_first:
+            self._before, self._limit = self._limit, FIRST
 
     def parts(self, piece: Piece) -> Iterator[Piece]:
         """The parts of a piece that are the reader's, each claimed just before it comes. Then `is_over`, if not all were."""
@@ -97,12 +105,14 @@ class Claiming:
         return self._limit
 
     def _took(self, records: int, seconds: float) -> None:
+        self._worked += seconds
         wanted = records * TARGET / seconds if seconds > 0 else self._limit * GROWTH
         self._limit = max(1, min(int(wanted), self._limit * GROWTH, 1 << 24))
         if self._is_first and records == FIRST:
             if seconds <= min(QUICK, AS_QUICK * self._quickest):
                 self._limit = max(self._limit, self._before)
             self._quickest = min(self._quickest, seconds)
+            self._spent += seconds
         self._is_first = False
 
     def passed_on(self, records: int, seconds: float) -> None:

@@ -182,10 +182,10 @@ def test_slow_members_are_claimed_one_at_a_time(tmp_path: Path) -> None:
     assert sizes[-1] == 40
 
 
-def claimed_of(*blocks: float, warming_up: float = 0.0) -> list[int]:
+def claimed_of(*blocks: float, warming_up: float = 0.0, in_batches: bool = False) -> list[int]:
     """How many records of the last of some blocks are claimed at a time, where a record of each takes so many seconds."""
     clock = FakeClock()
-    claiming = Claiming(clock)
+    claiming = Claiming(clock, in_batches)
     found: list[int] = []
     for seconds in blocks:
         claiming.begin()
@@ -203,6 +203,14 @@ def test_a_block_whose_first_records_are_as_quick_as_ever_is_taken_to_be_like_th
     assert claimed_of(1e-6, 1e-6) == [FIRST, 1996]
     assert claimed_of(1e-6, 1e-6, 1e-3)[:2] == [FIRST, 48]  # a slow block is noticed at once
     assert claimed_of(1e-3, 1e-3)[:2] == [FIRST, 48]
+
+
+def test_batches_of_few_records_are_rare() -> None:
+    """They cost nearly as much as others."""
+    assert claimed_of(1e-7, in_batches=True) == [FIRST, 1992, 4]
+    assert claimed_of(1e-7, 1e-7, in_batches=True) == [1992, 8]
+    assert claimed_of(*[1e-7] * 20, in_batches=True) == [2000]
+    assert claimed_of(1e-7, *[1e-5] * 2, in_batches=True) == [FIRST, 1996]  # worth it: the block before took 20 ms
 
 
 def test_first_records_that_are_slow_say_something_whatever_those_before_were() -> None:
