@@ -68,7 +68,8 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
 
     Counters: `blocks`, `records`, `bytes` (terminators and dropped records included), `dropped`,
     `streams_opened`, `time_ms` (without the time of the operators behind).
-    `on_error` applies to each record that cannot be converted; an error of a block's stream or context ends that block.
+    `on_error` applies to each record that cannot be converted; an error of a block's stream or context ends that block (of which
+    others may have taken over the rest, which they read).
     """
 
     converter: Callable[[bytes], R | None] | None = attrs.field(default=None, alias="convert_to_record", validator=a_converter)
@@ -139,8 +140,6 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
         except BaseException as error:
             if isinstance(error, ReadError):
                 error.of(task.context.name)
-            if task.positions:
-                task.context.at(path, task.positions[-1])
             self._let_go()
             raise
         task.last_block_id = block.block_id  # type: ignore[attr-defined]
@@ -237,11 +236,21 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
         self._pass_on_entities(block)
 
     def _found(self, block: B, is_consecutive: bool) -> Iterator[Any]:
-        """What the context finds in a block."""
-        context = self._finder
-        context.initialize(self._task.stream, block, is_consecutive)
+        """What the context finds in a block. When it fails, what it has found before is passed on first."""
+        context, task = self._finder, self._task
+        context.initialize(task.stream, block, is_consecutive)
         fetch: Callable[[], Any] = context.next_piece if self._has_pieces else context.next
-        while (found := fetch()) is not None:
+        while True:
+            try:
+                found = fetch()
+            except Exception:
+                if task.positions:
+                    last = task.positions[-1]
+                    self._pass_on_entities(block)
+                    task.context.at(getattr(block, "file_path", None), last)
+                raise
+            if found is None:
+                return
             yield found
 
     def _take_piece(self, block: B, piece: Piece) -> None:

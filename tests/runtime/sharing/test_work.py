@@ -18,9 +18,10 @@ from dagflow.runtime.replay import replay
 from dagflow.runtime.report import RunReport
 from dagflow.runtime.sharing import steps
 from dagflow.runtime.trace import Sought, trace
+from dagflow.runtime.window_log import WindowLog
 from dagflow.scaling.stealing import NO_START
 from operators import BlockReader, FSSliceReader, Map, RecordWriter
-from operators.contexts import FixedBytesReaderContext
+from operators.contexts import FixedBytesReaderContext, ReadAheadLineReaderContext
 from tests.conformance.apps import chain, left_over, lines_in, written
 from tests.runtime.sharing.threads import Killed, ThreadRunner
 
@@ -187,6 +188,38 @@ def test_blocks_whose_records_depend_on_the_cuts_go_as_a_whole(source: Path, tmp
 
 def _again(reader: Any) -> Any:
     return FSSliceReader(reader_context=reader.reader_context, min_readers=2, max_readers=2)
+
+
+class OneByOne(ReadAheadLineReaderContext):
+    """Overrides `next`, so that it is read one record at a time."""
+
+    def next(self) -> Any:
+        return super().next()
+
+
+@pytest.mark.parametrize("context", [ReadAheadLineReaderContext, OneByOne])
+@pytest.mark.parametrize("bad", [30, 120, 350])
+def test_a_record_that_cannot_be_read_is_one_error_and_ends_the_part_that_it_is_in(
+    tmp_path: Path, context: type[ReadAheadLineReaderContext], bad: int
+) -> None:
+    """The first one is in what the task keeps, the last one in what is taken over; the cut may be within the one between."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    lines = [b"slow line %04d" % n if n != bad else b"x" * 3000 for n in range(400)]
+    (folder / "a.txt").write_bytes(b"".join(line + b"\n" for line in lines))
+    reader: Any = BlockReader(reader_context=context(max_record_bytes=100), min_readers=2, max_readers=2, on_error="skip")
+    output = tmp_path / "out"
+    application = chain(folder, Map(slowly), sink=RecordWriter(str(output)), reader=reader, block_size=1 << 20)
+    report = launch(application, runner=ThreadRunner(), durability="process", rebalance="auto").report
+    assert report.rebalanced
+    assert report.operators["lines"].errors == 1
+    decision = WindowLog.open(f"{output}/_dagflow", durable=False).read_decision(0)
+    assert decision is not None
+    ends = sorted(stop for parts in decision.parts.values() for _, _, stop in parts if stop is not None)
+    starts = [15 * n + (2986 if n > bad else 0) for n in range(400)]
+    end = next((stop for stop in ends if stop > starts[bad]), 10_000)
+    found = lines_in(output)
+    assert found == Counter(line for line, start in zip(lines, starts, strict=True) if start < starts[bad] or start >= end)
 
 
 @pytest.mark.parametrize("step", steps.STEPS)
