@@ -175,7 +175,7 @@ def test_an_error_of_the_stream_ends_the_block_and_closes_the_stream() -> None:
     reader = LogReader()
     with FakeTask(reader) as task:
         with pytest.raises(IndexError):
-            task.give("blocks_metadata_input", [Offsets(1, 0, 999)])
+            task.give("blocks_metadata_input", [Offsets(1, 22, 999)])
         assert reader.opened[0].is_closed
 
 
@@ -283,3 +283,21 @@ def test_it_pickles_after_use_without_what_it_made() -> None:
     copy = pickle.loads(cloudpickle.dumps(reader))
     assert copy.max_readers == 3
     assert not hasattr(copy, "_task")
+
+
+@attrs.define
+class Failing(MessageContext):
+    """Fails at the fourth message."""
+
+    def next(self) -> Entity | None:
+        if self.at == 3:
+            raise OSError("the log ends here")
+        return super().next()
+
+
+def test_what_was_found_before_an_error_is_passed_on() -> None:
+    with FakeTask(LogReader(reader_context=Failing())) as task:
+        with pytest.raises(OSError, match="the log ends here"):
+            task.give("blocks_metadata_input", [Offsets(1, 0, 9)])
+        assert [found.record for found in task.emitted["messages"]] == [{"n": 0}, {"n": 1}, {"n": 2}]
+        assert task.context.cursor.position == 2
