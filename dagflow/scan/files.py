@@ -225,7 +225,8 @@ class FileScan:
     def _compare(self, said: pa.Schema, is_complete: bool, path: str) -> None:
         """Holds what a file says of its columns against what is known of all."""
         drift, shape = self.settings.drift, self._output.shape
-        lacking = tuple(root for root in shape.roots if root not in said.names)
+        names = frozenset(said.names)
+        lacking = tuple(root for root in shape.roots if root not in names)
         if lacking and is_complete and drift.missing == "error":
             raise ColumnMissing(path=path, missing=lacking, found=tuple(said.names))
         if shape.is_open and drift.extra == "error":

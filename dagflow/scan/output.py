@@ -49,7 +49,8 @@ class Output:
         batch = loaded.batch
         extra = self._extra(batch.schema, facts.path)
         problems = _Problems(batch.num_rows)
-        roots = {root: self._column(batch, root, problems) for root in self.shape.roots}
+        own = {c.asked.root: c for c in reversed(self.shape.columns) if c.kind == "table"}  # of several parts of one, the first
+        roots = {root: self._column(batch, own[root], problems) for root in self.shape.roots}
         if extra:
             problems.rescue(batch, extra)
         kept = self._kept(batch, problems, loaded, facts) if problems.bad else None
@@ -79,8 +80,8 @@ class Output:
                 return []
         return [f.name for f in extra]
 
-    def _column(self, batch: pa.RecordBatch, root: str, problems: _Problems) -> pa.Array:
-        own = next(c for c in self.shape.columns if c.kind == "table" and c.asked.root == root)
+    def _column(self, batch: pa.RecordBatch, own: OutputColumn, problems: _Problems) -> pa.Array:
+        root = own.asked.root
         at = batch.schema.get_field_index(root)
         given = own.column
         if at < 0:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from dagflow.scan import FileSchemaNegotiator, ResultSetLoader, RowOrigin
 from operators.contexts.piece import Piece
+from operators.contexts.sizes import MIB
 from operators.formats.delimited.columns import is_direct
 from operators.formats.delimited.context import DelimitedContext
 from operators.formats.delimited.errors import HeaderBad
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from operators.formats.csv import CsvFormat
 
 SHOWN_BYTES = 4_000
+BYTES_A_COLUMN = 4096  # of a piece, at least: each column of each piece costs some microseconds
 
 
 @attrs.define(eq=False)
@@ -61,6 +63,7 @@ class CsvReader(LinesReader):
             names = [] if negotiator.provided_schema is None else list(negotiator.provided_schema.names)
         if names is None:
             return None
+        self._inner.piece_bytes = min(max(MIB, len(names) * BYTES_A_COLUMN), 8 * MIB)
         types = {name: negotiator.type_of(name) or pa.string() for name in names}
         negotiator.set_table_schema(pa.schema(list(types.items())))
         texts = negotiator.parsed.union(name for name, kind in types.items() if not is_direct(kind))
