@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 COLUMN_COST = 512
 """What a column of a waiting batch takes beside its values, in bytes."""
+HELD_MOST = 6 << 20
+"""An open writer keeps the dictionary of the last column that it has written: about as much as the row group, at most so much."""
 
 
 class Sink:
@@ -51,14 +53,16 @@ class _Part:
     bytes_waiting: int = 0
     rows: int = 0
     writer: Any = None
+    held: int = 0
 
 
 @attrs.define
 class ParquetFiles:
     """Writes batches to files by key: one after the other, when the one at hand is full.
 
-    A file is opened when its first row group is written. When more than `max_open` are open, the least recently used is finished,
-    since a Parquet file cannot be appended to; rows of its key that come later begin another one.
+    A file is opened when its first row group is written. When more than `max_open` are open, or their writers hold more than
+    `buffer_bytes`, the least recently used is finished, since a Parquet file cannot be appended to; rows of its key that come
+    later begin another one.
 
     Attributes:
         create: opens the attempt file of a key; called again for the next one.
@@ -81,6 +85,7 @@ class ParquetFiles:
     _parts: OrderedDict[Hashable, _Part] = attrs.field(factory=OrderedDict, init=False)
     _open: int = attrs.field(default=0, init=False)
     _waiting: int = attrs.field(default=0, init=False)
+    _held: int = attrs.field(default=0, init=False)
 
     def append(self, key: Hashable, batch: pa.RecordBatch) -> None:
         """Appends rows to the file of a key."""
@@ -128,19 +133,30 @@ class ParquetFiles:
 
         if not part.waiting:
             return
+        held = min(part.bytes_waiting, HELD_MOST)
+        self._make_room(part, held)
         if part.writer is None:
-            if self._open >= self.max_open:
-                self._finish(self._parts.pop(next(key for key, other in self._parts.items() if other.writer is not None)))
-                self.closed_early += 1
             part.writer = self.make(part.sink, part.waiting[0].schema)
             self._open += 1
+        self._held += held - part.held
+        part.held = held
         part.writer.write_table(pa.Table.from_batches(part.waiting), row_group_size=self.row_group_rows)
         self._waiting -= part.bytes_waiting
         part.waiting.clear()
         part.rows_waiting = part.bytes_waiting = 0
 
+    def _make_room(self, part: _Part, held: int) -> None:
+        """Finishes other files until this one may be written to."""
+        while self._open > (part.writer is not None) and (
+            (part.writer is None and self._open >= self.max_open) or self._held - part.held + held > self.buffer_bytes
+        ):
+            oldest = next(key for key, other in self._parts.items() if other.writer is not None and other is not part)
+            self._finish(self._parts.pop(oldest))
+            self.closed_early += 1
+
     def _finish(self, part: _Part) -> None:
         self._write(part)
         part.writer.close()
         self._open -= 1
+        self._held -= part.held
         part.sink.file.close()

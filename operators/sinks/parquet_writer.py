@@ -36,7 +36,7 @@ class ParquetWriter(TableWriter[T], Generic[T]):
         compression: of the pages: `none`, `snappy`, `gzip`, `brotli`, `lz4`, `zstd`.
         row_group_rows: rows in a row group, at most.
         row_group_bytes: a row group is written when its rows take so many bytes in memory, before they are encoded.
-        buffer_bytes: rows that wait take at most so many bytes, in all files together.
+        buffer_bytes: rows that wait take at most so many bytes, in all files together; open files at most as many again.
         max_file_bytes: of the file; looked at after each row group.
 
     Raises TypeNotWritable for types that Parquet does not know, ColumnsChanged, PartitionColumnRefused.
@@ -67,7 +67,7 @@ class ParquetWriter(TableWriter[T], Generic[T]):
     suffix: str = attrs.field(default=".parquet", kw_only=True, validator=attrs.validators.instance_of(str))
     compression: str = attrs.field(default="zstd", kw_only=True)
     row_group_rows: int = attrs.field(default=1 << 20, kw_only=True, validator=attrs.validators.ge(1))
-    row_group_bytes: Bytes = attrs.field(default=64 * MiB, kw_only=True, validator=attrs.validators.ge(1))
+    row_group_bytes: Bytes = attrs.field(default=32 * MiB, kw_only=True, validator=attrs.validators.ge(1))
     buffer_bytes: Bytes = attrs.field(default=64 * MiB, kw_only=True, validator=attrs.validators.ge(1))
 
     def check(self) -> None:

@@ -6,12 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from dagflow import DAG, Operator
 from dagflow.ledger import Ledger, read_dataset
+from dagflow.runtime.launch import launch
+from dagflow.runtime.replay import replay
+from dagflow.runtime.trace import Sought, trace
 from dagflow.testing import run_dag
 from operators import (
+    BlockReader,
     CsvFormat,
     CsvWriter,
     DatasetInput,
@@ -74,3 +79,52 @@ def test_what_is_written_is_read_again(runner: str, source: Path, tmp_path: Path
     reader = ScanReader(written, columns=["id", "country", "price", "day"])
     run_dag(scanned(DatasetInput(str(first), block_size=500), reader, ParquetWriter(str(second))), runner=runner)
     assert rows_of(second) == ROWS
+
+
+@attrs.define
+class Settings:
+    input: str
+    output: str
+    kind: str
+
+
+def lines_as_tables(dag: DAG, conf: Settings) -> None:
+    files = dag.add_operator("files", FileSplitterInput([conf.input], block_size=50, blocks_threshold=3))
+    lines = dag.add_operator("lines", BlockReader())
+    out: Any = dag.add_operator("out", SINKS[conf.kind](conf.output))
+    dag.add_stream("blocks", files.blocks_metadata_output, lines.blocks_metadata_input)
+    dag.add_stream("rows", lines.messages, out.input)
+
+
+def tables_as_tables(dag: DAG, conf: Settings) -> None:
+    files = FileSplitterInput([conf.input], block_size=200, blocks_threshold=3)
+    scanned(files, ScanReader(CsvFormat()), SINKS[conf.kind](conf.output))(dag, conf)
+
+
+SINKS: dict[str, Callable[[str], Operator]] = {
+    "parquet": lambda path: ParquetWriter(path, max_file_rows=3),
+    "csv": lambda path: CsvWriter(path, max_file_bytes=100, compression="gzip"),
+    "json": lambda path: JsonLinesWriter(path, max_file_bytes=100),
+}
+
+
+@pytest.mark.parametrize("kind", SINKS)
+def test_every_row_leads_to_its_record(source: Path, tmp_path: Path, kind: str) -> None:
+    out = tmp_path / "out"
+    launch(lines_as_tables, {"input": str(source), "output": str(out), "kind": kind}, runner="local", durability="process")
+    rows = read_dataset(str(out)).to_table().to_pylist()
+    for offset in range(0, len(rows), 7):
+        found = trace(str(out), offset, exact=True, sought=Sought())
+        assert found.problem is None
+        assert found.source is not None
+        assert (found.source.position, found.source.data.decode()) == (rows[offset]["position"], rows[offset]["record"] + "\n")
+
+
+@pytest.mark.parametrize("kind", SINKS)
+@pytest.mark.parametrize("application", [lines_as_tables, tables_as_tables])
+def test_windows_run_again_make_the_same_files(source: Path, tmp_path: Path, kind: str, application: Any) -> None:
+    out = tmp_path / "out"
+    launch(application, {"input": str(source), "output": str(out), "kind": kind}, runner="local", durability="process")
+    report = replay(str(out))
+    assert (report.problems, report.left_out) == ((), ())
+    assert report.rows == Ledger.open(str(out)).resume().next_offset

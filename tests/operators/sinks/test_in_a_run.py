@@ -12,7 +12,7 @@ import pytest
 from dagflow import DAG, InputOperator, Operator, OutputPort
 from dagflow.ledger import Ledger, read_dataset
 from dagflow.testing import run_dag
-from operators import CsvWriter, JsonLinesWriter, ParquetWriter
+from operators import BlockReader, CsvWriter, FileSplitterInput, JsonLinesWriter, ParquetWriter, RecordWriter
 
 WRITERS: dict[str, Any] = {"parquet": ParquetWriter, "csv": CsvWriter, "json": JsonLinesWriter}
 
@@ -135,3 +135,21 @@ def test_a_dialect_that_has_changed(tmp_path: Path) -> None:
     run_dag(populate(CsvWriter(str(tmp_path))), name="sales")
     run_dag(populate(CsvWriter(str(tmp_path), delimiter=";", null="-")), name="sales", fresh=False)
     assert read_dataset(str(tmp_path)).to_table().num_rows == 40
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "bgzf", "bz2", "xz", "zstd"])
+def test_lines_that_are_packed_are_given_back(compression: str, tmp_path: Path) -> None:
+    source = tmp_path / "in.txt"
+    source.write_text("".join(f"line {n}, with\ta tab\n" for n in range(50)))
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        files = dag.add_operator("files", FileSplitterInput([str(source)], block_size=100))
+        lines = dag.add_operator("lines", BlockReader[str]())
+        sink = RecordWriter[Any](str(tmp_path / "out"), suffix=".csv", compression=compression, max_file_rows=7)
+        dag.add_stream("blocks", files.blocks_metadata_output, lines.blocks_metadata_input)
+        dag.add_stream("text", lines.messages, dag.add_operator("sink", sink).input)
+
+    run_dag(populate_dag)
+    assert sorted(read_dataset(str(tmp_path / "out")).to_table().column("value").to_pylist()) == sorted(
+        source.read_text().splitlines()
+    )
