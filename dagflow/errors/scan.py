@@ -9,7 +9,8 @@ RunError: ScanError
 ├── ColumnExtra         DF605   also a ValueError
 ├── ColumnNoSuchPart    DF606   also a TypeError
 ├── ReaderMisbehaves    DF607
-└── KeyMisfit           DF609   also a ValueError
+├── KeyMisfit           DF609   also a ValueError
+└── ColumnTwice         DF611   also a ValueError
 ConfigError: ProjectionError   DF610
 """
 
@@ -209,6 +210,22 @@ class KeyMisfit(ScanError, ValueError):
         return (
             f"{self.path}: the value of {self.key}={self.value} is no {self.type}, as it is in the other folders\n"
             f"  help: give the key a type that is wide enough: {definition(self.reader, 'schema', f'{self.key}: string')}"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class ColumnTwice(ScanError, ValueError):
+    """A file has two columns of one name, and that name is asked for."""
+
+    code: ClassVar[str] = "DF611"
+
+    path: str
+    column: str
+
+    def message(self) -> str:
+        return (
+            f"{self.path}: the file has several columns {self.column!r}, and nothing tells which one is meant\n"
+            "  help: ask for other columns only, or write the file anew with names of their own"
         )
 
 

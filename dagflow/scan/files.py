@@ -151,6 +151,8 @@ class FileScan:
 
     def read(self, block: FileBlockMetadata) -> Iterator[pa.RecordBatch]:
         """The batches of a block."""
+        if self._scan.state == "failed":  # the block before could not be read, and was let pass
+            self._scan = Scan(self._next_reader)
         self._block, self._tracker = block, None
         yield from self._scan.batches()
 

@@ -46,6 +46,7 @@ class SchemaNegotiator:
     is_schema_complete: bool = attrs.field(init=False, default=False)
     batch_size: int | None = attrs.field(init=False, default=None)
     _loader: ResultSetLoader | None = attrs.field(init=False, default=None)
+    _wanted: frozenset[str] | None = attrs.field(init=False, default=None)
 
     @property
     def is_projection_empty(self) -> bool:
@@ -54,7 +55,9 @@ class SchemaNegotiator:
 
     def is_projected(self, name: str) -> bool:
         """Whether a column of the source is wanted."""
-        return self.columns is None or name in self.columns
+        if self._wanted is None and self.columns is not None:
+            self._wanted = frozenset(self.columns)
+        return self._wanted is None or name in self._wanted
 
     def type_of(self, name: str) -> pa.DataType | None:
         """The type that a column will have; None: the one that the reader gives it."""

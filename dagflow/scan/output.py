@@ -10,7 +10,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute
 
-from dagflow.errors.scan import ColumnExtra, KeyMisfit
+from dagflow.errors.scan import ColumnExtra, ColumnTwice, KeyMisfit
 from dagflow.scan.bad_rows import SHOWN_CHARACTERS, BadRow, RowOrigin
 from dagflow.scan.cast import converted, text_of
 from dagflow.scan.implicit import FileFacts
@@ -49,8 +49,7 @@ class Output:
         batch = loaded.batch
         extra = self._extra(batch.schema, facts.path)
         problems = _Problems(batch.num_rows)
-        own = {c.asked.root: c for c in reversed(self.shape.columns) if c.kind == "table"}  # of several parts of one, the first
-        roots = {root: self._column(batch, own[root], problems) for root in self.shape.roots}
+        roots = {root: self._column(batch, own, problems, facts.path) for root, own in self.shape.roots.items()}
         if extra:
             problems.rescue(batch, extra)
         kept = self._kept(batch, problems, loaded, facts) if problems.bad else None
@@ -80,11 +79,13 @@ class Output:
                 return []
         return [f.name for f in extra]
 
-    def _column(self, batch: pa.RecordBatch, own: OutputColumn, problems: _Problems) -> pa.Array:
+    def _column(self, batch: pa.RecordBatch, own: OutputColumn, problems: _Problems, path: str) -> pa.Array:
         root = own.asked.root
         at = batch.schema.get_field_index(root)
         given = own.column
         if at < 0:
+            if batch.schema.get_all_field_indices(root):
+                raise ColumnTwice(path=path, column=root)
             default = None if given is None else given.default
             made = pa.nulls(batch.num_rows, own.type) if default is None else repeated(default, own.type, batch.num_rows)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -81,14 +82,18 @@ class Shape:
         """The schema of the batches."""
         return pa.schema([column.field for column in self.columns])
 
-    @property
-    def roots(self) -> tuple[str, ...]:
-        """The columns of files that are needed, in the order in which they were asked for."""
-        return tuple(dict.fromkeys(c.asked.root for c in self.columns if c.kind == "table"))
+    @functools.cached_property
+    def roots(self) -> Mapping[str, OutputColumn]:
+        """The columns of files that are needed, in the order in which they were asked for; of each what was asked for first."""
+        found: dict[str, OutputColumn] = {}
+        for column in self.columns:
+            if column.kind == "table":
+                found.setdefault(column.asked.root, column)
+        return found
 
     def wanted(self, drift: Drift) -> tuple[str, ...] | None:
         """The columns that readers are asked for; None: all, since others than the known ones matter."""
-        return None if self.is_open and drift.extra != "ignore" else self.roots
+        return None if self.is_open and drift.extra != "ignore" else tuple(self.roots)
 
     @property
     def source_schema(self) -> pa.Schema:

@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
+import time
 from pathlib import Path
 from typing import Any
 
 import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dagflow import DAG, OperatorContext
@@ -202,6 +206,34 @@ def test_files_that_are_read_as_they_are_by_then(path: Path) -> None:
     emitted = run_operator(ScanReader(JsonLinesFormat(), schema="n: int64"), {"blocks_metadata_input": planned})
     assert [row["n"] for row in emitted["batches"]] == list(range(40))
     assert emitted.counters["blocks_beyond_end"] == 2
+
+
+def test_blocks_that_cannot_be_read_may_be_let_pass(path: Path, tmp_path: Path) -> None:
+    other = tmp_path / "gone.jsonl"
+    other.write_text('{"n": 1}\n')
+    planned = [*blocks_of(str(other)), *blocks_of(str(path))]
+    other.unlink()
+    emitted = run_operator(
+        ScanReader(JsonLinesFormat(), schema="n: int64", columns=["n"], on_error="skip"), {"blocks_metadata_input": planned}
+    )
+    assert len(emitted["batches"]) == 100
+    assert emitted.skipped == 1
+
+
+def test_a_name_that_stands_for_two_columns(tmp_path: Path) -> None:
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table([[1], [2], [3]], names=["a", "a", "b"]), path)
+    assert scan_table(ScanReader(ParquetFormat(), columns=["b"]), path).to_pylist() == [{"b": 3}]
+    with pytest.raises(DagflowError, match="several columns 'a'"):
+        scan_table(ScanReader(ParquetFormat(), columns=["a"]), path)
+
+
+def test_thousands_of_columns(path: Path) -> None:
+    row = {f"c{n}": n for n in range(3_000)}
+    path.write_text(json.dumps(row) + "\n")
+    began = time.process_time()
+    assert scan_table(ScanReader(JsonLinesFormat()), path).to_pylist() == [row]
+    assert time.process_time() - began < 3
 
 
 def test_an_error_names_the_reader_in_its_advice(path: Path) -> None:
