@@ -8,9 +8,11 @@ if TYPE_CHECKING:
     from operators.aggregate.aggregate import KeyValue
     from operators.aggregate.average import Average
     from operators.aggregate.count import Count
+    from operators.aggregate.deduplicate import Deduplicate
     from operators.aggregate.max import Max
     from operators.aggregate.min import Min
     from operators.aggregate.sum import Sum
+    from operators.aggregate.top_n import TopN
     from operators.contexts.entity import Entity, ReaderContext
     from operators.contexts.fixed_bytes import FixedBytesReaderContext
     from operators.contexts.fixed_records import FixedRecordsReaderContext
@@ -55,6 +57,7 @@ __all__ = [
     "CsvFormat",
     "CsvWriter",
     "DatasetInput",
+    "Deduplicate",
     "Entity",
     "FSSliceReader",
     "FileInput",
@@ -83,6 +86,7 @@ __all__ = [
     "Split",
     "Sum",
     "TimeBasedDirectoryScanner",
+    "TopN",
     "Union",
 ]
 
@@ -91,9 +95,11 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "aggregate.aggregate": ["KeyValue"],
         "aggregate.average": ["Average"],
         "aggregate.count": ["Count"],
+        "aggregate.deduplicate": ["Deduplicate"],
         "aggregate.max": ["Max"],
         "aggregate.min": ["Min"],
         "aggregate.sum": ["Sum"],
+        "aggregate.top_n": ["TopN"],
         "contexts.entity": ["Entity", "ReaderContext"],
         "contexts.fixed_bytes": ["FixedBytesReaderContext"],
         "contexts.fixed_records": ["FixedRecordsReaderContext"],

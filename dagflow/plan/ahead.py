@@ -21,11 +21,12 @@ def with_ahead(dag: CheckedDag) -> CheckedDag:
     nodes, streams, types = dict(dag.nodes), dict(dag.streams), dict(dag.types)
     for name, node in dag.nodes.items():
         for source, sink in dag.upstream(name):
-            found = node.operator.ahead(sink.port) if node.operator.on_error != "route" else None
+            before = f"{name}.{AHEAD}"
+            found = node.operator.ahead(sink.port) if node.operator.on_error != "route" and source.operator != before else None
             if found is None or key_of_port(node, sink.port) is None:
                 continue
             operator, port = found
-            before, into = f"{name}.{AHEAD}", PortName(name, port)
+            into = PortName(name, port)
             nodes[before] = OperatorNode(before, operator, node.where, inside=node.inside)
             types |= {PortName(before, each): tp for each, tp in _types(operator, dag.types[source]).items()}
             types[into] = types[PortName(before, "output")]

@@ -30,18 +30,18 @@ def contents(record: object) -> tuple[bytes, ...]:
     """
     cls: Any = type(record)
     if cls is str or cls is bytes:
-        return (_of_value(record),)
+        return (content_of(record),)
     if attrs.has(cls):
         fields = {field.name: getattr(record, field.name) for field in attrs.fields(cls)}
-        return tuple(_of_value(fields[name]) for name in _counting(fields))
+        return tuple(content_of(fields[name]) for name in _counting(fields))
     if isinstance(record, ReaderRecord):
-        return _of_value(record.position), _of_value(record.record)
-    return (_of_value(record),)
+        return content_of(record.position), content_of(record.record)
+    return (content_of(record),)
 
 
 def column_contents(batch: pa.RecordBatch) -> list[Iterable[bytes]]:
     """The `contents` of all rows' records, by column."""
-    return [_of_column(batch.column(name)) for name in _counting(batch.schema.names)]
+    return [contents_of_column(batch.column(name)) for name in _counting(batch.schema.names)]
 
 
 def _counting(fields: Iterable[str]) -> list[str]:
@@ -50,14 +50,15 @@ def _counting(fields: Iterable[str]) -> list[str]:
     return ["position", "record"] if names == _READ else names
 
 
-def _of_column(column: pa.Array) -> Iterable[bytes]:
+def contents_of_column(column: pa.Array) -> Iterable[bytes]:
+    """The `content_of` each value of a column."""
     import pyarrow as pa
 
     kind = column.type
     if column.null_count == 0 and pa.types.is_integer(kind):
         column = column.cast(pa.string())
     elif column.null_count or not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
-        return map(_of_value, column.to_pylist(maps_as_pydicts="strict"))
+        return map(content_of, column.to_pylist(maps_as_pydicts="strict"))
     _, offsets, data = column.buffers()
     if len(column) == 0 or data is None:
         return [b""] * len(column)
@@ -66,7 +67,8 @@ def _of_column(column: pa.Array) -> Iterable[bytes]:
     return [text[start - ends[0] : stop - ends[0]] for start, stop in pairwise(ends)]
 
 
-def _of_value(value: Any) -> bytes:
+def content_of(value: Any) -> bytes:
+    """What a value says, as bytes. Raises TypeError for what is no plain data."""
     if type(value) is str:
         return value.encode("utf-8", "surrogatepass")
     return value if type(value) is bytes else _text(value).encode()

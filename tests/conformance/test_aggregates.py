@@ -15,7 +15,7 @@ from dagflow.errors.run import OperatorFailed
 from dagflow.plan.plan import make_plan
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
-from operators import Average, Count, FileInput, FlatMap, KeyValue, Map, Max, Min, Sum
+from operators import Average, Count, Deduplicate, FileInput, FlatMap, KeyValue, Map, Max, Min, Sum, TopN
 
 Line = ReaderRecord[str]
 
@@ -140,3 +140,30 @@ def test_an_error_ahead_is_told_with_operator_and_source(source: Path) -> None:
     with pytest.raises(OperatorFailed, match=r"total\.ahead") as found:
         run_dag(populate_dag)
     assert ".txt" in str(found.value)
+
+
+@pytest.mark.parametrize("combiner", [True, False])
+def test_the_top_of_each_customer(runner: str, source: Path, combiner: bool) -> None:
+    populate_dag, seen = aggregated(source, Map(sale_of), TopN(2, "amount", by="customer", combiner=combiner))
+    report = run_dag(populate_dag, runner=runner)
+    tops = {customer: sorted(amounts)[-2:] for customer, amounts in by_customer(source, list).items()}
+    found: dict[str, list[int]] = {}
+    for sale in seen.records:
+        found.setdefault(sale.customer, []).append(sale.amount)
+    assert {customer: sorted(amounts) for customer, amounts in found.items()} == tops
+    assert (report.exchanges["total.input"].records < 600) == combiner
+
+
+@pytest.mark.parametrize("combiner", [True, False])
+def test_equal_records_come_once(runner: str, source: Path, combiner: bool) -> None:
+    populate_dag, seen = aggregated(source, Map(sale_of), Deduplicate(combiner=combiner))
+    report = run_dag(populate_dag, runner=runner)
+    assert Counter(map(str, seen.records)) == Counter(set(map(str, sales(source))))
+    assert (report.exchanges["total.input"].records < 600) == combiner
+
+
+def test_equal_words_in_batches_come_once(source: Path) -> None:
+    words = FlatMap[Line, str](pc.utf8_split_whitespace(pc.field("record")))
+    populate_dag, seen = aggregated(source, words, Deduplicate(by="value"))
+    run_dag(populate_dag)
+    assert sorted(seen.records) == sorted({word for path in source.iterdir() for word in path.read_text().split()})

@@ -11,14 +11,14 @@ from dagflow.model.checks import check
 from dagflow.model.dag import PortName
 from dagflow.plan.ahead import with_ahead
 from dagflow.plan.place import place
-from operators import Console, Count, FileInput, FlatMap
+from operators import Console, Count, Deduplicate, FileInput, FlatMap
 
 
 def words(line: Any) -> list[str]:
     return line.record.split()
 
 
-def counted(*counts: Count[Any, Any]) -> DAG:
+def counted(*counts: Any) -> DAG:
     dag = DAG()
     files, split = dag.add_module("files", FileInput("/")), dag.add_operator("words", FlatMap(words))
     dag.add_stream("lines", files.messages, split.input)
@@ -38,8 +38,11 @@ def test_each_sink_of_a_stream_has_its_own() -> None:
     assert found.types[PortName("count0", "partials")] == found.types[PortName("count0.ahead", "output")]
 
 
-def test_once_is_enough() -> None:
-    once = with_ahead(check(counted(Count(by="value"))))
+@pytest.mark.parametrize("operator", [Count(by="value"), Deduplicate()])
+def test_once_is_enough(operator: Any) -> None:
+    """Also where what runs ahead leads to the same port."""
+    once = with_ahead(check(counted(operator)))
+    assert "count0.ahead" in once.nodes
     assert list(with_ahead(once).nodes) == list(once.nodes)
 
 

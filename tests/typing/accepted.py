@@ -30,14 +30,22 @@ from dagflow.testing import Collector, FakeClock, Window, run_operator
 from operators import (
     BlockReader,
     Console,
+    Count,
+    Deduplicate,
     FileInput,
     FileSplitterInput,
     Filter,
     FixedBytesReaderContext,
     FlatMap,
     FSSliceReader,
+    KeyValue,
     Map,
     RecordWriter,
+    Sample,
+    Split,
+    Sum,
+    TopN,
+    Union,
 )
 
 
@@ -164,10 +172,7 @@ def populate_dag(dag: DAG, conf: Any = None) -> None:
     dag.add_stream("kept", by_lambda.output, writer.input)
     own = dag.add_operator("own", OwnWriter("/tmp/typing-own"))
     dag.add_stream("kept too", by_function.output, own.input)
-    lengths = dag.add_operator("lengths", Map(len))
-    dag.add_stream("all words", words.output, lengths.input)
-    show = dag.add_operator("show", Console[int]())
-    dag.add_stream("all lengths", lengths.output, show.input)
+    counts(dag, words)
     sink = dag.add_operator("sink", IntSink())
     dag.add_stream("numbers", numbers.messages, sink.input)
     anything = dag.add_operator("anything", Anything())
@@ -180,6 +185,32 @@ def populate_dag(dag: DAG, conf: Any = None) -> None:
     dag.add_stream("their lengths", inside.output, dag.add_operator("show_lengths", Console[int]()).input)
     ints = dag.add_module("ints", FileInput("/", convert_to_record=to_int))
     dag.add_stream("ints", ints.messages, dag.add_operator("int_sink", IntSink()).input)
+
+
+def initial(word: str) -> str:
+    return word[0]
+
+
+def counts(dag: DAG, words: FlatMap[ReaderRecord[str], str]) -> None:
+    """Branches and aggregates."""
+    sample = dag.add_operator("sample", Sample[str](0.5))
+    split = dag.add_operator("split", Split[str]({"short": lambda word: len(word) < 3}))
+    both = dag.add_operator("both", Union[str](2))
+    lengths = dag.add_operator("lengths", Map(len))
+    dag.add_stream("all words", words.output, sample.input, lengths.input)
+    dag.add_stream("all lengths", lengths.output, dag.add_operator("show", Console[int]()).input)
+    dag.add_stream("some", sample.output, split.input)
+    dag.add_stream("short", split.outputs["short"], both.inputs[0])
+    dag.add_stream("rest", split.rest, both.inputs[1])
+    by_initial = dag.add_operator("by_initial", Count(by=initial))
+    by_name = dag.add_operator("by_name", Count[str, str](by="value"))
+    letters = dag.add_operator("letters", Sum(str.__len__, by=initial))
+    distinct, longest = dag.add_operator("distinct", Deduplicate[str]()), dag.add_operator("longest", TopN[str](3, len))
+    dag.add_stream("again", both.output, by_initial.input, by_name.input, letters.input, distinct.input, longest.input)
+    for name, totals in (("a", by_initial), ("b", by_name)):
+        dag.add_stream(name, totals.output, dag.add_operator(f"show_{name}", Console[KeyValue[str, int]]()).input)
+    dag.add_stream("c", letters.output, dag.add_operator("show_c", Console[KeyValue[str, int]]()).input)
+    dag.add_stream("d", longest.output, dag.add_operator("show_d", Console[str]()).input)
 
 
 def in_tests() -> None:

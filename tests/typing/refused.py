@@ -6,7 +6,20 @@ import attrs
 
 from dagflow import DAG, FileBlockMetadata, InputPort, Module, Operator, OutputPort, ProxyInputPort, ProxyOutputPort, ReaderRecord
 from dagflow.testing import Collector, run_operator
-from operators import BlockReader, Console, FileInput, FileSplitterInput, Filter, FSSliceReader, Map, RecordWriter
+from operators import (
+    BlockReader,
+    Console,
+    Count,
+    FileInput,
+    FileSplitterInput,
+    Filter,
+    FSSliceReader,
+    KeyValue,
+    Map,
+    RecordWriter,
+    Split,
+    Union,
+)
 
 
 @attrs.define
@@ -102,6 +115,26 @@ def populate_dag(dag: DAG) -> None:
     dag.add_module("23", Words())  # error
     Lengths(most=3)  # error
     FileInput(["logs"], block_size="big")  # error
+
+
+def initial(word: str) -> str:
+    return word[0]
+
+
+def counts(dag: DAG, words: Words) -> None:
+    count = dag.add_operator("count", Count(by=initial))
+    both = dag.add_operator("both", Union[str](2))
+    split = dag.add_operator("split", Split[str]({"short": lambda word: len(word) < 3}))
+    lengths = dag.add_operator("lengths", Map[str, int](len))
+    shown = dag.add_operator("shown", Console[KeyValue[int, int]]())
+    dag.add_stream("30", lengths.output, count.input)  # error
+    dag.add_stream("31", count.output, shown.input)  # error
+    dag.add_stream("32", lengths.output, both.inputs[0])  # error
+    dag.add_stream("33", split.outputs["short"], shown.input)  # error
+    dag.add_stream("34", count.output, both.inputs[1])  # error
+    dag.add_stream("35", words.output, count.input)
+    Union[str]("3")  # error
+    Split[str](["short"])  # error
 
 
 def properties() -> None:

@@ -77,6 +77,6 @@ def test_the_check_of_the_dag_agrees() -> None:
         spec.loader.exec_module(module)
         dag = DAG()
         module.populate_dag(dag)
-        assert len(check(dag).nodes) == 25
+        assert len(check(dag).nodes) == 37
     finally:
         del sys.modules["accepted"]

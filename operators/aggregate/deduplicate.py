@@ -1,0 +1,114 @@
+"""Deduplicate: of equal records, one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Generic
+
+import attrs
+from typing_extensions import TypeVar
+
+from dagflow import InputPort, Operator, OutputPort, WindowState
+from operators.aggregate.fields import a_key, getter, names_of
+from operators.transform.content import column_contents, content_of, contents, contents_of_column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T", default=Any)
+
+MOST_AHEAD = 100_000
+"""How many keys are remembered where the records come from; with more, all are forgotten and some records pass twice."""
+
+Content = tuple[bytes, ...]
+
+
+@attrs.define
+class FirstOfEach(Operator, Generic[T]):
+    """Passes on the first record of each key that comes to this partition: `Deduplicate` where the records come from."""
+
+    by: Callable[[T], object] | str | tuple[str, ...] | None = attrs.field(default=None, kw_only=True, validator=a_key)
+
+    most: int | None = attrs.field(default=None, kw_only=True)
+    """how many keys are remembered; None: all of a window"""
+
+    input = InputPort[T]()
+    output = OutputPort[T]()
+    seen = WindowState[set[Content]](factory=set)
+
+    def offered_forms(self, port: str) -> frozenset[str]:
+        """Batches too where columns are named."""
+        offered = super().offered_forms(port)
+        return offered - {"batch"} if callable(self.by) else offered
+
+    @input.stream
+    def pass_all(self, records: Iterator[T]) -> None:
+        """Emits the records that are first."""
+        of_record, is_first, emit = content_by(self.by), self._is_first, self.output.emit
+        for record in records:
+            if is_first(of_record(record)):
+                emit(record)
+
+    @input.batch
+    def pass_batch(self, batch: pa.RecordBatch) -> None:
+        """The same for a batch."""
+        import pyarrow as pa
+
+        names = names_of(self.by)
+        columns: list[Iterable[bytes]] = [contents_of_column(batch.column(name)) for name in names] or column_contents(batch)
+        rows = batch.filter(pa.array(map(self._is_first, zip(*columns, strict=True)), pa.bool_()))
+        if rows.num_rows:
+            self.output.emit_batch(rows)
+
+    def _is_first(self, key: Content) -> bool:
+        if key in self.seen:
+            return False
+        if self.most is not None and len(self.seen) >= self.most:
+            self.seen.clear()
+        self.seen.add(key)
+        return True
+
+
+def content_by(by: Any) -> Callable[[Any], Content]:
+    """The function that gives what of a record must differ; where `by` is None, all of it."""
+    if by is None:
+        return contents
+    field = getter(by)
+    if isinstance(by, tuple):
+        return lambda record: tuple(map(content_of, field(record)))
+    return lambda record: (content_of(field(record)),)
+
+
+@attrs.define
+class Deduplicate(FirstOfEach[T], Generic[T]):
+    """Passes on one record of those of a window that are equal, or have equal keys: the one that comes first.
+
+    Which one comes first of records that differ but for their keys is a matter of how they are partitioned: sort out beforehand
+    which one is wanted where that matters (`TopN`, say). Of a `ReaderRecord`, the position counts too: `by="record"` compares
+    lines. An integer and an equal float are equal.
+
+    Args:
+        by: what must differ: a function of the record, or names of columns (fields of its class), which also do for batches.
+            None: all of the record.
+        combiner: whether records are compared where they come from too, so that few cross the exchange.
+
+    Keeps the keys of its partition in memory while a window lasts.
+
+    >>> from dagflow.testing import run_operator
+    >>> run_operator(Deduplicate(), {"input": ["to", "be", "or", "not", "to", "be"]})["output"]
+    ['to', 'be', 'or', 'not']
+    >>> run_operator(Deduplicate(by=str.lower), {"input": ["To", "be", "to"]})["output"]
+    ['To', 'be']
+    """
+
+    combiner: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
+
+    def partition_key(self, port: str) -> Any:
+        """Equal ones come to one partition."""
+        return contents if self.by is None else self.by
+
+    def ahead(self, port: str) -> tuple[Operator, str] | None:
+        """The same where the records come from."""
+        if not self.combiner:
+            return None
+        return FirstOfEach[Any](by=self.by, most=MOST_AHEAD, on_error=self.on_error), port

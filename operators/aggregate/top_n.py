@@ -1,0 +1,148 @@
+"""TopN: the records with the largest values, of each key or of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, cast
+
+import attrs
+from typing_extensions import TypeVar
+
+from dagflow import InputPort, Operator, OutputPort, WindowState
+from operators.aggregate.fields import a_field, a_key, getter, names_of, no_key
+from operators.transform.content import column_contents, contents
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T", default=Any)
+
+MOST_ROWS = 50_000
+"""How many rows of batches wait before all but the top ones go; where the records come from, more are sent on."""
+
+_NAN = float("nan")
+
+Entry = tuple[Any, bytes, Any]
+"""A value, the content of its record, the record."""
+
+
+@attrs.define
+class Ranked(Operator, Generic[T]):
+    """The top records of one partition: `TopN` where the records come from."""
+
+    n: int = attrs.field(validator=[attrs.validators.instance_of(int), attrs.validators.ge(1)])
+    of: Callable[[T], Any] | str = attrs.field(default="value", validator=a_field)
+    by: Callable[[T], object] | str | tuple[str, ...] | None = attrs.field(default=None, kw_only=True, validator=a_key)
+    smallest: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
+
+    input = InputPort[T]()
+    output = OutputPort[T]()
+    groups = WindowState[dict[Any, list[Entry]]](factory=dict)
+    batches = WindowState[list[Any]](factory=list)
+    waiting = WindowState(0)
+
+    def offered_forms(self, port: str) -> frozenset[str]:
+        """Batches too where columns are named."""
+        offered = super().offered_forms(port)
+        return offered - {"batch"} if callable(self.by) or callable(self.of) else offered
+
+    @input.stream
+    def add_all(self, records: Iterator[T]) -> None:
+        """Takes records in."""
+        n, smallest, groups = self.n, self.smallest, self.groups
+        key_of, value_of = getter(self.by), getter(self.of)
+        for record in records:
+            key, value = key_of(record), value_of(record)
+            if value is None or value != value:
+                continue
+            entries = groups.setdefault(key if key == key else _NAN, [])
+            if len(entries) >= n:
+                worst = entries[n - 1][0]  # the first n are in order: they were the top when they were last sorted
+                if (value > worst) if smallest else (value < worst):
+                    continue
+            entries.append((value, b"\0".join(contents(record)), record))
+            if len(entries) == n or len(entries) > 2 * n + 8:
+                self._cut(entries)
+
+    def _cut(self, entries: list[Entry]) -> None:
+        entries.sort(key=lambda entry: entry[1])  # so that it does not matter in which order equal values came
+        entries.sort(key=lambda entry: entry[0], reverse=not self.smallest)
+        del entries[self.n :]
+
+    @input.batch
+    def add_batch(self, batch: pa.RecordBatch) -> None:
+        """Takes a batch in."""
+        self.batches.append(batch)
+        self.waiting += batch.num_rows
+        if self.waiting > MOST_ROWS:
+            self.batches = [self._top()]
+            self.waiting = 0
+
+    def _top(self) -> pa.RecordBatch:
+        """The top rows of the batches that wait, those of each key together."""
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.compute
+
+        compute: Any = pyarrow.compute
+        (of,) = names_of(self.of)
+        rows = pa.concat_batches(self.batches)
+        values = rows.column(of)
+        rows = rows.filter(compute.equal(values, values))  # neither null nor NaN
+        codes = np.zeros(rows.num_rows, np.int64)
+        for name in names_of(self.by):
+            column = compute.dictionary_encode(rows.column(name), null_encoding="encode")
+            pairs = pa.array(codes * (len(column.dictionary) + 1) + column.indices.to_numpy())
+            codes = compute.dictionary_encode(pairs).indices.to_numpy().astype(np.int64)
+        ties = map(b"\0".join, zip(*column_contents(rows), strict=True))
+        table = pa.table({"key": codes, "value": rows.column(of), "tie": pa.array(ties, pa.binary())})
+        direction = "ascending" if self.smallest else "descending"
+        order = compute.sort_indices(table, [("key", "ascending"), ("value", direction), ("tie", "ascending")]).to_numpy()
+        codes = codes[order]
+        starts = np.searchsorted(codes, codes, side="left")
+        return rows.take(pa.array(order[np.arange(len(order)) - starts < self.n]))
+
+    def end_window(self) -> None:
+        """Emits the top records, those of each key together, the keys that came first first."""
+        if self.batches:
+            found = self._top()
+            if found.num_rows:
+                self.output.emit_batch(found)
+        for entries in self.groups.values():
+            self._cut(entries)
+            self.output.emit_all([cast("T", entry[2]) for entry in entries])
+
+
+@attrs.define
+class TopN(Ranked[T], Generic[T]):
+    """Emits the `n` records of each window with the largest values: of each key, or of all.
+
+    They come in order, the largest first; those of each key together. Records with equal values are in the order of their
+    contents, so that it does not matter how they are partitioned. Records without a value (None, or not a number) are left out.
+
+    Args:
+        n: how many.
+        of: the value: a function of the record, or the name of a column (`value` of a bare builtin).
+        by: what makes records a group: a function, or names of columns. Functions are called with records, names do for
+            batches too. None: all records are one group.
+        smallest: the smallest values instead.
+        combiner: whether the top records are sought where they come from too, so that few cross the exchange.
+
+    >>> from dagflow.testing import run_operator
+    >>> run_operator(TopN(2), {"input": [3, 9, 4, 9]})["output"]
+    [9, 9]
+    >>> run_operator(TopN(1, len, by=lambda word: word[0], smallest=True), {"input": ["apple", "axe", "bee"]})["output"]
+    ['axe', 'bee']
+    """
+
+    combiner: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
+
+    def partition_key(self, port: str) -> Any:
+        """All of a group come to one partition."""
+        return no_key if self.by is None else self.by
+
+    def ahead(self, port: str) -> tuple[Operator, str] | None:
+        """The same where the records come from."""
+        if not self.combiner:
+            return None
+        return Ranked[Any](self.n, self.of, by=self.by, smallest=self.smallest, on_error=self.on_error), port

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import attrs
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagflow.testing import Window, check_operator, run_operator
+from operators import TopN
+from tests.operators.fake_task import FakeTask
+
+
+@attrs.frozen
+class Word:
+    text: str
+    count: int | None
+    language: str = "en"
+
+
+WORDS = st.builds(Word, st.text("abc", max_size=2), st.integers(-3, 3) | st.none(), st.sampled_from(["en", "de"]))
+
+
+def top(words: list[Word], n: int, smallest: bool, by: Any) -> list[Word]:
+    groups: dict[Any, list[Word]] = {}
+    for word in words:
+        if word.count is not None:
+            groups.setdefault(by(word), []).append(word)
+    sign = 1 if smallest else -1
+    return [w for g in groups.values() for w in sorted(g, key=lambda w: (sign * (w.count or 0), w.text, w.language))[:n]]
+
+
+def ranks(words: list[Word]) -> list[tuple[str, int | None]]:
+    return [(word.language, word.count) for word in words]
+
+
+@pytest.mark.parametrize(("by", "key"), [(None, lambda w: None), ("language", lambda w: w.language)])
+def test_as_sorting_says(by: Any, key: Any) -> None:
+    @given(st.lists(WORDS, max_size=40), st.integers(1, 4), st.booleans())
+    def hold(words: list[Word], n: int, smallest: bool) -> None:
+        found = run_operator(TopN(n, "count", by=by, smallest=smallest), {"input": words})["output"]
+        wanted = top(words, n, smallest, key)
+        if by is None:
+            assert [w.count for w in found] == [w.count for w in wanted]
+        else:
+            assert ranks(found) == ranks(wanted)
+
+    hold()
+
+
+@given(st.permutations([Word(text, n % 3, language) for n, text in enumerate("abcdef") for language in ("en", "de")]))
+def test_the_order_of_arrival_does_not_matter(words: list[Word]) -> None:
+    """Also not among equal values."""
+    found = run_operator(TopN(5, "count"), {"input": words})["output"]
+    assert found == run_operator(TopN(5, "count"), {"input": sorted(words, key=str)})["output"]
+
+
+@pytest.mark.parametrize("by", [None, "language", ("language", "text")])
+def test_the_laws_of_operators(by: Any) -> None:
+    check_operator(TopN(2, "count", by=by), WORDS, max_examples=40)
+    check_operator(TopN(1, "count", by=by, smallest=True), WORDS, max_examples=20)
+
+
+@pytest.mark.parametrize("form", ["record", "batch"])
+def test_what_was_found_ahead_comes_to_the_same(form: str) -> None:
+    @given(st.lists(st.lists(WORDS, max_size=12), max_size=4), st.integers(1, 3))
+    def hold(parts: list[list[Word]], n: int) -> None:
+        whole = TopN(n, "count" if form == "batch" else lambda word: word.count, by="language")
+        ahead, port = whole.ahead("input")  # type: ignore[misc]
+        found = [word for part in parts for word in run_operator(ahead, {"input": part})["output"]]
+        words = [word for part in parts for word in part]
+        merged = run_operator(whole, {port: found})["output"]
+        direct = run_operator(whole, {"input": words})["output"]
+        assert sorted(merged, key=str) == sorted(direct, key=str)
+
+    hold()
+
+
+@pytest.mark.parametrize("form", ["stream", "batch"])
+def test_values_that_are_none_or_no_numbers_are_left_out(form: str) -> None:
+    values = [math.nan, 2.0, None, 1.0]
+    with FakeTask(TopN[Any](9)) as task:
+        task.give("input", pa.record_batch({"value": pa.array(values, pa.float64())}) if form == "batch" else values, form)
+    assert task.emitted["output"] == [2.0, 1.0]
+
+
+def test_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("operators.aggregate.top_n.MOST_ROWS", 10)
+    with FakeTask(TopN[int](3)) as task:
+        for start in range(0, 100, 7):
+            task.give("input", pa.record_batch({"value": list(range(start, start + 7))}), "batch")
+    assert task.emitted["output"] == [104, 103, 102]
+
+
+def test_a_window_does_not_know_the_one_before() -> None:
+    assert run_operator(TopN(1), {"input": [Window([3, 2]), Window([1])]})["output"] == [3, 1]
+
+
+def test_functions_and_text() -> None:
+    words = ["tree", "a", "to", "question", "be"]
+    assert run_operator(TopN(2, len), {"input": words})["output"] == ["question", "tree"]
+    assert run_operator(TopN(2), {"input": words})["output"] == ["tree", "to"]
+    assert run_operator(TopN(1, len, by=lambda word: word[0]), {"input": words})["output"] == ["tree", "a", "question", "be"]
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, "3"])
+def test_numbers_that_are_none(n: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="n"):
+        TopN(n)
