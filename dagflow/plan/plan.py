@@ -46,6 +46,7 @@ class Plan:
         stages: the stages of the partitioned part, those of lower levels first.
         forms: in which form records travel.
         exchanges: where records cross from one level to another, by the port that they lead to.
+        written: the checked DAG without what the planner has added.
     """
 
     dag: CheckedDag
@@ -54,6 +55,7 @@ class Plan:
     stages: tuple[Stage, ...]
     forms: Forms
     exchanges: dict[PortName, Exchange] = attrs.field(factory=dict)
+    written: CheckedDag = attrs.field(kw_only=True)
 
     def stage_of(self, operator: str) -> Stage:
         """The stage of an operator in tasks."""
@@ -82,9 +84,10 @@ class Plan:
 
 def make_plan(dag: DAG | ExpandedDag) -> Plan:
     """Checks a DAG and plans it. Raises DagError."""
-    placed = place(check(dag))
+    written = check(dag)
+    placed = place(written)
     checked = placed.dag
     forms = choose_forms(checked, placed.exchanges)
     driver = tuple(name for name in checked.nodes if placed.where[name] == DRIVER)
     staged = tuple(Stage(f"s{n}", names, head, level) for n, (level, head, names) in enumerate(stages(placed)))
-    return Plan(checked, placed.where, driver, staged, forms, placed.exchanges)
+    return Plan(checked, placed.where, driver, staged, forms, placed.exchanges, written=written)

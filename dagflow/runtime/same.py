@@ -9,9 +9,12 @@ from dagflow.runtime.window_log import WindowPlan
 
 
 def shape(plan: Plan) -> dict[str, str]:
-    """What makes a plan's application the same one: its operators with their classes, its streams with their ends."""
-    found = {f"operator {name}": type(node.operator).__qualname__ for name, node in plan.dag.nodes.items()}
-    for stream in plan.dag.streams.values():
+    """What makes a plan's application the same one: its operators with their classes, its streams with their ends.
+
+    As they were written: what the planner adds is a matter of properties, which may change.
+    """
+    found = {f"operator {name}": type(node.operator).__qualname__ for name, node in plan.written.nodes.items()}
+    for stream in plan.written.streams.values():
         for sink in stream.sinks:
             found[f"stream {stream.source} → {sink}"] = ""
     return found
@@ -20,7 +23,7 @@ def shape(plan: Plan) -> dict[str, str]:
 def properties(plan: Plan) -> dict[str, str]:
     """The properties of the operators whose text form says all of them, to see whether they have changed since."""
     found = {}
-    for name, node in plan.dag.nodes.items():
+    for name, node in plan.written.nodes.items():
         outputs = node.operator.output_folders()
         for field, value in fields_of(node.operator).items():
             if isinstance(value, str) and value in outputs:

@@ -15,7 +15,8 @@ from dagflow.errors.run import OperatorFailed
 from dagflow.plan.plan import make_plan
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
-from operators import Average, Count, Deduplicate, FileInput, FlatMap, KeyValue, Map, Max, Min, Sum, TopN
+from operators import Average, Count, Deduplicate, FileInput, FlatMap, KeyValue, Map, Max, Min, RecordWriter, Sum, TopN
+from tests.conformance.apps import lines_in
 
 Line = ReaderRecord[str]
 
@@ -78,11 +79,9 @@ def by_customer(source: Path, result: Any) -> dict[str, Any]:
     [(Sum, sum), (Min, min), (Max, max), (Average, lambda values: sum(values) / len(values)), (Count, len)],
 )
 def test_each_aggregate_by_customer(runner: str, source: Path, operator: Any, result: Any, combiner: bool) -> None:
-    if runner == "spark" and operator not in (Average, Count):
-        pytest.skip("the same code as Average's")
-    made = (
-        operator(by="customer", combiner=combiner) if operator is Count else operator("amount", by="customer", combiner=combiner)
-    )
+    made = operator(by="customer", combiner=combiner)
+    if operator is not Count:
+        made.of = "amount"
     populate_dag, seen = aggregated(source, Map(sale_of), made)
     report = run_dag(populate_dag, runner=runner)
     assert {kv.key: kv.value for kv in seen.records} == by_customer(source, result)
@@ -167,3 +166,25 @@ def test_equal_words_in_batches_come_once(source: Path) -> None:
     populate_dag, seen = aggregated(source, words, Deduplicate(by="value"))
     run_dag(populate_dag)
     assert sorted(seen.records) == sorted({word for path in source.iterdir() for word in path.read_text().split()})
+
+
+def test_a_launch_with_another_combiner_goes_on(source: Path, tmp_path: Path) -> None:
+    """What the planner adds does not make it another application; nor do partitions."""
+    out = tmp_path / "out"
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        files = dag.add_module("files", FileInput(str(source)))
+        words = dag.add_operator("words", FlatMap(words_of))
+        count = dag.add_operator("count", Count(by="value"))
+        text = dag.add_operator("text", Map(lambda kv: f"{kv.key} {kv.value}"))
+        writer = dag.add_operator("writer", RecordWriter[str](str(out)))
+        dag.add_stream("lines", files.messages, words.input)
+        dag.add_stream("words", words.output, count.input)
+        dag.add_stream("counts", count.output, text.input)
+        dag.add_stream("texts", text.output, writer.input)
+
+    run_dag(populate_dag)
+    (source / "more.txt").write_text("new new\n")
+    report = run_dag(populate_dag, {"operator.count.combiner": False, "operator.count.partitioner": "2"})
+    assert "count.ahead" not in report.operators
+    assert lines_in(out)[b"new 2"] == 1
