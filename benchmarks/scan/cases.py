@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from benchmarks.lines.place import Place
 from benchmarks.rounds import Case, Contestant, Goal
-from benchmarks.scan import ours, peers
-from benchmarks.scan.inputs import THREE, make_table, summed
-from dagflow import launch
+from benchmarks.scan import json_peers, ours, peers
+from benchmarks.scan.inputs import THREE, make_json, make_table, summed
+from dagflow import DAG, launch
 
 OURS, SAFE, SPARK, DUCKDB = "dagflow", "dagflow, durable", "Spark read.csv → write.parquet", "DuckDB, two threads"
+SPARK_JSON = "Spark read.json → write.parquet"
 POLARS, ARROW = "Polars, streaming, two threads", "pyarrow, one process, two threads"
 
 
-def _ours(place: Place, **options: str) -> peers.Work:
+def _ours(place: Place, application: Callable[[DAG, ours.Settings], None], **options: str) -> peers.Work:
     def work(source: Path, target: Path, columns: Sequence[str] | None) -> None:
         if options.get("runner", "spark") == "spark":
             _ = place.spark.session
         settings = ours.Settings([str(source)], str(target), None if columns is None else list(columns))
-        launch(ours.csv_to_parquet, settings, progress="none", **{"runner": "spark", "durability": "process", **options})
+        launch(application, settings, progress="none", **{"runner": "spark", "durability": "process", **options})
 
     return work
 
@@ -36,10 +37,26 @@ def _peers(place: Place, *, quoted: bool) -> Iterator[tuple[str, peers.Work]]:
     yield ARROW, peers.pyarrow
 
 
-def _contestants(place: Place, source: Path, columns: Sequence[str] | None, *, quoted: bool) -> list[Contestant]:
+def _json_peers(place: Place) -> Iterator[tuple[str, peers.Work]]:
+    if not place.quick:
+        yield SPARK_JSON, json_peers.spark(place.spark.session)
+    if peers.is_there("duckdb"):
+        yield DUCKDB, json_peers.duckdb
+    if peers.is_there("polars"):
+        yield POLARS, json_peers.polars
+    yield ARROW, json_peers.pyarrow
+
+
+def _contestants(
+    place: Place,
+    source: Path,
+    columns: Sequence[str] | None,
+    others: Iterable[tuple[str, peers.Work]],
+    application: Callable[[DAG, ours.Settings], None],
+) -> list[Contestant]:
     target = place.target("memory")
     runner = {"runner": "local"} if place.quick else {}
-    mine = [(OURS, _ours(place, **runner)), (SAFE, _ours(place, durability="machine", **runner))]
+    mine = [(OURS, _ours(place, application, **runner)), (SAFE, _ours(place, application, durability="machine", **runner))]
     return [
         Contestant(
             name=name,
@@ -48,7 +65,7 @@ def _contestants(place: Place, source: Path, columns: Sequence[str] | None, *, q
             clean=partial(place.clean, "memory"),
             size=source.stat().st_size,
         )
-        for name, work in [*_peers(place, quoted=quoted), *mine]
+        for name, work in [*others, *mine]
     ]
 
 
@@ -63,11 +80,25 @@ def csv(place: Place) -> Iterator[Case]:
             yield Case(
                 f"{what}, {wide}",
                 f"{what} to Parquet (snappy), {wide}, to memory",
-                _contestants(place, source, columns, quoted=quoted),
+                _contestants(place, source, columns, _peers(place, quoted=quoted), ours.csv_to_parquet),
                 [Goal(OURS, SPARK, 3.0), Goal(OURS, DUCKDB, 1.0)],
                 notes=notes,
             )
         source.unlink()
 
 
-CASES: dict[str, Callable[[Place], Iterator[Case]]] = {"csv": csv}
+def json(place: Place) -> Iterator[Case]:
+    """JSON lines to Parquet in memory."""
+    source = make_json(place.disk / "table.jsonl", place.size)
+    for columns in (None, THREE):
+        wide = "all 20 columns" if columns is None else "3 of 20 columns"
+        yield Case(
+            f"JSON lines, {wide}",
+            f"JSON lines to Parquet (snappy), {wide}, to memory",
+            _contestants(place, source, columns, _json_peers(place), ours.json_to_parquet),
+            [Goal(OURS, SPARK_JSON, 3.0), Goal(OURS, DUCKDB, 1.0)],
+        )
+    source.unlink()
+
+
+CASES: dict[str, Callable[[Place], Iterator[Case]]] = {"csv": csv, "json": json}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,8 @@ TYPES = {
     "t": "timestamp[us]",
 }
 """The columns and their types as Arrow calls them."""
+JSON_TYPES = {name: "string" if kind in ("date32", "timestamp[us]") else kind for name, kind in TYPES.items()}
+"""The same in JSON, which has no dates and times."""
 THREE = ("i2", "s3", "d")
 """Those of the narrow cases."""
 QUOTED = ("s2", "s5")
@@ -54,6 +57,32 @@ def make_table(path: Path, size: int, *, quoted: bool = False) -> Path:
         path.with_suffix(".part").rename(path)
     touch(path)
     return path
+
+
+def make_json(path: Path, size: int) -> Path:
+    """A file of JSON lines of about `size` bytes: the rows of the CSV file, all keys in each; kept when it is there already."""
+    if not path.exists():
+        chance = np.random.default_rng(20)
+        rows = min(CHUNK_ROWS, max(100, size // 400))
+        pool = [_objects(_chunk(chance, rows, quoted=False)) for _ in range(POOL)]
+        with path.with_suffix(".part").open("wb") as file:
+            while file.tell() < size:
+                file.write(pool[chance.integers(0, POOL)])
+        path.with_suffix(".part").rename(path)
+    touch(path)
+    return path
+
+
+def _objects(chunk: bytes) -> bytes:
+    import io
+
+    import pyarrow as pa
+    import pyarrow.csv as arrow_csv
+
+    types = {name: pa.type_for_alias(kind) for name, kind in JSON_TYPES.items()}
+    names = arrow_csv.ReadOptions(column_names=list(types))
+    table = arrow_csv.read_csv(io.BytesIO(chunk), names, convert_options=arrow_csv.ConvertOptions(column_types=types))
+    return "".join(json.dumps(row) + "\n" for row in table.to_pylist()).encode()
 
 
 def summed(folder: Path) -> tuple[int, int, int]:
