@@ -169,7 +169,8 @@ def _setting(entry: LedgerEntry) -> list[list[str]]:
         return [["dataset", f"{event.dataset_id} ({event.dataset_kind})"]]
     if isinstance(event, SetSchema):
         fields = (f"{field.name}: {field.type}{' or null' if field.optional else ''}" for field in event.schema)
-        return [["schema", ", ".join(fields)]]
+        written = ", ".join(f"{name} {value!r}" for name, value in event.written.items())
+        return [["schema", ", ".join(fields)], *([["written", written]] if written else [])]
     if isinstance(event, SetTransform):
         paths = event.spec.get("paths")
         known = paths if isinstance(paths, dict) else {}

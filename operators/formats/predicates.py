@@ -34,7 +34,7 @@ class Predicate:
             raise ValueError(f"operator {self.operator!r} of column {self.column!r} is none of {', '.join(OPERATORS)}")
         is_list = isinstance(self.value, Sequence) and not isinstance(self.value, str | bytes)
         if self.operator in ("in", "not in"):
-            if not is_list or None in self.value:
+            if not is_list or any(each is None for each in self.value):
                 raise ValueError(f"{self.column!r} {self.operator} {self.value!r}: give a list of values, none of them None")
         elif "null" in self.operator:
             if self.value is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import attrs
@@ -21,6 +21,26 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dagflow.storage import BinaryReader
+
+
+def _is_pattern(_: object, __: object, value: str) -> None:
+    if value in LOG_PATTERNS:
+        return
+    try:
+        groups = re.compile(value, re.ASCII).groupindex
+    except re.error as error:
+        raise ValueError(f"pattern {value!r} is no regular expression: {error}") from None
+    if not groups:
+        ready = ", ".join(LOG_PATTERNS)
+        raise ValueError(f"pattern {value!r} has no named groups, (?P<name>…), which would be columns; ready-made are {ready}")
+
+
+def _is_encoding(_: object, __: object, value: str) -> None:
+    text_codec(value)
+
+
+def _texts(given: Iterable[str]) -> tuple[str, ...]:
+    return tuple(given)
 
 
 @attrs.define
@@ -57,29 +77,11 @@ class RegexFormat(Format):
     cuts: ClassVar[Literal["any", "none"]] = "any"
     suffixes: ClassVar[tuple[str, ...]] = ("log",)
 
-    pattern: str = attrs.field()
+    pattern: str = attrs.field(validator=_is_pattern)
     types: Mapping[str, str] = attrs.field(factory=dict, kw_only=True)
     times: Mapping[str, str] = attrs.field(factory=dict, kw_only=True)
-    null: Sequence[str] = attrs.field(default=("",), kw_only=True, converter=tuple)
-    encoding: str = attrs.field(default="utf-8", kw_only=True)
-
-    @pattern.validator
-    def _is_pattern(self, attribute: Any, value: str) -> None:
-        if value in LOG_PATTERNS:
-            return
-        try:
-            groups = re.compile(value, re.ASCII).groupindex
-        except re.error as error:
-            raise ValueError(f"pattern {value!r} is no regular expression: {error}") from None
-        if not groups:
-            ready = ", ".join(LOG_PATTERNS)
-            raise ValueError(
-                f"pattern {value!r} has no named groups, (?P<name>…), which would be columns; ready-made are {ready}"
-            )
-
-    @encoding.validator
-    def _is_encoding(self, attribute: Any, value: str) -> None:
-        text_codec(value)
+    null: Sequence[str] = attrs.field(default=("",), kw_only=True, converter=_texts)
+    encoding: str = attrs.field(default="utf-8", kw_only=True, validator=_is_encoding)
 
     @property
     def whole(self) -> LogPattern:

@@ -68,6 +68,7 @@ class OpenFiles:
         packed_suffix: behind all names, unless they have it.
         compressor: makes what packs a member of a file, which begins anew when the file is appended to; None: nothing packs.
         max_rows, max_bytes: when a file is full; None: never.
+        is_limited: whether files can be full: then nobody may append more records at once than `fitting` says.
     """
 
     create: Callable[[str], Any]
@@ -78,14 +79,13 @@ class OpenFiles:
     compressor: Callable[[], Compressor] | None = None
     max_rows: int | None = None
     max_bytes: int | None = None
+    is_limited: bool = attrs.field(init=False)
     _open: OrderedDict[str, _Open] = attrs.field(factory=OrderedDict, init=False)
     _series: dict[str, _Series] = attrs.field(factory=dict, init=False)
     _taken: set[str] = attrs.field(factory=set, init=False)
 
-    @property
-    def is_limited(self) -> bool:
-        """Whether files can be full: then nobody may append more records at once than `fitting` says."""
-        return self.max_rows is not None or self.max_bytes is not None
+    def __attrs_post_init__(self) -> None:
+        self.is_limited = self.max_rows is not None or self.max_bytes is not None
 
     def fitting(self, name: str, ends: Sequence[int]) -> int:
         """How many of the next records belong into the file at hand of a name, at least one.
@@ -103,7 +103,9 @@ class OpenFiles:
     def append(self, name: str, data: bytes | memoryview, records: int) -> None:
         """Appends `data`, which holds so many records, to the file at hand of `name`. Raises FileNameRefused."""
         series = self._at_hand(name)
-        current = self._of(series.name)
+        current = self._open.get(series.name) or self._opened(series.name)
+        if len(self._open) > 1:
+            self._open.move_to_end(series.name)
         size = len(data)
         if size >= WRITE_BYTES:  # not copied
             current.flush()
@@ -113,14 +115,14 @@ class OpenFiles:
             current.size += size
         series.size += size
         if records:
-            self.count(name, records)
+            current.file.records(records)  # at once: so it is known of which record a row was made
+            if self.is_limited:
+                self._count(series, records)
         if current.size >= WRITE_BYTES:
             current.flush()
 
-    def count(self, name: str, records: int) -> None:
-        """Says that so many records have been appended: at once, so it is known of which record a row was made."""
-        series = self._at_hand(name)
-        self._of(series.name).file.records(records)
+    def _count(self, series: _Series, records: int) -> None:
+        """Closes the file at hand if it is full with so many records more."""
         series.rows += records
         if series.rows == self.max_rows or (self.max_bytes is not None and series.size >= self.max_bytes):
             self._open.pop(series.name).close()
@@ -132,9 +134,10 @@ class OpenFiles:
             if header and self._at_hand(name).size == 0:
                 self.append(name, header, 0)
             some = rows.slice(0, self.fitting(name, row_ends(rows, len(end)))) if self.is_limited else rows
-            for data in list(joined_column(some, end)):  # all or, if a row is refused, nothing
+            *parts, last = list(joined_column(some, end))  # all or, if a row is refused, nothing
+            for data in parts:
                 self.append(name, data, 0)
-            self.count(name, len(some))
+            self.append(name, last, len(some))
             rows = rows.slice(len(some))
 
     def close(self) -> None:
@@ -164,15 +167,11 @@ class OpenFiles:
         self._taken.add(series.name)
         series.rows = series.size = 0
 
-    def _of(self, name: str) -> _Open:
-        current = self._open.get(name)
-        if current is None:
-            while len(self._open) >= self.limit:
-                self._open.popitem(last=False)[1].close()
-            compressor = None if self.compressor is None else self.compressor()
-            current = self._open[name] = _Open(self.create(name), compressor)
-        elif len(self._open) > 1:
-            self._open.move_to_end(name)
+    def _opened(self, name: str) -> _Open:
+        while len(self._open) >= self.limit:
+            self._open.popitem(last=False)[1].close()
+        compressor = None if self.compressor is None else self.compressor()
+        current = self._open[name] = _Open(self.create(name), compressor)
         return current
 
 

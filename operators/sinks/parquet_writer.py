@@ -142,5 +142,4 @@ class ParquetWriter(TableWriter[T], Generic[T]):
     def _writer(self, sink: Sink | pa.NativeFile, schema: pa.Schema) -> Any:
         import pyarrow.parquet as pq
 
-        compression = None if self.compression == "none" else self.compression
-        return pq.ParquetWriter(sink, schema, compression=compression, compression_level=self.compression_level)
+        return pq.ParquetWriter(sink, schema, compression=self.compression, compression_level=self.compression_level)
