@@ -7,6 +7,8 @@ import re
 
 import pytest
 
+from benchmarks.bursts.__main__ import MARK as BURSTS
+from benchmarks.bursts.__main__ import main as bursts
 from benchmarks.decisions import window
 from benchmarks.decisions.__main__ import main as decisions
 from benchmarks.decisions.arrivals import Range, day
@@ -161,3 +163,15 @@ def test_tables_are_scanned_by_all_who_are_there(tmp_path, capsys):
     assert "| pyarrow, one process, two threads |" in told
     assert "| dagflow |" in told
     assert [entry.name for entry in tmp_path.iterdir()] == ["page.md"], "inputs and outputs are removed"
+
+
+def test_readers_go_up_and_down_with_bursts_of_files(tmp_path, capsys):
+    page = tmp_path / "page.md"
+    page.write_text("\n".join(marks(BURSTS)))
+    assert bursts(["--quick", "--runner", "local", "--markdown", str(page)]) == 0
+    text = page.read_text()
+    assert "xychart-beta" in text
+    readers = [int(n) for n in re.search(r"line \[(.*)\]", text)[1].split(", ")]
+    assert max(readers) > 1
+    assert readers[0] == 1
+    assert "readers_changed" in capsys.readouterr().out

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -21,8 +24,8 @@ from operators import BlockReader, RecordWriter
 from tests.conformance.apps import chain, left_over, lines_in
 
 SLOW_LINES = 150
-# before setup() nothing kills here; the others may not come
-STEPS = tuple(step for step in steps.STEPS if step not in ("before start", "after start", "recovered"))
+EARLY = ("before start", "after start", "recovered")  # before setup(): there, nothing of the application can kill
+STEPS = tuple(step for step in steps.STEPS if step not in EARLY)
 MAY_NOT_COME = ("before withdraw", "after withdraw", "after refuse")
 QUICK = ("narrowed", "after give", "taken over", "before report")
 
@@ -112,3 +115,54 @@ class TestOnSpark:
         assert left_over(tmp_path / "out") == []
         if step not in MAY_NOT_COME:
             assert len(list((tmp_path / "kills").iterdir())) == 1
+
+
+KILLER = """
+import os, signal, sys
+
+def kill(at):
+    folder, wanted = os.environ["KILLS"], os.environ["KILL_AT"].split(",")
+    for n, step in enumerate(wanted):
+        if at == step and (n == 0 or os.path.exists(f"{folder}/{n - 1}")):
+            try:
+                os.close(os.open(f"{folder}/{n}", os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                continue
+            os.kill(os.getpid(), signal.SIGKILL)
+
+if "KILLS" in os.environ:
+    from dagflow.runtime.sharing import steps
+    steps.hook = kill
+"""
+SCRIPT = """
+import json, sys
+from pathlib import Path
+from dagflow.runtime.events import WindowRetried
+from tests.conformance.test_rebalancing import Slow, run
+
+report, events = run(Path(sys.argv[1]), Path(sys.argv[2]), "spark", Slow())
+print(json.dumps([report.rebalanced, len([event for event in events if isinstance(event, WindowRetried)])]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "kills", ["before start", "after start", "asked,recovered", "before report,recovered", "taken over,after start"]
+)
+def test_a_worker_killed_before_its_work_begins_loses_nothing(source: Path, tmp_path: Path, kills: str) -> None:
+    """Workers find the killer when Python starts: nothing of the application has come to them yet."""
+    (tmp_path / "kills").mkdir()
+    (tmp_path / "path").mkdir()
+    (tmp_path / "path" / "sitecustomize.py").write_text(KILLER)
+    root = Path(__file__).parents[2]
+    path = os.pathsep.join([str(tmp_path / "path"), str(root)])
+    command = [sys.executable, "-c", SCRIPT, str(source), str(tmp_path / "out")]
+    surroundings = {**os.environ, "PYTHONPATH": path, "KILLS": str(tmp_path / "kills"), "KILL_AT": kills}
+    ran = subprocess.run(command, cwd=root, env=surroundings, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert len(list((tmp_path / "kills").iterdir())) == len(kills.split(","))
+    _, retried = json.loads(ran.stdout.splitlines()[-1])
+    assert retried == 0, "Spark tries a task again by itself"
+    assert lines_in(tmp_path / "out") == expected(source)
+    assert left_over(tmp_path / "out") == []

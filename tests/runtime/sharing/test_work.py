@@ -1,75 +1,26 @@
-"""Tasks that share their work, in threads against a real store: skewed work is taken over, even work not; kills lose nothing."""
+"""Tasks that share their work, in threads against a real store: skewed work is taken over, even work not."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dagflow import ReaderRecord
-from dagflow.runtime.events import Claimed, Event, Stolen, WindowRetried
+from dagflow.runtime.events import Claimed, Stolen
 from dagflow.runtime.launch import launch
 from dagflow.runtime.replay import replay
-from dagflow.runtime.report import RunReport
-from dagflow.runtime.sharing import steps
 from dagflow.runtime.trace import Sought, trace
 from dagflow.runtime.window_log import WindowLog
 from dagflow.scaling.stealing import NO_START
 from operators import BlockReader, FSSliceReader, Map, RecordWriter
 from operators.contexts import FixedBytesReaderContext, ReadAheadLineReaderContext
 from tests.conformance.apps import chain, left_over, lines_in, written
-from tests.runtime.sharing.threads import Killed, ThreadRunner
-
-SLOW = 0.004  # seconds
-
-
-def slowly(line: ReaderRecord[str]) -> ReaderRecord[str]:
-    if line.record.startswith("slow"):
-        time.sleep(SLOW)
-    return line
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    """One file: all the work is in its first quarter."""
-    folder = tmp_path / "in"
-    folder.mkdir()
-    lines = [f"{'slow' if n < 200 else 'fast'} line {n:04d}\n" for n in range(800)]
-    (folder / "a.txt").write_text("".join(lines))
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def no_hook() -> Iterator[None]:
-    yield
-    steps.hook = steps._nothing
-
-
-def run(
-    source: Path, output: Path, runner: Any = None, *, blocks: int = 2, rebalance: str = "auto", per_block: bool = False
-) -> tuple[RunReport, list[Event]]:
-    size = sum(path.stat().st_size for path in source.iterdir())
-    application = chain(
-        source,
-        Map(slowly),
-        sink=RecordWriter(str(output), per_block=per_block),
-        reader=BlockReader(min_readers=2, max_readers=2),
-        block_size=-(-size // blocks),
-    )
-    events: list[Event] = []
-    report = launch(
-        application, runner=runner or ThreadRunner(), durability="process", subscribers=[events.append], rebalance=rebalance
-    ).report
-    return report, events
-
-
-def expected(source: Path) -> Counter[bytes]:
-    return Counter(line for path in source.iterdir() for line in path.read_bytes().splitlines())
+from tests.runtime.sharing.skewed import expected, run, slowly
+from tests.runtime.sharing.threads import ThreadRunner
 
 
 @pytest.mark.parametrize("blocks", [2, 16])
@@ -220,30 +171,6 @@ def test_a_record_that_cannot_be_read_is_one_error_and_ends_the_part_that_it_is_
     end = next((stop for stop in ends if stop > starts[bad]), 10_000)
     found = lines_in(output)
     assert found == Counter(line for line, start in zip(lines, starts, strict=True) if start < starts[bad] or start >= end)
-
-
-@pytest.mark.parametrize("step", steps.STEPS)
-@pytest.mark.parametrize("times", [1, 2])
-def test_a_kill_at_any_step_loses_nothing(source: Path, tmp_path: Path, step: str, times: int) -> None:
-    left, lock = [times], threading.Lock()
-
-    def kill(at: str) -> None:
-        with lock:
-            if at != step or not left[0]:
-                return
-            left[0] -= 1
-        raise Killed
-
-    steps.hook = kill
-    runner = ThreadRunner()
-    if step == "recovered":  # only who has died before gets there
-        steps.hook = lambda at: kill(step) if at in ("asked", "recovered") else None
-    _, events = run(source, tmp_path / "out", runner, blocks=4)
-    assert lines_in(tmp_path / "out") == expected(source)
-    assert not [event for event in events if isinstance(event, WindowRetried)]
-    if step not in ("before withdraw", "after withdraw", "after refuse"):  # they may not come
-        assert runner.deaths
-    assert left_over(tmp_path / "out") == []
 
 
 def test_what_was_taken_over_can_be_replayed_and_traced(source: Path, tmp_path: Path) -> None:
