@@ -114,7 +114,7 @@ def drawn(heard: Listener) -> str:
         f"  line {readers}",
         "```",
     ]
-    changes = ", ".join(f"{each.before} → {each.readers} ({each.backlog} blocks)" for each in heard.changes)
+    changes = ", ".join(f"{each.before} → {each.readers} (backlog {each.backlog})" for each in heard.changes)
     return "\n".join([*rows, "", f"Its events `readers_changed`: {changes}."])
 
 
