@@ -18,7 +18,7 @@ from dagflow.runtime.files import AttemptFiles
 from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.readers import Dealt, Readers, known_to
 from dagflow.runtime.report import TaskReport
-from dagflow.runtime.same import properties, shape
+from dagflow.runtime.same import added, properties, shape
 from dagflow.runtime.states import DriverStates, types_of
 from dagflow.runtime.task import Flow, Node
 from dagflow.runtime.window_log import WindowPlan
@@ -146,7 +146,7 @@ class Driver:
             agreed=dict(self._agreed),
             advanced=advanced,
             driver=driver,
-            shape=shape(self.plan),
+            shape=shape(self.plan) | added(self.plan),
             properties=properties(self.plan),
             watermarks=dict(self._watermarks),
             inputs={name: encode(each, f"the input slice of operator {name!r}") for name, each in slices.items()},

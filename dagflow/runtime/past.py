@@ -159,7 +159,7 @@ class PastWindow:
 
     def _above(self, operator: str, until: Container[str] = ()) -> set[str]:
         """An operator and those that lead to it; no further than to one of those given."""
-        streams = [what.removeprefix("stream ").split(" → ") for what in self.plan.shape if what.startswith("stream ")]
+        streams = [what.partition("stream ")[2].split(" → ") for what in self.plan.shape if " → " in what]
         ends = [(source.rpartition(".")[0], sink.rpartition(".")[0]) for source, sink in streams]
         above = {operator}
         while more := {source for source, sink in ends if sink in above} - above:

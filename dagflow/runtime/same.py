@@ -20,6 +20,17 @@ def shape(plan: Plan) -> dict[str, str]:
     return found
 
 
+ADDED = "added stream "
+"""How the streams that the planner has added begin in the shape of a window that was planned."""
+
+
+def added(plan: Plan) -> dict[str, str]:
+    """The streams that the planner has added: they say which records come from where, not whether it is the same application."""
+    ends = [(stream.source, sink) for stream in plan.dag.streams.values() for sink in stream.sinks]
+    written = shape(plan)
+    return {f"{ADDED}{source} → {sink}": "" for source, sink in ends if f"stream {source} → {sink}" not in written}
+
+
 def properties(plan: Plan) -> dict[str, str]:
     """The properties of the operators whose text form says all of them, to see whether they have changed since."""
     found = {}
@@ -35,7 +46,7 @@ def properties(plan: Plan) -> dict[str, str]:
 
 def differences(was: WindowPlan, plan: Plan) -> tuple[str, ...]:
     """What makes an application another one than that which planned a window: other operators, classes or streams."""
-    then, now = was.shape, shape(plan)
+    then, now = {what: kind for what, kind in was.shape.items() if not what.startswith(ADDED)}, shape(plan)
     lost = [f"{what} is gone" for what in then if what not in now]
     new = [f"{what} is new" for what in now if what not in then]
     changed = [f"{what} was a {then[what]}" for what in now if then.get(what, now[what]) != now[what]]
