@@ -22,6 +22,15 @@ def a_number_of_lines(_: object, attribute: attrs.Attribute[Any], value: object)
         raise ValueError(f"{attribute.name} is {value!r}, but must be a number of lines, 0 or more")
 
 
+def to_delimiter(value: Any) -> Any:
+    r"""The delimiter; the two characters that stand for a tab in most languages, which a shell leaves as they are, are one.
+
+    >>> to_delimiter(r"\t"), to_delimiter("||")
+    ('\t', '||')
+    """
+    return "\t" if value == r"\t" else value
+
+
 def to_nulls(value: Any) -> tuple[str, ...]:
     """What stands for null, as a tuple."""
     if isinstance(value, str):
@@ -41,7 +50,7 @@ class CsvFormat(Format):
         header: whether the first record names the columns (Drill's rules: `column_names`). Without a header and a schema, the
             scan has one column `columns`, a list of texts; with a schema, its columns are taken by position.
         delimiter: one character or more, say "\t" or "||".
-        quote: one character, or None: there are no quotes. Within quotes it is doubled.
+        quote: one character, or None (or ""): there are no quotes. Within quotes it is doubled.
         escape: one character that makes the next one text; None: there is none.
         comment: lines that begin so are skipped; None: there are none.
         encoding: any that Python knows. UTF-8 and those of single bytes can be cut anywhere; of all others, a file is one block.
@@ -70,7 +79,7 @@ class CsvFormat(Format):
     offers_array: ClassVar[bool] = True
 
     header: bool = attrs.field(default=True, validator=attrs.validators.instance_of(bool))
-    delimiter: str = attrs.field(default=",", validator=attrs.validators.instance_of(str))
+    delimiter: str = attrs.field(default=",", converter=to_delimiter, validator=attrs.validators.instance_of(str))
     quote: str | None = '"'
     escape: str | None = None
     comment: str | None = None
