@@ -222,16 +222,21 @@ class DelimitedContext(PieceReaderContext):
         if self._base + int(ends[-1]) > source.stop:
             mine = int(np.searchsorted(offsets[:-1], source.stop - self._base))
             is_all, offsets = mine == len(ends), offsets[: mine + 1]
-        lengths = np.diff(offsets)
-        if int(lengths.max()) > self.max_record_bytes:
-            wrong = int(np.flatnonzero(lengths > self.max_record_bytes)[0])
-            if wrong == 0:
-                self._check_length(source, int(lengths[0]))
-            is_all, offsets = False, offsets[: wrong + 1]
+        if int(offsets[-1]) - self._at > self.max_record_bytes:
+            is_all, offsets = self._within_limit(source, offsets, is_all)
         piece = Piece.of_slices(self._data, offsets, position=self._base + self._at, path=source.path)
         self._at, self._is_searched = piece.end, is_all
         self._is_over = self._base + self._at >= source.stop
         return piece
+
+    def _within_limit(self, source: Source, offsets: Any, is_all: bool) -> tuple[bool, Any]:
+        """The records before the first that is too long; that one raises when nothing is before it."""
+        lengths = np.diff(offsets)
+        too_long = np.flatnonzero(lengths > self.max_record_bytes)
+        if not too_long.size:
+            return is_all, offsets
+        self._check_length(source, int(lengths[0]))
+        return False, offsets[: int(too_long[0]) + 1]
 
     def _rest(self, source: Source) -> Piece | None:
         """The last record of a file, which no line end terminates."""

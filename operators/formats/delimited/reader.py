@@ -88,8 +88,12 @@ class CsvReader(LinesReader):
             return
         rows = parser.rows(piece)
         if rows.batch.num_rows:
-            positions = whole_numbers(piece.positions[rows.records])
-            self._loader.add_batch(rows.batch, lambda number: self.origin(piece, int(rows.records[number])), positions)
+            records, positions = rows.records, piece.positions
+            self._loader.add_batch(
+                rows.batch,
+                lambda number: self.origin(piece, number if records is None else int(records[number])),
+                whole_numbers(positions if records is None else positions[records]),
+            )
 
     def origin(self, piece: Piece, row: int) -> RowOrigin:
         """Where record `row` of a piece stands."""

@@ -22,10 +22,10 @@ from operators.readers.reading import whole_numbers
 
 
 class Rows(NamedTuple):
-    """The rows of a piece: their columns, and for each which record of the piece it is."""
+    """The rows of a piece: their columns, and for each which record of the piece it is; None: the records are the rows."""
 
     batch: pa.RecordBatch
-    records: NDArray[np.int64]
+    records: NDArray[np.int64] | None
 
 
 @attrs.frozen(slots=False)
@@ -52,7 +52,7 @@ class RowParser:
         if text is not None:
             try:
                 batch = self._parsed(text, self.types)
-                return Rows(batch, self.text.row_records(piece, batch.num_rows))
+                return Rows(batch, None if batch.num_rows == len(piece) else self.text.record_numbers(piece))
             except pa.ArrowInvalid:
                 pass
         return self._odd_rows(piece)

@@ -46,10 +46,6 @@ class PieceText:
             is_blank |= np.array([piece.data.startswith(comment, at) for at in starts.tolist()], bool)
         return np.flatnonzero(~is_blank)
 
-    def row_records(self, piece: Piece, rows: int) -> NDArray[np.int64]:
-        """Which records the rows of a piece are, where it is known how many it has."""
-        return np.arange(rows) if rows == len(piece) else self.record_numbers(piece)
-
     def as_it_stands(self, piece: Piece) -> pa.Buffer | None:
         """The text of a piece in which every record but blank lines is a row as parsers want it; None: some are not."""
         data, begin, end = piece.data, piece.begin, piece.end
