@@ -101,6 +101,22 @@ class KeyNotHashable(RunError, TypeError):
 
 
 @error
+class ForeignStateKey(RunError, KeyError):
+    """A keyed operator has assigned an entry whose key belongs to another partition."""
+
+    operator: str
+    state: str
+    key: str
+    code: ClassVar[str] = "DF373"
+
+    def message(self) -> str:
+        return (
+            f"operator {self.operator!r} keeps {self.key} in its MapState {self.state!r}, which is no key of its partition\n"
+            "  help: entries go with the records: their keys must be what the operator's records are partitioned by"
+        )
+
+
+@error
 class ExchangeBroken(RunError):
     """Rows of an exchange arrived where they do not belong: nothing of the window counts."""
 

@@ -195,7 +195,8 @@ class MapState(State["KeptMap[K, V]"], Generic[K, V]):
 
     Args:
         merge: for operators that run in tasks: makes one value of those that a key has in several partitions, given as a list
-            in the partitions' order (`sum`, `max`…).
+            in the partitions' order (`sum`, `max`…). Without it, operators that are keyed (`partition_by`) have in each partition
+            the entries of the keys that it gets, and save only what a window has changed.
     """
 
     def __init__(self, *, merge: Callable[[list[V]], V] | None = None) -> None:

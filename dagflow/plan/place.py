@@ -10,6 +10,7 @@ from dagflow.model.checks import CheckedDag
 from dagflow.model.dag import OperatorNode, PortName
 from dagflow.model.kept import State, WindowState, kept_by
 from dagflow.model.keys import Key
+from dagflow.model.map_state import MapState
 from dagflow.model.partitioning import key_of_port, parallel_of, partitioner_of
 from dagflow.plan.ahead import with_ahead
 from dagflow.plan.relays import relayed
@@ -76,7 +77,7 @@ class _Placing:
         else:
             self._in_tasks(name, node, upstream)
         if self.where[name] != DRIVER:
-            _check_states(node)
+            _check_states(node, is_keyed=self.where[name] == KEYED)
 
     def _in_tasks(self, name: str, node: OperatorNode, upstream: list[tuple[PortName, PortName]]) -> None:
         ports = [sink.port for _, sink in upstream]
@@ -135,8 +136,11 @@ def place(dag: CheckedDag) -> Placed:
     return Placed(dag, placing.where, placing.groups, placing.levels, exchanges)
 
 
-def _check_states(node: OperatorNode) -> None:
-    """Raises MergeMissing, or NotSupported, when an operator cannot run in partitions for what it keeps."""
+def _check_states(node: OperatorNode, is_keyed: bool) -> None:
+    """Raises MergeMissing, or NotSupported, when an operator cannot run in partitions for what it keeps.
+
+    The maps of a keyed operator need no `merge`: each partition has the entries of its keys.
+    """
     missing = {}
     for name, kept in kept_by(type(node.operator)).items():
         if isinstance(kept, WindowState):
@@ -147,7 +151,7 @@ def _check_states(node: OperatorNode) -> None:
                 node.where,
                 "use a State with merge, or keep it in an operator before the readers",
             )
-        if kept.merge is None:
+        if kept.merge is None and not (is_keyed and isinstance(kept, MapState)):
             missing[name] = kept.with_merge()
     if missing:
         raise MergeMissing(node.name, type(node.operator).__qualname__, tuple(missing), tuple(missing.values()), node.where)

@@ -15,7 +15,7 @@ from dagflow.errors.surroundings import PathMissing
 from dagflow.ledger import LedgerEntry
 from dagflow.model.context import Cursor
 from dagflow.model.operator import Operator
-from dagflow.runtime import partition_state
+from dagflow.runtime import keyed_state, partition_state
 from dagflow.runtime.datasets import Datasets
 from dagflow.runtime.failure import abort
 from dagflow.runtime.files import OURS, STAGING
@@ -232,6 +232,7 @@ def _once(window: int, doing: str, action: Callable[[], Any]) -> Any:
 
 def _finish(log: WindowLog, decision: Decision) -> None:
     partition_state.sweep(log.passing, decision.window, decision.partition_states)
+    keyed_state.sweep(log.store.url, decision.window, decision.partition_states)
     log.done(decision.window)
     # the window before: so the folder of reports never becomes empty, and is not removed and made again
     sweep(log, {decision.window - 1}, {file.folder for file in decision.files})

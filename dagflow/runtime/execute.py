@@ -15,6 +15,7 @@ from dagflow.runtime import partition_state
 from dagflow.runtime.exchange.passing import Passing
 from dagflow.runtime.files import AttemptFiles
 from dagflow.runtime.footprint import Footprint, footprint
+from dagflow.runtime.keyed_state import KeyedStates, with_maps
 from dagflow.runtime.program import TaskOutcome, TaskSpec
 from dagflow.runtime.report import TaskReport
 from dagflow.runtime.sharing.claims import Claims, Fenced
@@ -47,8 +48,9 @@ def execute(
         else:
             with few_collections():
                 begun = partition_state.read(log.store, spec.states)
-                flow = run_flow(program, spec, files, begun=begun, footprint=careful, passing=passing)
-            states = partition_state.publish(log.store, spec.window, flow.kept, spec.states)
+                keyed = KeyedStates(log.store.url, spec.durable, spec.window, spec.partition, spec.partitions, spec.chains)
+                flow = run_flow(program, spec, files, begun=begun, keyed=keyed, footprint=careful, passing=passing)
+            states = with_maps(partition_state.publish(log.store, spec.window, flow.kept, spec.states), keyed.save())
             report = _report(flow, spec, files, states=states)
             log.report(spec.report_name, report)
     except BaseException as error:

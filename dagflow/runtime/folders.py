@@ -15,7 +15,7 @@ from dagflow.errors.application import ForeignFiles, LocalPathRemoteMaster, Outp
 from dagflow.errors.run import PlanMismatch
 from dagflow.ledger import erase, named_files
 from dagflow.plan.plan import Plan
-from dagflow.runtime import partition_state
+from dagflow.runtime import keyed_state, partition_state
 from dagflow.runtime.files import OURS, STAGING
 from dagflow.runtime.window_log import NAMES, WindowLog
 from dagflow.state import erase_segments
@@ -193,6 +193,7 @@ class Folders:
                     log.passing.discard(name)
         partition_state.erase(log.passing)
         erase_segments(log.passing)
+        keyed_state.erase(log.store.url)
         store.discard(_APP_ID)
         for name in log.passing.names("launches/"):
             log.passing.discard(name)

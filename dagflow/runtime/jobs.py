@@ -13,6 +13,8 @@ from dagflow.errors import DagflowError
 from dagflow.errors.run import OperatorFailed
 from dagflow.plan.plan import Plan
 from dagflow.runtime.events import WindowDecided, WindowPlanned
+from dagflow.runtime.keyed_state import chains
+from dagflow.runtime.partition_state import Handover
 from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.window_log import Decision, WindowPlan
 
@@ -60,6 +62,13 @@ def _laid_out(task: TaskSpec, tasks: Sequence[TaskSpec]) -> TaskSpec:
     following = min((each.level for each in later), default=0)
     senders = {each.stage: each.number for each in tasks if each.level < task.level and each.partition == 0}
     return attrs.evolve(task, layout=layout, next_tasks=sum(each.level == following for each in later), senders=senders)
+
+
+def with_states(task: TaskSpec, handover: Handover) -> TaskSpec:
+    """A task with what its operators begin with."""
+    own = {name: chains(handover.left.get(name, ()), task.partition, task.partitions) for name in handover.keeping[task.stage]}
+    states = handover.given(task.stage, task.partition, task.partitions)
+    return attrs.evolve(task, states=states, chains={name: found for name, found in own.items() if found})
 
 
 def with_source(error: DagflowError, tasks: Sequence[TaskSpec]) -> DagflowError:

@@ -32,7 +32,7 @@ from dagflow.runtime.events import (
 )
 from dagflow.runtime.failure import Abort, describe
 from dagflow.runtime.footprint import places
-from dagflow.runtime.jobs import decided_event, job_name, levels_of, planned_event, tasks_of, with_source
+from dagflow.runtime.jobs import decided_event, job_name, levels_of, planned_event, tasks_of, with_source, with_states
 from dagflow.runtime.launched import Launched
 from dagflow.runtime.partition_state import Handover, states_of
 from dagflow.runtime.patience import POLL, Patience
@@ -277,8 +277,7 @@ class WindowLoop:
             future: Future[list[TaskOutcome]] = Future()
             future.set_result([])
             return attrs.evolve(window, future=future)
-        given = self._handover.given
-        states = (attrs.evolve(t, states=given(t.stage, t.partition, t.partitions)) for t in window.tasks)
+        states = (with_states(task, self._handover) for task in window.tasks)
         before = [task for running in self._running if running.future is not None for task in running.tasks]
         tasks = self._rebalancing.shared(states, others=len(before))
         tell_slots_are_wanted(self._log, tasks, before)

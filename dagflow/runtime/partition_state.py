@@ -13,10 +13,11 @@ import attrs
 
 from dagflow.errors.run import StateLost
 from dagflow.model.kept import State, kept_by
-from dagflow.model.map_state import decode_state, encode_state
+from dagflow.model.map_state import MapState, decode_state, encode_state
 from dagflow.model.operator import Operator
 from dagflow.model.plain import dumps, loads
 from dagflow.runtime.state_types import checked
+from dagflow.state import SegmentRef
 from dagflow.storage import Store, hash_bytes
 
 INLINE = 8 << 10
@@ -36,12 +37,16 @@ class StateRef:
         hash, size: of the bytes that they are as one line of JSON.
         name: the object in the run folder that holds them; empty when `values` does.
         values: the states by their names, as plain data, when they are small.
+        segment: of a keyed operator with `MapState`, the newest segment of its maps (`dagflow.runtime.keyed_state`).
+        replaced: the segments that nobody needs once this counts.
     """
 
     hash: str
     size: int
     name: str = ""
     values: Any = None
+    segment: SegmentRef | None = None
+    replaced: list[str] = attrs.field(factory=list)
 
 
 PartitionStates = dict[str, list[StateRef]]
@@ -51,6 +56,11 @@ PartitionStates = dict[str, list[StateRef]]
 def states_of(operator: Operator) -> dict[str, State[Any]]:
     """The `State` that an operator declares, by name."""
     return {name: kept for name, kept in kept_by(type(operator)).items() if isinstance(kept, State)}
+
+
+def keyed_maps(operator: Operator) -> dict[str, MapState[Any, Any]]:
+    """The maps of which a keyed operator has the entries of its keys: those without a `merge`."""
+    return {name: kept for name, kept in states_of(operator).items() if isinstance(kept, MapState) and kept.merge is None}
 
 
 def predecessors(
@@ -92,10 +102,12 @@ def left_to(operator: Operator, parts: Sequence[Encoded]) -> Iterator[tuple[Stat
             yield declared, values
 
 
-def kept_states(operator: Operator, name: str) -> Encoded:
-    """The states of an operator as plain data. Raises StateNotPlain, StateMistyped."""
+def kept_states(operator: Operator, name: str, leaving_out: Collection[str] = ()) -> Encoded:
+    """The states of an operator as plain data, but for some. Raises StateNotPlain, StateMistyped."""
     found: Encoded = {}
     for state, declared in states_of(operator).items():
+        if state in leaving_out:
+            continue
         value = checked(getattr(operator, state), declared, name, state)
         found[state] = encode_state(declared, value, f"{type(declared).__name__} {state!r} of operator {name!r}")
     return found
@@ -115,7 +127,7 @@ def _publish(store: Store, window: int, states: Encoded, begun: Sequence[StateRe
     data = dumps(states)
     found = hash_bytes(data)
     if len(begun) == 1 and begun[0].hash == found:
-        return begun[0]
+        return attrs.evolve(begun[0], segment=None, replaced=[])
     if len(data) <= INLINE:
         return StateRef(found, len(data), values=states)
     name = f"{_FOLDER}/{window:010d}.{found.partition(':')[2]}"
@@ -126,10 +138,11 @@ def _publish(store: Store, window: int, states: Encoded, begun: Sequence[StateRe
 def carried(before: Mapping[str, Sequence[StateRef]], tasks: Iterable[Mapping[str, StateRef]]) -> PartitionStates:
     """What operators keep after a window: what its tasks have left (in the order of partitions), else what was there before."""
     left: PartitionStates = {}
+    carried_on = {name: [attrs.evolve(ref, replaced=[]) for ref in refs] for name, refs in before.items()}
     for task in tasks:
         for name, ref in task.items():
             left.setdefault(name, []).append(ref)
-    return {**{name: list(refs) for name, refs in before.items()}, **left}
+    return {**carried_on, **left}
 
 
 @attrs.define
@@ -166,7 +179,7 @@ class Handover:
         return [name for name in left if name not in now]
 
     def given(self, stage: str, partition: int, partitions: int) -> PartitionStates:
-        """What a task begins with."""
+        """What a task begins with; but for maps of keys."""
         return predecessors(self.left, self.keeping[stage], partition, partitions)
 
 

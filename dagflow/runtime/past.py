@@ -230,6 +230,8 @@ class PastWindow:
         before = self.log.read_decision(self.window - 1)
         if before is None:
             raise StateForgotten(tuple(names), self.window)
+        if any(ref.segment is not None for name in names for ref in before.partition_states.get(name, ())):
+            raise StateForgotten(tuple(names), self.window)  # segments are put together as windows go by
         begun = partition_state.predecessors(before.partition_states, names, partition, self.plan.partitions[stage.head])
         try:
             return partition_state.read(self.log.store, begun)

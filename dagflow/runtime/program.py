@@ -11,6 +11,7 @@ from dagflow.errors import DagflowError
 from dagflow.model.keys import Key
 from dagflow.model.operator import Operator
 from dagflow.model.ports import BATCH, RECORD
+from dagflow.runtime.keyed_state import Chain
 from dagflow.runtime.partition_state import PartitionStates
 from dagflow.runtime.sharing.parts import Part
 
@@ -89,13 +90,15 @@ class SendPlan:
 class Program:
     """The operators of one stage in an order in which every stream leads forward.
 
-    `sends`: the exchanges that begin in it; `receives`: those that end in it, by tag, as `(operator, port)`.
+    `sends`: the exchanges that begin in it; `receives`: those that end in it, by tag, as `(operator, port)`; `keyed`:
+    those of its operators that get records by key.
     """
 
     stage: str
     operators: tuple[ProgramOperator, ...]
     sends: tuple[SendPlan, ...] = ()
     receives: dict[int, tuple[str, str]] = attrs.field(factory=dict)
+    keyed: frozenset[str] = frozenset()
 
 
 @attrs.frozen(kw_only=True)
@@ -112,6 +115,7 @@ class TaskSpec:
         room: how many slots the tasks of its stage had for themselves when they were started.
         agreed: what operators have agreed on for the window, by operator.
         states: what its operators begin with, as several partitions before it have left it.
+        chains: what their maps of keys begin with, by operator.
         base: the folder that relative output paths start from.
         durable: files and reports are synced to disk.
         checked: every emitted record is checked against its port's type.
@@ -135,6 +139,7 @@ class TaskSpec:
     shared: bool = False
     room: int = 1
     states: PartitionStates = attrs.field(factory=dict)
+    chains: dict[str, tuple[Chain, ...]] = attrs.field(factory=dict)
     agreed: dict[str, Any] = attrs.field(factory=dict)
     slots: int = 1
     continuous: bool = False

@@ -17,6 +17,7 @@ from dagflow.plan.place import SINGLE
 from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime.events import Event, ReadersChanged
 from dagflow.runtime.failure import describe
+from dagflow.runtime.partition_state import keyed_maps
 from dagflow.runtime.program import TaskOutcome
 from dagflow.runtime.report import ReaderFigures
 from dagflow.runtime.window_log import WindowPlan
@@ -139,16 +140,23 @@ class Readers:
         of = self._of[stage.name]
         if self._plan.placement[stage.head] == SINGLE:
             count = 1
+        elif self._plan.partitioner(stage) is None and self._keeps(stage) and not of.first:
+            count = len(of.partitions)
         elif self._plan.partitioner(stage) is None:
             slots = self._contexts[stage.name].slots
             count = max(1, readers if slots is None else min(readers, slots))
         else:
             count = len(of.partitions)
         before = 0 if of.figures is None else of.figures.now
+        of.first = False
         of.figures = _figures(of, count, before not in (0, count))
         if len(of.partitions) != count:
             of.partitions = resized(of.partitions, count)
         return count
+
+    def _keeps(self, stage: Stage) -> bool:
+        """Whether another number of partitions would cost something: all entries of maps would be written anew."""
+        return any(keyed_maps(self._plan.dag.nodes[name].operator) for name in stage.operators)
 
     def planned(self, plan: WindowPlan) -> None:
         """A window is going to run."""

@@ -27,6 +27,7 @@ from dagflow.runtime.exchange.sender import Sender
 from dagflow.runtime.failure import Abort, abort, describe, sample, text_of
 from dagflow.runtime.flow import Inlet, Outlet
 from dagflow.runtime.footprint import Footprint
+from dagflow.runtime.keyed_state import KeyedStates
 from dagflow.runtime.program import Program, ProgramOperator, SendPlan, TaskSpec
 from dagflow.runtime.report import SAMPLES, OperatorFigures
 from dagflow.runtime.sharing.parts import Part, narrowed
@@ -158,6 +159,7 @@ class Flow:
         self.spec = spec
         self._send = send
         self._receives = program.receives
+        self._keyed = program.keyed
         self.senders: dict[str, list[Sender]] = {}
         self._types = {(o.name, port): p.type for o in program.operators for port, p in o.inputs.items()}
         self.cursor = Cursor()
@@ -313,7 +315,10 @@ class Flow:
 
     def keep(self) -> None:
         """Takes down what operators keep over windows: `kept`. Raises StateNotPlain."""
-        kept = {name: partition_state.kept_states(node.operator, name) for name, node in self.nodes.items()}
+        kept = {}
+        for name, node in self.nodes.items():
+            elsewhere = partition_state.keyed_maps(node.operator) if name in self._keyed else ()
+            kept[name] = partition_state.kept_states(node.operator, name, elsewhere)
         self.kept = {name: states for name, states in kept.items() if states}
 
     def figures(self) -> dict[str, OperatorFigures]:
@@ -342,17 +347,21 @@ def run_flow(
     footprint: Footprint | None = None,
     work: SharedWork | None = None,
     passing: Passing | None = None,
+    keyed: KeyedStates | None = None,
 ) -> Flow:
     """One task from setup to teardown; the flow that it leaves holds the figures, and what operators keep. Raises Abort.
 
     `begun`: the states that predecessors have left, by operator; `footprint`: where to write down which record comes next;
-    `work`: what there is to do, where it is shared with other tasks; `passing`: what comes and goes over exchanges.
+    `work`: what there is to do, where it is shared with other tasks; `passing`: what comes and goes over exchanges; `keyed`:
+    the maps of keyed operators.
     """
     program: Program = pickle.loads(program_bytes)  # made by this launch, handed over in memory or by Spark
     passing = passing or Passing()
     flow = Flow(program, spec, files, clock, work, passing.send)
     flow.cursor.footprint = footprint
     flow.restore(begun or {})
+    if keyed is not None:
+        keyed.restore((name, flow.nodes[name].operator) for name in sorted(program.keyed))
     with flow:
         flow.begin_window(spec.window)
         if work is not None:

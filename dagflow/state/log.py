@@ -140,6 +140,11 @@ class MapLog:
         return sum(segment.weight for segment in self._chain)
 
     @property
+    def segments(self) -> list[SegmentRef]:
+        """Those that count, the oldest one first."""
+        return [segment.ref for segment in self._chain]
+
+    @property
     def count(self) -> int:
         """How many segments count."""
         return len(self._chain)

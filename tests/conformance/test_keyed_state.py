@@ -1,0 +1,118 @@
+"""`MapState` of keyed operators over windows and launches, with other numbers of partitions; on both runners."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from dagflow import DAG, InputPort, MapState, Operator, OutputPort
+from dagflow.errors.partitioning import ForeignStateKey
+from dagflow.runtime import keyed_state
+from dagflow.scaling import StatelessPartitioner
+from dagflow.testing import Collector, run_dag
+from operators import FlatMap
+from tests.conformance.exchanges import Counted, read, words
+
+
+@attrs.define
+class Running(Operator):
+    """The totals of all windows so far, of the words that a window has; and when each word was there last."""
+
+    input = InputPort[Counted](partition_by="word")
+    output = OutputPort[Counted]()
+    totals = MapState[str, int]()
+    seen_in = MapState[str, int]()
+
+    def begin_window(self, window: int) -> None:
+        self.__dict__["window"] = window
+
+    @input.process
+    def each(self, counted: Counted) -> None:
+        self.totals[counted.word] = self.totals.get(counted.word, 0) + counted.n
+        self.seen_in[counted.word] = self.__dict__["window"]
+
+    def end_window(self) -> None:
+        for word, window in self.seen_in.items():
+            if window == self.__dict__["window"]:
+                self.output.emit(Counted(word, self.totals[word]))
+
+
+def running(source: Path, seen: Collector[Counted], partitions: int | None, operator: Operator | None = None) -> Any:
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        _, lines = read(dag, source, blocks_threshold=2, block_size=40)
+        split = dag.add_operator("words", FlatMap(words))
+        last: Any = dag.add_operator("running", operator or Running())
+        if partitions is not None:
+            dag.set_attributes(last, partitioner=StatelessPartitioner(partitions))
+        dag.add_stream("text", lines.messages, split.input)
+        dag.add_stream("ones", split.output, last.input)
+        dag.add_stream("totals", last.output, dag.add_operator("seen", seen).input)
+
+    return populate_dag
+
+
+def segments(run_folder: Path) -> list[str]:
+    return sorted(path.name for path in (run_folder / "keyed-state" / "state").iterdir())
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    return folder
+
+
+def test_totals_go_on_over_windows_launches_and_numbers_of_partitions(runner: str, source: Path, tmp_path: Path) -> None:
+    seen = Collector[Counted]()
+    expected: Counter[str] = Counter()
+    for launch, partitions in enumerate((2, 2, 5, 1, 3)):
+        keyed_state._known.clear()  # another process
+        text = f"the cat {launch} and the dog {launch % 2}\n" * 7
+        (source / f"{launch}.txt").write_text(text)
+        expected.update(text.split())
+        seen.clear()
+        report = run_dag(running(source, seen, partitions), runner=runner, run_folder=str(tmp_path / "run"))
+        assert report.windows > 1
+        newest = {counted.word: counted.n for counted in seen.records}
+        assert newest == {word: n for word, n in expected.items() if word in text.split()}
+        assert sum(c.n == 1 for c in seen.records) <= len(set(text.split()))
+
+
+def test_what_is_in_memory_and_what_is_read_is_the_same(source: Path, tmp_path: Path) -> None:
+    (source / "a.txt").write_text("".join(f"word{n % 13} x\n" for n in range(60)))
+    found = []
+    for name in ("kept", "read"):
+        seen = Collector[Counted]()
+        with pytest.MonkeyPatch.context() as patch:
+            if name == "read":
+                patch.setattr(keyed_state, "_KEPT", 0)
+            run_dag(running(source, seen, 3), runner="local", run_folder=str(tmp_path / name))
+        found.append(seen.records)
+        assert len(segments(tmp_path / name)) < 40, "old segments go"
+    assert found[0] == found[1]
+
+
+def test_without_a_partitioner_their_number_stays(source: Path, tmp_path: Path) -> None:
+    """Another number would write all entries anew."""
+    (source / "a.txt").write_text("a b c\n" * 30)
+    seen = Collector[Counted]()
+    report = run_dag(running(source, seen, None), runner="local", run_folder=str(tmp_path / "run"))
+    assert (report.readers["running"].lowest, report.readers["running"].highest) == (1, 1)
+
+
+@attrs.define
+class Wrong(Running):
+    @Running.input.process
+    def each(self, counted: Counted) -> None:
+        self.totals[f"{counted.word} "] = 1
+
+
+def test_entries_of_other_keys_are_refused(source: Path, tmp_path: Path) -> None:
+    (source / "a.txt").write_text("a b c d e f g h i j\n")
+    with pytest.raises(ForeignStateKey) as caught:
+        run_dag(running(source, Collector[Counted](), 4, Wrong()), runner="local")
+    assert "is no key of its partition" in str(caught.value)
