@@ -17,10 +17,11 @@ from typing import Any
 
 import attrs
 
-from dagflow import InputPort, Operator, OperatorContext, OutputPort, ReaderRecord, State
+from dagflow import DAG, InputPort, MapState, Operator, OperatorContext, OutputPort, ReaderRecord, State, WindowState
 from dagflow.ledger import read_dataset
 from dagflow.runtime import partition_state
 from dagflow.runtime.window_log import WindowLog
+from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import run_dag
 from operators import BlockReader, CsvWriter, ParquetWriter, RecordWriter
 from tests.conformance.apps import chain, left_over, line_filter, lines_in, vectorised, written
@@ -82,6 +83,39 @@ def states(source: Path, output: Path) -> Any:
     return chain(source, Told(), sink=sink, reader=reader, block_size=5, blocks_threshold=3)
 
 
+@attrs.define
+class Tallied(Operator):
+    """Tells at the end of each window how many lines there have been so far, by their first letters."""
+
+    input = InputPort[ReaderRecord[str]](partition_by=lambda line: line.record[:1])
+    output = OutputPort[str]()
+    totals = MapState[str, int]()
+    changed = WindowState[dict[str, int]](factory=dict)
+
+    def setup(self, context: OperatorContext) -> None:
+        self.context = context
+
+    @input.process
+    def each(self, line: ReaderRecord[str]) -> None:
+        letter = line.record[:1]
+        self.totals[letter] = self.changed[letter] = self.totals.get(letter, 0) + 1
+
+    def end_window(self) -> None:
+        for letter, total in self.changed.items():
+            self.output.emit(f"window {self.context.window}: {total} with {letter}")
+
+
+def keyed(source: Path, output: Path) -> Any:
+    """Keeps state by key behind an exchange, in two partitions."""
+    populate = chain(source, Tallied(), sink=RecordWriter[str](str(output)), block_size=5, blocks_threshold=3)
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        populate(dag, conf)
+        dag.set_attributes(dag.operators["m0"].operator, partitioner=StatelessPartitioner(2))
+
+    return populate_dag
+
+
 def parquet(source: Path, output: Path) -> Any:
     """Several files of a table in several folders."""
     sink = ParquetWriter[Any](str(output), folders_by=["position"], max_file_rows=1)
@@ -102,7 +136,7 @@ def rows_in(output: Path) -> Counter[bytes]:
     return found
 
 
-APPLICATION: Any = {"states": states, "parquet": parquet, "packed": packed}.get(sys.argv[-1], filters)
+APPLICATION: Any = {"states": states, "keyed": keyed, "parquet": parquet, "packed": packed}.get(sys.argv[-1], filters)
 OUTCOME: Any = rows_in if APPLICATION in (parquet, packed) else lines_in
 
 

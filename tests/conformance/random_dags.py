@@ -65,7 +65,7 @@ class AddToBatches(Add):
 
     @Add.input.batch
     def each_batch(self, pairs: pa.RecordBatch) -> None:
-        columns = [pairs.column("key"), pc.add(pairs.column("n"), self.by)]
+        columns = [pairs.column("key"), pc.call_function("add", [pairs.column("n"), self.by])]
         self.output.emit_batch(pa.RecordBatch.from_arrays(columns, schema=pairs.schema))
 
 
