@@ -12,7 +12,7 @@ from dagflow.scan import FileSchemaNegotiator, Format, RowOrigin
 from operators.compression import DecompressingContext
 from operators.contexts import Piece, ReadAheadLineReaderContext
 from operators.contexts.errors import RecordTooLong
-from operators.formats.json_rows import BadLine, JsonRows, type_of_rows
+from operators.formats.json_rows import DANGER, BadLine, JsonRows, is_dangerous, is_deep, type_of_rows
 from operators.formats.lines import LinesReader
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class JsonLinesFormat(Format):
     a member that was in no sample         what `drift.extra` says; also within structs
     a key twice in an object               a bad row, if the column is asked for
     a blank line                           no row
-    a line that is no JSON object          a bad row (so is what is not UTF-8)
+    a line that is no JSON object          a bad row; so is what is not UTF-8, or nested more than 100 deep
     only the number of rows (`[]`)         lines are counted by their ends, `{` and `}`, and not parsed
     =====================================  =========================================================================
 
@@ -176,13 +176,15 @@ def fast_parser(types: dict[str, pa.DataType], is_open: bool) -> Callable[[Piece
 
     def parse(piece: Piece, rows: int) -> pa.RecordBatch | None:
         size = piece.end - piece.begin
-        if not rows or not _is_plain(piece):
+        if not rows or not _is_plain(piece) or _is_dangerous(piece):
             return None
         view = memoryview(piece.data)[piece.begin : piece.end]
         reading = pj.ReadOptions(use_threads=False, block_size=size + 1)
         try:
             table = pj.read_json(pa.BufferReader(pa.py_buffer(view)), reading, options)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return None
+        if is_deep(table.schema.types):
             return None
         found = [f for f in table.schema if f.name not in types]
         if table.num_rows != rows or (not is_ignoring and any(_has(f.type, pa.types.is_timestamp) for f in found)):
@@ -206,6 +208,13 @@ def _is_plain(piece: Piece) -> bool:
         return False
     is_suspect = _has_word(piece, b"Inf") or _has_word(piece, b"NaN")  # a search for the pattern is slow
     return not is_suspect or _NOT_JSON.search(data, begin, end) is None
+
+
+def _is_dangerous(piece: Piece) -> bool:
+    import numpy as np
+
+    long = np.flatnonzero(np.diff(piece.offsets) > DANGER).tolist()
+    return any(is_dangerous(piece.data, int(piece.offsets[n]), int(piece.offsets[n + 1])) for n in long)
 
 
 def _has_word(piece: Piece, word: bytes) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Collection, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,13 @@ from dagflow.scan import text_of, wider
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+MOST_NESTED = 100
+"""Objects and lists in one another, at most; what is deeper would overflow the stack of one parser or another."""
+DANGER = 5_000
+"""A line with so many brackets must not come to pyarrow, which such depths may kill."""
+_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|([\[{])|([\]}])', re.DOTALL)
 
 
 class BadLine(ValueError):
@@ -56,6 +64,24 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_number)
 _EXACT = json.JSONDecoder(object_pairs_hook=_object, parse_float=_decimal)
 
 
+def depth(data: bytes) -> int:
+    """How many objects and lists of a line are in one another.
+
+    >>> depth(b'{"a{": [{}, {}]}')
+    3
+    """
+    deepest = level = 0
+    for found in _BRACKETS.finditer(data):
+        level += bool(found[1]) - bool(found[2])
+        deepest = max(deepest, level)
+    return deepest
+
+
+def is_dangerous(data: bytes, begin: int, end: int) -> bool:
+    """Whether a run of bytes may have a line that is nested too deeply for pyarrow."""
+    return data.count(b"{", begin, end) + data.count(b"[", begin, end) > DANGER
+
+
 def parse_line(data: bytes, exact: bool = False) -> dict[str, Any]:
     """The object of a line; `exact`: numbers with a fraction as decimals. Raises BadLine.
 
@@ -68,12 +94,14 @@ def parse_line(data: bytes, exact: bool = False) -> dict[str, Any]:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadLine(f"byte {error.start} of the line ({data[error.start : error.start + 1].hex()}) is not UTF-8") from None
+    if data.count(b"{") + data.count(b"[") > MOST_NESTED and depth(data) > MOST_NESTED:
+        raise BadLine(f"the line is nested more than {MOST_NESTED} deep")
+    text = text.strip(" \t\r\n")
     try:
-        value = (_EXACT if exact else _DECODER).decode(text.strip(" \t\r\n"))
+        value = (_EXACT if exact else _DECODER).decode(text)
     except json.JSONDecodeError as error:
-        raise BadLine(f"the line is no JSON: {error.msg} at character {error.pos}") from None
-    except RecursionError:
-        raise BadLine("the line is nested too deeply") from None
+        hint = "; it looks like a JSON array, but each line must be an object: {…}" if text[:1] in ("[", "]") else ""
+        raise BadLine(f"the line is no JSON: {error.msg} at character {error.pos}{hint}") from None
     if not isinstance(value, dict):
         kind = {list: "list", str: "text", bool: "truth value", type(None): "null"}.get(type(value), "number")
         raise BadLine(f"the line is a JSON {kind}, but must be an object: {{…}}")
@@ -221,12 +249,14 @@ def type_of_rows(data: bytes) -> pa.Schema:
     import pyarrow as pa
     import pyarrow.json as pj
 
-    try:
-        options = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
-        found: pa.Schema = pj.read_json(io.BytesIO(data), options).schema
-        return pa.schema([pa.field(f.name, _without_times(f.type)) for f in found])
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        pass
+    if not any(len(line) > DANGER and is_dangerous(line, 0, len(line)) for line in data.split(b"\n")):
+        try:
+            options = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
+            found: pa.Schema = pj.read_json(io.BytesIO(data), options).schema
+            if not is_deep(found.types):
+                return pa.schema([pa.field(f.name, _without_times(f.type)) for f in found])
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            pass
     types: dict[str, pa.DataType] = {}
     for line in data.splitlines():
         try:
@@ -236,6 +266,16 @@ def type_of_rows(data: bytes) -> pa.Schema:
         for name, value in row.items():
             types[name] = wider(types.get(name, pa.null()), type_of_value(value))
     return pa.schema(list(types.items()))
+
+
+def is_deep(types: Sequence[pa.DataType]) -> bool:
+    """Whether types are nested more deeply than lines may be."""
+    level = list(types)
+    for _ in range(MOST_NESTED):
+        level = [kind.field(n).type for kind in level for n in range(kind.num_fields)]
+        if not level:
+            return False
+    return True
 
 
 def _without_times(kind: pa.DataType) -> pa.DataType:

@@ -83,6 +83,9 @@ def test_a_column_of_nulls_is_text_and_a_later_file_with_values_does_not_fail(tm
         ('{"a": "x"}', "a", "'x' is no int64"),
         ('{"a": 1.5}', "a", "'1.5' is no int64"),
         ('{"a": Inf}', None, "no JSON"),
+        ("[{}", None, "looks like a JSON array"),
+        ('{"a":' * 101 + "1" + "}" * 101, None, "nested more than 100 deep"),
+        ('{"a":' + "[" * 1_000_000, None, "nested more than 100 deep"),
         ('{"a": 1, "b\x00": 1}', None, "Invalid control character"),
     ],
 )
@@ -91,10 +94,17 @@ def test_bad_rows_are_told_with_their_place(path: Path, line: str, column: str |
     rows, bad = routed(path, text, schema={"a": "int64", "m": "struct<x: int64>"})
     assert [row["a"] for row in rows] == [1, 3]
     (row,) = bad
-    assert (row.file_path, row.position, row.line, row.column, row.raw) == (str(path), 9, 2, column, line)
+    assert (row.file_path, row.position, row.line, row.column, row.raw) == (str(path), 9, 2, column, line[:1000])
     assert reason in row.reason
     with pytest.raises(BadRowFound, match="line 2, byte 9"):
         read(path, text, schema={"a": "int64", "m": "struct<x: int64>"})
+
+
+def test_what_is_nested_a_hundred_deep_is_read(path: Path) -> None:
+    (row,) = read(path, '{"a":' * 100 + "1" + "}" * 100)
+    for _ in range(100):
+        row = row["a"]
+    assert row == 1
 
 
 def test_bytes_that_are_no_utf8_are_named(path: Path) -> None:
