@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from urllib.parse import unquote
 
 import attrs
 
@@ -13,6 +14,7 @@ from operators.formats.arrow_file import ArrowFile, is_of_storage
 from operators.formats.counting import count_rows
 from operators.formats.errors import FileCutShort, FileDamaged, NotOfFormat
 from operators.formats.predicates import Predicate, predicates
+from operators.sinks.partitions import NO_VALUE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +40,8 @@ class ParquetFormat(Format):
         where: only rows for which all of this holds are read: `[("day", ">=", "2026-01-31"), ("country", "in", ["se", "no"])]`.
             Row groups whose statistics say that they have no such row are passed over (counter `row_groups_pruned`).
             Operators are `=`, `!=`, `<`, `<=`, `>`, `>=`, `in`, `not in`, `is null`, `is not null`; all but `is null` never hold
-            where there is no value, and a column that a file does not have has none. Texts stand for dates and times too.
+            where there is no value, and a column that neither a file nor its folders (`country=se`) have has none (counter
+            `files_lacking_where`, of blocks). Texts stand for dates and times too.
 
     Raises NotOfFormat, FileCutShort and FileDamaged, which name file and byte, ValueMisfit.
 
@@ -84,7 +87,9 @@ def opened(stream: BinaryReader, path: str, length: int) -> pq.ParquetFile:
         raise FileDamaged(path=path, format="Parquet", position=length - 8, part="the footer", reason=reason)
     file.seek(0)
     with damage(path, begin, "the footer"):
-        return pq.ParquetFile(file, buffer_size=PAGES_BYTES, pre_buffer=False)
+        made = pq.ParquetFile(file, buffer_size=PAGES_BYTES, pre_buffer=False)
+        _ = made.schema_arrow.names  # which Arrow decodes only now
+        return made
 
 
 @contextmanager
@@ -94,7 +99,7 @@ def damage(path: str, position: int, part: str) -> Iterator[None]:
 
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if is_of_storage(error):
             raise
         reason = str(error).strip().rstrip(".")
@@ -123,10 +128,14 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
         negotiator.set_table_schema(schema, complete=True)
         self._loader: ResultSetLoader = negotiator.build()
         self._columns = [name for name in schema.names if negotiator.is_projected(name)]
-        groups = self._groups_in(split.start, split.stop)
+        with damage(split.path, split.file_length - 8, "the footer"):
+            groups = self._groups_in(split.start, split.stop)
         if options.where:
             tested = [predicate for predicate in options.where if predicate.column in schema.names]
-            if not all(predicate.holds_without_value for predicate in options.where if predicate not in tested):
+            folders = folders_of(split.path)
+            if any(each.column not in folders for each in options.where if each not in tested):
+                negotiator.context.count("files_lacking_where")
+            if not all(each.holds_for(folders.get(each.column)) for each in options.where if each not in tested):
                 negotiator.context.count("row_groups_pruned", len(groups))
                 groups = []
             elif tested:
@@ -141,6 +150,8 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
         path = self._negotiator.source
         with damage(path, self._position, f"row group {self._group}"):
             batch = next(self._batches, None)
+            if batch is not None:
+                batch.validate(full=True)  # Arrow takes text for UTF-8 without a look at it
         if batch is not None:
             self._load(batch if self._filter is None else batch.filter(self._filter))
             return True
@@ -152,8 +163,9 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
         if self._filter is None and not self._columns:
             count_rows(self._loader, group.num_rows, self._position)
             return True
-        rows = max(1, min(65_536, group.num_rows * BATCH_BYTES // max(1, self._size(group))))
-        self._batches = self._file.iter_batches(rows, [self._group], self._columns, use_threads=False)
+        with damage(path, self._position, f"row group {self._group}"):
+            rows = max(1, min(65_536, group.num_rows * BATCH_BYTES // max(1, self._size(group))))
+            self._batches = self._file.iter_batches(rows, [self._group], self._columns, use_threads=False)
         return True
 
     def close(self) -> None:
@@ -199,6 +211,16 @@ def _begin(group: Any) -> int:
     """Where a row group begins."""
     chunks = (group.column(n) for n in range(group.num_columns))
     return min(int(min(c.data_page_offset, c.dictionary_page_offset or c.data_page_offset)) for c in chunks)
+
+
+def folders_of(path: str) -> dict[str, str | None]:
+    """What the folders of a path say of its rows.
+
+    >>> folders_of("/data/year=2026/country=s%2Fe/a.parquet")
+    {'year': '2026', 'country': 's/e'}
+    """
+    pairs = [part.partition("=") for part in path.split("/")[:-1]]
+    return {unquote(key): None if value == NO_VALUE else unquote(value) for key, equals, value in pairs if equals and key}
 
 
 def _all(expressions: Iterator[Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from operators.formats.errors import ValueMisfit
 if TYPE_CHECKING:
     import pyarrow as pa
 
+ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in", "not in", "is null", "is not null")
 
 
@@ -44,10 +46,22 @@ class Predicate:
         elif self.value is None or is_list:
             raise ValueError(f"{self.column!r} {self.operator} {self.value!r}: give one value; no value is 'is null'")
 
-    @property
-    def holds_without_value(self) -> bool:
-        """Whether it holds where the column has no value."""
-        return self.operator == "is null"
+    def holds_for(self, text: str | None) -> bool:
+        """Whether it holds for a value that is known as text, as that of a folder `day=2026-01-31`; None: there is no value.
+
+        >>> Predicate("n", ">", 9).holds_for("10"), Predicate("n", ">", "9").holds_for("10")
+        (True, False)
+        """
+        if text is None or "null" in self.operator:
+            return self.operator == ("is null" if text is None else "is not null")
+        values = list(self.value) if "in" in self.operator else [self.value]
+        found = [_like(text, value) for value in values]
+        pairs = [(own, value) for own, value in zip(found, values, strict=True) if own is not None]
+        if self.operator in ("=", "in"):
+            return any(own == value for own, value in pairs)
+        if self.operator in ("!=", "not in"):
+            return all(own != value for own, value in pairs)
+        return any(ORDER[self.operator](own, value) for own, value in pairs)
 
     def may_hold(self, statistics: Any, rows: int, kind: Any) -> bool:
         """Whether there may be a row for which it holds, among so many of which Parquet's statistics say least and greatest."""
@@ -60,8 +74,8 @@ class Predicate:
             return False
         if self.operator == "is not null" or not statistics.has_min_max:
             return True
-        low, high = statistics.min, statistics.max
         try:
+            low, high = statistics.min, statistics.max
             values = [pa.scalar(_of_type(v, kind), kind).as_py() for v in (self.value if "in" in self.operator else [self.value])]
             if low != low or high != high:  # no numbers: some writers count these too
                 return True
@@ -69,8 +83,7 @@ class Predicate:
                 return not (low == high and low in values) or pa.types.is_floating(kind)
             if self.operator in ("=", "in"):
                 return any(low <= value <= high for value in values)
-            value = values[0]
-            return bool({"<": low < value, "<=": low <= value, ">": high > value, ">=": high >= value}[self.operator])
+            return bool(ORDER[self.operator](low if self.operator[0] == "<" else high, values[0]))
         except (TypeError, ValueError):  # what cannot be compared here
             return True
 
@@ -107,6 +120,16 @@ def _of_type(value: Any, kind: Any) -> Any:
     ):
         return pa.scalar(value).cast(kind).as_py()
     return value
+
+
+def _like(text: str, value: Any) -> Any:
+    """A text as a value of the same type as another; None where it is none."""
+    try:
+        if isinstance(value, bool):
+            return {"true": True, "false": False}.get(text.lower())
+        return type(value).fromisoformat(text) if hasattr(value, "fromisoformat") else type(value)(text)
+    except (TypeError, ValueError, ArithmeticError):
+        return None
 
 
 def predicates(given: Iterable[Any]) -> tuple[Predicate, ...]:

@@ -18,6 +18,7 @@ from dagflow.testing.readers import CountedFiles
 from operators import ParquetFormat, ScanReader
 from operators.formats.errors import FileCutShort, FileDamaged, NotOfFormat, ValueMisfit
 from operators.formats.predicates import Predicate
+from operators.sinks.partitions import NO_VALUE
 
 DAY = datetime.date(2026, 1, 1)
 TABLE = pa.table(
@@ -159,6 +160,10 @@ def test_row_groups_without_such_rows_are_not_read(path: Path, where: Any, prune
     assert counted(path, where, block_size=1_000).counters["row_groups_pruned"] == pruned
 
 
+def test_a_condition_on_a_column_that_is_not_there_is_counted(path: Path) -> None:
+    assert counted(path, [("nowhere", "=", 1)]).counters["files_lacking_where"] == 1
+
+
 @pytest.mark.parametrize(
     ("column", "operator", "value", "told"),
     [
@@ -264,3 +269,36 @@ def test_where_rows_lie(path: Path) -> None:
     expected = [begin for begin in begins for _ in range(10)]
     for columns in (["block_offset"], ["block_offset", "n"]):
         assert [row["block_offset"] for row in read(path, columns, 700)] == expected
+
+
+def test_text_that_is_no_utf_8_is_told(path: Path) -> None:
+    pq.write_table(TABLE, path, row_group_size=10, compression="none")
+    data = path.read_bytes()
+    begin = pq.ParquetFile(path).metadata.row_group(1).column(0).dictionary_page_offset
+    path.write_bytes(data[:begin] + data[begin:].replace(b"text 12", b"text \xff2", 1))
+    with pytest.raises(FileDamaged, match=f"row group 1 of the Parquet file, at byte {begin}, cannot be read: .*UTF8"):
+        read(path)
+    assert len(read(path, ["n"])) == 100
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ([("year", "=", 2025)], [1]),
+        ([("year", ">=", 2025), ("country", "!=", "s/e")], [2]),
+        ([("country", "in", ["s/e", "dk"])], [0, 1]),
+        ([("country", "not in", ["s/e"])], [2]),
+        ([("country", "is null")], [3]),
+        ([("country", "is not null"), ("n", ">", 0)], [1, 2]),
+        ([("year", "<", "2025")], [0]),
+        ([("year", "=", "x")], []),
+        ([("year", "=", datetime.date(2025, 1, 1))], []),
+    ],
+)
+def test_conditions_on_folders(tmp_path: Path, where: Any, expected: list[int]) -> None:
+    folders = ["year=2024/country=s%2Fe", "year=2025/country=s%2Fe", "year=2026/country=no", f"year=2027/country={NO_VALUE}"]
+    paths = [tmp_path / folder / "a.parquet" for folder in folders]
+    for n, path in enumerate(paths):
+        path.parent.mkdir(parents=True)
+        pq.write_table(pa.table({"n": [n]}), path)
+    assert scan_table(ScanReader(ParquetFormat(where=where)), paths, columns=["n"])["n"].to_pylist() == expected
