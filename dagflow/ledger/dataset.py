@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dagflow.errors.ledger import LedgerError, LedgerMissing, NoSuchEntry, ObjectDamaged, ObjectMissing
@@ -87,16 +86,18 @@ def read_dataset(path: str | os.PathLike[str], as_of: int | datetime.datetime | 
     if not files:
         return ds.dataset(_empty(schema))
     columns = None if schema is None or not schema.schema else schema_of_fields(schema.schema)
-    groups: list[tuple[str, Mapping[str, Any], list[str]]] = []
+    groups: list[tuple[str, SetSchema | None, list[str]]] = []
     for path, then in files:
-        written: Mapping[str, Any] = {} if then is None else then.written
-        kind = written.get("kind") or kind_of_file(path)
+        kind = (None if then is None else then.written.get("kind")) or kind_of_file(path)
         if kind in ("csv", "json") and then is not None and then.schema == LINES:
             kind = "text"
-        if not groups or groups[-1][:2] != (kind, written):
-            groups.append((kind, written, []))
+        if not groups or groups[-1][:2] != (kind, then):
+            groups.append((kind, then, []))
         groups[-1][2].append(path)
-    parts = [Files(kind, group, ledger.folder, columns, written).dataset() for kind, written, group in groups]
+    parts = []
+    for kind, then, group in groups:
+        written, names = ({}, ()) if then is None else (then.written, tuple(field.name for field in then.schema))
+        parts.append(Files(kind, group, ledger.folder, columns, written, names).dataset())
     return parts[0] if len(parts) == 1 else ds.dataset(parts)
 
 

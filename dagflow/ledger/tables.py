@@ -55,6 +55,7 @@ class Files:
         folder: the dataset's; folders `key=value` below it are columns. None: there are none.
         schema: of the rows, with such columns; None: what the files say.
         written: how they were written, as far as somebody has said; see `SetSchema`.
+        names: the columns that there were then, those that folders are among them; for files that do not name them.
     """
 
     kind: str
@@ -62,6 +63,7 @@ class Files:
     folder: str | None = None
     schema: pa.Schema | None = None
     written: Mapping[str, Any] = attrs.field(factory=dict)
+    names: tuple[str, ...] = ()
 
     def dataset(self) -> Any:
         """The dataset of the files: read when it is, where Arrow can do that; else held in memory."""
@@ -123,7 +125,7 @@ class Files:
             return None
         types = {field.name: field.type for field in self.schema or () if field.name not in keys}
         written = {"delimiter": ",", "quote": '"', "null": "", "header": True, **self.written}
-        names = None if written["header"] or not types else list(types)
+        names = None if written["header"] or not types else [name for name in self.names or types if name not in keys]
         return {
             "read_options": c.ReadOptions(column_names=names, autogenerate_column_names=not written["header"] and not types),
             "parse_options": c.ParseOptions(delimiter=written["delimiter"], quote_char=written["quote"], newlines_in_values=True),

@@ -153,3 +153,35 @@ def test_lines_that_are_packed_are_given_back(compression: str, tmp_path: Path) 
     assert sorted(read_dataset(str(tmp_path / "out")).to_table().column("value").to_pylist()) == sorted(
         source.read_text().splitlines()
     )
+
+
+@attrs.frozen
+class Wider(Sale):
+    paid: bool | None = None
+
+
+@attrs.define
+class Widers(Sales):
+    output = OutputPort[Wider]()  # type: ignore[assignment]  # a column more
+
+    def emit_tuples(self) -> None:
+        sale = next(self.left, None)
+        if sale is not None:
+            self.output.emit(Wider(**attrs.asdict(sale), paid=True))
+        self.context.close_window()
+
+
+Widers.__qualname__ = Sales.__qualname__  # the application is the same, with new code
+
+
+@pytest.mark.parametrize("writer", [ParquetWriter, JsonLinesWriter, CsvWriter, lambda path: CsvWriter(path, header=False)])
+def test_columns_that_came_later_are_empty_in_earlier_rows(writer: Any, tmp_path: Path) -> None:
+    run_dag(populate(writer(str(tmp_path))), name="sales")
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        dag.add_stream("sales", dag.add_operator("sales", Widers()).output, dag.add_operator("sink", writer(str(tmp_path))).input)
+
+    run_dag(populate_dag, name="sales")
+    table = read_dataset(str(tmp_path)).to_table()
+    assert table.column("paid").to_pylist() == [None] * 20 + [True] * 20
+    assert table.column("units").to_pylist() == [sale.units for sale in SALES] * 2
