@@ -144,6 +144,8 @@ def to_records(batch: pa.RecordBatch, tp: Any) -> list[Any]:
     if inspect.isclass(outer) and attrs.has(outer):
         makers = _makers(tp)
         columns = [_objects(batch.column(name), makers[name]) for name in makers]
+        if _is_positional(outer):  # five times as fast as by names
+            return list(map(outer, *columns)) if columns else [outer() for _ in range(batch.num_rows)]
         return list(map(lambda *values: outer(**dict(zip(_aliases(outer), values, strict=True))), *columns))
     rows: list[Any] = batch.to_pylist()
     return rows
@@ -188,6 +190,14 @@ def _reader_record_of(make: Callable[[Any], Any] | None) -> Callable[[Any], Any]
 def _makers(tp: Any) -> dict[str, Any]:
     types = fields_of_type(tp)
     return {a.name: types[a.name] for a in attrs.fields(get_origin(tp) or tp) if a.init}
+
+
+@functools.cache
+def _is_positional(cls: type) -> bool:
+    """Whether the fields of an attrs class can be given by their places."""
+    # a constructor of the user's own may take anything
+    is_made = "__attrs_attrs__" in vars(cls) and "__attrs_init__" not in vars(cls)
+    return is_made and not any(a.kw_only for a in attrs.fields(cls) if a.init)
 
 
 @functools.cache

@@ -276,7 +276,8 @@ class Router:
             if pa.types.is_integer(kind):
                 values = column.to_numpy(zero_copy_only=False)
                 return _mixed_all(values.astype(np.int64 if pa.types.is_signed_integer(kind) else np.uint64).view(np.uint64))
-        return np.fromiter((self._hash(value) for value in column.to_pylist()), dtype=np.uint64, count=len(column))
+        values = (tuple(value.values()) if isinstance(value, dict) else value for value in column.to_pylist())  # of a class
+        return np.fromiter(map(self._hash, values), dtype=np.uint64, count=len(column))
 
     def _hash(self, key: Any) -> int:
         try:

@@ -189,3 +189,28 @@ def test_batches_of_unknown_type() -> None:
     assert to_records(pa.record_batch({"value": [1, 2]}), Any) == [1, 2]
     assert to_records(pa.record_batch({"block_id": [1], "position": [2], "record": ["a"]}), Any) == [ReaderRecord(1, 2, "a")]
     assert to_records(pa.record_batch({"x": [1], "y": ["b"]}), Any) == [{"x": 1, "y": "b"}]
+
+
+def test_records_are_made_as_their_constructors_want() -> None:
+    @attrs.define
+    class Named:
+        a: int = attrs.field(kw_only=True)
+        _b: str = "x"
+
+    @attrs.define
+    class OwnInit:
+        a: int
+
+        def __init__(self, *, a: int) -> None:
+            self.a = a
+
+    class Below(Named):
+        def __init__(self, *, a: int, b: str) -> None:
+            super().__init__(a=a, b=b)
+
+    made: list[Any] = [Named(a=1, b="y"), OwnInit(a=2), Below(a=3, b="z")]
+    for record in made:
+        kind = type(record)
+        again = to_records(to_batch([record, record], kind), kind)
+        assert [type(each) for each in again] == [kind, kind]
+        assert [attrs.asdict(each) for each in again] == [attrs.asdict(record)] * 2

@@ -128,6 +128,21 @@ def test_columns_of_builtins_and_reader_records() -> None:
     ]
 
 
+@attrs.frozen
+class Visit:
+    hit: Hit
+    n: int
+
+
+def test_a_field_that_has_fields_is_a_key_in_both_forms() -> None:
+    visits = [Visit(Hit(host, hour), 1) for host in "abc" for hour in range(9)]
+    for names in ("hit", ("hit", "n")):
+        key = key_of(names)
+        assert key is not None
+        router = Router("p", key, Visit, 7)
+        assert list(router.of_batch(to_batch(visits, Visit))) == [router.of_record(visit) for visit in visits]
+
+
 def test_lists_are_keys_too() -> None:
     key = key_of(lambda record: record)
     assert key is not None

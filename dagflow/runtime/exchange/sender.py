@@ -7,6 +7,7 @@ many KiB are cut by their size as they come; if such a task is run again so, Spa
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ ROWS = 1 << 15
 """Rows of a blob; fewer when they are wide."""
 RECORDS = 1 << 13
 """Records that become a batch at once."""
+BULK = 256
+"""Of so many records at once, a batch is made before they are spread: columns find their partitions faster."""
 PICKLED = 1 << 10
 """Records of a pickled blob."""
 HELD = 64 << 20
@@ -82,6 +85,10 @@ class Sender:
         if self._combine is not None:
             self._combined(chunk)
             return
+        if self._is_arrow and len(chunk) >= BULK:
+            with contextlib.suppress(RecordMisfit):  # one by one they go where `on_error` says
+                self._spread(to_batch(chunk, self._plan.type), chunk)
+                return
         records, portion = self._records, self._portion
         for record, partition in self._routed(chunk):
             buffer = records[partition]
@@ -95,14 +102,18 @@ class Sender:
             self.take_records(to_records(batch, self._plan.type))
             return
         self.figures.before += batch.num_rows
+        self._spread(batch)
+
+    def _spread(self, batch: pa.RecordBatch, records: list[Any] | None = None) -> None:
+        """Sends the rows of a batch where they go. `records`: the same as objects, where they are at hand."""
         if self._partitions == 1 or self._plan.kind in (TO_ONE, ALONG):
             if self._router is not None:
-                self._places(batch)  # which keys there are
+                self._places(batch, records)  # which keys there are
             self._add(self._own if self._plan.kind == ALONG else 0, batch)
             return
         import numpy as np
 
-        places = self._places(batch)
+        places = self._places(batch, records)
         order = np.argsort(places, kind="stable")
         bounds = np.searchsorted(places[order], np.arange(self._partitions + 1))
         sorted_batch = batch.take(order)
@@ -142,7 +153,7 @@ class Sender:
                 continue
             yield record, partition
 
-    def _places(self, batch: pa.RecordBatch) -> np.ndarray[Any, Any]:
+    def _places(self, batch: pa.RecordBatch, records: list[Any] | None) -> np.ndarray[Any, Any]:
         """The partition of each row."""
         import numpy as np
 
@@ -151,7 +162,7 @@ class Sender:
             start, self._dealt = self._dealt, self._dealt + batch.num_rows
             return (start + np.arange(batch.num_rows)) % self._partitions
         if self._plan.key is not None and self._plan.key.function is not None:
-            records = to_records(batch, self._plan.type)
+            records = to_records(batch, self._plan.type) if records is None else records
             return np.fromiter((self._place(router, record) for record in records), dtype=np.int64, count=len(records))
         try:
             return router.of_batch(batch)

@@ -79,6 +79,7 @@ def test_rows_depend_on_the_records_and_not_on_the_pieces(hits: list[Hit], cuts:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "ROWS", 7)
         patch.setattr(module, "RECORDS", 3)
+        patch.setattr(module, "BULK", 5)
         whole = made(once, kind, key)
         whole.take_records(hits)
         whole.finish()
