@@ -8,13 +8,9 @@ from typing import Any
 
 import attrs
 
-from dagflow.model.context import OperatorContext
 from dagflow.model.records import FileBlockMetadata
 from dagflow.ranges import RangeTracker
 from dagflow.storage import BinaryReader, FileStatus, file_system
-
-AT_ONCE = 64
-"""Rows of a batch that the reader of a format makes: few, so that it returns some before it has claimed all."""
 
 MakeReader = Callable[[str, Any], Iterator[tuple[Any, bool, Any]]]
 """`make_reader(path, tracker)` yields (position, is_split_point, record) of the tracker's range, each after it has claimed it."""
@@ -138,75 +134,3 @@ def _pieces(context: Any, tracker: RangeTracker[int]) -> Iterator[tuple[int, boo
                 yield last, entity.is_split_point, entity.record
         if kept is not piece:
             return
-
-
-def reader_of_format(make_format: Callable[[], Any], *, files: CountedFiles | None = None) -> MakeReader:
-    r"""A `make_reader` of a format of scans; records are rows, as dictionaries.
-
-    A row is told where the rows begin that were claimed with it, so only rows can be compared: `compare=list`. What is claimed at
-    once is a piece of the file (about 1 MiB): in a file that is no longer, nothing can be split while it is read
-    (`while_reading=False`).
-
-    Args:
-        make_format: makes a format (`operators.JsonLinesFormat`, …).
-        files: opens the files; by default, what their paths or URLs name.
-
-    >>> import pathlib, tempfile
-    >>> from dagflow.ranges import OffsetRangeTracker
-    >>> from operators import JsonLinesFormat
-    >>> make_reader = reader_of_format(JsonLinesFormat)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "rows.jsonl")
-    ...     _ = path.write_bytes(b'{"n": 1}\n{"n": 2}\n{"n": 3}\n')
-    ...     list(make_reader(str(path), OffsetRangeTracker(1, 27)))
-    [(9, True, {'n': 2}), (9, False, {'n': 3})]
-    """
-    from dagflow.scan import Agreed, BatchLimits, FileScan, ScanSettings, agree, files_of
-
-    opened = CountedFiles() if files is None else files
-    known: dict[str, Agreed] = {}
-
-    def make_reader(path: str, tracker: RangeTracker[int]) -> Iterator[tuple[int, bool, Any]]:
-        start, stop, length = tracker.start_position, tracker.stop_position, opened.status(path).length
-        block = FileBlockMetadata(0, path, start, stop, length, is_last_block=stop == length)
-        made, settings = make_format(), ScanSettings(limits=BatchLimits(rows=AT_ONCE))
-        if path not in known:
-            whole = attrs.evolve(block, start=0, stop=length, is_last_block=True)
-            known[path] = agree(made, settings, files_of([whole]), CountedFiles().open)
-        noting = _Noting(tracker)
-        scan = FileScan(
-            format=made,
-            settings=settings,
-            agreed=known[path],
-            context=OperatorContext(name="reader"),
-            open_stream=lambda each: opened.open(each.file_path),
-            tracker_of=lambda start, stop: noting,
-        )
-        try:
-            at = start
-            for batch in scan.read(block):
-                claimed, noting.claimed = noting.claimed, None
-                at = at if claimed is None else claimed
-                for number, row in enumerate(batch.to_pylist()):
-                    yield at, number == 0 and claimed is not None, row
-        finally:
-            scan.close()
-
-    return make_reader
-
-
-@attrs.define(eq=False)
-class _Noting:
-    """A tracker that notes the first position that was claimed since somebody looked."""
-
-    inner: RangeTracker[int]
-    claimed: int | None = None
-
-    def try_return_batch_at(self, split_points: Any) -> int:
-        granted = self.inner.try_return_batch_at(split_points)
-        if granted and self.claimed is None:
-            self.claimed = int(split_points[0])
-        return granted
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
