@@ -24,8 +24,8 @@ def converted(
     """Values as values of another type, and which of them are none (a boolean array; None: all are).
 
     A bad value has null in its place. Text is trimmed, and blank text is null (see Column), unless it stays text. No value is
-    changed silently: 1.5 is no int, 300 no int8; only decimals are rounded to their scale, halves away from zero, and instants
-    to their unit. `drops`: fields that the structs of the target do not have are left out; else such a value is bad.
+    changed silently: 1.5 is no int, 300 no int8; only decimals are rounded to their scale, halves away from zero.
+    `drops`: fields that the structs of the target do not have are left out; else such a value is bad.
 
     >>> values, bad = converted(pa.array(["1", " 2", "x", "", None]), pa.int64())
     >>> values.to_pylist(), bad.to_pylist()
@@ -63,6 +63,8 @@ def _whole(values: pa.Array, target: pa.DataType, drops: bool) -> pa.Array:
         raise ValueError("numbers are no truth values")
     if types.is_null(values.type):
         return pa.nulls(len(values), target)
+    if types.is_floating(values.type) and types.is_decimal(target):
+        raise ValueError("each is what its shortest text says")
     if types.is_integer(values.type) and types.is_temporal(target):
         raise ValueError("numbers are no times")
     return pc.cast(values, target, safe=True)
@@ -101,7 +103,7 @@ def _parsed(text: pa.Array, target: pa.DataType, format: str | None) -> pa.Array
         unit = target.unit if types.is_timestamp(target) else "us"
         stamps = pc.strptime(text, format=format, unit=unit)
         return pc.cast(stamps, target) if not types.is_timestamp(target) or target.tz is None else stamps.cast(target)
-    if types.is_decimal(target) or types.is_nested(target):
+    if types.is_nested(target):
         raise ValueError("parsed one by one")
     return pc.cast(text, target, safe=True)
 

@@ -74,3 +74,20 @@ def test_a_value_becomes_what_it_becomes_alone(values: list[str | None], kind: s
         alone, is_bad = converted(pa.array([value], pa.string()), target)
         assert str(found) == str(alone[0])  # NaN equals nothing
         assert flag == (is_bad is not None)
+
+
+numbers = st.one_of(
+    st.lists(st.none() | st.integers(-(2**62), 2**62), max_size=40), st.lists(st.none() | st.floats(-1e6, 1e6), max_size=40)
+)
+
+
+@given(numbers, st.sampled_from(["int8", "int64", "float64", "bool", "decimal128(7, 2)", "string", "timestamp[s]"]))
+def test_so_does_a_number(values: list[Any], kind: str) -> None:
+    target = to_type(kind)
+    column = pa.array(values)
+    made, bad = converted(column, target)
+    flags = [False] * len(values) if bad is None else bad.to_pylist()
+    for row, (found, flag) in enumerate(zip(made, flags, strict=True)):
+        alone, is_bad = converted(column.slice(row, 1), target)
+        assert str(found) == str(alone[0])
+        assert flag == (is_bad is not None)
