@@ -97,7 +97,7 @@ class Proved:
 
     Attributes:
         make_reader: makes one, with the files that it opens and how many bytes it reads at a time, if that can be said.
-        small: every cut is tried.
+        small: every cut is tried; it may be claimed at once (`is_claimed_at_once`).
         large: cuts and splits are drawn at random; it is several times longer than what is claimed, and read, at once.
         buffer_bytes: what is read at a time of the large file.
         is_counted: no more than a range and two buffers is read for it; not where another part of the file is looked at, too.
@@ -110,6 +110,7 @@ class Proved:
     large: bytes
     buffer_bytes: int = 4096
     is_counted: bool = True
+    is_claimed_at_once: bool = False
     short: float = 0.1
 
 
@@ -129,7 +130,7 @@ def unpacked(**properties: Any) -> DecompressingContext:
     return DecompressingContext(ReadAheadLineReaderContext(**properties))
 
 
-def of_format(made: Format, write: Callable[[list[dict[str, Any]]], bytes], is_counted: bool = True) -> Proved:
+def of_format(made: Format, write: Callable[[list[dict[str, Any]]], bytes], **properties: Any) -> Proved:
     """A proof of a format, whose reader reads 1 MiB at a time."""
     return Proved(
         type(made),
@@ -137,8 +138,8 @@ def of_format(made: Format, write: Callable[[list[dict[str, Any]]], bytes], is_c
         write(rows(6, 3)),
         write(rows(900, 6_000)),
         buffer_bytes=1 << 20,
-        is_counted=is_counted,
         short=0.03,
+        **properties,
     )
 
 
@@ -189,7 +190,7 @@ READERS = {
 } | {
     "JSON lines": of_format(JsonLinesFormat(), json_lines),
     "CSV": of_format(CsvFormat(), comma_separated, is_counted=False),
-    "Avro": of_format(AvroFormat(), avro, is_counted=False),
+    "Avro": of_format(AvroFormat(), avro, is_counted=False, is_claimed_at_once=True),
     "Parquet": of_format(ParquetFormat(), parquet, is_counted=False),
     "fixed widths": of_format(FixedWidthFormat({"n": (0, 3_000)}), places),
     "patterns": of_format(RegexFormat(r"(?P<n>\d+)=(?P<s>.*)"), patterns),
@@ -201,7 +202,8 @@ def proved(name: str, path: Path, effort: float) -> Iterator[None]:
     given = READERS[name]
     files = CountedFiles()
     path.write_bytes(given.small)
-    yield assert_reader_is_splittable(given.make_reader(files, 16), path, effort=min(1.0, effort * 5))
+    make_reader, is_split = given.make_reader(files, 16), not given.is_claimed_at_once
+    yield assert_reader_is_splittable(make_reader, path, effort=min(1.0, effort * 5), while_reading=is_split)
     path.write_bytes(given.large)
     counted = {"files": files, "buffer_bytes": given.buffer_bytes} if given.is_counted else {}
     yield assert_reader_is_splittable(given.make_reader(files, given.buffer_bytes), path, effort=effort, **counted)
