@@ -106,21 +106,24 @@ def pickled(program: Program, plan: Plan | None = None, *, travels: bool = True)
         data: bytes = cloudpickle.dumps(program)
         return data
     except Exception as error:  # picklers raise anything
-        for item in program.operators:
-            culprit = _culprit(item.operator)
+        found = [
+            (item.name, _culprit({**fields_of(item.operator), "(its class)": type(item.operator)})) for item in program.operators
+        ]
+        found += [(each.sink[0], _culprit({"partition_by": each.key})) for each in program.sends]
+        for name, culprit in found:
             if culprit is not None:
-                where = plan.dag.nodes[item.name].where if plan is not None and item.name in plan.dag.nodes else ""
-                raise NotPicklable(item.name, culprit[0], culprit[1], where) from error
+                where = plan.dag.nodes[name].where if plan is not None and name in plan.dag.nodes else ""
+                raise NotPicklable(name, culprit[0], culprit[1], where) from error
         raise
     finally:
         for module in modules:
             cloudpickle.unregister_pickle_by_value(module)
 
 
-def _culprit(operator: Operator) -> tuple[str, str] | None:
+def _culprit(values: dict[str, Any]) -> tuple[str, str] | None:
     import cloudpickle
 
-    for name, value in {**fields_of(operator), "(its class)": type(operator)}.items():
+    for name, value in values.items():
         try:
             cloudpickle.dumps(value)
         except Exception as error:  # noqa: BLE001
