@@ -53,19 +53,20 @@ class Lexer:
         if comment and (data.find(b"\n" + comment, begin, end) >= 0 or data.find(b"\r" + comment, begin, end) >= 0):
             return self._find_slowly(data, begin, end, is_inside, is_last)
         octets = np.frombuffer(data, np.uint8, end - begin, begin)
-        lines = _line_ends(data, octets, begin, end, is_last)
+        is_line = _line_ends(data, octets, begin, end, is_last)
         escaped = _escaped(octets, escape[0]) if escape and data.find(escape, begin, end) >= 0 else NONE
-        if escaped.size:
-            lines = np.setdiff1d(lines, escaped, assume_unique=True)
+        is_line[escaped] = False
         if not quote or data.find(quote, begin, end) < 0:
-            return Lexed(NONE, -1) if is_inside else Lexed(lines + (begin + 1), None)
-        quotes = np.flatnonzero(octets == quote[0])
-        if escaped.size:
-            quotes = np.setdiff1d(quotes, escaped, assume_unique=True)
+            return Lexed(NONE, -1) if is_inside else Lexed(np.flatnonzero(is_line) + (begin + 1), None)
+        is_quote = octets == quote[0]
+        is_quote[escaped] = False
+        marks = np.flatnonzero(is_line | is_quote)  # one search for both takes little longer than one for either
+        is_quote = is_quote[marks]
+        quotes, lines = marks[is_quote], marks[~is_quote]
         wrong = self._first_misplaced(octets, quotes, escaped, is_inside)
         if wrong is not None:
             return self._find_from(data, begin, end, lines, quotes, wrong, is_inside, is_last)
-        is_outside = (np.searchsorted(quotes, lines) + is_inside) % 2 == 0
+        is_outside = (np.cumsum(is_quote)[~is_quote] + is_inside) % 2 == 0
         opened = _opening(quotes, is_inside) if (len(quotes) + is_inside) % 2 else None
         if opened is not None and opened >= 0:
             opened += begin
@@ -216,16 +217,16 @@ class _Patterns(NamedTuple):
         )
 
 
-def _line_ends(data: bytes, octets: NDArray[np.uint8], begin: int, end: int, is_last: bool) -> Numbers:
-    r"""Where `\n` stands, and `\r` that no `\n` follows."""
-    if data.find(b"\r", begin, end) < 0:
-        return np.flatnonzero(octets == LF)
+def _line_ends(data: bytes, octets: NDArray[np.uint8], begin: int, end: int, is_last: bool) -> NDArray[np.bool_]:
+    r"""Which bytes are `\n`, or `\r` that no `\n` follows."""
     feeds = octets == LF
+    if data.find(b"\r", begin, end) < 0:
+        return feeds
     returns = octets == CR
     returns[:-1] &= ~feeds[1:]
     if not is_last:
         returns[-1:] = False
-    return np.flatnonzero(feeds | returns)
+    return feeds | returns
 
 
 def _opening(quotes: Numbers, is_inside: bool) -> int:
@@ -243,4 +244,5 @@ def _escaped(octets: NDArray[np.uint8], escape: int) -> Numbers:
     is_first = np.ones(len(escapes), bool)
     is_first[1:] = escapes[1:] - 1 != escapes[:-1]
     in_run = number - np.maximum.accumulate(np.where(is_first, number, 0))
-    return np.asarray(escapes[in_run % 2 == 0] + 1, np.int64)
+    escaped = escapes[in_run % 2 == 0] + 1
+    return np.asarray(escaped[escaped < len(octets)], np.int64)
