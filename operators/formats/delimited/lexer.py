@@ -219,14 +219,15 @@ class _Patterns(NamedTuple):
 
 def _line_ends(data: bytes, octets: NDArray[np.uint8], begin: int, end: int, is_last: bool) -> NDArray[np.bool_]:
     r"""Which bytes are `\n`, or `\r` that no `\n` follows."""
-    feeds = octets == LF
+    feeds: NDArray[np.bool_] = octets == LF
     if data.find(b"\r", begin, end) < 0:
         return feeds
     returns = octets == CR
     returns[:-1] &= ~feeds[1:]
     if not is_last:
         returns[-1:] = False
-    return feeds | returns
+    feeds |= returns
+    return feeds
 
 
 def _opening(quotes: Numbers, is_inside: bool) -> int:
