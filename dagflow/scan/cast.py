@@ -15,6 +15,7 @@ from dagflow.scan.schema import Column
 pc: Any = pyarrow.compute  # its functions are made at run time
 
 TRUE, FALSE = ("true", "t", "yes", "y", "on", "1"), ("false", "f", "no", "n", "off", "0")
+_TIME = r"^[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?$"
 _ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError, TypeError, OverflowError)
 
 
@@ -105,7 +106,16 @@ def _parsed(text: pa.Array, target: pa.DataType, format: str | None) -> pa.Array
         return pc.cast(stamps, target) if not types.is_timestamp(target) or target.tz is None else stamps.cast(target)
     if types.is_nested(target):
         raise ValueError("parsed one by one")
+    if types.is_time(target):
+        return _times(text, target)
     return pc.cast(text, target, safe=True)
+
+
+def _times(text: pa.Array, target: pa.DataType) -> pa.Array:
+    """Times of day, which Arrow parses as parts of a timestamp only."""
+    if not pc.all(pc.match_substring_regex(text, _TIME), min_count=0).as_py():
+        raise ValueError("some are no times of day")
+    return pc.cast(pc.cast(pc.binary_join_element_wise("1970-01-01", text, "T"), pa.timestamp(target.unit)), target)
 
 
 def _truth(text: pa.Array) -> pa.Array:

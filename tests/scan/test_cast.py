@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+from datetime import time
 from decimal import Decimal
 from typing import Any
 
@@ -25,6 +26,12 @@ BAD = object()
         (["FALSE", "f", "no", "n", "off", "0", "maybe"], "bool", [False] * 6 + [BAD]),
         (["2024-02-29", "2023-02-29"], "date32", [datetime.date(2024, 2, 29), BAD]),
         (["2024-01-01T10:00:00"], "timestamp[us]", [datetime.datetime(2024, 1, 1, 10)]),  # noqa: DTZ001
+        (
+            ["12:30:00", "9:00", "12:30:00.5", "12", "25:00:00", "13:05"],
+            "time32[s]",
+            [time(12, 30), BAD, BAD, BAD, BAD, time(13, 5)],
+        ),
+        (["12:30:00.000001", "12:30:00"], "time64[us]", [time(12, 30, 0, 1), time(12, 30)]),
         (["-56.789", "1", "99999.9", "x"], "decimal128(5, 2)", [Decimal("-56.79"), Decimal("1.00"), BAD, BAD]),
         (["[1, 2]", "{}", "[1, null]"], "list<int64>", [[1, 2], BAD, [1, None]]),
         (['{"a": 1}', '{"b": 1}'], "struct<a: int64>", [{"a": 1}, BAD]),
@@ -61,10 +68,12 @@ def test_properties_of_a_column() -> None:
     assert (made.to_pylist(), bad) == ([7, 0], None)
 
 
-texts = st.one_of(st.integers(-(2**70), 2**70).map(str), st.floats().map(repr), st.text(max_size=4), st.none())
+texts = st.one_of(
+    st.integers(-(2**70), 2**70).map(str), st.floats().map(repr), st.times().map(str), st.text(max_size=4), st.none()
+)
 
 
-@given(st.lists(texts, max_size=60), st.sampled_from(["int64", "float64", "bool", "decimal128(20, 3)", "date32"]))
+@given(st.lists(texts, max_size=60), st.sampled_from(["int64", "float64", "bool", "decimal128(20, 3)", "date32", "time32[ms]"]))
 def test_a_value_becomes_what_it_becomes_alone(values: list[str | None], kind: str) -> None:
     """Bad neighbours, and the way that a column is halved to find them, do not matter."""
     target = to_type(kind)

@@ -192,6 +192,11 @@ def test_values_that_do_not_parse_are_named(file: Path) -> None:
     assert [(row.position, row.line, row.column, row.raw) for row in bad] == [(8, 3, "a", '"two\n2",y'), (22, 6, "a", "4.5,z")]
 
 
+def test_one_bad_time_takes_no_others_with_it(file: Path) -> None:
+    good, bad = bad_rows(file, "id,t\n" + "1,12:30:00\n" * 40 + "2,noon\n", CsvFormat(), schema="id: int8, t: time32[s]")
+    assert (len(good), [(row.line, row.reason) for row in bad]) == (40, [(42, "'noon' is no time32[s]")])
+
+
 def test_bad_utf8_is_named_by_its_position(file: Path) -> None:
     rows, bad = bad_rows(file, b"a,b\n1,x\n2,y\xff\n3,\xc3\xa9\n4,\xe9\n", schema=INTS)
     assert [row["b"] for row in rows] == ["x", "é"]
