@@ -12,7 +12,7 @@ from dagflow.scan import FileSchemaNegotiator, Format, RowOrigin
 from operators.compression import DecompressingContext
 from operators.contexts import Piece, ReadAheadLineReaderContext
 from operators.contexts.errors import RecordTooLong
-from operators.formats.json_rows import DANGER, BadLine, JsonRows, is_dangerous, is_deep, type_of_rows
+from operators.formats.json_rows import DANGER, BadLine, JsonRows, has_large_floats, is_dangerous, is_deep, type_of_rows
 from operators.formats.lines import LinesReader
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class JsonLinesFormat(Format):
     =====================================  =========================================================================
     a member that a line lacks, or null    null
     a number that has a fraction somewhere the column is float64, if the sample has such a number
+    whole numbers that would get lost so   the column is text: beyond int64, and beyond 2**53 beside fractions
     values of several kinds in a column    the column is text: strings as they are, others as JSON
     a column of nulls only                 text (see ScanReader, `null_type`)
     text that looks like a time            text; give the column a type (`schema`) to have times
@@ -189,6 +190,8 @@ def fast_parser(types: dict[str, pa.DataType], is_open: bool) -> Callable[[Piece
         found = [f for f in table.schema if f.name not in types]
         if table.num_rows != rows or (not is_ignoring and any(_has(f.type, pa.types.is_timestamp) for f in found)):
             return None  # what looks like a time is text
+        if any(has_large_floats(table.column(f.name)) for f in found):
+            return None
         batches = table.to_batches()
         if len(batches) != 1 or any(_has(table.schema.field(n).type, pa.types.is_timestamp) for n in types):
             return None

@@ -158,6 +158,7 @@ class JsonRows:
             kind = pa.null()
             for value in values:
                 kind = wider(kind, type_of_value(value))
+            kind = without_loss(kind, values)
         if all(_is(value, kind) for value in values):
             return pa.array([_plain(value, kind) for value in values], kind)
         return pa.array([None if value is None else _text(value) for value in values], pa.string())
@@ -229,7 +230,7 @@ def type_of_value(value: Any) -> pa.DataType:
     if isinstance(value, bool):
         return pa.bool_()
     if isinstance(value, int):
-        return pa.int64() if -(1 << 63) <= value < 1 << 63 else pa.float64()
+        return pa.int64() if -(1 << 63) <= value < 1 << 63 else pa.float64() if is_exact(value) else pa.string()
     if isinstance(value, float | Decimal):
         return pa.float64()
     if isinstance(value, str):
@@ -242,6 +243,52 @@ def type_of_value(value: Any) -> pa.DataType:
     return pa.struct([pa.field(key, type_of_value(each)) for key, each in value.items()])
 
 
+def is_exact(value: Any) -> bool:
+    """Whether a number is none that float64 would change.
+
+    >>> is_exact(2**53), is_exact(2**53 + 1), is_exact(0.1)
+    (True, False, True)
+    """
+    try:
+        return not isinstance(value, int) or float(value) == value
+    except OverflowError:
+        return False
+
+
+def without_loss(kind: pa.DataType, values: Sequence[Any]) -> pa.DataType:
+    """A type that is wide enough for values, text in place of each float64 that would change a whole number among them.
+
+    >>> import pyarrow as pa
+    >>> without_loss(pa.struct([("a", pa.float64()), ("b", pa.float64())]), [{"a": 2**53 + 1, "b": 0.5}, {"a": 0.5}])
+    StructType(struct<a: string, b: double>)
+    """
+    import pyarrow as pa
+
+    if pa.types.is_floating(kind):
+        return kind if all(map(is_exact, values)) else pa.string()
+    if pa.types.is_list(kind):
+        return pa.list_(without_loss(kind.value_type, [each for value in values if value for each in value]))
+    if pa.types.is_struct(kind):
+        parts = [value for value in values if value]
+        return pa.struct([pa.field(f.name, without_loss(f.type, [part.get(f.name) for part in parts])) for f in kind])
+    return kind
+
+
+def has_large_floats(column: Any) -> bool:
+    """Whether a column has floats in it that may stand for whole numbers that float64 cannot tell from their neighbours."""
+    import pyarrow as pa
+    import pyarrow.compute
+
+    c: Any = pyarrow.compute
+    if pa.types.is_floating(column.type):
+        return bool(c.any(c.greater_equal(c.abs(column), 2.0**53), min_count=0).as_py())
+    if pa.types.is_list(column.type):
+        return has_large_floats(c.list_flatten(column))
+    if pa.types.is_struct(column.type):
+        return any(has_large_floats(c.struct_field(column, [n])) for n in range(column.type.num_fields))
+    return False
+
+
 def type_of_rows(data: bytes) -> pa.Schema:
     """The columns of lines; those that cannot be read say nothing, text that looks like a time is text."""
     import io
@@ -252,12 +299,13 @@ def type_of_rows(data: bytes) -> pa.Schema:
     if not any(len(line) > DANGER and is_dangerous(line, 0, len(line)) for line in data.split(b"\n")):
         try:
             options = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
-            found: pa.Schema = pj.read_json(io.BytesIO(data), options).schema
-            if not is_deep(found.types):
-                return pa.schema([pa.field(f.name, _without_times(f.type)) for f in found])
+            table = pj.read_json(io.BytesIO(data), options)
+            if not is_deep(table.schema.types) and not any(map(has_large_floats, table.columns)):
+                return pa.schema([pa.field(f.name, _without_times(f.type)) for f in table.schema])
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             pass
     types: dict[str, pa.DataType] = {}
+    values: dict[str, list[Any]] = {}
     for line in data.splitlines():
         try:
             row = parse_line(line) if line.strip() else {}
@@ -265,7 +313,8 @@ def type_of_rows(data: bytes) -> pa.Schema:
             continue
         for name, value in row.items():
             types[name] = wider(types.get(name, pa.null()), type_of_value(value))
-    return pa.schema(list(types.items()))
+            values.setdefault(name, []).append(value)
+    return pa.schema([(name, without_loss(kind, values[name])) for name, kind in types.items()])
 
 
 def is_deep(types: Sequence[pa.DataType]) -> bool:

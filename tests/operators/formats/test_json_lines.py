@@ -50,7 +50,16 @@ def routed(path: Path, text: str | bytes, block_size: int | None = None, **prope
         pytest.param(
             ['{"m": {"x": 1}}', '{"m": {"y": [1.5]}}'], [{"m": {"x": 1, "y": None}}, {"m": {"x": None, "y": [1.5]}}], id="nested"
         ),
-        pytest.param(['{"a": 123456789012345678901234567890}'], [{"a": 123456789012345678901234567890.0}], id="huge"),
+        pytest.param(['{"a": 123456789012345678901234567890}'], [{"a": "123456789012345678901234567890"}], id="huge"),
+        pytest.param([f'{{"a": {2**64 - n}}}' for n in (1, 2)], [{"a": str(2**64 - n)} for n in (1, 2)], id="beyond int64"),
+        pytest.param(
+            ['{"m": [9007199254740993]}', '{"m": [0.5]}'],
+            [{"m": ["9007199254740993"]}, {"m": ["0.5"]}],
+            id="whole numbers beside fractions",
+        ),
+        pytest.param(
+            ['{"a": 100000000000000000000}', '{"a": 0.5}'], [{"a": 1e20}, {"a": 0.5}], id="float64 as JavaScript has it"
+        ),
         pytest.param(['{"a": NaN}'], [{"a": pytest.approx(float("nan"), nan_ok=True)}], id="NaN"),
         pytest.param(['{"a": "\\u00e9\\n"}'], [{"a": "é\n"}], id="escapes"),
     ],
@@ -67,6 +76,14 @@ def test_a_column_of_nulls_is_text_and_a_later_file_with_values_does_not_fail(tm
     second.write_text('{"a": 1}\n{"a": {"b": 2}}\n')
     table = scan_table(ScanReader(JsonLinesFormat(), sample_files=1), [first, second])
     assert table.to_pylist() == [{"a": None}, {"a": "1"}, {"a": '{"b": 2}'}]
+
+
+def test_large_whole_numbers_that_no_sample_had_are_kept(tmp_path: Path) -> None:
+    first, second = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
+    first.write_text('{"a": 1}\n')
+    second.write_text('{"a": 2, "b": 18446744073709551615}\n')
+    table = scan_table(ScanReader(JsonLinesFormat(), sample_files=1, drift={"extra": "rescue"}), [first, second])
+    assert table["_rescued"].to_pylist() == [None, '{"b": "18446744073709551615"}']
 
 
 @pytest.mark.parametrize(
