@@ -6,7 +6,8 @@ RunError
 ├── PartitionColumnRefused   DF335   also a ValueError
 ├── ColumnsChanged           DF336   also a TypeError
 ├── TypeNotWritable          DF337   also a TypeError
-└── ValueNotWritable         DF338   also a ValueError
+├── ValueNotWritable         DF338   also a ValueError
+└── RowsNotWritable          DF654   also a ValueError
 """
 
 from __future__ import annotations
@@ -20,17 +21,18 @@ from dagflow.errors import RunError
 
 @attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
 class FileNameRefused(RunError, ValueError):
-    """A record is to be written to a file that does not belong into the output folder."""
+    """A record is to be written to a file that does not belong into the output folder. `given_by`: what has named it."""
 
     code: ClassVar[str] = "DF333"
 
     operator: str
     name: str
     reason: str
+    given_by: str = "get_file_name()"
 
     def message(self) -> str:
         return (
-            f"{self.operator}: get_file_name() gave {self.name!r}: {self.reason}\n"
+            f"{self.operator}: {self.given_by} gave {self.name!r}: {self.reason}\n"
             "  help: name files relative to the output folder, 'errors.txt' or '2026/errors.txt', no part with _ or . before it"
         )
 
@@ -121,4 +123,23 @@ class ValueNotWritable(RunError, ValueError):
     def message(self) -> str:
         return (
             f"{self.operator}: column {self.column!r} has {self.value}, which {self.format} has no form for\n  help: {self.help}"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class RowsNotWritable(RunError, ValueError):
+    """Arrow cannot write rows that wait. `file`: what they were to be in; `columns`: their types; `reason`: what Arrow says."""
+
+    code: ClassVar[str] = "DF654"
+    is_fatal: ClassVar[bool] = True
+
+    operator: str
+    file: str
+    columns: str
+    reason: str
+
+    def message(self) -> str:
+        return (
+            f"{self.operator}: rows of {self.file} ({self.columns}) cannot be written: {self.reason}\n"
+            "  help: cast the column, or leave such rows out, before they come here"
         )

@@ -17,6 +17,9 @@ from operators.sinks.text import joined_column, row_ends
 WRITE_BYTES = 256 * 1024
 """Writes to a file are at least this long, but for the last one before it is closed; so are the pieces that are packed."""
 
+NAME_BYTES = 240
+"""File systems allow 255 bytes; some are left for numbers of names that are taken: once a window is decided, none may fail."""
+
 
 @attrs.define
 class _Open:
@@ -175,7 +178,7 @@ class OpenFiles:
         return current
 
 
-def check_name(name: object, operator: str) -> None:
+def check_name(name: object, operator: str, given_by: str = "get_file_name()") -> None:
     """Raises FileNameRefused for names that leave the output folder, or are kept for dagflow."""
     if not isinstance(name, str):
         reason = f"it is of type {type(name).__name__}, but must be str or None"
@@ -191,6 +194,8 @@ def check_name(name: object, operator: str) -> None:
             reason = "a part of it is empty"
         elif any(part[0] in "_." for part in parts):
             reason = "a part of it begins with _ or ."
+        elif any(len(part.encode("utf-8", "surrogatepass")) > NAME_BYTES for part in parts):
+            reason = f"a part of it is longer than {NAME_BYTES} bytes"
         else:
             return
-    raise FileNameRefused(operator=operator, name=str(name), reason=reason)
+    raise FileNameRefused(operator=operator, name=str(name), reason=reason, given_by=given_by)

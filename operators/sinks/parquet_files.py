@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from operators.sinks.errors import RowsNotWritable
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -47,6 +49,7 @@ class Sink:
 class _Part:
     """A file: at first only rows that wait, later an open writer too."""
 
+    name: str
     sink: Sink
     waiting: list[pa.RecordBatch] = attrs.field(factory=list)
     rows_waiting: int = 0
@@ -65,7 +68,8 @@ class ParquetFiles:
     later begin another one.
 
     Attributes:
-        create: opens the attempt file of a key; called again for the next one.
+        operator: named in errors.
+        create: opens the attempt file of a key, and says its name; called again for the next one.
         make: makes a writer to a sink, for a batch's schema.
         row_group_rows, row_group_bytes: a row group is written when so much waits for it (bytes as Arrow holds them).
         buffer_bytes: all that waits holds at most so much; if more comes, the largest part becomes a row group before it is full.
@@ -73,7 +77,8 @@ class ParquetFiles:
         closed_early: how many files were finished to open others.
     """
 
-    create: Callable[[Any], Any]
+    operator: str
+    create: Callable[[Any], tuple[str, Any]]
     make: Callable[[Sink, Any], Any]
     row_group_rows: int
     row_group_bytes: int
@@ -113,7 +118,8 @@ class ParquetFiles:
     def _part(self, key: Hashable) -> _Part:
         part = self._parts.get(key)
         if part is None:
-            part = self._parts[key] = _Part(Sink(self.create(key)))
+            name, file = self.create(key)
+            part = self._parts[key] = _Part(name, Sink(file))
         else:
             self._parts.move_to_end(key)
         return part
@@ -140,7 +146,12 @@ class ParquetFiles:
             self._open += 1
         self._held += held - part.held
         part.held = held
-        part.writer.write_table(pa.Table.from_batches(part.waiting), row_group_size=self.row_group_rows)
+        try:
+            part.writer.write_table(pa.Table.from_batches(part.waiting), row_group_size=self.row_group_rows)
+        except pa.ArrowException as error:  # of rows that came long before those at hand: no `on_error` lets it pass
+            columns = ", ".join(f"{field.name}: {field.type}" for field in part.waiting[0].schema)
+            reason = str(error).strip()
+            raise RowsNotWritable(operator=self.operator, file=part.name, columns=columns, reason=reason) from error
         self._waiting -= part.bytes_waiting
         part.waiting.clear()
         part.rows_waiting = part.bytes_waiting = 0

@@ -13,7 +13,6 @@ from dagflow.config import Bytes, MiB
 from operators.problems import all_problems, told_in
 from operators.sinks.errors import TypeNotWritable
 from operators.sinks.file_sink import numbered
-from operators.sinks.open_files import check_name
 from operators.sinks.parquet_files import ParquetFiles, Sink
 from operators.sinks.table_writer import TableWriter
 
@@ -89,6 +88,7 @@ class ParquetWriter(TableWriter[T], Generic[T]):
         super().setup(context)
         self._begun: dict[str, int] = {}
         self._files = ParquetFiles(
+            operator=type(self).__name__,
             create=self._create,
             make=self._writer,
             row_group_rows=self.row_group_rows,
@@ -131,13 +131,12 @@ class ParquetWriter(TableWriter[T], Generic[T]):
             self._context.count("files_closed_early", self._files.closed_early)
             self._files.closed_early = 0
 
-    def _create(self, key: tuple[str, int]) -> Any:
+    def _create(self, key: tuple[str, int]) -> tuple[str, Any]:
         folder, _ = key
         number = self._begun.get(folder, 0)
         self._begun[folder] = number + 1
         name = numbered(f"{folder}/{self.part_name}" if folder else self.part_name, number, self.suffix)
-        check_name(name, type(self).__name__)
-        return self._context.create_file(self.path, name)
+        return name, self._context.create_file(self.path, name)
 
     def _writer(self, sink: Sink | pa.NativeFile, schema: pa.Schema) -> Any:
         import pyarrow.parquet as pq

@@ -11,6 +11,7 @@ from dagflow import InputPort, OperatorContext
 from operators.problems import all_problems, told_in
 from operators.sinks.errors import ColumnsChanged
 from operators.sinks.file_sink import FileSink, numbered
+from operators.sinks.open_files import check_name
 from operators.sinks.partitions import folders
 
 if TYPE_CHECKING:
@@ -93,6 +94,8 @@ class TableWriter(FileSink, Generic[T]):
         parts = list(folders(batch, self.folders_by, name)) if self.folders_by else [("", batch)]
         if number == len(self._schemas):
             self.check_schema(parts[0][1].schema)
+        for folder, _ in parts:
+            check_name(f"{folder}/{self.part_name}" if folder else self.part_name, name, "folders_by")
         rows = [self.prepared(part) for _, part in parts]
         if number == len(self._schemas):
             self._schemas.append(batch.schema)

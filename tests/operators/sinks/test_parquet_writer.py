@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dagflow import ReaderRecord, Window
 from dagflow.testing import run_operator
 from operators import ParquetWriter
-from operators.sinks.errors import ColumnsChanged, PartitionColumnRefused, TypeNotWritable
+from operators.sinks.errors import ColumnsChanged, FileNameRefused, PartitionColumnRefused, RowsNotWritable, TypeNotWritable
 from operators.sinks.partitions import NO_VALUE
 from tests.operators.fake_task import FakeTask
 
@@ -264,3 +264,26 @@ def test_several_windows_with_one_instance() -> None:
         operator.begin_window(1)
         task.give("input", pa.record_batch({"other": [1]}), "batch")
     assert list(task.files.contents) == ["part-000000-0000.parquet", "part-000000-0000_1.parquet", "part-000001-0000.parquet"]
+
+
+def test_a_value_that_is_too_long_for_a_folder() -> None:
+    batch = pa.record_batch({"a": ["y", "x" * 239], "n": [1, 2]})
+    with FakeTask(ParquetWriter("out", folders_by=["a"])) as task, pytest.raises(FileNameRefused) as caught:
+        task.give("input", batch, "batch")
+    assert str(caught.value).startswith("ParquetWriter: folders_by gave 'a=xxx")
+    assert ": a part of it is longer than 240 bytes\n" in str(caught.value)
+    assert task.files.files == {}, "all of a batch is written, or nothing"
+
+
+def test_rows_that_arrow_cannot_write_end_the_run_whatever_on_error_says(tmp_path: Path) -> None:
+    batch = pa.record_batch({"n": [1, 2], "at": pa.array([1, 2**62], pa.timestamp("s"))})
+    writer = ParquetWriter[Any](str(tmp_path), on_error="skip")
+    with FakeTask(writer) as task:
+        task.give("input", batch, "batch")
+        with pytest.raises(RowsNotWritable) as caught:
+            writer.end_window()
+        writer._files._parts.clear()
+    assert str(caught.value).startswith(
+        "ParquetWriter: rows of part-000000-0000.parquet (n: int64, at: timestamp[s]) cannot be written: "
+    )
+    assert caught.value.is_fatal

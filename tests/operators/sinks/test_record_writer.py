@@ -177,6 +177,7 @@ def test_a_large_batch_is_written_as_it_lies() -> None:
         ("_dagflow/x", "a part of it begins with _ or ."),
         ("a/.hidden", "a part of it begins with _ or ."),
         ("a\nb", "it has a line feed or a zero byte in it"),
+        ("é" * 121, "a part of it is longer than 240 bytes"),
     ],
 )
 def test_names_that_are_refused(name: str, reason: str) -> None:
