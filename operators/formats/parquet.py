@@ -41,7 +41,8 @@ class ParquetFormat(Format):
             Row groups whose statistics say that they have no such row are passed over (counter `row_groups_pruned`).
             Operators are `=`, `!=`, `<`, `<=`, `>`, `>=`, `in`, `not in`, `is null`, `is not null`; all but `is null` never hold
             where there is no value, and a column that neither a file nor its folders (`country=se`) have has none (counter
-            `files_lacking_where`, of blocks). Texts stand for dates and times too.
+            `files_lacking_where`, of blocks). Values are compared as they are, whatever the column's type can hold; texts stand
+            for dates and times too.
 
     Raises NotOfFormat, FileCutShort and FileDamaged, which name file and byte, ValueMisfit.
 

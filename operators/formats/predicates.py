@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from operators.formats.comparands import comparand
 from operators.formats.errors import ValueMisfit
 
 if TYPE_CHECKING:
@@ -17,9 +19,18 @@ ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.g
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in", "not in", "is null", "is not null")
 
 
+def spelt(operator: str) -> str:
+    """An operator as it is spelt here.
+
+    >>> spelt("==")
+    '='
+    """
+    return "=" if operator == "==" else operator
+
+
 @attrs.frozen
 class Predicate:
-    """A condition on one column: `column operator value`.
+    """A condition on one column: `column operator value`; `==` is another spelling of `=`.
 
     >>> Predicate("n", "~", 1)
     Traceback (most recent call last):
@@ -28,7 +39,7 @@ class Predicate:
     """
 
     column: str
-    operator: str
+    operator: str = attrs.field(converter=spelt)
     value: Any = None
 
     def __attrs_post_init__(self) -> None:
@@ -75,16 +86,18 @@ class Predicate:
         if self.operator == "is not null" or not statistics.has_min_max:
             return True
         try:
-            low, high = statistics.min, statistics.max
-            values = [pa.scalar(_of_type(v, kind), kind).as_py() for v in (self.value if "in" in self.operator else [self.value])]
+            fitted, values = self._fitted(kind)
+            low, high, bounds = statistics.min, statistics.max, [value.as_py() for value in values]
+            if fitted in ("never", "is not null"):
+                return fitted != "never"
             if low != low or high != high:  # no numbers: some writers count these too
                 return True
-            if self.operator in ("!=", "not in"):  # of real numbers, some may be none, which no statistics tell
-                return not (low == high and low in values) or pa.types.is_floating(kind)
-            if self.operator in ("=", "in"):
-                return any(low <= value <= high for value in values)
-            return bool(ORDER[self.operator](low if self.operator[0] == "<" else high, values[0]))
-        except (TypeError, ValueError):  # what cannot be compared here
+            if fitted == "not in":  # of real numbers, some may be none, which no statistics tell
+                return not (low == high and low in bounds) or pa.types.is_floating(kind)
+            if fitted == "in":
+                return any(low <= value <= high for value in bounds)
+            return bool(ORDER[fitted](low if fitted[0] == "<" else high, bounds[0]))
+        except (TypeError, ValueError, OverflowError):  # what cannot be compared here
             return True
 
     def expression(self, schema: pa.Schema, path: str) -> Any:
@@ -93,33 +106,46 @@ class Predicate:
         import pyarrow.compute as pc
 
         field = pc.field(self.column)
-        if self.operator == "is null":
-            return field.is_null()
-        if self.operator == "is not null":
-            return field.is_valid()
         kind: Any = schema.field(self.column).type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         try:
-            if self.operator in ("in", "not in"):
-                among = field.isin(pa.array([_of_type(each, kind) for each in self.value], kind))
-                return among if self.operator == "in" else ~among & field.is_valid()
-            value = pa.scalar(_of_type(self.value, kind), kind)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
+            fitted, values = self._fitted(kind)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError, OverflowError) as error:
             told = f"({self.column!r}, {self.operator!r}, {self.value!r})"
             raise ValueMisfit(path=path, column=self.column, condition=told, type=str(kind), reason=str(error)) from error
-        compare = {"=": "__eq__", "!=": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}[self.operator]
-        return getattr(field, compare)(value)
+        if fitted == "is null":
+            return field.is_null()
+        if fitted == "is not null":
+            return field.is_valid()
+        if fitted == "never":
+            return pc.scalar(False)
+        if fitted in ("in", "not in"):
+            zeros = pa.types.is_floating(kind)  # which isin tells apart by their sign
+            among = functools.reduce(operator.or_, (field == v for v in values)) if zeros else field.isin(pa.array(values, kind))
+            return among if fitted == "in" else ~among & field.is_valid()
+        return ORDER[fitted](field, values[0])
 
+    def _fitted(self, kind: Any) -> tuple[str, list[pa.Scalar]]:
+        """The same condition with values of a type, however wide that is: an operator, or "never", and values of the type.
 
-def _of_type(value: Any, kind: Any) -> Any:
-    """A value as a type takes it: texts stand for dates and times."""
-    import pyarrow as pa
-
-    if isinstance(value, str) and not (
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    ):
-        return pa.scalar(value).cast(kind).as_py()
-    return value
+        `=` and `!=` are an `in` and a `not in` of one value. Raises what `comparand` raises.
+        """
+        if "null" in self.operator:
+            return self.operator, []
+        among = "in" in self.operator
+        found = [comparand(value, kind) for value in (self.value if among else [self.value])]
+        if among or self.operator in ("=", "!="):
+            exact = [each.value for each in found if each.is_exact and each.value is not None]
+            is_positive = self.operator in ("=", "in")
+            if not exact:
+                return "never" if is_positive else "is not null", []
+            return "in" if is_positive else "not in", exact
+        (own,) = found
+        if own.value is None:
+            return "never" if own.is_incomparable or self.operator[0] == "<" else "is not null", []
+        if own.is_exact:
+            return self.operator, [own.value]
+        return "<=" if self.operator[0] == "<" else ">", [own.value]
 
 
 def _like(text: str, value: Any) -> Any:
