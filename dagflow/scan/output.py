@@ -17,9 +17,11 @@ from dagflow.scan.implicit import FileFacts
 from dagflow.scan.loader import Harvest, counted
 from dagflow.scan.schema import Drift
 from dagflow.scan.shape import OutputColumn, Shape
-from dagflow.scan.types import type_text, wider
+from dagflow.scan.types import above, type_text, wider
 
 pc: Any = pyarrow.compute  # its functions are made at run time
+LONG = r"^\s*[-+]?[0-9]{16,}\s*$"
+"""Whole numbers that float64 may not tell from their neighbours."""
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -110,8 +112,9 @@ class Output:
             return made
         match self.drift.changed:
             case "widen":
-                self.shape = self.shape.with_type(root, pa.string())
-                return converted(values, pa.string())[0]
+                kind, made = _widened(values, own)
+                self.shape = self.shape.with_type(root, kind)
+                return made
             case "null":
                 self.count("values_nulled", pc.sum(bad).as_py())
             case "rescue":
@@ -152,6 +155,16 @@ class Output:
         if column.name == "block_offset":
             return pa.nulls(rows, pa.int64()) if loaded.positions is None else loaded.positions
         return repeated(facts.value(column.name), column.type, rows)
+
+
+def _widened(values: pa.Array, own: OutputColumn) -> tuple[pa.DataType, pa.Array]:
+    """The narrowest type above a column's own to which all values convert, and the values as that; of text, what it says."""
+    if _is_text(values.type) and (own.column is None or own.column.format is None):
+        for kind in above(own.type):
+            made, bad = converted(values, kind, own.column)
+            if bad is None and not (pa.types.is_floating(kind) and pc.any(pc.match_substring_regex(values, LONG)).as_py()):
+                return kind, made
+    return pa.string(), converted(values, pa.string())[0]
 
 
 def _shown(value: Any) -> str:

@@ -202,6 +202,8 @@ def _wider_time(one: pa.DataType, other: pa.DataType) -> pa.DataType:
         return pa.timestamp(max((k.unit for k in stamps), key=_UNITS.index), stamps[0].tz)
     if len(stamps) == 1 and dates and stamps[0].tz is None:
         return stamps[0]
+    if types.is_time(one) and types.is_time(other):
+        return max(one, other, key=lambda k: _UNITS.index(k.unit))
     return pa.date64() if len(dates) == 2 else pa.string()
 
 
@@ -210,6 +212,25 @@ def _wider_struct(one: Any, other: Any) -> pa.DataType:
     for f in other:
         fields[f.name] = wider(fields[f.name], f.type) if f.name in fields else f.type
     return pa.struct([pa.field(n, t) for n, t in fields.items()])
+
+
+def above(kind: pa.DataType) -> list[pa.DataType]:
+    """The types that values of a type widen to for the sake of a text that is none of it, narrowest first; text aside.
+
+    >>> above(pa.int32()), above(pa.date32())
+    ([DataType(int64), DataType(double)], [TimestampType(timestamp[us])])
+    """
+    types = pa.types
+    found: list[pa.DataType] = []
+    if types.is_integer(kind) or types.is_floating(kind):
+        found = [pa.int64(), pa.float64()] if types.is_integer(kind) and kind.bit_width < 64 else [pa.float64()]
+    elif types.is_date(kind):
+        found = [pa.timestamp("us")]
+    elif types.is_timestamp(kind):
+        found = [pa.timestamp("us", kind.tz)]
+    elif types.is_time(kind):
+        found = [pa.time64("us")]
+    return [each for each in found if wider(kind, each).equals(each) and not each.equals(kind)]
 
 
 def without_null_types(kind: pa.DataType, instead: pa.DataType) -> pa.DataType:

@@ -76,8 +76,33 @@ def scan_table(
     except Abort as end:
         raise end.error from (end.__cause__ if end.__cause__ is not end.error else end.error.__cause__)
     if found.batches:
-        return pa.Table.from_batches(found.batches)
+        return table_of(found.batches)
     return pa.schema([]).empty_table() if schema is None else schema.empty_table()
+
+
+def table_of(batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    """Batches as one table; where a scan has widened its columns in between, those of the last one, wide enough for all.
+
+    >>> import pyarrow as pa
+    >>> before, after = pa.record_batch({"a": [1]}), pa.record_batch({"a": ["x"], "b": [True]})
+    >>> table_of([before, after]).to_pylist()
+    [{'a': '1', 'b': None}, {'a': 'x', 'b': True}]
+    """
+    import pyarrow as pa
+
+    from dagflow.scan.cast import converted
+
+    last = batches[-1].schema
+    if all(batch.schema.equals(last) for batch in batches):
+        return pa.Table.from_batches(batches)
+    columns: dict[str, pa.ChunkedArray] = {}
+    for f in last:
+        own = [batch[f.name] if f.name in batch.schema.names else pa.nulls(len(batch), f.type) for batch in batches]
+        made = [converted(values, f.type) for values in own]
+        if any(bad is not None for _, bad in made):
+            made = [converted(values, pa.string()) for values in own]
+        columns[f.name] = pa.chunked_array([values for values, _ in made])
+    return pa.table(columns)
 
 
 def scan_reader_of(reader: Operator, *, files: CountedFiles | None = None) -> MakeReader:
