@@ -10,7 +10,8 @@ RunError: ScanError
 ├── ColumnNoSuchPart    DF606   also a TypeError
 ├── ReaderMisbehaves    DF607
 ├── KeyMisfit           DF609   also a ValueError
-└── ColumnTwice         DF611   also a ValueError
+├── ColumnTwice         DF611   also a ValueError
+└── ColumnReserved      DF612   also a ValueError
 ConfigError: ProjectionError   DF610
 """
 
@@ -226,6 +227,21 @@ class ColumnTwice(ScanError, ValueError):
         return (
             f"{self.path}: the file has several columns {self.column!r}, and nothing tells which one is meant\n"
             "  help: ask for other columns only, or write the file anew with names of their own"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class ColumnReserved(ScanError, ValueError):
+    """Files have a column of the name that `drift` needs for what it rescues."""
+
+    code: ClassVar[str] = "DF612"
+
+    column: str
+
+    def message(self) -> str:
+        return (
+            f"the files have a column {self.column!r} of their own, and drift puts what it rescues into a column of that name\n"
+            f"  help: rescue nothing: {definition(self.reader, 'drift.changed', 'null')}; or name the columns that you want"
         )
 
 

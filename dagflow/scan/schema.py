@@ -140,7 +140,8 @@ class Drift:
         extra: a file has a column more: "error"; "ignore" it; "widen": it is a column from there on; "rescue" its values into the
             column `_rescued`. It matters only where all columns are asked for.
         changed: a value is none of its column's type: "error": its row is a bad row (see `on_bad_row`); "null" in its place;
-            "widen": the column's type becomes wide enough (int64, float64, at worst text); "rescue" it into `_rescued`, null in its place.
+            "widen": the column's type becomes wide enough, float64 for numbers, at worst text; "rescue" it into `_rescued`,
+            null in its place.
     """
 
     missing: Literal["null", "error"] = attrs.field(default="null", validator=attrs.validators.in_(ON_MISSING))

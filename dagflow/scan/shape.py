@@ -9,7 +9,7 @@ from typing import Any, Literal
 import attrs
 import pyarrow as pa
 
-from dagflow.errors.scan import ColumnNoSuchPart, ColumnUnknown
+from dagflow.errors.scan import ColumnNoSuchPart, ColumnReserved, ColumnUnknown
 from dagflow.scan.projection import STAR, Asked, Projection, is_implicit
 from dagflow.scan.schema import RESCUED, Column, Drift, TableSchema
 from dagflow.scan.types import to_type, type_text, without_null_types
@@ -77,6 +77,11 @@ class Shape:
     known: Mapping[str, pa.DataType]
     is_open: bool
 
+    def __attrs_post_init__(self) -> None:
+        """Raises ColumnReserved where files have a column `_rescued`, too."""
+        if sum(column.name == RESCUED for column in self.columns) > 1:
+            raise ColumnReserved(column=RESCUED)
+
     @property
     def schema(self) -> pa.Schema:
         """The schema of the batches."""
@@ -128,7 +133,7 @@ def make_shape(
     """The columns that a scan gives.
 
     `null_type`: of columns of which nobody has seen a value (text by default). `is_array`: text is read as the array `columns`.
-    Raises ColumnUnknown, ColumnNoSuchPart.
+    Raises ColumnUnknown, ColumnNoSuchPart, ColumnReserved.
     """
     unseen = pa.string() if null_type is None else null_type
     given = {} if schema is None else dict(schema.columns)

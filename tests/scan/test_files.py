@@ -16,6 +16,7 @@ from dagflow.errors.scan import (
     ColumnExtra,
     ColumnMissing,
     ColumnNoSuchPart,
+    ColumnReserved,
     ColumnUnknown,
     KeyMisfit,
     ProjectionError,
@@ -200,6 +201,17 @@ def test_values_that_are_none_of_their_type(tmp_path: Path, changed: str, found:
     path = tmp_path / "f.pairs"
     path.write_text("b=x\nb=7\n")
     assert rows(path, columns=["b"], schema="b: int64", drift={"changed": changed}) == found
+
+
+@pytest.mark.parametrize("sample_files", [1, 2])
+def test_a_column_that_is_called_as_the_rescued_one_is_refused(tmp_path: Path, sample_files: int) -> None:
+    first, second = tmp_path / "1.pairs", tmp_path / "2.pairs"
+    first.write_text("a=1\n")
+    second.write_text("a=1 _rescued=x\n")
+    drift = {"extra": "widen", "changed": "rescue"}
+    with pytest.raises(ColumnReserved, match="the files have a column '_rescued' of their own"):
+        rows([str(first), str(second)], drift=drift, sample_files=sample_files)
+    assert rows([str(first), str(second)], columns=["a"], drift=drift, schema="a: int8")[0] == {"a": 1, "_rescued": None}
 
 
 def test_bad_rows_fail_drop_or_go_their_way(files: list[str]) -> None:
