@@ -215,6 +215,7 @@ class FileScan:
         said = negotiator.table_schema
         if said is not None and not self._is_array:
             self._compare(said, negotiator.is_schema_complete, negotiator.source)
+        self._output.found = None if said is None or not negotiator.is_schema_complete else frozenset(said.names)
         limits = self._limits
         if negotiator.batch_size is not None:
             limits = attrs.evolve(limits, rows=max(1, min(negotiator.batch_size, limits.rows)))

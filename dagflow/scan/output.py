@@ -28,13 +28,15 @@ LONG = r"^\s*[-+]?[0-9]{16,}\s*$"
 class Output:
     """Makes the batches of a scan of the batches that its readers load.
 
-    `shape` is what it gives now; it changes only where `drift` says "widen".
+    `shape` is what it gives now; it changes only where `drift` says "widen". `found`: the columns of the file at hand; None: its
+    rows say which it has.
     """
 
     shape: Shape
     drift: Drift
     report: Callable[[BadRow], None]
     count: Callable[[str, int], None]
+    found: frozenset[str] | None = attrs.field(init=False, default=None)
     _schema: pa.Schema | None = attrs.field(init=False, default=None)
     _of: Shape | None = attrs.field(init=False, default=None)
     _accepted: pa.Schema | None = attrs.field(init=False, default=None)
@@ -51,7 +53,7 @@ class Output:
         batch = loaded.batch
         extra = self._extra(batch.schema, facts.path)
         problems = _Problems(batch.num_rows)
-        roots = {root: self._column(batch, own, problems, facts.path) for root, own in self.shape.roots.items()}
+        roots = {root: self._column(batch, own, problems, facts) for root, own in self.shape.roots.items()}
         if extra:
             problems.rescue(batch, extra)
         kept = self._kept(batch, problems, loaded, facts) if problems.bad else None
@@ -81,17 +83,19 @@ class Output:
                 return []
         return [f.name for f in extra]
 
-    def _column(self, batch: pa.RecordBatch, own: OutputColumn, problems: _Problems, path: str) -> pa.Array:
+    def _column(self, batch: pa.RecordBatch, own: OutputColumn, problems: _Problems, facts: FileFacts) -> pa.Array:
         root = own.asked.root
         at = batch.schema.get_field_index(root)
         given = own.column
         if at < 0:
             if batch.schema.get_all_field_indices(root):
-                raise ColumnTwice(path=path, column=root)
+                raise ColumnTwice(path=facts.path, column=root)
             default = None if given is None else given.default
             made = pa.nulls(batch.num_rows, own.type) if default is None else repeated(default, own.type, batch.num_rows)
         else:
             made = self._converted(batch.column(at), own, root, problems)
+        if made.null_count and (self.found is None or root not in self.found) and (value := facts.keys.get(root)) is not None:
+            made = pc.fill_null(made, _of_key(root, value, own.type, facts.path))
         if given is None:
             return made
         if given.default is not None and made.null_count:
@@ -147,11 +151,7 @@ class Output:
             case "rescued":
                 return problems.rescued()
             case "key":
-                value = facts.keys.get(column.name)
-                made, bad = converted(pa.array([value], pa.string()), column.type)
-                if bad is not None:
-                    raise KeyMisfit(path=facts.path, key=column.name, value=value or "", type=type_text(column.type))
-                return repeated(made[0], column.type, rows)
+                return repeated(_of_key(column.name, facts.keys.get(column.name), column.type, facts.path), column.type, rows)
         if column.name == "block_offset":
             return pa.nulls(rows, pa.int64()) if loaded.positions is None else loaded.positions
         return repeated(facts.value(column.name), column.type, rows)
@@ -165,6 +165,14 @@ def _widened(values: pa.Array, own: OutputColumn) -> tuple[pa.DataType, pa.Array
             if bad is None and not (pa.types.is_floating(kind) and pc.any(pc.match_substring_regex(values, LONG)).as_py()):
                 return kind, made
     return pa.string(), converted(values, pa.string())[0]
+
+
+def _of_key(key: str, value: str | None, kind: pa.DataType, path: str) -> pa.Scalar:
+    """What a folder says of the rows of its files, as a value of a type."""
+    made, bad = converted(pa.array([value], pa.string()), kind)
+    if bad is not None:
+        raise KeyMisfit(path=path, key=key, value=value or "", type=type_text(kind))
+    return made[0]
 
 
 def _shown(value: Any) -> str:

@@ -203,6 +203,16 @@ def test_values_that_are_none_of_their_type(tmp_path: Path, changed: str, found:
     assert rows(path, columns=["b"], schema="b: int64", drift={"changed": changed}) == found
 
 
+@pytest.mark.parametrize(("says", "third"), [("late", "2024"), ("early", None)])
+def test_files_that_lack_a_column_have_what_their_path_says(tmp_path: Path, says: str, third: str | None) -> None:
+    folder = tmp_path / "year=2024"
+    folder.mkdir()
+    (folder / "1.pairs").write_text("a=1\n")
+    (folder / "2.pairs").write_text("year=1999\na=2\n")
+    found = rows([folder / "1.pairs", folder / "2.pairs"], says, columns=["year"])
+    assert [row["year"] for row in found] == ["2024", "1999", third]
+
+
 @pytest.mark.parametrize("sample_files", [1, 2])
 def test_a_column_that_is_called_as_the_rescued_one_is_refused(tmp_path: Path, sample_files: int) -> None:
     first, second = tmp_path / "1.pairs", tmp_path / "2.pairs"
