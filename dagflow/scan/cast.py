@@ -175,7 +175,7 @@ def _value(single: pa.Array, value: Any, target: pa.DataType, format: str | None
     """One value, of which `single` is an array; raises where it is none of the target."""
     types = pa.types
     if _is_text(target):
-        return text_of(value)
+        return value.decode("utf-8") if isinstance(value, bytes) else text_of(value)
     if isinstance(value, str) and types.is_nested(target):
         return _nested(json.loads(value), target, drops)
     if types.is_decimal(target):
@@ -211,7 +211,7 @@ def _nested(value: Any, target: pa.DataType, drops: bool) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """The text that stands for a value: of text itself, else JSON (times in ISO form).
+    r"""The text that stands for a value: of text itself, else JSON (times in ISO form); bytes that are not UTF-8 as `\xff`.
 
     >>> text_of(True), text_of({"a": [1.5, None]}), text_of(b"x")
     ('true', '{"a": [1.5, null]}', 'x')
@@ -219,14 +219,14 @@ def text_of(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bytes):
-        return value.decode("utf-8")
+        return value.decode("utf-8", "backslashreplace")
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     return json.dumps(value, ensure_ascii=False, default=_plain)
 
 
-def _plain(value: Any) -> Any:
-    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+def _plain(value: Any) -> str:
+    return text_of(value) if isinstance(value, bytes) else str(value)
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -116,9 +116,10 @@ class Output:
             return made
         match self.drift.changed:
             case "widen":
-                kind, made = _widened(values, own)
+                kind, made, bad = _widened(values, own)
                 self.shape = self.shape.with_type(root, kind)
-                return made
+                if bad is not None:
+                    problems.add(root, bad, f"is no {type_text(kind)}", values)
             case "null":
                 self.count("values_nulled", pc.sum(bad).as_py())
             case "rescue":
@@ -157,14 +158,14 @@ class Output:
         return repeated(facts.value(column.name), column.type, rows)
 
 
-def _widened(values: pa.Array, own: OutputColumn) -> tuple[pa.DataType, pa.Array]:
-    """The narrowest type above a column's own to which all values convert, and the values as that; of text, what it says."""
+def _widened(values: pa.Array, own: OutputColumn) -> tuple[pa.DataType, pa.Array, pa.Array | None]:
+    """The narrowest type above a column's own to which all values convert, else text; values as that, and which are none."""
     if _is_text(values.type) and (own.column is None or own.column.format is None):
         for kind in above(own.type):
             made, bad = converted(values, kind, own.column)
             if bad is None and not (pa.types.is_floating(kind) and pc.any(pc.match_substring_regex(values, LONG)).as_py()):
-                return kind, made
-    return pa.string(), converted(values, pa.string())[0]
+                return kind, made, None
+    return pa.string(), *converted(values, pa.string())
 
 
 def _of_key(key: str, value: str | None, kind: pa.DataType, path: str) -> pa.Scalar:

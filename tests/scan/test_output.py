@@ -4,10 +4,13 @@ import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from dagflow.testing import scan_table
-from operators import CsvFormat, ScanReader
+from dagflow.testing import run_operator, scan_table
+from dagflow.testing.files import blocks_of
+from operators import CsvFormat, ParquetFormat, ScanReader
 
 
 @pytest.mark.parametrize(
@@ -27,3 +30,13 @@ def test_columns_widen_to_what_loses_nothing(tmp_path: Path, first: str, later: 
         file.write_text(f"h\n{value}\n")
     table = scan_table(ScanReader(CsvFormat(), drift={"changed": "widen"}, sample_files=1), files)
     assert table["h"].to_pylist() == found
+
+
+@pytest.mark.parametrize("changed", ["error", "widen"])
+def test_bytes_that_are_no_text_are_a_bad_row(tmp_path: Path, changed: str) -> None:
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"v": [b"7", b"\xff"]}), path)
+    reader = ScanReader(ParquetFormat(), schema="v: int64", drift={"changed": changed}, on_bad_row="route")
+    found = run_operator(reader, {"blocks_metadata_input": blocks_of(str(path))})
+    assert [str(row["v"]) for row in found["batches"]] == ["7"]
+    assert [(row.raw, row.reason.split(" is no ")[0]) for row in found["errors"]] == [("\\xff", "'\\\\xff'")]
