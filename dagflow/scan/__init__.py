@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dagflow.scan.loader import BatchLimits, ResultSetLoader
     from dagflow.scan.machine import RowBatchReader, Scan
     from dagflow.scan.managed import ManagedReader, SchemaNegotiator
+    from dagflow.scan.plain import plain_batch, plain_schema
     from dagflow.scan.projection import is_implicit
     from dagflow.scan.schema import Column, Drift, TableSchema
     from dagflow.scan.settings import ScanSettings
@@ -51,6 +52,8 @@ __all__ = [
     "is_enough",
     "is_implicit",
     "make_scan",
+    "plain_batch",
+    "plain_schema",
     "reads_array",
     "text_of",
     "to_type",
@@ -71,6 +74,7 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "loader": ["BatchLimits", "ResultSetLoader"],
         "machine": ["RowBatchReader", "Scan"],
         "managed": ["ManagedReader", "SchemaNegotiator"],
+        "plain": ["plain_batch", "plain_schema"],
         "projection": ["is_implicit"],
         "schema": ["Column", "Drift", "TableSchema"],
         "settings": ["ScanSettings"],

@@ -17,6 +17,7 @@ from dagflow.scan.format import Format
 from dagflow.scan.implicit import FileFacts, common_folder, key_types
 from dagflow.scan.lifecycle import ManagedBatchReader
 from dagflow.scan.loader import BatchLimits, ResultSetLoader, counted
+from dagflow.scan.plain import plain_schema
 from dagflow.scan.projection import STAR, is_implicit
 from dagflow.scan.schema import RESCUED, Drift
 from dagflow.scan.shape import Agreed
@@ -56,7 +57,7 @@ def agree(
         with open_file(path) as stream:
             look = _first_loaded if type(format).sample_schema is Format.sample_schema else type(format).sample_schema
             said = look(format, stream, path, files[path])
-        for f in said or ():
+        for f in plain_schema(said or pa.schema([])):
             found[f.name] = wider(found[f.name], f.type) if f.name in found else f.type
     columns = tuple((name, type_text(kind)) for name, kind in found.items())
     return Agreed(columns=columns, files=len(chosen), root=root, keys=keys)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from dagflow.errors.scan import RowTooLarge
 from dagflow.scan.bad_rows import RowOrigin
 from dagflow.scan.cast import text_of
+from dagflow.scan.plain import plain_batch, plain_schema
 from dagflow.scan.types import wider
 
 KIB, MIB = 1024, 1024 * 1024
@@ -134,14 +135,14 @@ class ResultSetLoader:
     def add_batch(
         self, batch: pa.RecordBatch, origin: Origin | None = None, positions: pa.Array | Sequence[int] | None = None
     ) -> None:
-        """Takes a batch of the reader's columns, all or those that are wanted. Nothing is copied.
+        """Takes a batch of the reader's columns, all or those that are wanted. Nothing is copied but columns that are not plain.
 
         `origin(i)` tells where row i comes from: asked for rows whose values are none of their columns' types. `positions`: where
         each row starts (bytes from the file's start), for the column `block_offset`.
         """
         self._close_rows()
         if not batch.num_rows:
-            self._note(batch.schema)
+            self._note(plain_schema(batch.schema))
             return
         if self.columns is not None:
             wanted = [name for name in batch.schema.names if name in self.columns]
@@ -150,7 +151,7 @@ class ResultSetLoader:
             elif len(wanted) < batch.num_columns:
                 batch = batch.select(wanted)
         starts = positions if positions is None or isinstance(positions, pa.Array) else pa.array(positions, pa.int64())
-        self._ready.append(Harvest(batch, origin, starts))
+        self._ready.append(Harvest(plain_batch(batch), origin, starts))
 
     def skip_rows(self, rows: int, positions: pa.Array | Sequence[int] | None = None) -> None:
         """Counts rows of which no column is wanted. `positions` as in `add_batch`."""

@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from dagflow.scan.plain import plain_type
+
 _SIMPLE = {
     **{name: getattr(pa, name)() for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
     **{
@@ -32,13 +34,14 @@ _TOKEN = re.compile(r"\s*(`[^`]*`|[^\s<>,:()\[\]=`]+|[<>,:()\[\]=])")
 def to_type(text: str | pa.DataType) -> pa.DataType:
     """The Arrow type that a text names, as Arrow writes it: `list<string>`, `struct<a: int64>`, `decimal128(10, 2)`.
 
-    `int`, `float`, `str`, `bytes`, `date`, `datetime` are there, too. Raises ValueError for other texts.
+    `int`, `float`, `str`, `bytes`, `date`, `datetime` are there, too; a type itself is its `plain_type`. Raises ValueError for other
+    texts.
 
     >>> to_type("list<struct<a: int, b: timestamp[us, tz=UTC]>>")
     ListType(list<item: struct<a: int64, b: timestamp[us, tz=UTC]>>)
     """
     if isinstance(text, pa.DataType):
-        return text
+        return plain_type(text)
     tokens = _TOKEN.findall(text)
     if re.sub(r"\s", "", "".join(tokens)) != re.sub(r"\s", "", text):
         raise ValueError(f"{text!r} names no type")

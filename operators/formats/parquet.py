@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import attrs
 
-from dagflow.scan import FileSchemaNegotiator, Format, ManagedReader, ResultSetLoader, RowOrigin
+from dagflow.scan import FileSchemaNegotiator, Format, ManagedReader, ResultSetLoader, RowOrigin, plain_batch, plain_schema
 from operators.formats.arrow_file import ArrowFile, is_of_storage
 from operators.formats.counting import count_rows
 from operators.formats.errors import FileCutShort, FileDamaged, NotOfFormat
@@ -125,7 +125,7 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
             return False
         self._negotiator = negotiator
         self._file = opened(negotiator.stream, split.path, split.file_length)
-        schema = self._file.schema_arrow
+        schema = self._schema = plain_schema(self._file.schema_arrow)
         negotiator.set_table_schema(schema, complete=True)
         self._loader: ResultSetLoader = negotiator.build()
         self._columns = [name for name in schema.names if negotiator.is_projected(name)]
@@ -154,7 +154,7 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
             if batch is not None:
                 batch.validate(full=True)  # Arrow takes text for UTF-8 without a look at it
         if batch is not None:
-            self._load(batch if self._filter is None else batch.filter(self._filter))
+            self._load(batch if self._filter is None else plain_batch(batch).filter(self._filter))
             return True
         found = next(self._groups, None)
         if found is None or not self._negotiator.claim([found[0]]):
@@ -187,13 +187,13 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
 
     def _unpruned(self, groups: Sequence[tuple[int, int]], tested: Sequence[Predicate]) -> list[tuple[int, int]]:
         """The row groups that may have rows for which all conditions hold, told by their statistics."""
-        metadata, schema = self._file.metadata, self._file.schema_arrow
+        metadata = self._file.metadata
         numbers = {metadata.schema.column(n).path: n for n in range(metadata.num_columns)}
 
         def may_hold(predicate: Predicate, group: Any) -> bool:
             number = numbers.get(predicate.column)
             statistics = None if number is None else group.column(number).statistics
-            kind = schema.field(predicate.column).type
+            kind = self._schema.field(predicate.column).type
             return statistics is None or predicate.may_hold(statistics, group.num_rows, kind)
 
         left = [(at, n) for at, n in groups if all(may_hold(predicate, metadata.row_group(n)) for predicate in tested)]

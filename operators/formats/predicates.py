@@ -106,8 +106,7 @@ class Predicate:
         import pyarrow.compute as pc
 
         field = pc.field(self.column)
-        kind: Any = schema.field(self.column).type
-        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        kind = schema.field(self.column).type
         try:
             fitted, values = self._fitted(kind)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError, OverflowError) as error:

@@ -302,3 +302,31 @@ def test_conditions_on_folders(tmp_path: Path, where: Any, expected: list[int]) 
         path.parent.mkdir(parents=True)
         pq.write_table(pa.table({"n": [n]}), path)
     assert scan_table(ScanReader(ParquetFormat(where=where)), paths, columns=["n"])["n"].to_pylist() == expected
+
+
+@pytest.mark.parametrize("where", [[], [("n", ">", 0)]])
+def test_layouts_of_plain_types_are_read_as_these(tmp_path: Path, where: Any) -> None:
+    words = pa.array(["a", None, "b"])
+    columns = {
+        "n": pa.array([0, 1, 2]),
+        "word": words.dictionary_encode(),
+        "view": words.cast(pa.string_view()),
+        "pair": pa.array([[1, 2], None, [3, 4]], pa.list_(pa.int64(), 2)),
+        "small": pa.array([1, None, 2], pa.decimal32(5, 2)),
+        "id": pa.array([b"a" * 16, None, b"b" * 16], pa.uuid()),
+        "json": pa.array(["{}", None, "[]"], pa.json_()),
+        "parts": pa.StructArray.from_arrays([words.dictionary_encode()], ["word"]),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    table = scan_table(ScanReader(ParquetFormat(where=where)), tmp_path / "a.parquet")
+    kinds = ["int64", "string", "string", "list<item: int64>", "decimal128(5, 2)", "fixed_size_binary[16]", "string"]
+    assert [str(kind) for kind in table.schema.types] == [*kinds, "struct<word: string>"]
+    rows = pa.table({**columns, "id": pa.array([b"a" * 16, None, b"b" * 16])}).to_pylist()
+    assert table.to_pylist() == rows[len(where) :]
+
+
+def test_conditions_on_layouts_of_plain_types(tmp_path: Path) -> None:
+    words = pa.array(["a", None, "b"])
+    pq.write_table(pa.table({"word": words.dictionary_encode(), "view": words.cast(pa.string_view())}), tmp_path / "a.parquet")
+    for column in ("word", "view"):
+        assert read(tmp_path / "a.parquet", [column], where=[(column, ">=", "b")]) == [{column: "b"}]
