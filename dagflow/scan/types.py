@@ -34,8 +34,7 @@ _TOKEN = re.compile(r"\s*(`[^`]*`|[^\s<>,:()\[\]=`]+|[<>,:()\[\]=])")
 def to_type(text: str | pa.DataType) -> pa.DataType:
     """The Arrow type that a text names, as Arrow writes it: `list<string>`, `struct<a: int64>`, `decimal128(10, 2)`.
 
-    `int`, `float`, `str`, `bytes`, `date`, `datetime` are there, too; a type itself is its `plain_type`. Raises ValueError for other
-    texts.
+    `int`, `float`, `str`, `bytes`, `date`, `datetime` are there, too; a type itself is its `plain_type`. Raises ValueError.
 
     >>> to_type("list<struct<a: int, b: timestamp[us, tz=UTC]>>")
     ListType(list<item: struct<a: int64, b: timestamp[us, tz=UTC]>>)
