@@ -78,7 +78,16 @@ class BadRowFound(ScanError, ValueError):
         return (
             f"{self.path}{place}{column}: {self.reason}{row}\n"
             f'  help: mend the file, or leave such rows out: {drop} (counted), or "route" (to the port `errors`)'
+            f"{self._about_type()}"
         )
+
+    def _about_type(self) -> str:
+        """What else may be done where the column's type is too narrow: it may come from a look at some of the files only."""
+        if self.column is None or " is no " not in self.reason:
+            return ""
+        wider = definition(self.reader, "schema", f"{self.column}: string")
+        rescue = definition(self.reader, "drift.changed", "rescue")
+        return f";\n        or give the column a type that is wide enough: {wider}; or keep such values in _rescued: {rescue}"
 
 
 @attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)

@@ -12,7 +12,7 @@ from dagflow.scan import FileSchemaNegotiator, Format, RowOrigin
 from operators.compression import DecompressingContext
 from operators.contexts import Piece, ReadAheadLineReaderContext
 from operators.contexts.errors import RecordTooLong
-from operators.formats.json_rows import DANGER, BadLine, JsonRows, has_large_floats, is_dangerous, is_deep, type_of_rows
+from operators.formats.json_rows import DANGER, BadLine, JsonRows, is_dangerous, is_deep, type_of_rows
 from operators.formats.lines import LinesReader
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class JsonLinesFormat(Format):
     a column of nulls only                 text (see ScanReader, `null_type`)
     text that looks like a time            text; give the column a type (`schema`) to have times
     a value that is none of its type       what `drift.changed` says; "3" and 3.0 are the integer 3
-    a member that was in no sample         what `drift.extra` says; also within structs
+    a member that was in no sample         what `drift.extra` says, its values as text; within structs what `drift.changed` says
     a key twice in an object               a bad row, if the column is asked for
     a blank line                           no row
     a line that is no JSON object          a bad row; so is what is not UTF-8, or nested more than 100 deep
@@ -187,15 +187,12 @@ def fast_parser(types: dict[str, pa.DataType], is_open: bool) -> Callable[[Piece
             return None
         if is_deep(table.schema.types):
             return None
-        found = [f for f in table.schema if f.name not in types]
-        if table.num_rows != rows or (not is_ignoring and any(_has(f.type, pa.types.is_timestamp) for f in found)):
-            return None  # what looks like a time is text
-        if any(has_large_floats(table.column(f.name)) for f in found):
-            return None
+        if table.num_rows != rows or (is_open and len(table.schema) > len(types)):
+            return None  # columns that nobody knew of are text, whatever stands beside them in a piece
+        if any(not table.schema.field(f.name).type.equals(f.type) for f in explicit):
+            return None  # members of structs that nobody knew of
         batches = table.to_batches()
-        if len(batches) != 1 or any(_has(table.schema.field(n).type, pa.types.is_timestamp) for n in types):
-            return None
-        return batches[0]
+        return batches[0] if len(batches) == 1 else None
 
     return parse
 

@@ -142,7 +142,7 @@ class JsonRows:
         return row
 
     def batch(self, rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
-        """The columns of rows: of their types where all values fit, else text, that the framework converts one by one."""
+        """The columns of rows: of their types where all values fit; else, and where they have none, text."""
         import pyarrow as pa
 
         names = dict.fromkeys(name for row in rows for name in row)
@@ -154,12 +154,7 @@ class JsonRows:
     def _column(self, values: list[Any], kind: pa.DataType | None) -> pa.Array:
         import pyarrow as pa
 
-        if kind is None:
-            kind = pa.null()
-            for value in values:
-                kind = wider(kind, type_of_value(value))
-            kind = without_loss(kind, values)
-        if all(_is(value, kind) for value in values):
+        if kind is not None and all(_is(value, kind) for value in values):
             return pa.array([_plain(value, kind) for value in values], kind)
         return pa.array([None if value is None else _text(value) for value in values], pa.string())
 

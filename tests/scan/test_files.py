@@ -227,6 +227,8 @@ def test_a_column_that_is_called_as_the_rescued_one_is_refused(tmp_path: Path, s
 def test_bad_rows_fail_drop_or_go_their_way(files: list[str]) -> None:
     with pytest.raises(BadRowFound, match=r"1.pairs, column 'b': 'x' is no int64\n  row   'a=1 b=x'"):
         rows(files, schema="b: int64")
+    with pytest.raises(BadRowFound, match=r"a type that is wide enough: -D 'operator.reader.schema=b: string'"):
+        rows(files, schema="b: int64")
     assert rows(files, schema="b: int64", on_bad_row="drop") == [{"b": None, "a": "4", "c": "new"}]
     reader = ScanReader(Pairs(), schema="b: int64", on_bad_row="route", columns=["b"])
     emitted = run_operator(reader, {"blocks_metadata_input": [b for path in files for b in blocks_of(path)]})

@@ -141,7 +141,7 @@ def test_a_member_that_no_sample_had(path: Path) -> None:
         read(path, "".join(lines))
     assert read(path, "".join(lines), columns=["a"])[-1] == {"a": 2}
     assert read(path, "".join(lines), drift={"extra": "ignore"})[-1] == {"a": 2}
-    assert read(path, "".join(lines), drift={"extra": "rescue"})[-1] == {"a": 2, "_rescued": '{"b": 3}'}
+    assert read(path, "".join(lines), drift={"extra": "rescue"})[-1] == {"a": 2, "_rescued": '{"b": "3"}'}
 
 
 def test_a_line_that_is_too_long_is_refused_without_reading_all_of_it(path: Path) -> None:
