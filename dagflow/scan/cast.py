@@ -108,7 +108,12 @@ def _parsed(text: pa.Array, target: pa.DataType, format: str | None) -> pa.Array
         raise ValueError("parsed one by one")
     if types.is_time(target):
         return _times(text, target)
-    return pc.cast(text, target, safe=True)
+    try:
+        return pc.cast(text, target, safe=True)
+    except pa.ArrowInvalid:
+        if not types.is_integer(target):
+            raise
+        return pc.cast(pc.replace_substring_regex(text, r"^\+([0-9])", r"\1"), target, safe=True)  # it knows no plus
 
 
 def _times(text: pa.Array, target: pa.DataType) -> pa.Array:
@@ -179,6 +184,8 @@ def _value(single: pa.Array, value: Any, target: pa.DataType, format: str | None
     if isinstance(value, str) and types.is_nested(target):
         return _nested(json.loads(value), target, drops)
     if types.is_decimal(target):
+        if isinstance(value, str) and ("_" in value or not value.isascii()):
+            raise ValueError("Python's own ways to write numbers")
         number = decimal.Decimal(value if not isinstance(value, float) else repr(value))
         rounded = number.quantize(decimal.Decimal(1).scaleb(-target.scale), decimal.ROUND_HALF_UP)
         return pa.scalar(rounded, target).as_py()

@@ -21,6 +21,8 @@ BAD = object()
     [
         (["1", " 2 ", "x", "", "  ", None, "1.0", "-3"], "int64", [1, 2, BAD, None, None, None, BAD, -3]),
         (["1", "300"], "int8", [1, BAD]),
+        (["+5", "0x1F", "++5", "1_000", "\u0663"], "uint8", [5, 31, BAD, BAD, BAD]),
+        (["+5", "1_000", "\u0663", "1e2"], "decimal128(5, 0)", [5, BAD, BAD, 100]),
         (["1.5", "1e3", "abc", "inf"], "float64", [1.5, 1000.0, BAD, float("inf")]),
         (["true", "T", "yes", "Y", "on", "1"], "bool", [True] * 6),
         (["FALSE", "f", "no", "n", "off", "0", "maybe"], "bool", [False] * 6 + [BAD]),

@@ -192,6 +192,11 @@ def test_values_that_do_not_parse_are_named(file: Path) -> None:
     assert [(row.position, row.line, row.column, row.raw) for row in bad] == [(8, 3, "a", '"two\n2",y'), (22, 6, "a", "4.5,z")]
 
 
+def test_whole_numbers_may_have_a_sign_and_may_be_hexadecimal(file: Path) -> None:
+    good, bad = bad_rows(file, "n\n+5\n0x1F\n-7\n+\n", CsvFormat(), schema="n: int8")
+    assert ([row["n"] for row in good], [row.raw for row in bad]) == ([5, 31, -7], ["+"])
+
+
 def test_one_bad_time_takes_no_others_with_it(file: Path) -> None:
     good, bad = bad_rows(file, "id,t\n" + "1,12:30:00\n" * 40 + "2,noon\n", CsvFormat(), schema="id: int8, t: time32[s]")
     assert (len(good), [(row.line, row.reason) for row in bad]) == (40, [(42, "'noon' is no time32[s]")])
