@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dagflow.scan.agreement import agree, files_of, go_on, is_enough, told
     from dagflow.scan.bad_rows import BadRow, OnBadRow, RowOrigin
-    from dagflow.scan.cast import text_of
+    from dagflow.scan.cast import is_overflown, text_of
     from dagflow.scan.columns import make_scan, reads_array
     from dagflow.scan.files import FileScan, FileSchemaNegotiator, FileSplit
     from dagflow.scan.format import Format
@@ -51,6 +51,7 @@ __all__ = [
     "go_on",
     "is_enough",
     "is_implicit",
+    "is_overflown",
     "make_scan",
     "plain_batch",
     "plain_schema",
@@ -66,7 +67,7 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
     _MODULES = {
         "agreement": ["agree", "files_of", "go_on", "is_enough", "told"],
         "bad_rows": ["BadRow", "OnBadRow", "RowOrigin"],
-        "cast": ["text_of"],
+        "cast": ["is_overflown", "text_of"],
         "columns": ["make_scan", "reads_array"],
         "files": ["FileScan", "FileSchemaNegotiator", "FileSplit"],
         "format": ["Format"],

@@ -68,7 +68,28 @@ def _whole(values: pa.Array, target: pa.DataType, drops: bool) -> pa.Array:
         raise ValueError("each is what its shortest text says")
     if types.is_integer(values.type) and types.is_temporal(target):
         raise ValueError("numbers are no times")
-    return pc.cast(values, target, safe=True)
+    if types.is_timestamp(values.type) and types.is_temporal(target):
+        return _of_timestamps(values, target)
+    made = pc.cast(values, target, safe=True)
+    if types.is_floating(target) and pc.any(pc.and_not(pc.is_inf(made), pc.is_inf(values))).as_py():
+        raise ValueError("too large a number")
+    return made
+
+
+def _of_timestamps(values: pa.Array, target: pa.DataType) -> pa.Array:
+    if pa.types.is_time(target):
+        raise ValueError("the day would be lost")
+    if pa.types.is_timestamp(target):
+        if values.type.tz is not None and target.tz is None:
+            values = pc.local_timestamp(values)
+        elif values.type.tz is None and target.tz is not None:
+            values = pc.assume_timezone(values, target.tz)
+        return pc.cast(values, target, safe=True)
+    local = values if values.type.tz is None else pc.local_timestamp(values)
+    made = pc.cast(local, target, safe=True)
+    if not pc.all(pc.equal(pc.cast(made, local.type), local), min_count=0).as_py():
+        raise ValueError("the time of day would be lost")
+    return made
 
 
 def _struct(values: pa.StructArray, target: pa.StructType, drops: bool) -> pa.Array:
@@ -109,11 +130,26 @@ def _parsed(text: pa.Array, target: pa.DataType, format: str | None) -> pa.Array
     if types.is_time(target):
         return _times(text, target)
     try:
-        return pc.cast(text, target, safe=True)
+        made = pc.cast(text, target, safe=True)
+        if types.is_floating(target) and is_overflown(made, text):
+            raise ValueError("too large a number")
+        return made
     except pa.ArrowInvalid:
         if not types.is_integer(target):
             raise
         return pc.cast(pc.replace_substring_regex(text, r"^\+([0-9])", r"\1"), target, safe=True)  # it knows no plus
+
+
+def is_overflown(made: pa.Array, text: pa.Array) -> bool:
+    """Whether one of the numbers that were made of text is infinite, and its text does not say so.
+
+    >>> is_overflown(pa.array([1.0, float("inf")]), pa.array(["1", "1e400"]))
+    True
+    """
+    infinite = pc.is_inf(made)
+    return bool(
+        pc.any(infinite).as_py() and pc.any(pc.and_not(infinite, pc.match_substring(text, "inf", ignore_case=True))).as_py()
+    )
 
 
 def _times(text: pa.Array, target: pa.DataType) -> pa.Array:

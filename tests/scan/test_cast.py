@@ -37,6 +37,10 @@ BAD = object()
         (["-56.789", "1", "99999.9", "x"], "decimal128(5, 2)", [Decimal("-56.79"), Decimal("1.00"), BAD, BAD]),
         (["[1, 2]", "{}", "[1, null]"], "list<int64>", [[1, 2], BAD, [1, None]]),
         (['{"a": 1}', '{"b": 1}'], "struct<a: int64>", [{"a": 1}, BAD]),
+        (["1e400", "inf", "-Infinity"], "float64", [BAD, float("inf"), float("-inf")]),
+        ([1e300, float("inf"), 0.5], "float32", [BAD, float("inf"), 0.5]),
+        ([datetime.datetime(2024, 1, 2), datetime.datetime(2024, 1, 2, 13)], "date32", [datetime.date(2024, 1, 2), BAD]),  # noqa: DTZ001
+        ([datetime.datetime(2024, 1, 2)], "time64[us]", [BAD]),  # noqa: DTZ001
         ([1, 2], "string", ["1", "2"]),
         ([1.5, 2.0], "int64", [BAD, 2]),
         ([1, 2**40], "int32", [1, BAD]),
@@ -59,6 +63,15 @@ def test_what_values_become(values: list[Any], kind: str, found: list[Any]) -> N
     flags = [False] * len(values) if bad is None else bad.to_pylist()
     assert [BAD if flag else value for value, flag in zip(made.to_pylist(), flags, strict=True)] == found
     assert all(value is None for value, flag in zip(made.to_pylist(), flags, strict=True) if flag)
+
+
+def test_timestamps_with_a_zone_become_others_by_its_clock() -> None:
+    tokyo = pa.timestamp("us", "Asia/Tokyo")
+    values = pa.array([datetime.datetime(2024, 1, 1, 15, tzinfo=datetime.UTC)], tokyo)
+    local, _ = converted(values, pa.timestamp("us"))
+    assert local.to_pylist() == [datetime.datetime(2024, 1, 2)]  # noqa: DTZ001
+    assert converted(local, tokyo)[0].equals(values)
+    assert converted(values, pa.date32())[0].to_pylist() == [datetime.date(2024, 1, 2)]
 
 
 def test_properties_of_a_column() -> None:

@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
+from dagflow.scan import is_overflown
+
 TRUE_VALUES = ["1", "true", "True", "TRUE", "t", "T", "yes", "Yes", "YES", "y", "Y", "on", "On", "ON"]
 FALSE_VALUES = ["0", "false", "False", "FALSE", "f", "F", "no", "No", "NO", "n", "N", "off", "Off", "OFF"]
 _BLANK = " \t"
@@ -110,8 +112,18 @@ class ColumnParser:
 
     def _read(self, text: pa.Buffer, convert: arrow_csv.ConvertOptions, has_blank_rows: bool) -> pa.RecordBatch:
         options = self._with_blanks if has_blank_rows else self._parse
-        table = arrow_csv.read_csv(pa.BufferReader(text), self._read_options(text), options, convert)
-        return _one_batch(table)
+        batch = _one_batch(arrow_csv.read_csv(pa.BufferReader(text), self._read_options(text), options, convert))
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if pa.types.is_floating(column.type) and pc.any(pc.is_inf(column)).as_py():
+                self._refuse_overflow(text, options, name, column)
+        return batch
+
+    def _refuse_overflow(self, text: pa.Buffer, options: arrow_csv.ParseOptions, name: str, made: pa.Array) -> None:
+        """Raises ArrowInvalid, as the parser does, where a number of a column is too large for its type: it gives infinity."""
+        convert = arrow_csv.ConvertOptions(include_columns=[name], column_types={name: pa.string()})
+        cells = _one_batch(arrow_csv.read_csv(pa.BufferReader(text), self._read_options(text), options, convert)).column(0)
+        if is_overflown(made, cells):
+            raise pa.ArrowInvalid(f"In CSV column #{self.names.index(name)}: too large a number")
 
     def _read_options(self, text: pa.Buffer) -> arrow_csv.ReadOptions:
         return arrow_csv.ReadOptions(use_threads=False, block_size=text.size + 1, column_names=self.names)
