@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dagflow.scan.machine import RowBatchReader, Scan
     from dagflow.scan.managed import ManagedReader, SchemaNegotiator
     from dagflow.scan.plain import plain_batch, plain_schema
-    from dagflow.scan.projection import is_implicit
+    from dagflow.scan.projection import Asked, is_implicit
     from dagflow.scan.schema import Column, Drift, TableSchema
     from dagflow.scan.settings import ScanSettings
     from dagflow.scan.shape import Agreed
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Agreed",
+    "Asked",
     "BadRow",
     "BatchLimits",
     "Column",
@@ -76,7 +77,7 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "machine": ["RowBatchReader", "Scan"],
         "managed": ["ManagedReader", "SchemaNegotiator"],
         "plain": ["plain_batch", "plain_schema"],
-        "projection": ["is_implicit"],
+        "projection": ["Asked", "is_implicit"],
         "schema": ["Column", "Drift", "TableSchema"],
         "settings": ["ScanSettings"],
         "shape": ["Agreed"],

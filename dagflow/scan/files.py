@@ -17,7 +17,7 @@ from dagflow.scan.loader import BatchLimits, Harvest, ResultSetLoader
 from dagflow.scan.machine import Scan
 from dagflow.scan.managed import SchemaNegotiator
 from dagflow.scan.output import Output
-from dagflow.scan.shape import Agreed, make_shape
+from dagflow.scan.shape import Agreed, check_tested, make_shape
 
 if TYPE_CHECKING:
     import numpy as np
@@ -142,6 +142,7 @@ class FileScan:
             null_type=settings.null_arrow_type,
             is_array=self._is_array,
         )
+        check_tested(self.format.tested_columns, self.agreed, shape)
         self._output = Output(shape=shape, drift=settings.drift, report=self._report, count=self.context.count)
         self._scan = Scan(self._next_reader)
 

@@ -34,6 +34,14 @@ class Format(ABC):
     """With `offers_array`: whether the files name their columns. A field or property of the format may say it; where it is False
     and no schema is given, there is only the array."""
 
+    @property
+    def tested_columns(self) -> tuple[str, ...]:
+        """The columns, and fields of structs, that the format has conditions on, as they are asked for.
+
+        Where files are looked at, one of them, or their folders, must have each.
+        """
+        return ()
+
     @abstractmethod
     def make_reader(self) -> ManagedReader[FileSchemaNegotiator]:
         """A fresh reader for one block of one file."""

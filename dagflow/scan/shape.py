@@ -9,7 +9,7 @@ from typing import Any, Literal
 import attrs
 import pyarrow as pa
 
-from dagflow.errors.scan import ColumnNoSuchPart, ColumnReserved, ColumnUnknown
+from dagflow.errors.scan import ColumnNoSuchPart, ColumnReserved, ColumnUnknown, ProjectionError
 from dagflow.scan.projection import STAR, Asked, Projection, is_implicit
 from dagflow.scan.schema import RESCUED, Column, Drift, TableSchema
 from dagflow.scan.types import to_type, type_text, without_null_types
@@ -161,6 +161,23 @@ def make_shape(
     if must_rescue and all(c.kind != "rescued" for c in columns):
         columns.append(_other(RESCUED, "rescued", pa.string()))
     return Shape(columns=tuple(columns), known=known, is_open=is_open)
+
+
+def check_tested(names: Sequence[str], agreed: Agreed, shape: Shape) -> None:
+    """Raises ColumnUnknown and ColumnNoSuchPart where files were looked at, and nobody has what a condition is on.
+
+    ProjectionError where that is an element of a list.
+    """
+    columns = {**{name: to_type(text) for name, text in agreed.columns}, **shape.known}
+    for name in names if agreed.files else ():
+        if name in columns or name in agreed.keys:
+            continue
+        asked = Asked.of(name)
+        if asked.root not in columns:
+            raise ColumnUnknown(column=asked.root, known=(*columns, *agreed.keys), files=agreed.files)
+        followed(asked, columns[asked.root])
+        if not all(isinstance(step, str) for step in asked.steps):
+            raise ProjectionError(f"{name!r} has a condition on an element of a list", "ask for columns, and fields of structs")
 
 
 def _table(asked: Asked, kind: pa.DataType, column: Column | None) -> OutputColumn:

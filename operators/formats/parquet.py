@@ -13,7 +13,7 @@ from dagflow.scan import FileSchemaNegotiator, Format, ManagedReader, ResultSetL
 from operators.formats.arrow_file import ArrowFile, is_of_storage
 from operators.formats.counting import count_rows
 from operators.formats.errors import FileCutShort, FileDamaged, NotOfFormat
-from operators.formats.predicates import Predicate, predicates
+from operators.formats.predicates import Predicate, located, predicates, type_at
 from operators.sinks.partitions import NO_VALUE
 
 if TYPE_CHECKING:
@@ -41,8 +41,9 @@ class ParquetFormat(Format):
             Row groups whose statistics say that they have no such row are passed over (counter `row_groups_pruned`).
             Operators are `=`, `!=`, `<`, `<=`, `>`, `>=`, `in`, `not in`, `is null`, `is not null`; all but `is null` never hold
             where there is no value, and a column that neither a file nor its folders (`country=se`) have has none (counter
-            `files_lacking_where`, of blocks). Values are compared as they are, whatever the column's type can hold; texts stand
-            for dates and times too.
+            `files_lacking_where`, of blocks); one that no file has is refused. Fields of structs are
+            `("customer.country", "=", "se")`. Values are compared as they are, whatever the column's type can hold; texts
+            stand for dates and times, too.
 
     Raises NotOfFormat, FileCutShort and FileDamaged, which name file and byte, ValueMisfit.
 
@@ -60,6 +61,11 @@ class ParquetFormat(Format):
     suffixes: ClassVar[tuple[str, ...]] = ("parquet", "parq", "pq")
 
     where: tuple[Any, ...] = attrs.field(default=(), kw_only=True, converter=predicates)
+
+    @property
+    def tested_columns(self) -> tuple[str, ...]:
+        """The columns of `where`."""
+        return tuple(predicate.column for predicate in self.where)
 
     def make_reader(self) -> ParquetReader:
         """A reader for one block."""
@@ -132,7 +138,7 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
         with damage(split.path, split.file_length - 8, "the footer"):
             groups = self._groups_in(split.start, split.stop)
         if options.where:
-            tested = [predicate for predicate in options.where if predicate.column in schema.names]
+            tested = [predicate for predicate in options.where if located(schema, predicate.column, split.path)]
             folders = folders_of(split.path)
             if any(each.column not in folders for each in options.where if each not in tested):
                 negotiator.context.count("files_lacking_where")
@@ -141,7 +147,9 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
                 groups = []
             elif tested:
                 self._filter = _all(predicate.expression(schema, split.path) for predicate in tested)
-                self._columns = list(dict.fromkeys([*self._columns, *(predicate.column for predicate in tested)]))
+                self._columns = list(
+                    dict.fromkeys([*self._columns, *(".".join(located(schema, each.column, split.path)) for each in tested)])
+                )
                 groups = self._unpruned(groups, tested)
         self._groups = iter(groups)
         return True
@@ -191,9 +199,10 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
         numbers = {metadata.schema.column(n).path: n for n in range(metadata.num_columns)}
 
         def may_hold(predicate: Predicate, group: Any) -> bool:
-            number = numbers.get(predicate.column)
+            steps = located(self._schema, predicate.column, self._negotiator.source)
+            number = numbers.get(".".join(steps))
             statistics = None if number is None else group.column(number).statistics
-            kind = self._schema.field(predicate.column).type
+            kind = type_at(self._schema, steps)
             return statistics is None or predicate.may_hold(statistics, group.num_rows, kind)
 
         left = [(at, n) for at, n in groups if all(may_hold(predicate, metadata.row_group(n)) for predicate in tested)]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from dagflow.errors.scan import ColumnTwice
+from dagflow.scan import Asked
 from operators.formats.comparands import comparand
 from operators.formats.errors import ValueMisfit
 
@@ -105,8 +107,8 @@ class Predicate:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        field = pc.field(self.column)
-        kind = schema.field(self.column).type
+        steps = located(schema, self.column, path)
+        field, kind = pc.field(*steps), type_at(schema, steps)
         try:
             fitted, values = self._fitted(kind)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError, OverflowError) as error:
@@ -145,6 +147,40 @@ class Predicate:
         if own.is_exact:
             return self.operator, [own.value]
         return "<=" if self.operator[0] == "<" else ">", [own.value]
+
+
+def located(schema: pa.Schema, name: str, path: str) -> tuple[str, ...]:
+    """The column of a file that a condition is on, or the way to a field of a struct; none where the file has no such column.
+
+    Raises ColumnTwice.
+
+    >>> import pyarrow as pa
+    >>> located(pa.schema({"a.b": pa.int8(), "a": pa.struct({"c": pa.int8()})}), "a.c", "")
+    ('a', 'c')
+    """
+    import pyarrow as pa
+
+    asked = Asked(name, name) if name in schema.names else Asked.of(name)
+    steps = (asked.root, *(str(step) for step in asked.steps))
+    if schema.names.count(asked.root) > 1:
+        raise ColumnTwice(path=path, column=asked.root)
+    fields: Any = schema
+    for step in steps:
+        if fields is not schema and not pa.types.is_struct(fields):
+            return ()
+        at = fields.get_field_index(step)
+        if at < 0:
+            return ()
+        fields = fields.field(at).type
+    return steps
+
+
+def type_at(schema: pa.Schema, steps: Sequence[str]) -> Any:
+    """The type of what `located` has found."""
+    kind: Any = schema
+    for step in steps:
+        kind = kind.field(step).type
+    return kind
 
 
 def _like(text: str, value: Any) -> Any:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dagflow.errors.scan import ColumnNoSuchPart, ColumnTwice, ColumnUnknown, ProjectionError
 from dagflow.testing import assert_reader_is_splittable, run_operator, scan_reader_of, scan_table
 from dagflow.testing.files import blocks_of
 from dagflow.testing.readers import CountedFiles
@@ -127,8 +128,8 @@ WHERE: list[tuple[Any, Any]] = [
     ([("text", "not in", ["text 1"]), ("n", "<", 9)], [2, 3, 4, 5, 6, 8]),
     ([("real", "!=", 0.0), ("n", ">", 53), ("n", "<", 57)], [54, 55, 56]),
     ([("real", "<=", 27.0), ("n", ">", 53)], [54]),
-    ([("nowhere", "=", 1)], []),
-    ([("nowhere", "is null"), ("n", ">", 97)], [98, 99]),
+    ([("of.a", ">", 97)], [98, 99]),
+    ([("of.`a`", "is null")], []),
 ]
 
 
@@ -151,6 +152,7 @@ PRUNED: list[Any] = [
     ([("day", "not in", [DAY, "2026-01-02"])], 2),
     ([("day", "!=", DAY)], 1),
     ([("real", ">", 1e9)], 10),
+    ([("of.a", "<", 10)], 9),
 ]
 
 
@@ -160,8 +162,37 @@ def test_row_groups_without_such_rows_are_not_read(path: Path, where: Any, prune
     assert counted(path, where, block_size=1_000).counters["row_groups_pruned"] == pruned
 
 
-def test_a_condition_on_a_column_that_is_not_there_is_counted(path: Path) -> None:
-    assert counted(path, [("nowhere", "=", 1)]).counters["files_lacking_where"] == 1
+def test_a_condition_on_a_column_that_a_file_lacks_is_counted(path: Path, tmp_path: Path) -> None:
+    schema = "nowhere: int64"
+    assert counted(path, [("nowhere", "=", 1)], schema=schema).counters["files_lacking_where"] == 1
+    assert read(path, where=[("nowhere", "=", 1)], schema=schema) == []
+    assert [row["n"] for row in read(path, ["n"], where=[("nowhere", "is null"), ("n", ">", 97)], schema=schema)] == [98, 99]
+    pq.write_table(pa.table({"n": [7], "new": [1]}), tmp_path / "b.parquet")
+    both = scan_table(ScanReader(ParquetFormat(where=[("new", "=", 1)]), columns=["n"]), [path, tmp_path / "b.parquet"])
+    assert both.to_pylist() == [{"n": 7}]
+
+
+@pytest.mark.parametrize(
+    ("column", "error", "told"),
+    [
+        ("N", ColumnUnknown, "no file has a column 'N'; 1 looked at have: n, text, day, of, real\n  help: did you mean 'n'"),
+        ("of.c", ColumnNoSuchPart, "a struct without a field 'c'"),
+        ("of.b[0]", ProjectionError, "'of.b[0]' has a condition on an element of a list"),
+    ],
+)
+def test_a_condition_on_a_column_that_no_file_has_is_refused(path: Path, column: str, error: Any, told: str) -> None:
+    with pytest.raises(error) as caught:
+        read(path, ["n"], where=[(column, "is null")])
+    assert told in str(caught.value)
+
+
+def test_columns_of_one_name_are_refused_only_where_they_matter(tmp_path: Path) -> None:
+    table = pa.Table.from_arrays([pa.array([1, 2]), pa.array([3, 4]), pa.array([5, 6])], names=["a", "a", "z"])
+    pq.write_table(table, tmp_path / "a.parquet")
+    for columns, where in ((["a"], ()), (None, ()), (["z"], [("a", "=", 1)])):
+        with pytest.raises(ColumnTwice, match="the file has several columns 'a'"):
+            read(tmp_path / "a.parquet", columns, where=where)
+    assert read(tmp_path / "a.parquet", ["z"], where=[("z", ">", 5)]) == [{"z": 6}]
 
 
 @pytest.mark.parametrize(
