@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
     from dagflow.storage import BinaryReader
 
-ENDS = ("", "\n", "\r\n")
+CRLF = "\r\n"
+ENDS = ("", "\n", CRLF)
 BLANK = " \0"
 
 
@@ -33,7 +35,8 @@ class FixedWidthFormat(Format):
     r"""Records of equal length in bytes: columns are found by their places, so a file can be cut anywhere.
 
     The bytes of a column are its text, without blanks (spaces, NUL) around it; nothing but blanks is no value. A record whose
-    text cannot be decoded, or that does not end as it should, is a bad row, and so is a last one that is cut short.
+    text cannot be decoded, or that does not end as it should, is a bad row, and so is a last one that is cut short. As records
+    are found by counting, a line that is too short or too long puts all that follow it out of step: they are bad rows, too.
 
     Args:
         columns: by name, `(offset, width)` in bytes, offsets counted from 0 at the record's start.
@@ -131,14 +134,15 @@ class FixedWidthReader(LinesReader):
         rest = len(data) % length
         if rest and length - rest <= len(end):  # the last line end of a file may be missing
             data += end[len(end) + rest - length :]
-        elif rest:
-            self._bad(piece, len(piece) - 1, f"the record is cut short: it has {rest} bytes, not {length}")
+            rest = 0
         rows = np.frombuffer(data, np.uint8)[: len(data) // length * length].reshape(-1, length)
         is_good = np.ones(len(rows), bool)
         if end:
             is_good = (rows[:, -len(end) :] == np.frombuffer(end, np.uint8)).all(axis=1)
             for row in np.flatnonzero(~is_good).tolist():
-                self._bad(piece, row, f"{end!r} should end the record, and {bytes(rows[row, -len(end) :])!r} stands there")
+                self._bad(piece, row, self._wrong_end(bytes(rows[row]), int(piece.positions[row])))
+        if rest:  # told last: of a wrong line end, all that is behind it is out of step
+            self._bad(piece, len(piece) - 1, f"the record is cut short: it has {rest} bytes, not {length}")
         columns = {}
         for name, (offset, width) in self._format.columns.items():
             if self._negotiator.is_projected(name):
@@ -186,6 +190,19 @@ class FixedWidthReader(LinesReader):
                 is_good[row] = False
                 self._bad(piece, row, f"it is no {self._format.encoding} text: {what}", name)
             return None
+
+    def _wrong_end(self, record: bytes, position: int) -> str:
+        """What is wrong with a record that does not end as it should, and what may be the reason."""
+        end = self._format.line_end.encode()
+        told = f"{end!r} should end the record, and {record[-len(end) :]!r} stands there"
+        if position == 0 and record.startswith(BOM_UTF8):
+            return f"{told}: the file begins with a byte-order mark, of {len(BOM_UTF8)} bytes: write it anew without"
+        if end == b"\n" and record.endswith(b"\r"):
+            return f"{told}: do lines end with {CRLF!r}? Then say line_end={CRLF!r}"
+        at = record.find(b"\n")
+        if at >= 0:
+            return f"{told}: a line ends after {at + 1} of {len(record)} bytes, and what follows is out of step"
+        return told
 
     def _bad(self, piece: Piece, row: int, reason: str, column: str | None = None) -> None:
         where = self.origin(piece, row)

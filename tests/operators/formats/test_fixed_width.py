@@ -115,6 +115,36 @@ def test_a_record_that_is_cut_short(path: Path) -> None:
         read(path, b"abc\nde", FixedWidthFormat({"a": (0, 3)}))
 
 
+@pytest.mark.parametrize(
+    ("data", "line_end", "told"),
+    [
+        (
+            b"abc\r\ndef\r\n",
+            "\n",
+            r"b'\n' should end the record, and b'\r' stands there: do lines end with '\r\n'? Then say line_end='\r\n'",
+        ),
+        (
+            b"\xef\xbb\xbfabc\ndef\n",
+            "\n",
+            "stands there: the file begins with a byte-order mark, of 3 bytes: write it anew without",
+        ),
+        (b"a\ndef\nghi\n", "\n", "stands there: a line ends after 2 of 4 bytes, and what follows is out of step"),
+        (b"abc\ndef\n", "\r\n", "stands there: a line ends after 4 of 5 bytes, and what follows is out of step"),
+    ],
+)
+def test_the_first_wrong_line_end_is_told(path: Path, data: bytes, line_end: str, told: str) -> None:
+    with pytest.raises(BadRowFound) as caught:
+        read(path, data, FixedWidthFormat({"a": (0, 3)}, line_end=line_end))
+    assert told in str(caught.value)
+    assert "line 1, byte 0: " in str(caught.value)
+
+
+def test_a_short_line_puts_those_behind_it_out_of_step(path: Path) -> None:
+    rows, bad = routed(path, b"abc\nd\nefg\nhij\n", FixedWidthFormat({"a": (0, 3)}))
+    assert rows == [{"a": "abc"}]
+    assert len(bad) == 3
+
+
 @reusing_folders
 @given(st.lists(st.tuples(st.integers(-99, 999), st.text(alphabet="abé ", max_size=3)), max_size=20), st.integers(1, 90))
 def test_any_cut_gives_the_same(path: Path, values: list[tuple[int, str]], size: int) -> None:
