@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import groupby
 from typing import Any
 
 import attrs
@@ -78,7 +80,8 @@ def run_operator(
 
     Args:
         operator: stays as it is: what runs is a copy.
-        records: by input port, the records of one window, or a list of `Window([...])`. Input operators take none.
+        records: by input port, the records of one window, or a list of `Window([...])`. Input operators take none. Ports with a
+            handler for batches also take `pyarrow.RecordBatch` and `Table`, as they come from a scan.
         form: `record`, `stream` or `batch`: which of its handlers to call. Default: the one that the framework takes for records.
         window: the number of the first window.
         windows: for input operators, how many windows to fill at most. Default: all, until the operator is exhausted.
@@ -160,6 +163,8 @@ class Bench:
             if port not in known:
                 raise UnknownName(f"input port of {type(operator).__name__}", port, known)
         self.types = _types(operator, records)
+        if form is None and any(_goes_as_batch(operator, port, each) for port, given in records.items() for each in _flat(given)):
+            form = BATCH
         self.program = pickled(_program(operator, self.types, list(records), form), travels=False)
 
     @contextmanager
@@ -256,11 +261,17 @@ class Bench:
     def _deliver(self, flow: Flow, given: Given) -> None:
         for port, records in given.items():
             check = type_check(f"{NAME}.{port}", self.types[port], "was given")
-            if check is not None:
-                for record in records:
-                    check(record)
-            if records:
-                flow.deliver(NAME, port, list(records))
+            for in_columns, run in groupby(records, functools.partial(_goes_as_batch, self.operator, port)):
+                together = list(run)
+                if in_columns:
+                    for columns in together:
+                        for batch in columns.to_batches() if hasattr(columns, "to_batches") else [columns]:
+                            flow.nodes[NAME].inlets[port].take_batch(batch)
+                    continue
+                if check is not None:
+                    for record in together:
+                        check(record)
+                flow.deliver(NAME, port, together)
 
     def _decide(self, window: int, report: TaskReport, live: Operator) -> None:
         plan = WindowPlan(window=window, items={}, partitions={}, places={}, states={}, driver=report)
@@ -304,10 +315,21 @@ def _types(operator: Operator, records: Given) -> dict[str, Any]:
     """The types of all ports: what the operator says of itself, else what the given records are."""
     bindings = own_bindings(operator)
     for port, given in records.items():
-        kinds = [_type_of(record) for window in windows_of({port: given}) for record in window.get(port, ())]
+        kinds = [_type_of(record) for record in _flat(given) if not _goes_as_batch(operator, port, record)]
         if kinds and all(kind == kinds[0] for kind in kinds):
             bind_input(operator, port, kinds[0], bindings)
     return port_types(operator, bindings)
+
+
+def _flat(given: Sequence[Any]) -> list[Any]:
+    """The records of all windows."""
+    return [record for window in windows_of({"": given}) for record in window[""]]
+
+
+def _goes_as_batch(operator: Operator, port: str, record: Any) -> bool:
+    """Whether a record is a batch or table (told without importing pyarrow), on a port that takes batches."""
+    is_columns = type(record).__module__ == "pyarrow.lib" and type(record).__name__ in ("RecordBatch", "Table")
+    return is_columns and BATCH in operator.offered_forms(port)
 
 
 def _type_of(record: Any) -> Any:

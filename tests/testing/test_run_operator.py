@@ -8,13 +8,14 @@ from typing import Any
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from dagflow import ErrorRecord, InputOperator, InputPort, Operator, OperatorContext, OutputPort, ReaderRecord, State, WindowState
 from dagflow.errors.dag import NotPicklable, NotSupported, UnknownName
 from dagflow.errors.run import FieldFrozen, OperatorFailed, WrongRecordType
 from dagflow.testing import FakeClock, Window, run_operator
-from operators import Filter, Map, RecordWriter
+from operators import Filter, Map, ParquetWriter, RecordWriter
 
 CALLS: list[str] = []
 
@@ -45,6 +46,23 @@ class Forms(Operator):
 )
 def test_each_form_that_is_offered_can_be_asked_for(form: str | None, first: str) -> None:
     assert run_operator(Forms(), {"input": [1, 2]}, form=form)["output"][0] == first
+
+
+def test_batches_and_tables_are_given_as_they_are() -> None:
+    table = pa.table({"value": [1, 2]})
+    batch = table.to_batches()[0]
+    assert run_operator(Forms(), {"input": [batch, table]})["output"] == [f"batch {n}" for n in (1, 2, 1, 2)]
+    assert run_operator(Forms(), {"input": [Window([batch]), Window([3, batch])]})["output"] == [
+        f"batch {n}" for n in (1, 2, 3, 1, 2)
+    ]
+    assert run_operator(Forms(), {"input": [batch]}, form="record")["output"] == ["record 1", "record 2"]
+
+
+def test_a_writer_writes_a_table(tmp_path: pathlib.Path) -> None:
+    table = pa.table({"n": [1, 2], "day": pa.array(["2026-01-31", None]).cast(pa.date32())})
+    run_operator(ParquetWriter(str(tmp_path)), {"input": [table]})
+    (written,) = tmp_path.glob("*.parquet")
+    assert pq.read_table(written).equals(table)
 
 
 def test_a_form_that_is_not_offered_is_refused_with_those_that_are() -> None:
