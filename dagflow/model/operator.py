@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, cast, get_args
 
 import attrs
 
+from dagflow.errors.choices import one_of
 from dagflow.errors.dag import ClassWrong
 from dagflow.model.context import OperatorContext
 from dagflow.model.declared import Declared
@@ -63,7 +64,7 @@ class Operator(Declared):
 
     errors = OutputPort[ErrorRecord]()
 
-    on_error: OnError = attrs.field(default="fail", kw_only=True, validator=attrs.validators.in_(get_args(OnError)))
+    on_error: OnError = attrs.field(default="fail", kw_only=True, validator=one_of(get_args(OnError)))
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

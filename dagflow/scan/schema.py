@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import attrs
 
+from dagflow.errors.choices import one_of
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -34,7 +36,7 @@ class Column:
     nullable: bool = attrs.field(default=True, kw_only=True)
     default: Any = attrs.field(default=None, kw_only=True)
     format: str | None = attrs.field(default=None, kw_only=True)
-    blank: Literal["null", "zero"] = attrs.field(default="null", kw_only=True, validator=attrs.validators.in_(("null", "zero")))
+    blank: Literal["null", "zero"] = attrs.field(default="null", kw_only=True, validator=one_of(("null", "zero")))
 
     @property
     def arrow(self) -> pa.DataType:
@@ -144,11 +146,9 @@ class Drift:
             null in its place.
     """
 
-    missing: Literal["null", "error"] = attrs.field(default="null", validator=attrs.validators.in_(ON_MISSING))
-    extra: Literal["error", "ignore", "widen", "rescue"] = attrs.field(default="error", validator=attrs.validators.in_(ON_EXTRA))
-    changed: Literal["error", "null", "widen", "rescue"] = attrs.field(
-        default="error", validator=attrs.validators.in_(ON_CHANGED)
-    )
+    missing: Literal["null", "error"] = attrs.field(default="null", validator=one_of(ON_MISSING))
+    extra: Literal["error", "ignore", "widen", "rescue"] = attrs.field(default="error", validator=one_of(ON_EXTRA))
+    changed: Literal["error", "null", "widen", "rescue"] = attrs.field(default="error", validator=one_of(ON_CHANGED))
 
     @property
     def rescues(self) -> bool:

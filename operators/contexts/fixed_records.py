@@ -8,6 +8,7 @@ import attrs
 from typing_extensions import override
 
 from dagflow.config import Bytes
+from dagflow.errors.choices import one_of
 from operators.contexts.entity import BinaryStream, PieceReaderContext
 from operators.contexts.errors import PartialRecord
 from operators.contexts.piece import Piece
@@ -35,7 +36,7 @@ class FixedRecordsReaderContext(PieceReaderContext):
     """
 
     length: int = attrs.field(validator=check_size)
-    partial: Literal["fail", "emit", "drop"] = attrs.field(default="fail", validator=attrs.validators.in_(PARTIAL), kw_only=True)
+    partial: Literal["fail", "emit", "drop"] = attrs.field(default="fail", validator=one_of(PARTIAL), kw_only=True)
     piece_bytes: Bytes = attrs.field(default=MIB, validator=check_piece_size, kw_only=True)
 
     _source: Source | None = attrs.field(init=False, eq=False, repr=False, default=None)

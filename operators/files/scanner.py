@@ -11,6 +11,7 @@ import attrs
 
 from dagflow import OperatorContext
 from dagflow.config import Millis, Seconds
+from dagflow.errors.choices import one_of
 from dagflow.storage import absolute, file_system, local_path, translate
 from operators.files.errors import InputMissing, InputNotFile
 from operators.files.scan_thread import ScanThread
@@ -80,10 +81,10 @@ class TimeBasedDirectoryScanner:
     scan_interval_millis: Millis = attrs.field(default=5000, validator=not_negative)
     file_pattern_regular_exp: str | None = None
     ignore_file_pattern_regular_exp: str | None = None
-    on_modified: OnModified = attrs.field(default="reread", validator=attrs.validators.in_(get_args(OnModified)))
+    on_modified: OnModified = attrs.field(default="reread", validator=one_of(get_args(OnModified)))
     min_age: Seconds = attrs.field(default=0.0, validator=not_negative)
     wait: bool = False
-    on_unreadable: OnUnreadable = attrs.field(default="fail", validator=attrs.validators.in_(get_args(OnUnreadable)))
+    on_unreadable: OnUnreadable = attrs.field(default="fail", validator=one_of(get_args(OnUnreadable)))
 
     _context: OperatorContext = attrs.field(factory=OperatorContext, init=False, repr=False, eq=False)
     _inputs: list[str] = attrs.field(factory=list, init=False, repr=False, eq=False)

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal, get_args
 import attrs
 
 from dagflow import FileInfo, InputOperator, MapState, OperatorContext, State
+from dagflow.errors.choices import one_of
 from dagflow.scaling import Backlog
 from dagflow.storage import FileStatus, translate
 from operators.files.blocks import FileBlocks
@@ -116,7 +117,7 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
         validator=attrs.validators.instance_of(TimeBasedDirectoryScanner),
     )
     event_time: EventTime | None = attrs.field(
-        default=None, kw_only=True, validator=attrs.validators.optional(attrs.validators.in_(get_args(EventTime)))
+        default=None, kw_only=True, validator=attrs.validators.optional(one_of(get_args(EventTime)))
     )
 
     file_times = State[list[int | None]](factory=list)  # modified: the newest of all files but the last one; the last one

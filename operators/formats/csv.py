@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import attrs
 
+from dagflow.errors.choices import one_of
 from dagflow.scan import Format
 from operators.formats.delimited.dialect import Dialect
 
@@ -89,12 +90,8 @@ class CsvFormat(Format):
     trim: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
     nulls: tuple[str, ...] = attrs.field(default=("",), kw_only=True, converter=to_nulls)
     clean_header: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
-    extra_fields: Literal["ignore", "bad"] = attrs.field(
-        default="ignore", kw_only=True, validator=attrs.validators.in_(("ignore", "bad"))
-    )
-    missing_fields: Literal["null", "bad"] = attrs.field(
-        default="null", kw_only=True, validator=attrs.validators.in_(("null", "bad"))
-    )
+    extra_fields: Literal["ignore", "bad"] = attrs.field(default="ignore", kw_only=True, validator=one_of(("ignore", "bad")))
+    missing_fields: Literal["null", "bad"] = attrs.field(default="null", kw_only=True, validator=one_of(("null", "bad")))
 
     def __attrs_post_init__(self) -> None:
         problem = self.dialect.problem()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import attrs
 
+from dagflow.errors.choices import one_of
 from dagflow.scan import FileSchemaNegotiator, Format, ResultSetLoader, to_type
 from operators.contexts import FixedRecordsReaderContext, Piece
 from operators.contexts.entity import PieceReaderContext
@@ -63,7 +64,7 @@ class FixedWidthFormat(Format):
 
     columns: Mapping[str, tuple[int, int]] = attrs.field(converter=places)
     types: Mapping[str, str] = attrs.field(factory=dict, kw_only=True)
-    line_end: str = attrs.field(default="\n", kw_only=True, validator=attrs.validators.in_(ENDS))
+    line_end: str = attrs.field(default="\n", kw_only=True, validator=one_of(ENDS))
     record_length: int | None = attrs.field(default=None, kw_only=True)
     encoding: str = attrs.field(default="utf-8", kw_only=True)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic
 import attrs
 
 from dagflow import FileBlockMetadata
+from dagflow.errors.choices import one_of
 from operators.compression import COMPRESSIONS, DecompressingContext
 from operators.compression.formats import Compression
 from operators.contexts import BadText, Piece, ReadAheadLineReaderContext, ReaderContext, decode_text, text_codec
@@ -64,7 +65,7 @@ class BlockReader(AbstractFSBlockReader[R], Generic[R]):
     encoding: str = attrs.field(default="utf-8", kw_only=True, validator=attrs.validators.instance_of(str))
     text_errors: str = attrs.field(default="strict", kw_only=True, validator=known_policy)
 
-    compression: Compression = attrs.field(default="auto", kw_only=True, validator=attrs.validators.in_(COMPRESSIONS))
+    compression: Compression = attrs.field(default="auto", kw_only=True, validator=one_of(COMPRESSIONS))
 
     def check(self) -> None:
         """Raises ValueError where the properties do not fit together."""

@@ -9,6 +9,7 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import FileBlockMetadata, InputPort, OperatorContext, OutputPort
+from dagflow.errors.choices import one_of
 from dagflow.errors.scan import ScanError
 from dagflow.scan import (
     Agreed,
@@ -106,7 +107,7 @@ class ScanReader(FileBlocks, Generic[T]):
     columns: tuple[str, ...] | None = attrs.field(default=None, kw_only=True, converter=to_columns)
     schema: TableSchema | str | None = attrs.field(default=None, kw_only=True, converter=to_schema)
     drift: Drift = attrs.field(factory=Drift, kw_only=True, converter=to_drift, validator=attrs.validators.instance_of(Drift))
-    on_bad_row: OnBadRow = attrs.field(default="fail", kw_only=True, validator=attrs.validators.in_(get_args(OnBadRow)))
+    on_bad_row: OnBadRow = attrs.field(default="fail", kw_only=True, validator=one_of(get_args(OnBadRow)))
     limits: BatchLimits = attrs.field(factory=BatchLimits, kw_only=True)
     null_type: str = attrs.field(default="string", kw_only=True)
     root: str | None = attrs.field(default=None, kw_only=True)

@@ -9,6 +9,7 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import OperatorContext
+from dagflow.errors.choices import one_of
 from operators.problems import all_problems, told_in
 from operators.sinks.csv_rows import CsvRows, Quoting, check_types
 from operators.sinks.packed_files import PACKED, packed_files
@@ -61,9 +62,9 @@ class CsvWriter(TableWriter[T], Generic[T]):
     delimiter: str = attrs.field(default=",", kw_only=True)
     header: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
     quote: str = attrs.field(default='"', kw_only=True)
-    quoting: Quoting = attrs.field(default="minimal", kw_only=True, validator=attrs.validators.in_(("minimal", "all", "none")))
+    quoting: Quoting = attrs.field(default="minimal", kw_only=True, validator=one_of(("minimal", "all", "none")))
     null: str = attrs.field(default="", kw_only=True, validator=attrs.validators.instance_of(str))
-    terminator: str = attrs.field(default="\n", kw_only=True, validator=attrs.validators.in_(("\n", "\r\n")))
+    terminator: str = attrs.field(default="\n", kw_only=True, validator=one_of(("\n", "\r\n")))
 
     def check(self) -> None:
         """Raises ValueError where the properties do not fit together."""

@@ -8,6 +8,7 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, OperatorContext
+from dagflow.errors.choices import one_of
 from operators.problems import all_problems, told_in
 from operators.sinks.errors import ColumnsChanged
 from operators.sinks.file_sink import FileSink, numbered
@@ -33,7 +34,7 @@ class TableWriter(FileSink, Generic[T]):
 
     folders_by: list[str] = attrs.field(factory=list, kw_only=True)
     on_schema_change: Literal["fail", "new_file"] = attrs.field(
-        default="fail", kw_only=True, validator=attrs.validators.in_(("fail", "new_file"))
+        default="fail", kw_only=True, validator=one_of(("fail", "new_file"))
     )
 
     input = InputPort[T]()

@@ -10,6 +10,7 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, OutputPort
+from dagflow.errors.choices import one_of
 from operators.transform.expressions import EXPRESSION_FORMS, FUNCTION_FORMS, Expression, function_or_expression, held
 from operators.transform.own_ports import OwnPorts, fixed
 
@@ -67,7 +68,7 @@ class Split(OwnPorts, Generic[T]):
     predicates: Mapping[str, Callable[[T], object] | Expression] = attrs.field(
         converter=_as_dict, validator=_predicates, on_setattr=fixed
     )
-    matches: Matches = attrs.field(default="first", kw_only=True, validator=attrs.validators.in_(get_args(Matches)))
+    matches: Matches = attrs.field(default="first", kw_only=True, validator=one_of(get_args(Matches)))
 
     input = InputPort[T]()
     rest = OutputPort[T]()
