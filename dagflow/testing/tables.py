@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dagflow.errors.dag import UnknownName
+from dagflow.errors.dag import NotSupported, UnknownName
 from dagflow.model.context import OperatorContext
 from dagflow.model.operator import Operator
 from dagflow.model.ports import BATCH, RECORD, InputPort, output_ports
@@ -17,6 +17,7 @@ from dagflow.runtime.compile import loaded, pickled
 from dagflow.runtime.failure import Abort
 from dagflow.runtime.program import OutputPlan, PortPlan, Program, ProgramOperator, TaskSpec
 from dagflow.runtime.task import Flow
+from dagflow.storage import explained
 from dagflow.testing.files import blocks_of
 from dagflow.testing.readers import CountedFiles, MakeReader
 
@@ -40,7 +41,8 @@ def scan_table(
         columns: the columns to read, instead of the reader's own.
         block_size: bytes of each block but the last of a file. Default: each file is one block.
 
-    A scan that gives no rows gives a table without rows, with the columns that are known by then. Raises what a run would raise.
+    A scan that gives no rows gives a table without rows, with the columns that are known by then. Raises what a run would raise,
+    and NotSupported for `on_bad_row="route"`: a table has no port for bad rows; `run_operator` gives those of all ports.
 
     >>> import pathlib, tempfile
     >>> from operators import JsonLinesFormat, ScanReader
@@ -54,13 +56,20 @@ def scan_table(
 
     if "batches" not in output_ports(type(reader)):
         raise UnknownName(f"output port of {type(reader).__name__}", "batches", tuple(output_ports(type(reader))))
+    if getattr(reader, "on_bad_row", None) == "route":
+        raise NotSupported(
+            'on_bad_row is "route", but a table has no place for bad rows',
+            "scan_table",
+            'run_operator gives batches and errors; or on_bad_row="drop", which leaves them out',
+        )
     if columns is not None:
         reader = attrs.evolve(reader, columns=columns)  # type: ignore[call-arg]  # every reader of scans has it
     reader.check()
     files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     blocks: list[FileBlockMetadata] = []
     for path in files:
-        own = blocks_of(os.fspath(path), block_size)
+        with explained(os.fspath(path), "reading"):
+            own = blocks_of(os.fspath(path), block_size)
         blocks += [attrs.evolve(b, block_id=len(blocks) + n, previous_block_id=-1) for n, b in enumerate(own)]
     program = loaded(pickled(_program(reader), travels=False))
     agreed = reader.agree(blocks, None, OperatorContext(name=READER)) if blocks else None
