@@ -28,6 +28,22 @@ _SIMPLE = {
     "datetime": pa.timestamp("us"),
     "timestamp": pa.timestamp("us"),
 }
+_ELSEWHERE = {
+    **dict.fromkeys(("integer", "bigint", "long"), "int64"),
+    "smallint": "int16",
+    "short": "int16",
+    "tinyint": "int8",
+    "byte": "int8",
+    "real": "float32",
+    "boolean": "bool",
+    **dict.fromkeys(("text", "varchar", "char", "object"), "string"),
+    "blob": "binary",
+    "time": "time64[us]",
+    "numeric": "decimal128(38, 10)",
+    "array": "list",
+    "dict": "struct",
+}
+"""What other systems call a type, and its name here: for the hint."""
 _TOKEN = re.compile(r"\s*(`[^`]*`|[^\s<>,:()\[\]=`]+|[<>,:()\[\]=])")
 
 
@@ -82,7 +98,8 @@ class _Parser:
             return _SIMPLE[name], at
         import difflib
 
-        near = difflib.get_close_matches(name, [*_SIMPLE, "list", "struct", "map", "decimal128"], n=1)
+        near = [_ELSEWHERE[name.lower()]] if name.lower() in _ELSEWHERE else []
+        near += difflib.get_close_matches(name, [*_SIMPLE, "list", "struct", "map", "decimal128"], n=1)
         raise ValueError(f"{self.text!r} names no type: {name!r} is unknown" + (f"; did you mean {near[0]!r}?" if near else ""))
 
     def struct(self, at: int) -> tuple[pa.DataType, int]:
@@ -98,7 +115,7 @@ class _Parser:
         unit, at = self.tokens[at], at + 1
         zone = None
         if self.tokens[at] == ",":
-            at = self.expect(self.expect(at + 1, "tz"), "=")
+            at = self.expect(at + 2, "=") if self.tokens[at + 1] == "tz" else at + 1
             end = self.tokens.index("]", at)
             zone, at = "".join(self.tokens[at:end]), end
         made = pa.timestamp(unit, zone) if name == "timestamp" else getattr(pa, name)(unit)

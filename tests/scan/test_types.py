@@ -40,6 +40,17 @@ def test_what_names_no_type_is_refused(text: str) -> None:
         to_type(text)
 
 
+def test_a_zone_may_stand_alone() -> None:
+    assert to_type("timestamp[us, UTC]") == to_type("timestamp[us, tz=UTC]") == pa.timestamp("us", "UTC")
+    assert to_type("timestamp[ms, Europe/Stockholm]") == pa.timestamp("ms", "Europe/Stockholm")
+
+
+@pytest.mark.parametrize(("name", "hint"), [("integer", "int64"), ("VARCHAR", "string"), ("boolean", "bool")])
+def test_names_of_other_systems_get_a_hint(name: str, hint: str) -> None:
+    with pytest.raises(ValueError, match=f"'{name}' is unknown; did you mean '{hint}'"):
+        to_type(name)
+
+
 def test_a_misspelt_type_gets_a_hint() -> None:
     with pytest.raises(ValueError, match="'strng' is unknown; did you mean 'string'"):
         to_type("list<strng>")
