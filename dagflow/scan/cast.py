@@ -253,6 +253,28 @@ def _nested(value: Any, target: pa.DataType, drops: bool) -> Any:
     return made[0].as_py()
 
 
+def unknown_field(value: Any, kind: pa.DataType) -> str | None:
+    """The first field of a value, or of its JSON, that the structs of a type do not have.
+
+    >>> unknown_field([{"a": 1}, {"b": 2}], pa.list_(pa.struct([("a", pa.int8())])))
+    'b'
+    """
+    types = pa.types
+    if isinstance(value, str) and types.is_nested(kind):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    if types.is_struct(kind) and isinstance(value, dict):
+        known = {f.name: f.type for f in kind}
+        parts = (unknown_field(part, known[name]) if name in known else name for name, part in value.items())
+    elif (types.is_list(kind) or types.is_large_list(kind)) and isinstance(value, list):
+        parts = (unknown_field(part, kind.value_type) for part in value)
+    else:
+        return None
+    return next((part for part in parts if part is not None), None)
+
+
 def text_of(value: Any) -> str:
     r"""The text that stands for a value: of text itself, else JSON (times in ISO form); bytes that are not UTF-8 as `\xff`.
 

@@ -12,7 +12,7 @@ import pyarrow.compute
 
 from dagflow.errors.scan import ColumnExtra, ColumnTwice, KeyMisfit
 from dagflow.scan.bad_rows import SHOWN_CHARACTERS, BadRow, RowOrigin
-from dagflow.scan.cast import converted, text_of
+from dagflow.scan.cast import converted, text_of, unknown_field
 from dagflow.scan.implicit import FileFacts
 from dagflow.scan.loader import Harvest, counted
 from dagflow.scan.schema import Drift
@@ -137,10 +137,16 @@ class Output:
             kept[row] = False
             origin = loaded.origin(row) if loaded.origin is not None else RowOrigin()
             value = values[row].as_py() if values is not None else None
-            said = reason if value is None else f"{_shown(value)} {reason}"
+            said = reason if value is None else f"{_shown(value)} {reason}{self._too_much(column, value)}"
             raw = origin.raw or ("" if value is None else text_of(value))
             self.report(BadRow(facts.path, origin.position, origin.line, column, said, raw[:SHOWN_CHARACTERS]))
         return kept
+
+    def _too_much(self, column: str, value: Any) -> str:
+        """Of a value that is none of its column's type: the field that its structs do not have, if that is why."""
+        kind = self.shape.known.get(column)
+        field = None if kind is None else unknown_field(value, kind)
+        return "" if field is None else f", which has no field {field!r} (drift.extra = 'ignore' leaves it out)"
 
     def _array(
         self, column: OutputColumn, roots: dict[str, pa.Array], loaded: Harvest, facts: FileFacts, problems: _Problems

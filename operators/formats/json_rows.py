@@ -24,6 +24,9 @@ DANGER = 5_000
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|([\[{])|([\]}])', re.DOTALL)
 
 
+_MEMBER = re.compile(r'"(?:[^"\\]|\\.)*"\s*:')
+
+
 class BadLine(ValueError):
     """A line that is no row. `column`: which one is to blame."""
 
@@ -100,14 +103,22 @@ def parse_line(data: bytes, exact: bool = False) -> dict[str, Any]:
     try:
         value = (_EXACT if exact else _DECODER).decode(text)
     except json.JSONDecodeError as error:
-        hint = "; it looks like a JSON array, but each line must be an object: {…}" if text[:1] in ("[", "]") else ""
-        raise BadLine(f"the line is no JSON: {error.msg} at character {error.pos}{hint}") from None
+        raise BadLine(f"the line is no JSON: {error.msg} at character {error.pos}{_hint(text)}") from None
     if not isinstance(value, dict):
         kind = {list: "list", str: "text", bool: "truth value", type(None): "null"}.get(type(value), "number")
         raise BadLine(f"the line is a JSON {kind}, but must be an object: {{…}}")
     if "\\u" in text:
         _check_surrogates(value)
     return value
+
+
+def _hint(text: str) -> str:
+    """What a line that is no JSON may be a part of."""
+    if text[:1] in ("[", "]"):
+        return "; it looks like a JSON array, but each line must be an object: {…}"
+    if text in ("{", "}", "},") or _MEMBER.match(text):
+        return "; it looks like a part of an object over several lines: write each on a line of its own (jq -c)"
+    return ""
 
 
 def _check_surrogates(value: Any) -> None:
