@@ -22,7 +22,7 @@ EXACT = decimal.Context(prec=400, Emin=-9999, Emax=9999)
 class Comparand:
     """The greatest value of a type that is not above another value. `is_exact`: it is that value.
 
-    `value` None: all values of the type lie above, unless it `is_incomparable` (not a number).
+    `value` None: all values of the type lie above, unless it `is_incomparable` (not a number, a type without values).
     """
 
     value: pa.Scalar | None
@@ -46,7 +46,7 @@ def comparand(value: Any, kind: pa.DataType) -> Comparand:
 
     types = pa.types
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        number = decimal_of(value) if isinstance(value, str) else value
+        number = decimal_of(value) if isinstance(value, str) else value.item() if hasattr(value, "item") else value  # of numpy
         if isinstance(number, int | float | decimal.Decimal):
             return _number(number, kind)
     elif types.is_date(kind):
@@ -59,6 +59,10 @@ def comparand(value: Any, kind: pa.DataType) -> Comparand:
         return _whole(value // datetime.timedelta(microseconds=1) * 1000, NANOSECONDS[kind.unit], kind, pa.int64())
     elif isinstance(value, str) and types.is_boolean(kind):
         return Comparand(pa.scalar(value).cast(kind), True)
+    elif types.is_null(kind):
+        return Comparand(None, False, True)
+    elif (types.is_string(kind) or types.is_large_string(kind)) and not isinstance(value, str):
+        raise ValueError(f"{value!r} is no text")
     return Comparand(pa.scalar(value, kind), True)
 
 
@@ -173,11 +177,12 @@ def _of_text(text: str) -> tuple[int, bool]:
 def _local(nanoseconds: int, zone: str) -> int:
     """The instant of a local time. Raises ValueError for a zone that is not known."""
     import pyarrow as pa
-    import pyarrow.compute as pc
+    import pyarrow.compute
 
+    pc: Any = pyarrow.compute  # its functions are made at run time
     whole, rest = divmod(nanoseconds, 10**9)
-    options: Any = {"ambiguous": "earliest", "nonexistent": "earliest"}
-    stamp: Any = pc.assume_timezone(pa.scalar(whole, pa.int64()).cast(pa.timestamp("s")), zone, **options)
+    local = pa.scalar(whole, pa.int64()).cast(pa.timestamp("s"))
+    stamp = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="earliest")
     return int(stamp.cast(pa.int64()).as_py()) * 10**9 + rest
 
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -82,6 +83,17 @@ def test_reals_stand_for_the_nearest_short_real_and_the_decimal_that_they_are_wr
     assert found(tmp_path, pa.array([Decimal("3.10")]), [("v", "=", 3.1)]) == [Decimal("3.10")]
 
 
+def test_numbers_of_numpy(tmp_path: Path) -> None:
+    small = pa.array([1, 2], pa.int8())
+    assert found(tmp_path, small, [("v", "<", np.int64(300))]) == [1, 2]
+    assert found(tmp_path, small, [("v", "<=", np.float32(1.5))]) == [1]
+
+
+@pytest.mark.parametrize("name", sorted(ORDER))
+def test_a_column_that_has_no_values_has_none_of_these(tmp_path: Path, name: str) -> None:
+    assert found(tmp_path, pa.nulls(2), [("v", name, 5)]) == []
+
+
 DATES = [DAY, datetime.date(2024, 1, 2)]
 TIMES = [datetime.time(12), datetime.time(12, 0, 0, 1000)]
 STAMPS = [MIDNIGHT, NOON, NEXT]
@@ -132,7 +144,8 @@ def test_dates_and_times(tmp_path: Path, own: Any, kind: Any, where: Any, expect
         (pa.time64("us"), "25:00", "'25:00' is no time of day"),
         (pa.time64("us"), 5, "5 is no time of day"),
         (pa.int64(), "five", "'five' is no number"),
-        (pa.string(), 5, ""),
+        (pa.string(), 5, "5 is no text"),
+        (pa.binary(3), b"ab", ""),
     ],
 )
 def test_what_is_not_compared(tmp_path: Path, kind: Any, value: Any, told: str) -> None:
