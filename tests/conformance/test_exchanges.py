@@ -350,7 +350,9 @@ def test_a_hot_key_is_named_and_kills_nothing(runner: str, tmp_path: Path) -> No
     report = run_dag(populate_dag, runner=runner)
     assert as_counter(seen.records) == Counter(hot=36_000, cold=4_000)
     assert next(iter(report.exchanges["tally.input"].hot())) == "'hot'"
-    assert "hottest keys: 'hot' 9" in report_text(report)
+    told = re.search(r"hottest keys: 'hot' (\d+) %", report_text(report))
+    assert told is not None
+    assert 85 <= int(told[1]) <= 95  # it is a sample, of which each task begins its own
 
 
 @pytest.mark.spark
