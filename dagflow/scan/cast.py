@@ -47,7 +47,7 @@ def converted(
 def _whole(values: pa.Array, target: pa.DataType, drops: bool) -> pa.Array:
     """A whole column at once; raises one of _ERRORS where a value does not convert, or the types do not."""
     types = pa.types
-    if _is_text(target) and (types.is_nested(values.type) or types.is_binary(values.type) or types.is_boolean(values.type)):
+    if _is_text(target) and (types.is_nested(values.type) or types.is_boolean(values.type)):
         raise ValueError("each value has a text of its own")
     if types.is_struct(target) and types.is_struct(values.type):
         return _struct(values, target, drops)

@@ -37,7 +37,8 @@ class JsonLinesFormat(Format):
     =====================================  =========================================================================
     a member that a line lacks, or null    null
     a number that has a fraction somewhere the column is float64, if the sample has such a number
-    whole numbers that would get lost so   the column is text: beyond int64, and beyond 2**53 beside fractions
+    whole numbers that would get lost so   the column is text, if the sample has such: beyond int64, and beyond 2**53 beside
+                                           fractions; in a column that is float64 all numbers are the nearest ones
     values of several kinds in a column    the column is text: strings as they are, others as JSON
     a column of nulls only                 text (see ScanReader, `null_type`)
     text that looks like a time            text; give the column a type (`schema`) to have times

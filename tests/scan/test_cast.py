@@ -48,6 +48,7 @@ BAD = object()
         ([True, False], "int64", [BAD, BAD]),
         ([True], "string", ["true"]),
         ([b"x", b"\xff"], "string", ["x", BAD]),
+        ([[b"x"], [b"\xff"]], "list<string>", [["x"], BAD]),
         ([{"a": 1}, {"a": None}], "struct<a: float64, b: string>", [{"a": 1.0, "b": None}, {"a": None, "b": None}]),
         ([{"a": 1, "c": 2}], "struct<a: int64>", [BAD]),
         ([[1], None, [2, 3], []], "list<float64>", [[1.0], None, [2.0, 3.0], []]),
