@@ -85,7 +85,9 @@ class Deduplicate(FirstOfEach[T], Generic[T]):
 
     Which one comes first of records that differ but for their keys is a matter of how they are partitioned: sort out beforehand
     which one is wanted where that matters (`TopN`, say). Of a `ReaderRecord`, the position counts too: `by="record"` compares
-    lines. An integer and an equal float are equal.
+    lines. Equal is what is equal in Python, also 1 and 1.0, or ten o'clock UTC and noon two hours east of it; and what a column
+    cannot tell apart: a list and a tuple, an enumeration and its value, records of two classes with the same fields. All fields
+    count, also those with `eq=False`. None and "None", 1 and "1" differ.
 
     Args:
         by: what must differ: a function of the record, or names of columns (fields of its class), which also do for batches.

@@ -7,7 +7,7 @@ import decimal
 import enum
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 
@@ -17,19 +17,26 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _READ = sorted(ReaderRecord._fields)
+_OTHER, _BYTES = b"\xff", b"\xfe"
+"""What the contents of values that are no text begin with, and those of bytes: no text in UTF-8 has a byte like these."""
 
 
 def contents(record: object) -> tuple[bytes, ...]:
-    """What a record says, as bytes, one for each of its fields; equal records have equal contents.
+    r"""What a record says, as bytes, one for each of its fields: of two records the same just where these count as equal.
 
-    Of a `ReaderRecord`, position and record count, not the block: that is a matter of how its file was cut. Raises TypeError for
-    what is no plain data: None, text, bytes, numbers, dates, enumerations, and lists, sets, mappings and attrs classes of these.
+    They do where they are equal in Python, and more, as a column does not keep what they were made of: a list is the tuple of
+    the same values, an attrs class the mapping of its fields (all of them, whatever `eq` says), an enumeration its value, one
+    NaN the other. Of a `ReaderRecord`, position and record count, not the block: that is a matter of how its file was cut.
+    Raises TypeError for what is no plain data: None, text, bytes, numbers, dates, enumerations, and lists, sets, mappings and
+    attrs classes of these.
 
-    >>> contents("a"), contents(1.0) == contents(1), contents([1, None]), contents(ReaderRecord(7, 5, "x"))
-    ((b'a',), True, (b'[1,None]',), (b'5', b'x'))
+    >>> contents("a"), contents(1.0) == contents(1), contents("1") == contents(1), contents(None) == contents("None")
+    ((b'a',), True, False, False)
+    >>> contents([1, None]), contents(ReaderRecord(7, 5, "x"))
+    ((b'\xff[1,None]',), (b'\xff5', b'x'))
     """
     cls: Any = type(record)
-    if cls is str or cls is bytes:
+    if cls is str:
         return (content_of(record),)
     if attrs.has(cls):
         fields = {field.name: getattr(record, field.name) for field in attrs.fields(cls)}
@@ -53,11 +60,14 @@ def _counting(fields: Iterable[str]) -> list[str]:
 def contents_of_column(column: pa.Array) -> Iterable[bytes]:
     """The `content_of` each value of a column."""
     import pyarrow as pa
+    import pyarrow.compute
 
-    kind = column.type
+    kind, join = column.type, cast("Any", pyarrow.compute).binary_join_element_wise
     if column.null_count == 0 and pa.types.is_integer(kind):
-        column = column.cast(pa.string())
-    elif column.null_count or not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
+        column = join(_OTHER, column.cast(pa.string()).cast(pa.binary()), b"")
+    elif column.null_count == 0 and pa.types.is_binary(kind):
+        column = join(_BYTES, column, b"")
+    elif column.null_count or not pa.types.is_string(kind):
         return map(content_of, column.to_pylist(maps_as_pydicts="strict"))
     _, offsets, data = column.buffers()
     if len(column) == 0 or data is None:
@@ -71,7 +81,11 @@ def content_of(value: Any) -> bytes:
     """What a value says, as bytes. Raises TypeError for what is no plain data."""
     if type(value) is str:
         return value.encode("utf-8", "surrogatepass")
-    return value if type(value) is bytes else _text(value).encode()
+    if isinstance(value, enum.Enum):
+        return content_of(value.value)
+    if isinstance(value, str):
+        return str.encode(value, "utf-8", "surrogatepass")
+    return _BYTES + value if isinstance(value, bytes) else _OTHER + _text(value).encode()
 
 
 def _text(value: Any) -> str:
@@ -110,21 +124,40 @@ def _joined(brackets: str, texts: Iterable[str]) -> str:
 
 def _of_number(value: Any) -> str:
     """A number, the same for an integer, an equal float and an equal decimal; all that are no numbers are one."""
-    return str(int(value)) if value == value and abs(value) != float("inf") and value == int(value) else repr(float(value))
+    if value != value or abs(value) == float("inf"):
+        return repr(float(value))
+    if value == int(value):
+        return str(int(value))
+    near = float(value)
+    return repr(near) if near == value else "{}/{}".format(*value.as_integer_ratio())  # a decimal that no float is
+
+
+def _of_datetime(value: datetime.datetime) -> str:
+    if value.utcoffset() is not None:
+        value = value.astimezone(datetime.UTC)
+    beyond = getattr(value, "nanosecond", 0)  # of a pandas.Timestamp, which is what a column of nanoseconds gives
+    return datetime.datetime.isoformat(value) + (f"+{beyond}ns" if beyond else "")
+
+
+def _of_time(value: datetime.time) -> str:
+    offset = value.utcoffset()
+    if offset is None:
+        return datetime.time.isoformat(value)
+    since = datetime.timedelta(0, value.second, value.microsecond, 0, value.minute, value.hour) - offset
+    return f"{since // datetime.timedelta(microseconds=1)}us UTC"
 
 
 _TEXTS: dict[type, Callable[[Any], str]] = {
-    str: ascii,  # what repr() escapes is a matter of the version of Python
-    int: str,
-    bool: lambda value: str(int(value)),
+    str: lambda value: ascii(str.__str__(value)),  # what repr() escapes is a matter of the version of Python
+    int: lambda value: str(int(value)),
     type(None): repr,
     float: _of_number,
     bytes: repr,
     list: lambda value: _joined("[]", map(_text, value)),
     tuple: lambda value: _joined("[]", map(_text, value)),
-    datetime.datetime: datetime.datetime.isoformat,
+    datetime.datetime: _of_datetime,
     datetime.date: datetime.date.isoformat,
-    datetime.time: datetime.time.isoformat,
+    datetime.time: _of_time,
     datetime.timedelta: lambda value: f"{value // datetime.timedelta(microseconds=1)}us",
     decimal.Decimal: _of_number,
 }

@@ -83,3 +83,10 @@ def test_rows_of_a_table() -> None:
         task.give("input", pa.record_batch({"value": [1.0, 2.0, 1.0]}), "batch")
         task.give("input", pa.record_batch({"value": [2.0, 3.0]}), "batch")
     assert task.emitted["output"] == [1.0, 2.0, 3.0]
+
+
+def test_records_that_differ_in_type_only_are_not_equal() -> None:
+    assert run_operator(Deduplicate(), {"input": [None, "None", 1, "1", b"1", 1.0]})["output"] == [None, "None", 1, "1", b"1"]
+    with FakeTask(Deduplicate[Any](by="name")) as task:
+        task.give("input", pa.record_batch({"name": [None, "None", None]}), "batch")
+    assert len(task.emitted["output"]) == 2

@@ -9,6 +9,8 @@ import math
 from typing import Any
 
 import attrs
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +18,8 @@ from hypothesis import strategies as st
 from dagflow import ReaderRecord
 from dagflow.model.forms import to_batch
 from operators.transform.content import column_contents, contents
+
+EAST = datetime.timezone(datetime.timedelta(hours=2))
 
 
 @attrs.frozen
@@ -91,11 +95,16 @@ def test_content_is_equal_where_records_are_and_only_there(one: Any, other: Any)
         ((1, 2), [1, 2]),
         ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
         ({1, 2}, {2, 1}),
+        (datetime.datetime(2026, 1, 1, 10, tzinfo=datetime.UTC), datetime.datetime(2026, 1, 1, 12, tzinfo=EAST)),
+        (datetime.time(10, tzinfo=datetime.UTC), datetime.time(12, tzinfo=EAST)),
+        ("a", np.str_("a")),
+        (1, np.int64(1)),
         (ReaderRecord(1, 5, "a"), ReaderRecord(2, 5, "a")),
     ],
 )
 def test_what_is_the_same(one: Any, other: Any) -> None:
     assert contents([one]) == contents([other])
+    assert contents(one) == contents(other)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +114,16 @@ def test_what_is_the_same(one: Any, other: Any) -> None:
         (["'a'"], ["a"]),
         ([None], ["None"]),
         ([b"a"], ["a"]),
+        (None, "None"),
+        (b"a", "a"),
+        (b"1", 1),
+        (1, "1"),
+        (b"\xff1", 1),
+        ([1], "[1]"),
+        (datetime.date(2026, 1, 1), "2026-01-01"),
+        (datetime.datetime(2026, 1, 1), datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)),  # noqa: DTZ001  # the point
+        (decimal.Decimal("12345678901234567890.12"), decimal.Decimal("12345678901234567890.13")),
+        (decimal.Decimal("0.1"), 0.1),
         ([[1], 2], [1, [2]]),
         (math.inf, -math.inf),
         (2**53, 2**53 + 1),
@@ -115,8 +134,17 @@ def test_what_is_not_the_same(one: Any, other: Any) -> None:
     assert contents(one) != contents(other)
 
 
+def test_nanoseconds_of_a_column_count() -> None:
+    (column,) = column_contents(pa.record_batch({"value": pa.array([1, 2], pa.timestamp("ns"))}))
+    assert len(set(column)) == 2
+
+
 class Colour(enum.Enum):
     RED = "red"
+
+
+class Word(str, enum.Enum):  # noqa: UP042  # as people have written it
+    ONE = "one"
 
 
 def test_an_enumeration_is_its_value_and_subclasses_are_their_bases() -> None:
@@ -124,7 +152,11 @@ def test_an_enumeration_is_its_value_and_subclasses_are_their_bases() -> None:
         __slots__ = ()
 
     assert contents([Colour.RED]) == contents(["red"])
+    assert contents(Colour.RED) == contents("red")
+    assert contents(Word.ONE) == contents("one")
+    assert contents([Word.ONE]) == contents(["one"])
     assert contents([Name("a")]) == contents(["a"])
+    assert contents(Name("a")) == contents("a")
 
 
 @pytest.mark.parametrize("text", ["", "é", "\n", "\0", "\U0001f600"])
