@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import Any
 
 import attrs
 
 VALUE = "value"
+_NAN = float("nan")
 _BARE = frozenset({str, bytes, int, float, bool, type(None)})
 
 
@@ -42,6 +43,18 @@ def getter(what: Callable[[Any], Any] | str | tuple[str, ...] | None) -> Callabl
 
 def no_key(_: object) -> None:
     """The key of all records, where there are no groups."""
+
+
+def one_nan(key: Any) -> Any:
+    """A key with the same NaN for each value that is not a number, also within tuples: so such keys are one key of a dict.
+
+    >>> len({one_nan(float("nan")), one_nan(float("nan"))}), len({one_nan((float("nan"), 1)), one_nan((float("nan"), 1))})
+    (1, 1)
+    """
+    if type(key) is tuple:
+        parts = tuple(map(one_nan, key))
+        return key if all(map(is_, parts, key)) else parts
+    return key if key == key else _NAN
 
 
 class _Named:

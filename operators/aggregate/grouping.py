@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 
-from operators.aggregate.fields import getter, names_of
+from operators.aggregate.fields import getter, names_of, one_nan
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Groups = dict[Any, list[Any]]
 """Key → the value (None: none has come) and the count."""
-
-_NAN = float("nan")
 
 
 @attrs.frozen
@@ -105,10 +103,10 @@ class Grouping:
         group[1] += count
 
     def settle(self, groups: Groups) -> None:
-        """Makes one group of those whose keys are not a number (NaN), each of which differs from itself."""
-        odd = [groups.pop(key) for key in list(groups) if key != key]
-        for value, count in odd:
-            self.add(groups, _NAN, value, count)
+        """Makes one group of those whose keys differ only in their NaN, each of which differs from all others."""
+        odd = [(key, one) for key in groups if (one := one_nan(key)) is not key]
+        for key, one in odd:
+            self.add(groups, one, *groups.pop(key))
 
 
 def _is_exact(values: pa.Array, function: str) -> bool:

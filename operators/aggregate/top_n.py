@@ -9,7 +9,7 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OutputPort, WindowState
-from operators.aggregate.fields import a_field, a_key, getter, names_of, no_key
+from operators.aggregate.fields import a_field, a_key, getter, names_of, no_key, one_nan
 from operators.transform.content import column_contents, contents
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ T = TypeVar("T", default=Any)
 
 MOST_ROWS = 50_000
 """How many rows of batches wait before all but the top ones go; where the records come from, more are sent on."""
-
-_NAN = float("nan")
 
 Entry = tuple[Any, bytes, Any]
 """A value, the content of its record, the record."""
@@ -55,7 +53,7 @@ class Ranked(Operator, Generic[T]):
             key, value = key_of(record), value_of(record)
             if value is None or value != value:
                 continue
-            entries = groups.setdefault(key if key == key else _NAN, [])
+            entries = groups.setdefault(one_nan(key), [])
             if len(entries) >= n:
                 worst = entries[n - 1][0]  # the first n are in order: they were the top when they were last sorted
                 if (value > worst) if smallest else (value < worst):

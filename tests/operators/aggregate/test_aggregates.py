@@ -131,6 +131,20 @@ def test_keys_that_are_not_a_number_are_one_key(form: str) -> None:
     assert {str(kv.key): kv.value for kv in task.emitted["output"]} == {"nan": 2, "1.0": 1}
 
 
+@pytest.mark.parametrize("combiner", [True, False])
+def test_keys_of_several_columns_of_which_one_is_not_a_number(combiner: bool) -> None:
+    whole = Count[Any, Any](by=("f", "k"), combiner=combiner)
+    records = [{"f": float("nan"), "k": n % 2} for n in range(6)]
+    given, port = records, "input"
+    if combiner:
+        ahead, port = whole.ahead("input")  # type: ignore[misc]
+        parts = [run_operator(ahead, {"input": records})["output"] for _ in range(2)]
+        assert [len(part) for part in parts] == [2, 2]
+        given = pickle.loads(pickle.dumps(parts[0])) + pickle.loads(pickle.dumps(parts[1]))
+    results = run_operator(whole, {port: given})["output"]
+    assert [(str(kv.key), kv.value) for kv in results] == [(f"(nan, {n})", 6 if combiner else 3) for n in (0, 1)]
+
+
 def test_other_types_than_pyarrow_can_add() -> None:
     import datetime
 

@@ -110,3 +110,9 @@ def test_functions_and_text() -> None:
 def test_numbers_that_are_none(n: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="n"):
         TopN(n)
+
+
+@pytest.mark.parametrize("by", ["key", ("key", "more")])
+def test_keys_that_are_not_a_number_are_one_key(by: Any) -> None:
+    records = [{"key": float("nan"), "more": 1, "value": n} for n in range(3)]
+    assert run_operator(TopN(1, by=by), {"input": records})["output"] == records[-1:]
