@@ -89,7 +89,10 @@ class Ranked(Operator, Generic[T]):
         rows = rows.filter(compute.equal(values, values))  # neither null nor NaN
         codes = np.zeros(rows.num_rows, np.int64)
         for name in names_of(self.by):
-            column = compute.dictionary_encode(rows.column(name), null_encoding="encode")
+            column = rows.column(name)
+            if pa.types.is_floating(column.type):
+                column = compute.add(column.cast(pa.float64()), 0.0)  # -0.0 becomes 0.0, which it equals
+            column = compute.dictionary_encode(column, null_encoding="encode")
             pairs = pa.array(codes * (len(column.dictionary) + 1) + column.indices.to_numpy())
             codes = compute.dictionary_encode(pairs).indices.to_numpy().astype(np.int64)
         ties = map(b"\0".join, zip(*column_contents(rows), strict=True))

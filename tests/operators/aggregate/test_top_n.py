@@ -116,3 +116,11 @@ def test_numbers_that_are_none(n: Any) -> None:
 def test_keys_that_are_not_a_number_are_one_key(by: Any) -> None:
     records = [{"key": float("nan"), "more": 1, "value": n} for n in range(3)]
     assert run_operator(TopN(1, by=by), {"input": records})["output"] == records[-1:]
+
+
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()])
+def test_both_zeros_are_one_key_of_a_batch(kind: Any) -> None:
+    keys = pa.array([0.0, -0.0, math.nan, math.nan, None], kind)
+    with FakeTask(TopN[Any](1, by="key")) as task:
+        task.give("input", pa.record_batch({"key": keys, "value": [1, 2, 3, 4, 5]}), "batch")
+    assert [row["value"] if isinstance(row, dict) else row.value for row in task.emitted["output"]] == [2, 4, 5]
