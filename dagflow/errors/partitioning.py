@@ -85,6 +85,23 @@ class KeyRefused(DagError, TypeError):
 
 
 @error
+class KeyFixed(DagError):
+    """A port has another key from outside than that which its operator works by: what it makes would come in parts."""
+
+    port: str
+    key: str
+    own: str
+    where: str
+    code: ClassVar[str] = "DF044"
+
+    def message(self) -> str:
+        return (
+            f"port {self.port} cannot be partitioned by {self.key}: its operator works by a key of its own, {self.own} ({self.where})\n"
+            "  help: remove partition_by, and say with the operator's own properties (`by` of an aggregate) what belongs together"
+        )
+
+
+@error
 class KeyNotHashable(RunError, TypeError):
     """A key is of a type whose values have no hash that is the same in every process."""
 

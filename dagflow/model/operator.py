@@ -56,10 +56,13 @@ class Operator(Declared):
         on_error: what becomes of a record whose handler raises: `fail` ends the run, `skip` counts it in the report, `route`
             emits it on the port `errors`.
         partitionable: False for operators that must not run as several copies.
+        partition_key_fixed: True for operators that come to a wrong result with another key than that of `partition_key`, so that
+            `partition_by` may not set one.
         partitioner: how the operator is partitioned, unless `DAG.set_attributes` says otherwise.
     """
 
     partitionable: ClassVar[bool] = True
+    partition_key_fixed: ClassVar[bool] = False
     partitioner: ClassVar[Any] = None
 
     errors = OutputPort[ErrorRecord]()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dagflow.errors import DagError
-from dagflow.errors.partitioning import KeyConflict, KeyMissing, KeyRefused
+from dagflow.errors.partitioning import KeyConflict, KeyFixed, KeyMissing, KeyRefused
 from dagflow.model.dag import OperatorNode, PortName
 from dagflow.model.keys import Key, key_of, known_columns
 from dagflow.model.ports import input_ports
@@ -45,11 +45,21 @@ def key_of_port(node: OperatorNode, port: str) -> Key | None:
     return key_of(key_given(node, port))
 
 
+def _same_key(given: Any, own: Any) -> bool:
+    try:
+        return key_of(given) == key_of(own)
+    except ValueError:
+        return False
+
+
 def wrong_keys(node: OperatorNode, connected: Iterable[str], types: dict[PortName, Any]) -> Iterator[DagError]:
     """What is wrong with the keys of an operator; `connected`: its input ports with a stream."""
     keyed, missing = [], []
     for port in connected:
         name, given = str(PortName(node.name, port)), key_given(node, port)
+        if node.operator.partition_key_fixed and not _same_key(given, own := own_key(node, port)):
+            yield KeyFixed(name, repr(given), str(key_of(own)), node.where)
+            continue
         if given is None:
             missing.append(port)
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import attrs
 from typing_extensions import TypeVar
@@ -97,6 +97,8 @@ class Aggregate(Operator, Generic[T, K, V]):
             builtin), which also do for batches. None: all records are one group.
         combiner: whether records become groups where they come from, and only these cross the exchange; the result is the same.
     """
+
+    partition_key_fixed: ClassVar[bool] = True
 
     by: Callable[[T], K] | str | tuple[str, ...] | None = attrs.field(default=None, kw_only=True, validator=a_key)
     combiner: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))

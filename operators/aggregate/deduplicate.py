@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import attrs
 from typing_extensions import TypeVar
@@ -102,6 +102,8 @@ class Deduplicate(FirstOfEach[T], Generic[T]):
     >>> run_operator(Deduplicate(by=str.lower), {"input": ["To", "be", "to"]})["output"]
     ['To', 'be']
     """
+
+    partition_key_fixed: ClassVar[bool] = True
 
     combiner: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
 

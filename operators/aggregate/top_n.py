@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, cast
 
 import attrs
 from typing_extensions import TypeVar
@@ -135,6 +135,8 @@ class TopN(Ranked[T], Generic[T]):
     >>> run_operator(TopN(1, len, by=lambda word: word[0], smallest=True), {"input": ["apple", "axe", "bee"]})["output"]
     ['axe', 'bee']
     """
+
+    partition_key_fixed: ClassVar[bool] = True
 
     combiner: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
 

@@ -10,10 +10,10 @@ import pytest
 from dagflow import DAG, InputPort, Operator, ReaderRecord
 from dagflow.errors import DagError
 from dagflow.errors.dag import NotPartitionable
-from dagflow.errors.partitioning import KeyConflict, KeyMissing, KeyRefused
+from dagflow.errors.partitioning import KeyConflict, KeyFixed, KeyMissing, KeyRefused
 from dagflow.model.checks import check
 from dagflow.model.partitioning import key_of_port
-from operators import BlockReader, FileSplitterInput
+from operators import BlockReader, Count, Deduplicate, FileSplitterInput, TopN
 
 
 @attrs.define
@@ -124,3 +124,22 @@ def test_what_is_not_partitionable_has_no_key() -> None:
     problems = getattr(caught.value, "problems", (caught.value,))
     assert [type(problem) for problem in problems] == [NotPartitionable, NotPartitionable]
     assert "its port 'left' has a key (partition_by)" in str(problems[0])
+
+
+@pytest.mark.parametrize("operator", [Count, Deduplicate, TopN])
+@pytest.mark.parametrize("combiner", [True, False])
+def test_the_key_of_an_aggregate_is_its_own(operator: Any, combiner: bool) -> None:
+    found = operator(**({"n": 1, "of": "position"} if operator is TopN else {}), by="record", combiner=combiner)
+    dag = DAG()
+    files = dag.add_operator("files", FileSplitterInput(files=["/"]))
+    reader = dag.add_operator("reader", BlockReader())
+    dag.add_operator("found", found, partition_by=("record",))
+    dag.add_stream("blocks", files.blocks_metadata_output, reader.blocks_metadata_input)
+    dag.add_stream("lines", reader.messages, found.input)
+    check(dag)
+    for other in ("position", None):
+        dag.set_attributes(found, partition_by=other)
+        with pytest.raises(
+            KeyFixed, match=f"port found.input cannot be partitioned by {other!r}: its operator works by .* record"
+        ):
+            check(dag)
