@@ -21,6 +21,7 @@ V = TypeVar("V", default=Any)
 
 MOST_AHEAD = 100_000
 """How many groups are kept where records come from; when there are more, what is known of them is sent on."""
+_LARGE = 1 << 63
 
 
 @attrs.frozen
@@ -33,11 +34,26 @@ class KeyValue(Generic[K, V]):
 
 @attrs.frozen
 class Partial(Generic[K, V]):
-    """What is known of a group in one partition; `count` of how many records or values."""
+    """What is known of a group in one partition; `count` of how many records or values.
+
+    A whole number that no column holds is `large`, in hexadecimal digits, and `value` is None.
+    """
 
     key: K
-    value: V
+    value: V | None
     count: int
+    large: str | None = None
+
+    @classmethod
+    def of(cls, key: K, value: V | None, count: int) -> Partial[K, V]:
+        """What is known of a group, so that columns hold it.
+
+        >>> Partial.of("a", 5, 2), Partial.of("a", 2**63, 2).large
+        (Partial(key='a', value=5, count=2, large=None), '0x8000000000000000')
+        """
+        if type(value) is int and not -_LARGE <= value < _LARGE:
+            return cls(key, None, count, hex(value))
+        return cls(key, value, count)
 
 
 @attrs.define
@@ -84,7 +100,7 @@ class Ahead(Operator, Generic[T, K, V]):
     def end_window(self) -> None:
         """Sends on what is known of each group."""
         self._grouping.settle(self.groups)
-        self.output.emit_all([Partial(key, value, count) for key, (value, count) in self.groups.items()])
+        self.output.emit_all([Partial.of(key, value, count) for key, (value, count) in self.groups.items()])
         self.groups = {}
 
 
@@ -157,14 +173,15 @@ class Aggregate(Operator, Generic[T, K, V]):
         """Takes in what is known of groups elsewhere."""
         add, groups = self._grouping.add, self.groups
         for partial in partials:
-            add(groups, partial.key, partial.value, partial.count)
+            add(groups, partial.key, partial.value if partial.large is None else int(partial.large, 16), partial.count)
 
     @partials.batch
     def add_batch_of_partials(self, batch: pa.RecordBatch) -> None:
         """The same for a batch."""
         add, groups = self._grouping.add, self.groups
-        for row in zip(*(batch.column(name).to_pylist() for name in ("key", "value", "count")), strict=True):
-            add(groups, *row)
+        columns = (batch.column(name).to_pylist() for name in ("key", "value", "count", "large"))
+        for key, value, count, large in zip(*columns, strict=True):
+            add(groups, key, value if large is None else int(large, 16), count)
 
     def results(self) -> list[KeyValue[K, Any]]:
         """What is emitted: all groups, those that came first first."""

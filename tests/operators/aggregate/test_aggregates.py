@@ -10,9 +10,10 @@ from typing import Any
 import attrs
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from dagflow.model.forms import to_batch, to_records
 from dagflow.testing import Window, check_operator, run_operator
 from operators import Average, Count, KeyValue, Max, Min, Sum
 from operators.aggregate.aggregate import Aggregate, Ahead, Partial
@@ -110,6 +111,19 @@ def test_sums_of_integers_do_not_overflow_in_batches() -> None:
     with FakeTask(Sum[Any, Any, Any]()) as task:
         task.give("input", pa.record_batch({"value": [2**62, 2**62, 2**62]}), "batch")
     assert task.emitted["output"] == [KeyValue(None, 3 * 2**62)]
+
+
+@given(st.lists(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=4), min_size=1, max_size=4))
+@example([[2**63 - 1, 1], [-(2**63), -1]])
+def test_sums_made_ahead_fit_into_columns(parts: list[list[int]]) -> None:
+    whole = Sum[int, str, int](lambda number: number, by=lambda number: "all")
+    ahead, port = whole.ahead("input")  # type: ignore[misc]
+    partials = [partial for part in parts for partial in run_operator(ahead, {"input": part})["output"]]
+    crossed = to_batch(partials, Partial[str, int])
+    for given_form, form in ((to_records(crossed, Partial[str, int]), "stream"), (crossed, "batch")):
+        with FakeTask(whole) as task:
+            task.give(port, given_form, form)
+        assert task.emitted["output"] == [KeyValue("all", sum(map(sum, parts)))]
 
 
 @pytest.mark.parametrize("form", ["batch", "stream"])
