@@ -134,6 +134,21 @@ class ForeignStateKey(RunError, KeyError):
 
 
 @error
+class CombinedKeyChanged(RunError, ValueError):
+    """A combiner has made a record with another key than those that it was given."""
+
+    port: str
+    key: str
+    code: ClassVar[str] = "DF374"
+
+    def message(self) -> str:
+        return (
+            f"the combiner of port {self.port} has made a record whose key, {self.key}, is not that of the records that it was given\n"
+            "  help: what it returns must have the key of both records, so that it meets the others of that key"
+        )
+
+
+@error
 class ExchangeBroken(RunError):
     """Rows of an exchange arrived where they do not belong: nothing of the window counts."""
 

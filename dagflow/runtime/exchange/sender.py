@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dagflow.errors.partitioning import CombinedKeyChanged
 from dagflow.model.columns import RecordMisfit
 from dagflow.model.forms import schema_of, to_batch, to_records
 from dagflow.model.keys import Router
@@ -207,10 +208,28 @@ class Sender:
 
     def _spill(self) -> None:
         pairs, self._pairs = self._pairs, {}
-        for partition, record in pairs.values():
+        for key, (partition, record) in pairs.items():
+            self._check_key(key, record)
             self._records[partition].append(record)
             if len(self._records[partition]) >= self._portion:
                 self._pack(partition)
+
+    def _check_key(self, key: Any, record: Any) -> None:
+        """Ends the task where combining has changed the key."""
+        assert self._router is not None
+        found = self._router.key(record)
+        if found != key and repr(found) not in (repr(key), key):  # NaN differs from itself; a list is here by its repr
+            changed = CombinedKeyChanged(self._plan.port, repr(found)[:200])
+            raise self._failed("combine()", changed, record)
+
+    def _check_keys(self, partition: int, batch: pa.RecordBatch) -> None:
+        """Ends the task where combining a batch has made rows of other partitions."""
+        if self._router is None or self._plan.key is None or self._plan.key.function is not None or not batch.num_rows:
+            return
+        strange = (self._router.groups(batch).astype("int64") * self._partitions >> 16) != partition
+        if strange.any():
+            row = batch.slice(int(strange.argmax()), 1).select(list(self._plan.key.columns)).to_pylist()[0]
+            raise self._failed("combine_batch()", CombinedKeyChanged(self._plan.port, repr(row)[:200]), None)
 
     # From records to blobs
 
@@ -290,6 +309,7 @@ class Sender:
         if self._combine_batch is not None:
             try:
                 batch = self._combine_batch(batch)
+                self._check_keys(partition, batch)
             except Exception as error:
                 raise self._failed("combine_batch()", error, None) from error
         self.figures.records += batch.num_rows

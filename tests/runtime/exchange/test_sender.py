@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagflow.errors.partitioning import KeyNotHashable
+from dagflow.errors.partitioning import CombinedKeyChanged, KeyNotHashable
 from dagflow.errors.run import OperatorFailed
 from dagflow.model.context import Cursor
 from dagflow.model.forms import to_batch, to_records
@@ -181,6 +181,35 @@ def test_a_combiner_makes_one_record_of_those_with_a_key(monkeypatch: pytest.Mon
     assert sums == {"a": 5, "b": 2, "c": 1, "d": 2}
     assert (sender.figures.before, sender.figures.records) == (10, len(found))
     assert len(found) == 8, "three times, as there were three keys twice"
+
+
+class Renaming:
+    def combine(self, one: Hit, other: Hit) -> Hit:
+        return Hit(one.host + other.host, one.n)
+
+    def combine_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return to_batch([Hit("q", 1), Hit("r", 1), Hit("s", 1), Hit("t", 1)], Hit)
+
+
+@pytest.mark.parametrize("form", ["record", "batch"])
+def test_a_combiner_must_not_change_the_key(form: str) -> None:
+    name = "combine" if form == "record" else "combine_batch"
+    sender = made([], BY_KEY, key_of("host"), combiner=Combiner(Renaming(), {form: name}))  # type: ignore[arg-type]
+    sender.take_records([Hit("a", 1), Hit("a", 2)])
+    with pytest.raises(Abort) as caught:
+        sender.finish()
+    assert isinstance(caught.value.error, CombinedKeyChanged)
+    assert caught.value.error.port == "b.input"
+
+
+@pytest.mark.parametrize("key", [float("nan"), (float("nan"), 1), [1, 2], 1])
+def test_keys_that_a_combiner_leaves_alone(key: Any) -> None:
+    rows: list[Row] = []
+    keep = SimpleNamespace(combine=lambda one, other: one)
+    sender = made(rows, BY_KEY, key_of(lambda record: record[0]), tp=object, combiner=Combiner(keep, {"record": "combine"}))  # type: ignore[arg-type]
+    sender.take_records([(key, 1), (key, 2)])
+    sender.finish()
+    assert len([record for records in decoded(rows).values() for record in records]) == 1
 
 
 def test_records_that_do_not_fit_go_where_on_error_says() -> None:
