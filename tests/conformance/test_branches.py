@@ -81,4 +81,4 @@ def test_a_sample_is_the_same_everywhere(runner: str, tmp_path: Path) -> None:
     run_dag(populate_dag, runner=runner)
     wanted = [line.position for line in run_operator(Sample(0.1, seed=3), {"input": lines})["output"]]
     assert sorted(line.position for line in found.records) == wanted
-    assert wanted[:3] == [6, 24, 27]  # nor does it depend on versions or machines
+    assert wanted[:3] == [24, 144, 159]  # nor does it depend on versions or machines
