@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from typing import ClassVar
 
 from dagflow.errors.base import ConfigError, error
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 @error
@@ -26,9 +29,15 @@ class ApplicationMissing(ConfigError):
 def raised(error: BaseException) -> tuple[str, str]:
     """What the user's code raised, and its frames, the innermost first."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if "importlib" not in f.filename and "/dagflow/" not in f.filename.replace("\\", "/")]
+    own = [f for f in frames if "importlib" not in f.filename and not is_ours(f.filename)]
     lines = [f"  at {f.filename}:{f.lineno} in {f.name}{f': {f.line}' if f.line else ''}" for f in reversed(own[-6:])]
     return "".join(traceback.format_exception_only(error)).strip(), "\n".join(lines)
+
+
+def is_ours(path: str) -> bool:
+    """Whether a file of source is dagflow's own, or one of its operators."""
+    library = os.path.join(os.path.dirname(_PACKAGE), "operators")
+    return os.path.abspath(path).startswith((_PACKAGE + os.sep, library + os.sep))
 
 
 @error

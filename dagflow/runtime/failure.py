@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import traceback
 from typing import Any
 
 from dagflow.errors import DagflowError
+from dagflow.errors.application import is_ours
 from dagflow.errors.run import OperatorFailed
 from dagflow.model.context import Cursor
 from dagflow.model.records import FileBlockMetadata, FileInfo, FileMetadata, ReaderRecord
 from dagflow.model.source import shown
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _RECORD_CHARACTERS = 200
 _ERROR_CHARACTERS = 1000
 
@@ -99,14 +98,9 @@ def source_of(record: Any, cursor: Cursor) -> str | None:
 
 def user_frames(error: BaseException) -> str:
     """The frames of an exception that are the user's own, the innermost first; all but dagflow's when there are none."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not _ours(f.filename)]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not is_ours(f.filename)]
     lines = []
     for frame in reversed(frames[-8:]):
         code = f": {frame.line}" if frame.line else ""
         lines.append(f"  at {shown(frame.filename)}:{frame.lineno} in {frame.name}{code}")
     return "\n".join(lines)
-
-
-def _ours(path: str) -> bool:
-    library = os.path.join(os.path.dirname(_PACKAGE), "operators")
-    return os.path.abspath(path).startswith((_PACKAGE + os.sep, library + os.sep))
