@@ -32,9 +32,9 @@ from dagflow.storage import (
     translate,
 )
 
-_OWNER = "owner"
+OWNER = "owner"
 _STARTING_OVER = "starting-over"
-_APP_ID = "app-id"
+APP_ID = "app-id"
 _CLAIMED = "_claimed"  # in the run folder: outputs have been claimed for the log that is here
 
 
@@ -100,12 +100,12 @@ class Folders:
         home.create(_CLAIMED, b"")  # before the outputs say so
         for folder in self.outputs:
             store = open_store(join(folder, OURS))
-            if not store.create(_OWNER, os.fsencode(self.run_folder)) and self._owner(folder) != self.run_folder:
-                store.discard(_OWNER)
-                store.create(_OWNER, os.fsencode(self.run_folder))
+            if not store.create(OWNER, os.fsencode(self.run_folder)) and self._owner(folder) != self.run_folder:
+                store.discard(OWNER)
+                store.create(OWNER, os.fsencode(self.run_folder))
 
     def _owner(self, folder: str) -> str | None:
-        found = open_store(join(folder, OURS)).read(_OWNER)
+        found = open_store(join(folder, OURS)).read(OWNER)
         return None if found is None else os.fsdecode(found)
 
     def _was_moved(self, folder: str, owner: str) -> bool:
@@ -129,10 +129,10 @@ class Folders:
         """
         assert self.run_folder is not None
         home = open_store(self.run_folder)
-        if home.read(_APP_ID) is None and WindowLog(home).windows("decision"):
-            raise PlanMismatch(self.run_folder, f"{_APP_ID} is gone, by which ledgers know what was committed")
-        home.create(_APP_ID, f"{application}-{uuid.uuid4().hex}".encode())
-        found = home.read(_APP_ID)
+        if home.read(APP_ID) is None and WindowLog(home).windows("decision"):
+            raise PlanMismatch(self.run_folder, f"{APP_ID} is gone, by which ledgers know what was committed")
+        home.create(APP_ID, f"{application}-{uuid.uuid4().hex}".encode())
+        found = home.read(APP_ID)
         assert found is not None
         return found.decode()
 
@@ -194,7 +194,7 @@ class Folders:
         partition_state.erase(log.passing)
         erase_segments(log.passing)
         keyed_state.erase(log.store.url)
-        store.discard(_APP_ID)
+        store.discard(APP_ID)
         for name in log.passing.names("launches/"):
             log.passing.discard(name)
         events = join(self.run_folder, "events")

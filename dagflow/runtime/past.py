@@ -25,6 +25,7 @@ from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime import datasets, partition_state
 from dagflow.runtime.build import Built
 from dagflow.runtime.files import OURS
+from dagflow.runtime.folders import APP_ID, OWNER
 from dagflow.runtime.jobs import tasks_of
 from dagflow.runtime.launched import Launched
 from dagflow.runtime.partition_state import Encoded
@@ -36,7 +37,6 @@ from dagflow.runtime.window_log import Decision, PublishedFile, WindowLog, Windo
 from dagflow.storage import absolute, base_name, explained, file_system, join, open_store
 
 _ATTEMPT = re.compile(r"\d+\..+\.(?P<task>[^.]+-\d{4,})-(?P<attempt>[^.]*)\.(?P<number>\d+)")
-_OWNER, _APP_ID = "owner", "app-id"
 
 
 @attrs.frozen
@@ -98,7 +98,7 @@ class PastWindow:
         store = open_store(folder, durable=False)
         log = WindowLog(store)
         kept = log.windows("plan")
-        app_id = store.read(_APP_ID)
+        app_id = store.read(APP_ID)
         if not kept and app_id is None:
             raise RunFolderMissing(dataset, folder, "there is no window log")
         if app_id is not None and app_id.decode() != txn.app_id:
@@ -243,7 +243,7 @@ def check_end(dataset: str) -> None:
     """Raises LedgerDamaged when the run folder of a dataset, as far as it is found, has committed more than its ledger says."""
     with contextlib.suppress(RunFolderMissing, PlanMismatch, SurroundingsError):
         store = open_store(_run_folder(dataset), durable=False)
-        app_id = store.read(_APP_ID)
+        app_id = store.read(APP_ID)
         if app_id is not None:
             datasets.check_end(WindowLog(store), dataset, app_id.decode())
 
@@ -292,7 +292,7 @@ def standing_in(folder: str) -> Iterator[None]:
 def _run_folder(dataset: str) -> str:
     """Where the window log of a dataset is, by what its owner has noted; with the dataset, if it has moved with it."""
     ours = join(dataset, OURS)
-    found = open_store(ours, durable=False).read(_OWNER)
+    found = open_store(ours, durable=False).read(OWNER)
     if found is None:
         raise RunFolderMissing(dataset, None, "")
     owner = os.fsdecode(found)

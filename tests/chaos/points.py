@@ -77,7 +77,7 @@ def launched(folder: Path, point: Point | None = None, **options: Any) -> int:
             kill_at(*point)
         run_dag(two_sinks(folder), windows_in_flight=2, **options)
         os._exit(0)
-    except BaseException as error:  # noqa: BLE001
+    except BaseException as error:  # noqa: BLE001  # whatever ends it is told to the test
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         os._exit(1)
 

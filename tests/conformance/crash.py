@@ -39,7 +39,7 @@ def run(source: Path, output: Path, kill_at: int | None, **options: Any) -> int:
             kill_at_touch(str(output), kill_at)
         run_here(source, output, **options)
         os._exit(0)
-    except BaseException as error:  # noqa: BLE001
+    except BaseException as error:  # noqa: BLE001  # whatever ends it is told to the test
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         os._exit(1)
 

@@ -80,7 +80,7 @@ def in_child(work: Callable[[], Any], folder: Path, kill_at: int | None = None) 
             kill_at_touch(str(folder), kill_at)
         work()
         os._exit(0)
-    except BaseException as error:  # noqa: BLE001
+    except BaseException as error:  # noqa: BLE001  # whatever ends it is told to the test
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         os._exit(1)
 

@@ -30,7 +30,7 @@ def begin(work: Callable[[], Any]) -> int:
         return child
     try:
         work()
-    except BaseException as error:  # noqa: BLE001
+    except BaseException as error:  # noqa: BLE001  # whatever ends it is told to the test
         print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
     os._exit(1)
 

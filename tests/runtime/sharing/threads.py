@@ -49,7 +49,7 @@ class ThreadRunner:
         def collect() -> None:
             try:
                 future.set_result([each.result() for each in running])
-            except BaseException as error:  # noqa: BLE001
+            except BaseException as error:  # noqa: BLE001  # whatever ends it is told to the test
                 future.set_exception(TasksDied(repr(error)))
 
         threading.Thread(target=collect, daemon=True).start()
