@@ -113,7 +113,7 @@ class KeyNotHashable(RunError, TypeError):
     def message(self) -> str:
         return (
             f"the key {self.key} of port {self.port} is a {self.type}, which has no hash that all processes agree on\n"
-            "  help: make keys of None, bool, int, float, str, bytes, dates, Decimal, UUID, enums, or tuples and attrs classes of these"
+            "  help: make keys of None, bool, int, float, str, bytes, dates, times, Decimal, UUID, enums, or tuples and attrs classes of these"
         )
 
 
@@ -129,7 +129,8 @@ class ForeignStateKey(RunError, KeyError):
     def message(self) -> str:
         return (
             f"operator {self.operator!r} keeps {self.key} in its MapState {self.state!r}, which is no key of its partition\n"
-            "  help: entries go with the records: their keys must be what the operator's records are partitioned by"
+            "  help: entries go with the records: their keys must be what the operator's records are partitioned by,\n"
+            "        or a function says so: MapState(partition_by=lambda key: …)"
         )
 
 

@@ -143,12 +143,20 @@ def _of_float(key: float) -> int:
 def _of_decimal(key: decimal.Decimal) -> int:
     if key.is_finite() and key == key.to_integral_value():
         return mixed(int(key))
-    return _of_float(float(key)) if key.is_finite() and decimal.Decimal(float(key)) == key else mixed(crc32(str(key).encode()))
+    if not key.is_finite() or decimal.Decimal(float(key)) == key:
+        return _of_float(float(key))
+    return mixed(crc32(f"{key:f}".rstrip("0").encode()))
 
 
 def _of_datetime(key: datetime.datetime) -> int:
     if key.tzinfo is not None:
         key = key.astimezone(datetime.UTC)
+    return mixed(crc32(key.replace(fold=0).isoformat().encode()))
+
+
+def _of_time(key: datetime.time) -> int:
+    if key.tzinfo is not None:
+        raise TypeError("a time of day with a zone has no hash that all processes agree on")
     return mixed(crc32(key.replace(fold=0).isoformat().encode()))
 
 
@@ -167,6 +175,7 @@ _OF: dict[type, Callable[[Any], int]] = {
     list: _of_several,
     datetime.datetime: _of_datetime,
     datetime.date: lambda key: mixed(crc32(key.isoformat().encode())),
+    datetime.time: _of_time,
     datetime.timedelta: lambda key: mixed(key // datetime.timedelta(microseconds=1)),
     decimal.Decimal: _of_decimal,
     uuid.UUID: lambda key: mixed(crc32(key.bytes)),

@@ -197,12 +197,16 @@ class MapState(State["KeptMap[K, V]"], Generic[K, V]):
         merge: for operators that run in tasks: makes one value of those that a key has in several partitions, given as a list
             in the partitions' order (`sum`, `max`…). Without it, operators that are keyed (`partition_by`) have in each partition
             the entries of the keys that it gets, and save only what a window has changed.
+        partition_by: for keyed operators whose entries have other keys than their records: a function of an entry's key that
+            says the key of the records that it goes with.
     """
 
-    def __init__(self, *, merge: Callable[[list[V]], V] | None = None) -> None:
+    def __init__(self, *, merge: Callable[[list[V]], V] | None = None, partition_by: Callable[[K], object] | None = None) -> None:
         super().__init__(factory=KeptMap)
-        if merge is not None and not callable(merge):
-            raise StateDeclaration(declaration="MapState", reason=f"merge is {merge!r}: give a function of a list of values")
+        for name, given in (("merge", merge), ("partition_by", partition_by)):
+            if given is not None and not callable(given):
+                raise StateDeclaration(declaration="MapState", reason=f"{name} is {given!r}: give a function")
+        self.partition_by = partition_by
         self.merge_values = merge
         self.merge = None if merge is None else self.merged
 

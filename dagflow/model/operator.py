@@ -105,6 +105,10 @@ class Operator(Declared):
         emits. The result must be the same without it: it is left out where no exchange stands or `on_error` is `route`.
         """
 
+    def keeps(self, state: str) -> bool:
+        """Whether this instance keeps what its class declares as `State` under a name; override where properties tell."""
+        return True
+
     def input_paths(self) -> list[str]:
         """The files and folders that this operator's tasks read; for sources."""
         return []

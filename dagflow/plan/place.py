@@ -143,7 +143,7 @@ def _check_states(node: OperatorNode, is_keyed: bool) -> None:
     """
     missing = {}
     for name, kept in kept_by(type(node.operator)).items():
-        if isinstance(kept, WindowState):
+        if isinstance(kept, WindowState) or not node.operator.keeps(name):
             continue
         if not isinstance(kept, State):
             raise NotSupported(

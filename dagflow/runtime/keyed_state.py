@@ -108,11 +108,13 @@ class KeyedStates:
             maps = self._maps[name]
             for (_, state), kept in maps.items():
                 changes = kept.changes()
-                self._check(name, state, [*changes.assigned, *changes.removed])
-                checked(changes.assigned, self._operators[name][state], name, state)
+                declared = self._operators[name][state]
+                self._check(name, declared, [*changes.assigned, *changes.removed])
+                checked(changes.assigned, declared, name, state)
             before = {each.name for each in log.segments}
             newest = log.save(self.window, maps)
-            if newest is None:
+            if newest is None:  # named all the same: the place in the decision's list is the partition's number
+                found[name] = StateRef("", 0, values={}, replaced=self._left_behind[name])
                 continue
             gone = sorted(before - {each.name for each in log.segments})
             segment = StateRef(newest.hash, newest.size, values={}, segment=newest, replaced=self._left_behind[name] + gone)
@@ -144,17 +146,18 @@ class KeyedStates:
         """Takes this partition's keys out of a chain of another one; the segments of that."""
         log = MapLog(store)
         for key, each in log.restore(chain.newest, self.window - 1, list(into)).items():
-            mine = {k: v for k, v in each.items() if self._has(k)}
+            mine = {k: v for k, v in each.items() if self._has(declared[key[1]], k)}
             into[key].update(decode_map(declared[key[1]], mine.keys(), mine.values()))
         return [segment.name for segment in log.segments]
 
-    def _has(self, key: Any) -> bool:
-        return partition_of_group(group_of(key), self.partitions) == self.partition
+    def _has(self, declared: MapState[Any, Any], key: Any) -> bool:
+        of_record = key if declared.partition_by is None else declared.partition_by(key)
+        return partition_of_group(group_of(of_record), self.partitions) == self.partition
 
-    def _check(self, operator: str, state: str, keys: Iterable[Any]) -> None:
+    def _check(self, operator: str, declared: MapState[Any, Any], keys: Iterable[Any]) -> None:
         for key in keys if self.partitions > 1 else ():
-            if not self._has(key):
-                raise ForeignStateKey(operator, state, repr(key)[:200])
+            if not self._has(declared, key):
+                raise ForeignStateKey(operator, declared.name, repr(key)[:200])
 
 
 def with_maps(states: Mapping[str, StateRef], maps: Mapping[str, StateRef]) -> dict[str, StateRef]:

@@ -54,8 +54,9 @@ PartitionStates = dict[str, list[StateRef]]
 
 
 def states_of(operator: Operator) -> dict[str, State[Any]]:
-    """The `State` that an operator declares, by name."""
-    return {name: kept for name, kept in kept_by(type(operator)).items() if isinstance(kept, State)}
+    """The `State` that an operator keeps, by name."""
+    declared = kept_by(type(operator)).items()
+    return {name: kept for name, kept in declared if isinstance(kept, State) and operator.keeps(name)}
 
 
 def keyed_maps(operator: Operator) -> dict[str, MapState[Any, Any]]:

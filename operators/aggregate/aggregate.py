@@ -1,4 +1,4 @@
-"""What the aggregates of values by key have in common."""
+"""What the aggregates of records by key have in common."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic
 import attrs
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, Operator, OutputPort, WindowState
+from dagflow import InputPort, MapState, Operator, OutputPort, WindowState
 from operators.aggregate.fields import a_field, a_key, no_key
 from operators.aggregate.grouping import Grouping, Groups, Merge
+from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -112,24 +113,33 @@ class Aggregate(Operator, Generic[T, K, V]):
         by: what makes records a group: a function of the record, or names of columns (fields of its class, `value` of a bare
             builtin), which also do for batches. None: all records are one group.
         combiner: whether records become groups where they come from, and only these cross the exchange; the result is the same.
+        running: whether a window's result is that of all windows so far, of the groups that the window has records of. What is
+            known of each group is kept over windows and launches (a `MapState`), so windows run one after the other.
     """
 
     partition_key_fixed: ClassVar[bool] = True
 
     by: Callable[[T], K] | str | tuple[str, ...] | None = attrs.field(default=None, kw_only=True, validator=a_key)
     combiner: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
+    running: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
 
     input = InputPort[T]()
     partials = InputPort[Partial[K, V]](optional=True, partition_by="key")
+    output = OutputPort[KeyValue[K, V]]()
     groups = WindowState[Groups](factory=dict)
+    totals = MapState[str | int, list[Any]](partition_by=key_of)
 
     def grouping(self) -> Grouping:
         """How records are grouped, and what is kept of them."""
         raise NotImplementedError
 
     def result(self, value: Any, count: int) -> Any:
-        """What is emitted for a group."""
-        raise NotImplementedError
+        """What is emitted for a group: the value; None where it has none."""
+        return value
+
+    def keeps(self, state: str) -> bool:
+        """Totals only where they are asked for: else windows may overlap."""
+        return self.running or state != "totals"
 
     def setup(self, context: object) -> None:
         """Called by the framework."""
@@ -183,10 +193,24 @@ class Aggregate(Operator, Generic[T, K, V]):
         for key, value, count, large in zip(*columns, strict=True):
             add(groups, key, value if large is None else int(large, 16), count)
 
-    def results(self) -> list[KeyValue[K, Any]]:
-        """What is emitted: all groups, those that came first first."""
+    def end_window(self) -> None:
+        """Emits the result of each group, those that came first first."""
         self._grouping.settle(self.groups)
-        return [KeyValue(key, self.result(value, count)) for key, (value, count) in self.groups.items()]
+        if self.running:
+            self._add_totals()
+        self.output.emit_all([KeyValue(key, self.result(value, count)) for key, (value, count) in self.groups.items()])
+
+    def _add_totals(self) -> None:
+        """Adds what is known of the window's groups from earlier windows, and keeps it for later ones."""
+        groups, totals = self.groups, self.totals
+        for key, group in groups.items():
+            entry = entry_of(key)
+            if entry in totals:
+                before, count = totals[entry]
+                groups[key] = [from_plain(before), count]
+                self._grouping.add(groups, key, *group)
+            total, count = groups[key]
+            totals[entry] = [as_plain(total), count]
 
 
 @attrs.define

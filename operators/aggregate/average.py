@@ -14,12 +14,12 @@ from operators.aggregate.grouping import Grouping, Merge
 
 @attrs.define
 class Average(AggregateOfValues[T, K, V], Generic[T, K, V]):
-    """Averages values of the records of each window: of each key, or of all.
+    """Averages values of the records of each window, or of all so far: of each key, or of all.
 
     Args:
         of: the values: a function of the record, or the name of a column. None is no value; where there is no other, the result
             is None.
-        by, combiner: see `Aggregate`.
+        by, combiner, running: see `Aggregate`.
 
     >>> from dagflow.testing import run_operator
     >>> run_operator(Average(lambda sale: sale[1], by=lambda sale: sale[0]), {"input": [("a", 1), ("b", 5), ("a", 3)]})["output"]
@@ -37,7 +37,3 @@ class Average(AggregateOfValues[T, K, V], Generic[T, K, V]):
     def result(self, value: Any, count: int) -> Any:
         """The sum by the number of values; None where there are none."""
         return value / count if count else None
-
-    def end_window(self) -> None:
-        """Emits the result of each key."""
-        self.output.emit_all(self.results())

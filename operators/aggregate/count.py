@@ -6,17 +6,16 @@ from typing import Any, Generic
 
 import attrs
 
-from dagflow import OutputPort
-from operators.aggregate.aggregate import Aggregate, K, KeyValue, T
+from operators.aggregate.aggregate import Aggregate, K, T
 from operators.aggregate.grouping import Grouping
 
 
 @attrs.define
 class Count(Aggregate[T, K, int], Generic[T, K]):
-    """Counts the records of each window: of each key, or all of them.
+    """Counts the records of each window, or of all so far: of each key, or all of them.
 
     Args:
-        by, combiner: see `Aggregate`.
+        by, combiner, running: see `Aggregate`.
 
     >>> from dagflow.testing import run_operator
     >>> run_operator(Count(by="value"), {"input": ["to", "be", "or", "not", "to", "be"]})["output"]
@@ -27,8 +26,6 @@ class Count(Aggregate[T, K, int], Generic[T, K]):
     [KeyValue(key=None, value=2)]
     """
 
-    output = OutputPort[KeyValue[K, int]]()
-
     def grouping(self) -> Grouping:
         """By key, without values."""
         return Grouping(self.by)
@@ -36,7 +33,3 @@ class Count(Aggregate[T, K, int], Generic[T, K]):
     def result(self, value: Any, count: int) -> int:
         """The count."""
         return count
-
-    def end_window(self) -> None:
-        """Emits the count of each key."""
-        self.output.emit_all(self.results())

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic
+from typing import Generic
 
 import attrs
 
-from dagflow import OutputPort
-from operators.aggregate.aggregate import AggregateOfValues, K, KeyValue, T, V
+from operators.aggregate.aggregate import AggregateOfValues, K, T, V
 from operators.aggregate.grouping import Grouping, Merge, greatest
 
 
 @attrs.define
 class Max(AggregateOfValues[T, K, V], Generic[T, K, V]):
-    """Finds the largest value of the records of each window: of each key, or of all.
+    """Finds the largest value of the records of each window, or of all so far: of each key, or of all.
 
     What is not a number (NaN) counts only where nothing else is.
 
     Args:
         of: the values: a function of the record, or the name of a column. None is no value; where there is no other, the result
             is None.
-        by, combiner: see `Aggregate`.
+        by, combiner, running: see `Aggregate`.
 
     >>> from dagflow.testing import run_operator
     >>> run_operator(Max(lambda sale: sale[1], by=lambda sale: sale[0]), {"input": [("a", 1), ("b", 5), ("a", 3)]})["output"]
@@ -29,16 +28,6 @@ class Max(AggregateOfValues[T, K, V], Generic[T, K, V]):
     [KeyValue(key=None, value=5)]
     """
 
-    output = OutputPort[KeyValue[K, V]]()
-
     def grouping(self) -> Grouping:
         """By key, with the largest of its values."""
         return Grouping(self.by, self.of, Merge(greatest, "max"))
-
-    def result(self, value: Any, count: int) -> Any:
-        """The largest value; None where there are none."""
-        return value
-
-    def end_window(self) -> None:
-        """Emits the result of each key."""
-        self.output.emit_all(self.results())

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from operator import add
-from typing import Any, Generic
+from typing import Generic
 
 import attrs
 
-from dagflow import OutputPort
-from operators.aggregate.aggregate import AggregateOfValues, K, KeyValue, T, V
+from operators.aggregate.aggregate import AggregateOfValues, K, T, V
 from operators.aggregate.grouping import Grouping, Merge
 
 
 @attrs.define
 class Sum(AggregateOfValues[T, K, V], Generic[T, K, V]):
-    """Adds up values of the records of each window: of each key, or of all.
+    """Adds up values of the records of each window, or of all so far: of each key, or of all.
 
     Whole numbers are exact, of any size. The last digits of sums of floats depend on the order in which they are added.
 
     Args:
         of: the values: a function of the record, or the name of a column. None is no value; where there is no other, the result
             is None.
-        by, combiner: see `Aggregate`.
+        by, combiner, running: see `Aggregate`.
 
     >>> from dagflow.testing import run_operator
     >>> run_operator(Sum(lambda sale: sale[1], by=lambda sale: sale[0]), {"input": [("a", 1), ("b", 5), ("a", 3)]})["output"]
@@ -30,16 +29,6 @@ class Sum(AggregateOfValues[T, K, V], Generic[T, K, V]):
     [KeyValue(key=None, value=6)]
     """
 
-    output = OutputPort[KeyValue[K, V]]()
-
     def grouping(self) -> Grouping:
         """By key, with the sum of its values."""
         return Grouping(self.by, self.of, Merge(add, "sum"))
-
-    def result(self, value: Any, count: int) -> Any:
-        """The sum; None where there are no values."""
-        return value
-
-    def end_window(self) -> None:
-        """Emits the result of each key."""
-        self.output.emit_all(self.results())

@@ -14,8 +14,8 @@ from dagflow.errors.partitioning import ForeignStateKey
 from dagflow.runtime import keyed_state
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
-from operators import FlatMap
-from tests.conformance.exchanges import Counted, read, words
+from operators import Count, FlatMap
+from tests.conformance.exchanges import Counted, Line, read, words
 
 
 @attrs.define
@@ -69,7 +69,7 @@ def source(tmp_path: Path) -> Path:
 def test_totals_go_on_over_windows_launches_and_numbers_of_partitions(runner: str, source: Path, tmp_path: Path) -> None:
     seen = Collector[Counted]()
     expected: Counter[str] = Counter()
-    for launch, partitions in enumerate((2, 2, 5, 1, 3)):
+    for launch, partitions in enumerate((2, 2, 11, 1, 3)):  # of 11, some have no entry
         keyed_state._known.clear()  # another process
         text = f"the cat {launch} and the dog {launch % 2}\n" * 7
         (source / f"{launch}.txt").write_text(text)
@@ -102,6 +102,37 @@ def test_without_a_partitioner_their_number_stays(source: Path, tmp_path: Path) 
     seen = Collector[Counted]()
     report = run_dag(running(source, seen, None), runner="local", run_folder=str(tmp_path / "run"))
     assert (report.readers["running"].lowest, report.readers["running"].highest) == (1, 1)
+
+
+def pairs(line: Line) -> list[tuple[str, float]]:
+    return [(word, len(word) / 2) for word in line.record.split()]
+
+
+@pytest.mark.parametrize("by", [None, lambda pair: pair])
+def test_running_counts_go_on_likewise(runner: str, source: Path, tmp_path: Path, by: Any) -> None:
+    """Also of keys that are no text: each partition finds the entries of its keys."""
+    seen = Collector[Any]()
+    expected: Counter[Any] = Counter()
+    for launch, partitions in enumerate((2, 5, 3)):
+        keyed_state._known.clear()  # another process
+        text = f"the cat {launch} and the dog {launch % 2}\n" * 7
+        (source / f"{launch}.txt").write_text(text)
+        found = pairs(Line(0, 0, text))
+        expected.update(found if by else [None] * len(found))
+        seen.clear()
+
+        def populate_dag(dag: DAG, conf: Any, partitions: int = partitions) -> None:
+            _, lines = read(dag, source, blocks_threshold=2, block_size=40)
+            made = dag.add_operator("pairs", FlatMap(pairs))
+            count = dag.add_operator("count", Count(by=by, running=True), partitioner=StatelessPartitioner(partitions))
+            dag.add_stream("text", lines.messages, made.input)
+            dag.add_stream("made", made.output, count.input)
+            dag.add_stream("totals", count.output, dag.add_operator("seen", seen).input)
+
+        report = run_dag(populate_dag, runner=runner, run_folder=str(tmp_path / "run"))
+        assert report.windows > 1
+        newest = {kv.key: kv.value for kv in seen.records}
+        assert newest == {key: n for key, n in expected.items() if key is None or key in found}
 
 
 @attrs.define

@@ -51,6 +51,9 @@ def test_equal_keys_have_equal_hashes(one: Any, other: Any) -> None:
         (0.5, np.float64(0.5)),
         (Decimal(3), 3),
         (Decimal("0.5"), 0.5),
+        (Decimal("0.1"), Decimal("0.10")),
+        (Decimal("Infinity"), float("inf")),
+        (datetime.time(2, fold=1), datetime.time(2)),
         (("a", 1), ("a", 1.0)),
         (
             datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC),

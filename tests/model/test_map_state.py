@@ -156,7 +156,7 @@ def test_a_merge_is_of_the_values_of_equal_keys() -> None:
     assert merged is not None
     assert merged([KeptMap({"a": 1, "b": 2}), KeptMap({"a": 10}), KeptMap({"c": 5})]) == {"a": 11, "b": 2, "c": 5}
     assert MapState[str, int]().merge is None
-    with pytest.raises(StateDeclaration, match="MapState: merge is 3: give a function of a list of values"):
+    with pytest.raises(StateDeclaration, match="MapState: merge is 3: give a function"):
         MapState[str, int](merge=3)  # type: ignore[arg-type]
 
 

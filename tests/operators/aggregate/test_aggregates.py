@@ -10,10 +10,11 @@ from typing import Any
 import attrs
 import pyarrow as pa
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dagflow.model.forms import to_batch, to_records
+from dagflow.runtime.partition_state import states_of
 from dagflow.testing import Window, check_operator, run_operator
 from operators import Average, Count, KeyValue, Max, Min, Sum
 from operators.aggregate.aggregate import Aggregate, Ahead, Partial
@@ -203,3 +204,41 @@ def test_what_runs_ahead_pickles() -> None:
         assert port == "partials"
     assert Count(combiner=False).ahead("input") is None
     assert issubclass(Count, Aggregate)
+
+
+@pytest.mark.parametrize(("operator", "result"), CASES)
+@pytest.mark.parametrize(("by", "key"), KEYS)
+def test_running_totals_are_those_of_all_windows_so_far(operator: Any, result: Any, by: Any, key: Any) -> None:
+    @settings(max_examples=25)
+    @given(st.lists(st.lists(SALES, max_size=6), min_size=1, max_size=4))
+    def hold(windows: list[list[Sale]]) -> None:
+        given_windows = {"input": [Window(sales) for sales in windows]}
+        results = run_operator(operator("amount", by=by, running=True), given_windows)["output"]
+        wanted = []
+        for number, sales in enumerate(windows):
+            so_far = plain([sale for window in windows[: number + 1] for sale in window], key, result)
+            wanted += [KeyValue(name, so_far[name]) for name in dict.fromkeys(map(key, sales))]
+        assert results == wanted
+
+    hold()
+
+
+def test_running_totals_of_values_that_are_no_plain_data() -> None:
+    import datetime
+    import decimal
+
+    for one, other in (
+        (datetime.timedelta(hours=1), datetime.timedelta(hours=2)),
+        (decimal.Decimal("1.10"), decimal.Decimal("2.2")),
+        ("to ", "be"),
+        (("a", 1), ("b", 2)),
+    ):
+        results = run_operator(Sum(running=True), {"input": [Window([one]), Window([other])]})["output"]
+        assert results == [KeyValue(None, one), KeyValue(None, one + other)]  # type: ignore[operator]
+        results = run_operator(Max(running=True), {"input": [Window([other]), Window([one])]})["output"]
+        assert [kv.value for kv in results] == [max(one, other)] * 2 if other > one else [other, one]  # type: ignore[operator]
+
+
+def test_totals_are_kept_only_where_they_are_asked_for() -> None:
+    assert not states_of(Count(by="value"))
+    assert set(states_of(Count(by="value", running=True))) == {"totals"}

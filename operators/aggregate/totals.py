@@ -1,0 +1,129 @@
+"""What aggregates keep over windows, as plain data: the keys of their groups, and values that are not plain themselves."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import enum
+import json
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+_PLAIN = frozenset({type(None), bool, int, float, str, bytes})
+_OTHER = "\0"
+"""What the entries of keys begin with that are neither text nor whole numbers."""
+_MICROSECOND = datetime.timedelta(microseconds=1)
+
+_TAGS: dict[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
+    decimal.Decimal: ("decimal", str, decimal.Decimal),
+    datetime.datetime: ("datetime", datetime.datetime.isoformat, datetime.datetime.fromisoformat),
+    datetime.date: ("date", datetime.date.isoformat, datetime.date.fromisoformat),
+    datetime.time: ("time", datetime.time.isoformat, datetime.time.fromisoformat),
+    datetime.timedelta: ("timedelta", lambda value: value // _MICROSECOND, lambda value: value * _MICROSECOND),
+    uuid.UUID: ("uuid", str, uuid.UUID),
+    tuple: ("tuple", lambda value: [as_plain(each) for each in value], lambda data: tuple(from_plain(each) for each in data)),
+}
+"""What values of other types become: `{tag: data}`; how, and the way back."""
+_BACK = {tag: back for tag, _, back in _TAGS.values()}
+
+
+def as_plain(value: Any) -> Any:
+    """A value as plain data; `from_plain` has the way back. What it does not know stays, and is refused when it is kept.
+
+    >>> as_plain(5), as_plain((1, decimal.Decimal("1.50")))
+    (5, {'tuple': [1, {'decimal': '1.50'}]})
+    >>> from_plain(as_plain((1, decimal.Decimal("1.50"))))
+    (1, Decimal('1.50'))
+    """
+    known = _TAGS.get(type(value))
+    return value if known is None else {known[0]: known[1](value)}
+
+
+def from_plain(data: Any) -> Any:
+    """What `as_plain` was given."""
+    if type(data) is not dict:
+        return data
+    ((tag, inner),) = data.items()
+    return _BACK[tag](inner)
+
+
+def entry_of(key: Any) -> str | int:
+    r"""Under what a group is kept: text or a whole number, the same for keys that are equal, another for others.
+
+    Raises TypeError for a key that cannot be written down.
+
+    >>> entry_of("a"), entry_of(1.0), entry_of(None), entry_of(("a", True))
+    ('a', 1, '\x00null', '\x00{"tuple": ["a", 1]}')
+    """
+    if type(key) is str and not key.startswith(_OTHER):
+        return key
+    data = _same_for_equal(key)
+    return data if type(data) is int else _OTHER + json.dumps(data)
+
+
+def key_of(entry: str | int) -> Any:
+    r"""A key that goes to the same partition as the one that is kept so.
+
+    >>> key_of("a"), key_of('\x00{"tuple": ["a", 1]}')
+    ('a', ('a', 1))
+    """
+    if type(entry) is str and entry.startswith(_OTHER):
+        return _key(json.loads(entry[1:]))
+    return entry
+
+
+def _same_for_equal(key: Any) -> Any:
+    """A key as JSON knows it, equal for equal keys."""
+    kind: Any = type(key)
+    if kind is str or key is None:
+        return key
+    if isinstance(key, enum.Enum):
+        return _same_for_equal(key.value) if isinstance(key, str | int) else {"enum": [kind.__qualname__, key.name]}
+    if isinstance(key, str):
+        return str.__str__(key)
+    if isinstance(key, bytes):
+        return {"bytes": key.hex()}
+    if isinstance(key, float | decimal.Decimal):
+        return _number(key)
+    if hasattr(key, "__index__"):
+        return key.__index__()
+    if isinstance(key, datetime.datetime):
+        key = (key if key.tzinfo is None else key.astimezone(datetime.UTC)).replace(fold=0)
+    if isinstance(key, tuple):
+        return {"tuple": [_same_for_equal(each) for each in key]}
+    if attrs.has(kind):
+        return {"fields": [kind.__qualname__, *(_same_for_equal(getattr(key, a.name)) for a in attrs.fields(kind) if a.eq)]}
+    for known, (tag, written, _) in _TAGS.items():
+        if isinstance(key, known):
+            return {tag: written(key)}
+    raise TypeError(f"a total cannot be kept by a key of type {kind.__qualname__}")
+
+
+def _number(key: float | decimal.Decimal) -> Any:
+    """A whole number as one, a fraction that a float holds as that float."""
+    if key != key or abs(key) == float("inf"):
+        return {"float": repr(float(key))}
+    if key == int(key):
+        return int(key)
+    if float(key) == key:
+        return {"float": repr(float(key))}
+    return {"decimal": f"{key:f}".rstrip("0")}
+
+
+def _key(data: Any) -> Any:
+    """Of `_same_for_equal`, a key with the same hash."""
+    if type(data) is not dict:
+        return data
+    ((tag, inner),) = data.items()
+    if tag == "tuple":
+        return tuple(map(_key, inner))
+    if tag == "fields":
+        return tuple(map(_key, inner[1:]))
+    if tag == "enum":
+        return inner[1]
+    if tag == "float":
+        return float(inner)
+    return bytes.fromhex(inner) if tag == "bytes" else _BACK[tag](inner)
