@@ -198,17 +198,17 @@ def beam_python(given: str | None) -> str | None:
     return python if answer.returncode == 0 else None
 
 
-def beam(python: str, source: Path, output: Path, *options: str) -> float:
-    """Read | filter | write by Beam's Python runner; its seconds without the start of the process."""
+def beam(python: str, source: Path, output: Path, *options: str, script: str = BEAM) -> float:
+    """Read | filter | write (or another script) by Beam's Python runner; its seconds without the start of the process."""
     output.mkdir(parents=True)
-    command = [python, "-c", BEAM, str(source), str(output / "part"), "--runner=FnApiRunner", *options]
+    command = [python, "-c", script, str(source), str(output / "part"), "--runner=FnApiRunner", *options]
     answer = subprocess.run(command, capture_output=True, text=True, check=True, env=_clean_environment())
     return float(answer.stdout.split()[-1])  # what workers say comes before
 
 
-def beam2(python: str, source: Path, output: Path) -> float:
+def beam2(python: str, source: Path, output: Path, *, script: str = BEAM) -> float:
     """The same with two worker processes."""
-    return beam(python, source, output, "--direct_num_workers=2", "--direct_running_mode=multi_processing")
+    return beam(python, source, output, "--direct_num_workers=2", "--direct_running_mode=multi_processing", script=script)
 
 
 def _clean_environment() -> dict[str, str]:

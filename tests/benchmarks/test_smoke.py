@@ -13,6 +13,7 @@ from benchmarks.decisions import window
 from benchmarks.decisions.__main__ import main as decisions
 from benchmarks.decisions.arrivals import Range, day
 from benchmarks.decisions.simulation import simulate
+from benchmarks.exchange.__main__ import main as exchange
 from benchmarks.ledger import delta
 from benchmarks.ledger.__main__ import main as ledger
 from benchmarks.ledger.delta import DeltaLog, is_there
@@ -163,6 +164,12 @@ def test_tables_are_scanned_by_all_who_are_there(tmp_path, capsys):
     assert "| pyarrow, one process, two threads |" in told
     assert "| dagflow |" in told
     assert [entry.name for entry in tmp_path.iterdir()] == ["page.md"], "inputs and outputs are removed"
+
+
+def test_words_are_counted_alike_by_both_forms(tmp_path, capsys):
+    assert exchange(["--quick", "--only", "record", "--disk", str(tmp_path)]) == 0  # it compares what they make
+    assert "| dagflow, plain Python for each record |" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir()), "inputs and outputs are removed"
 
 
 def test_readers_go_up_and_down_with_bursts_of_files(tmp_path, capsys):
