@@ -7,6 +7,8 @@ from typing import ClassVar
 from dagflow.errors.base import DagError, RunError, error
 from dagflow.errors.dag import nearest
 
+_TOLD = 10
+
 
 @error
 class UnrelatedPartitions(DagError):
@@ -115,6 +117,40 @@ class KeyNotHashable(RunError, TypeError):
             f"the key {self.key} of port {self.port} is a {self.type}, which has no hash that all processes agree on\n"
             "  help: make keys of None, bool, int, float, str, bytes, dates, times, Decimal, UUID, enums, or tuples and attrs classes of these"
         )
+
+
+@error
+class KeysMisdealt(RunError, ValueError):
+    """A partitioner has dealt keys of a port to no partition, or to several: records would be lost, or come twice.
+
+    `nobody`: the keys without a partition; `several`: those with more than one, and which; of `hash & mask`.
+    """
+
+    operator: str
+    port: str
+    mask: int
+    nobody: tuple[int, ...]
+    several: dict[int, tuple[int, ...]]
+    code: ClassVar[str] = "DF375"
+
+    def message(self) -> str:
+        wrong = []
+        if self.nobody:
+            wrong.append(f"to no partition: {_few([str(key) for key in self.nobody])}")
+        if self.several:
+            told = [f"{key} (to {' and '.join(map(str, numbers))})" for key, numbers in self.several.items()]
+            wrong.append(f"to several: {_few(told)}")
+        return (
+            f"the keys of port {self.operator}.{self.port} (hash & {self.mask}) are not dealt to one partition each\n"
+            + "".join(f"  {each}\n" for each in wrong)
+            + "  help: each key from 0 to the mask belongs to the PartitionKeys of exactly one partition;\n"
+            "        dagflow.scaling.assign_partition_keys(partitions, port) deals them so"
+        )
+
+
+def _few(told: list[str]) -> str:
+    more = f" and {len(told) - _TOLD:,} more" if len(told) > _TOLD else ""
+    return ", ".join(told[:_TOLD]) + more
 
 
 @error

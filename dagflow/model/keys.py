@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 GROUPS = 1 << 16
-"""How many groups keys are hashed to. Each partition has a run of neighbouring groups, so their number may change."""
-_WORD = (1 << 64) - 1
+"""How many groups keys are hashed to. Groups are what is dealt to partitions, so the number of these may change."""
+_WORD, _GROUP = (1 << 64) - 1, GROUPS - 1
 _NONE, _SEQUENCE = 0x9E3779B9, 0x85EBCA6B
 
 
@@ -183,26 +183,49 @@ _OF: dict[type, Callable[[Any], int]] = {
 
 
 def group_of(key: Any) -> int:
-    """The group of a key: the upper bits of its hash."""
-    return key_hash(key) >> 48
+    """The group of a key: the lowest 16 bits of its hash."""
+    return key_hash(key) & _GROUP
 
 
-def partition_of_group(group: int, partitions: int) -> int:
-    """The partition that has a group.
+@attrs.frozen
+class KeyDeal:
+    """Which of so many partitions has which keys, told by their groups.
 
-    >>> [partition_of_group(group, 3) for group in (0, 30_000, 65_535)]
+    Without `owners` each has a run of neighbouring groups. With, they are the partitions of the lowest bits of a group: as many
+    as a power of two, so `group & (len(owners) - 1)` finds the one.
+
+    >>> [KeyDeal(3).of_group(group) for group in (0, 30_000, 65_535)]
     [0, 1, 2]
+    >>> [KeyDeal(3, owners=(0, 1, 2, 0)).of_group(group) for group in (4, 5, 6, 7)]
+    [0, 1, 2, 0]
     """
-    return group * partitions // GROUPS
+
+    partitions: int
+    owners: tuple[int, ...] = ()
+
+    def of_group(self, group: int) -> int:
+        """The partition that has a group."""
+        return self.owners[group & (len(self.owners) - 1)] if self.owners else group * self.partitions // GROUPS
+
+    def of_groups(self, groups: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The partitions that have groups."""
+        import numpy as np
+
+        places = groups.astype(np.int64)
+        if not self.owners:
+            return places * self.partitions >> 16
+        found: np.ndarray[Any, Any] = np.array(self.owners, dtype=np.int64)[places & (len(self.owners) - 1)]
+        return found
 
 
 class Router:
-    """Says for each record to which of `partitions` it goes, by its key.
+    """Says for each record to which partition it goes, by its key.
 
     Args:
         port: who is named in errors.
         key: what the key of a record is.
         tp: the type of the records.
+        deal: which partition has which keys.
 
     `keys_seen`, called with every 61st key, learns which are hot.
     """
@@ -210,11 +233,11 @@ class Router:
     STRIDE = 61
     _KNOWN = 1 << 16
 
-    def __init__(self, port: str, key: Key, tp: Any, partitions: int, keys_seen: Callable[[Any], None] | None = None) -> None:
+    def __init__(self, port: str, key: Key, tp: Any, deal: KeyDeal, keys_seen: Callable[[Any], None] | None = None) -> None:
         self._port = port
         self._key = key
         self._of_record = key.of_record(tp)
-        self._partitions = partitions
+        self._deal = deal
         self._keys_seen = keys_seen
         self._known: dict[Any, int] = {}
         self._count = 0
@@ -232,7 +255,7 @@ class Router:
         try:
             return self._known[key]
         except (KeyError, TypeError):
-            found = partition_of_group(self._group(key), self._partitions)
+            found = self._deal.of_group(self._group(key))
             if len(self._known) < self._KNOWN:
                 with contextlib.suppress(TypeError):  # a list has no hash of Python's
                     self._known[key] = found
@@ -240,24 +263,27 @@ class Router:
 
     def of_batch(self, batch: pa.RecordBatch) -> np.ndarray[Any, Any]:
         """The partitions of the rows of a batch, of a key of columns. Raises KeyError for a column that is not there."""
-        import numpy as np
-
-        groups = self.groups(batch)
+        found = self._deal.of_groups(self._groups(batch))
         self._see(batch)
-        return (groups.astype(np.int64) * self._partitions) >> 16
+        return found
 
-    def groups(self, batch: pa.RecordBatch) -> np.ndarray[Any, Any]:
+    def is_foreign(self, batch: pa.RecordBatch, partition: int) -> np.ndarray[Any, Any]:
+        """Of the rows of a batch, whether they belong to another partition."""
+        found: np.ndarray[Any, Any] = self._deal.of_groups(self._groups(batch)) != partition
+        return found
+
+    def _groups(self, batch: pa.RecordBatch) -> np.ndarray[Any, Any]:
         """The groups of the rows of a batch."""
         import numpy as np
 
         columns = [self._hashes(batch.column(name)) for name in self._key.columns]
         if len(columns) == 1:
-            return columns[0] >> np.uint64(48)
+            return columns[0] & np.uint64(_GROUP)
         found = np.full(batch.num_rows, _SEQUENCE, dtype=np.uint64)
         with np.errstate(over="ignore"):
             for hashes in columns:
                 found = _mixed_all(found * np.uint64(31) + hashes)
-        return found >> np.uint64(48)
+        return found & np.uint64(_GROUP)
 
     def _see(self, batch: pa.RecordBatch) -> None:
         if self._keys_seen is None:
@@ -295,7 +321,7 @@ class Router:
             raise KeyNotHashable(self._port, type(key).__qualname__, repr(key)[:200]) from error
 
     def _group(self, key: Any) -> int:
-        return self._hash(key) >> 48
+        return self._hash(key) & _GROUP
 
 
 def _mixed_all(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -11,7 +11,7 @@ from dagflow.model.dag import DAG, PortName
 from dagflow.model.expand import ExpandedDag
 from dagflow.model.partitioning import partitioner_of
 from dagflow.plan.forms import Forms, choose_forms
-from dagflow.plan.place import DRIVER, Exchange, place, stages
+from dagflow.plan.place import BY_KEY, DRIVER, Exchange, place, stages
 
 PHASES = ("logical", "expanded", "checked", "placed", "staged", "spark")
 
@@ -65,6 +65,11 @@ class Plan:
         """The stages whose records cross an exchange to a stage."""
         above = {e.source.operator for e in self.exchanges.values() if e.sink.operator in stage.operators}
         return [each for each in self.stages if above & set(each.operators)]
+
+    def keyed_ports(self, stage: Stage) -> tuple[str, ...]:
+        """The input ports of the head of a stage whose records find their partition by key."""
+        into = [each for each in self.exchanges.values() if each.sink.operator == stage.head]
+        return tuple(each.sink.port for each in into if each.kind == BY_KEY)
 
     def partitioner(self, stage: Stage) -> Any:
         """Who says how many partitions a stage has: a `dagflow.scaling.Partitioner`."""

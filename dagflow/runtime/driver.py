@@ -128,10 +128,12 @@ class Driver:
             self._agree(stage.head, window, [item for _, item in mine])
             dealt[stage.head] = self._readers.deal(stage, window, [item for _, item in mine], known[stage.name])
         partitions = {head: each.partitions for head, each in dealt.items()}
+        owners: dict[str, list[int]] = {}
         for stage in (each for each in self.plan.stages if each.level > 0 and each.is_leading):
             if any(before.head in partitions for before in self.plan.stages_before(stage)):
                 readers = sum(each.partitions for each in dealt.values())
-                partitions[stage.head] = self._readers.above(stage, readers)
+                partitions[stage.head] = self._readers.above(stage, window, readers)
+                owners |= {stage.head: found} if (found := self._readers.owners(stage)) else {}
         states = self._states.save(window)  # before the plan is published, which names what is saved
         advanced = [name for name in map(attrgetter("name"), self._inputs) if self._has_advanced(name, driver)]
         return WindowPlan(
@@ -141,6 +143,7 @@ class Driver:
             levels={stage.name: stage.level for stage in self.plan.stages},
             places={head: each.places for head, each in dealt.items()},
             weights={head: each.weights for head, each in dealt.items()},
+            owners=owners,
             states=states,
             state_types=types_of({name: node.operator for name, node in self.plan.dag.nodes.items()}),
             agreed=dict(self._agreed),

@@ -48,7 +48,7 @@ def execute(
         else:
             with few_collections():
                 begun = partition_state.read(log.store, spec.states)
-                keyed = KeyedStates(log.store.url, spec.durable, spec.window, spec.partition, spec.partitions, spec.chains)
+                keyed = KeyedStates(log.store.url, spec.durable, spec.window, spec.partition, spec.keys, spec.chains)
                 flow = run_flow(program, spec, files, begun=begun, keyed=keyed, footprint=careful, passing=passing)
             states = with_maps(partition_state.publish(log.store, spec.window, flow.kept, spec.states), keyed.save())
             report = _report(flow, spec, files, states=states)

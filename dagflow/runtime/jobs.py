@@ -28,6 +28,7 @@ def tasks_of(plan: Plan, window: WindowPlan, spec: TaskSpec, round: str, again: 
     """
     tasks: list[TaskSpec] = []
     places_of = defaultdict[int, Iterator[int]](itertools.count)
+    owners = {stage.name: tuple(window.owners[stage.head]) for stage in plan.stages if stage.head in window.owners}
     for stage in plan.stages:
         is_given = stage.level == 0
         items = window.items.get(stage.head, []) if is_given else []
@@ -47,6 +48,7 @@ def tasks_of(plan: Plan, window: WindowPlan, spec: TaskSpec, round: str, again: 
                     numbers=numbers,
                     agreed=window.agreed,
                     careful=again,
+                    owners=owners,
                     level=stage.level,
                     number=len(tasks),
                     place=next(places_of[stage.level]),
@@ -66,7 +68,7 @@ def _laid_out(task: TaskSpec, tasks: Sequence[TaskSpec]) -> TaskSpec:
 
 def with_states(task: TaskSpec, handover: Handover) -> TaskSpec:
     """A task with what its operators begin with."""
-    own = {name: chains(handover.left.get(name, ()), task.partition, task.partitions) for name in handover.keeping[task.stage]}
+    own = {name: chains(handover.left.get(name, ()), task.partition, task.keys) for name in handover.keeping[task.stage]}
     states = handover.given(task.stage, task.partition, task.partitions)
     return attrs.evolve(task, states=states, chains={name: found for name, found in own.items() if found})
 

@@ -1,8 +1,9 @@
 """`MapState` of keyed operators: each partition has the entries of its keys, and saves with a window those that it has changed.
 
 A partition's maps are a chain of segments (`dagflow.state`), of which the decision names the newest one. A task reads the chain,
-unless this process has it from the window before, and adds one segment to it. Where the number of partitions has changed, a task
-reads the chains of all partitions that had any of its key groups, takes its own keys and begins a chain of its own.
+unless this process has it from the window before, and adds one segment to it. Where the number of partitions has changed,
+or the way in which keys are dealt to them, a task reads the chains of all partitions that may have had any of its keys, takes its
+own keys and begins a chain of its own.
 
 Until the decision nothing of the chains before is removed: a window that is run again begins with what it began with.
 """
@@ -15,13 +16,13 @@ from typing import Any
 import attrs
 
 from dagflow.errors.partitioning import ForeignStateKey
-from dagflow.model.keys import GROUPS, group_of, partition_of_group
+from dagflow.model.keys import GROUPS, KeyDeal, group_of
 from dagflow.model.map_state import KeptMap, MapState, decode_map
 from dagflow.model.operator import Operator
 from dagflow.runtime.partition_state import StateRef, keyed_maps
 from dagflow.runtime.state_types import checked
 from dagflow.state import MapId, MapLog, SegmentRef, erase_segments
-from dagflow.storage import Store, join, open_store
+from dagflow.storage import Store, hash_bytes, join, open_store
 
 FOLDER = "keyed-state"
 _KEPT = 4
@@ -31,11 +32,14 @@ _known: dict[tuple[str, str], tuple[MapLog, dict[MapId, KeptMap[Any, Any]]]] = {
 
 @attrs.frozen
 class Chain:
-    """What one partition of an operator has left: the newest segment of its maps. `partition` of `partitions`."""
+    """What one partition of an operator has left: the newest segment of its maps.
+
+    `goes_on`: its entries are those of the keys that the partition has which begins with it.
+    """
 
     partition: int
-    partitions: int
     newest: SegmentRef
+    goes_on: bool = False
 
 
 def place_of(run_folder: str) -> str:
@@ -43,19 +47,33 @@ def place_of(run_folder: str) -> str:
     return join(run_folder, FOLDER)
 
 
-def chains(left: Sequence[StateRef], partition: int, partitions: int) -> tuple[Chain, ...]:
-    """The chains that a partition begins with: of all partitions before that had any of its key groups.
+def mark(keys: KeyDeal) -> str:
+    """What tells two ways of dealing keys to as many partitions from each other; empty where nobody has dealt them."""
+    return hash_bytes(repr(keys.owners).encode())[:16] if keys.owners else ""
+
+
+def chains(left: Sequence[StateRef], partition: int, keys: KeyDeal) -> tuple[Chain, ...]:
+    """The chains that a partition begins with: of all partitions before that may have had any of its keys.
 
     >>> left = [StateRef("", 0, segment=SegmentRef(f"state/{n}", "", 0)) for n in range(4)]
-    >>> [chain.partition for chain in chains(left, 0, 3)], [chain.partition for chain in chains(left, 2, 4)]
+    >>> [chain.partition for chain in chains(left, 0, KeyDeal(3))], [chain.partition for chain in chains(left, 2, KeyDeal(4))]
     ([0, 1], [2])
+    >>> [chain.partition for chain in chains(left, 1, KeyDeal(2, owners=(0, 1)))]
+    [0, 1, 2, 3]
     """
+    marks = {ref.keys for ref in left if ref.segment is not None}
+    goes_on = len(left) == keys.partitions and marks <= {mark(keys)}
     found = []
     for number, ref in enumerate(left):
-        first, last = _first_group(number, len(left)), _first_group(number + 1, len(left)) - 1
-        is_shared = partition_of_group(first, partitions) <= partition <= partition_of_group(last, partitions)
+        if goes_on:
+            is_shared = number == partition
+        elif keys.owners or marks - {""}:
+            is_shared = True
+        else:
+            first, last = _first_group(number, len(left)), _first_group(number + 1, len(left)) - 1
+            is_shared = keys.of_group(first) <= partition <= keys.of_group(last)
         if is_shared and ref.segment is not None:
-            found.append(Chain(number, len(left), ref.segment))
+            found.append(Chain(number, ref.segment, goes_on))
     return tuple(found)
 
 
@@ -70,7 +88,7 @@ class KeyedStates:
 
     Args:
         run_folder: of the run; `durable`: segments are on disk before the task reports.
-        window, partition, partitions: of the task.
+        window, partition: of the task; `keys`: which partition has which.
         begun: the chains that it begins with, by operator.
     """
 
@@ -78,7 +96,7 @@ class KeyedStates:
     durable: bool
     window: int
     partition: int
-    partitions: int
+    keys: KeyDeal
     begun: Mapping[str, Sequence[Chain]]
     _operators: dict[str, dict[str, MapState[Any, Any]]] = attrs.field(factory=dict, init=False)
     _logs: dict[str, MapLog] = attrs.field(factory=dict, init=False)
@@ -117,17 +135,16 @@ class KeyedStates:
                 found[name] = StateRef("", 0, values={}, replaced=self._left_behind[name])
                 continue
             gone = sorted(before - {each.name for each in log.segments})
-            segment = StateRef(newest.hash, newest.size, values={}, segment=newest, replaced=self._left_behind[name] + gone)
-            found[name] = segment
+            replaced = self._left_behind[name] + gone
+            found[name] = StateRef(newest.hash, newest.size, values={}, segment=newest, replaced=replaced, keys=mark(self.keys))
             _remember((place_of(self.run_folder), newest.name), (log, maps))
         return found
 
     def _begin(self, name: str, declared: Mapping[str, MapState[Any, Any]]) -> tuple[MapLog, dict[MapId, KeptMap[Any, Any]]]:
         chains = self.begun.get(name, ())
         store = open_store(place_of(self.run_folder), durable=self.durable)
-        goes_on = len(chains) == 1 and (chains[0].partition, chains[0].partitions) == (self.partition, self.partitions)
         self._left_behind[name] = []
-        if goes_on:
+        if len(chains) == 1 and chains[0].goes_on:
             known = _known.pop((place_of(self.run_folder), chains[0].newest.name), None)
             if known is not None and {state for _, state in known[1]} == set(declared):
                 return known
@@ -152,10 +169,10 @@ class KeyedStates:
 
     def _has(self, declared: MapState[Any, Any], key: Any) -> bool:
         of_record = key if declared.partition_by is None else declared.partition_by(key)
-        return partition_of_group(group_of(of_record), self.partitions) == self.partition
+        return self.keys.of_group(group_of(of_record)) == self.partition
 
     def _check(self, operator: str, declared: MapState[Any, Any], keys: Iterable[Any]) -> None:
-        for key in keys if self.partitions > 1 else ():
+        for key in keys if self.keys.partitions > 1 else ():
             if not self._has(declared, key):
                 raise ForeignStateKey(operator, declared.name, repr(key)[:200])
 
@@ -163,7 +180,7 @@ class KeyedStates:
 def with_maps(states: Mapping[str, StateRef], maps: Mapping[str, StateRef]) -> dict[str, StateRef]:
     """What a task's operators keep: plain states, and the maps of those that are keyed."""
     both = {
-        name: attrs.evolve(states[name], segment=ref.segment, replaced=ref.replaced)
+        name: attrs.evolve(states[name], segment=ref.segment, replaced=ref.replaced, keys=ref.keys)
         for name, ref in maps.items()
         if name in states
     }

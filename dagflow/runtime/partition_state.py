@@ -38,6 +38,7 @@ class StateRef:
         name: the object in the run folder that holds them; empty when `values` does.
         values: the states by their names, as plain data, when they are small.
         segment: of a keyed operator with `MapState`, the newest segment of its maps (`dagflow.runtime.keyed_state`).
+        keys: how the keys were dealt, of which these are the entries: `dagflow.runtime.keyed_state.mark`.
         replaced: the segments that nobody needs once this counts.
     """
 
@@ -47,6 +48,7 @@ class StateRef:
     values: Any = None
     segment: SegmentRef | None = None
     replaced: list[str] = attrs.field(factory=list)
+    keys: str = ""
 
 
 PartitionStates = dict[str, list[StateRef]]

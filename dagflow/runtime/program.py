@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from dagflow.errors import DagflowError
-from dagflow.model.keys import Key
+from dagflow.model.keys import Key, KeyDeal
 from dagflow.model.operator import Operator
 from dagflow.model.ports import BATCH, RECORD
 from dagflow.runtime.keyed_state import Chain
@@ -123,6 +123,7 @@ class TaskSpec:
         level, number: its level, and its number among the tasks of the window.
         place: its number among the tasks of its level; rows of exchanges are for that.
         layout: of the stages that exchanges lead to: the place of their first task, and how many they have.
+        owners: of the stages whose partitioner has dealt keys, the partition of each of these (`dagflow.model.keys.KeyDeal`).
         next_tasks: how many tasks the next level has; 0 in the last one.
         senders: of the stages in lower levels, the number of their first task.
     """
@@ -151,8 +152,14 @@ class TaskSpec:
     number: int = 0
     place: int = 0
     layout: dict[str, tuple[int, int]] = attrs.field(factory=dict)
+    owners: dict[str, tuple[int, ...]] = attrs.field(factory=dict)
     next_tasks: int = 0
     senders: dict[str, int] = attrs.field(factory=dict)
+
+    @property
+    def keys(self) -> KeyDeal:
+        """Which keys its partition has, and the others of its stage."""
+        return KeyDeal(self.partitions, self.owners.get(self.stage, ()))
 
     @property
     def name(self) -> str:

@@ -33,6 +33,7 @@ from dagflow.scaling import (
     StatelessPartitioner,
     StatsListener,
     bounds,
+    dealt_keys,
     resized,
 )
 
@@ -53,6 +54,7 @@ class _Of:
     Attributes:
         open: by window that is not committed, what each partition has to do.
         groups: where the last window's groups of items were.
+        owners: the partition of each key that the partitioner has dealt.
     """
 
     stage: Stage
@@ -62,6 +64,7 @@ class _Of:
     has_partitioner: bool = True
     open: dict[int, list[Backlog]] = attrs.field(factory=dict)
     groups: dict[Hashable, int] = attrs.field(factory=dict)
+    owners: tuple[int, ...] = ()
     figures: ReaderFigures | None = None
     first: bool = True
 
@@ -99,7 +102,7 @@ class Readers:
                 slots=slots,
                 grows=slots is None,
                 clock=clock,
-                input_ports=tuple(port.port for port in plan.work_ports() if port.operator == stage.head),
+                input_ports=plan.keyed_ports(stage),
             )
             for stage in plan.stages
         }
@@ -135,8 +138,8 @@ class Readers:
             sums[place] += weight
         return Dealt(count, places, sums)
 
-    def above(self, stage: Stage, readers: int) -> int:
-        """How many partitions a stage behind an exchange has in a window with so many readers."""
+    def above(self, stage: Stage, window: int, readers: int) -> int:
+        """How many partitions a stage behind an exchange has in a window with so many readers. Raises PartitionerFailed."""
         of = self._of[stage.name]
         if self._plan.placement[stage.head] == SINGLE:
             count = 1
@@ -146,13 +149,17 @@ class Readers:
             slots = self._contexts[stage.name].slots
             count = max(1, readers if slots is None else min(readers, slots))
         else:
-            count = len(of.partitions)
+            return self._count(of, window, Backlog())
         before = 0 if of.figures is None else of.figures.now
         of.first = False
         of.figures = _figures(of, count, before not in (0, count))
         if len(of.partitions) != count:
             of.partitions = resized(of.partitions, count)
         return count
+
+    def owners(self, stage: Stage) -> list[int]:
+        """Of a stage whose partitioner has dealt keys, the partition of each of these; else nothing."""
+        return list(self._of[stage.name].owners)
 
     def _keeps(self, stage: Stage) -> bool:
         """Whether another number of partitions would cost something: all entries of maps would be written anew."""
@@ -242,10 +249,14 @@ class Readers:
             raise self._failed(of, f"failed in define_partitions(): {describe(error)}") from error
         if not found or not all(isinstance(each, Partition) for each in found):
             raise self._failed(of, "returned no partitions" if not found else f"returned {found[0]!r} among its partitions")
+        of.owners = dealt_keys(found, self._contexts[of.stage.name].input_ports, self._named(of))
         return found
 
+    def _named(self, of: _Of) -> tuple[str, str]:
+        return of.stage.head, type(of.partitioner).__qualname__
+
     def _failed(self, of: _Of, reason: str) -> PartitionerFailed:
-        return PartitionerFailed(of.stage.head, type(of.partitioner).__qualname__, reason)
+        return PartitionerFailed(*self._named(of), reason)
 
 
 def known_to(plan: Plan, backlogs: Mapping[str, Backlog]) -> dict[str, Backlog]:

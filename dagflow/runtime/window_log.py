@@ -18,7 +18,7 @@ from dagflow.runtime.report import AttemptFileInfo, OperatorFigures, TaskReport
 from dagflow.runtime.sharing.parts import Steal
 from dagflow.storage import LocalStore, Store, absolute, join, open_store
 
-FORMAT = 3
+FORMAT = 4
 # of all records: a run folder may hold other things
 NAMES = re.compile(r"(plan|decision|done)/\d{10}|(reports|claims)/\d{10}\..+")
 Record = TypeVar("Record")
@@ -33,6 +33,7 @@ class WindowPlan:
         partitions, places: the number of partitions by that operator (of higher levels too), and for each item its partition.
         levels: of each stage.
         weights: the weight of each partition's items (bytes, where they are known), by that operator.
+        owners: where a partitioner has dealt keys, the partition of each of these, by that operator.
         shape, properties: the operators and streams of the application that made the plan, and plain properties.
         states: the encoded states of the driver's operators after the window, by operator and name; of a `MapState`, the newest
             segment of `dagflow.state`.
@@ -54,6 +55,7 @@ class WindowPlan:
     levels: dict[str, int] = attrs.field(factory=dict)
     state_types: dict[str, dict[str, str]] = attrs.field(factory=dict)
     weights: dict[str, list[int]] = attrs.field(factory=dict)
+    owners: dict[str, list[int]] = attrs.field(factory=dict)
     agreed: dict[str, Any] = attrs.field(factory=dict)
     advanced: list[str] = attrs.field(factory=list)
     watermarks: dict[str, int] = attrs.field(factory=dict)

@@ -1,6 +1,8 @@
 """Partitioners and stats listeners: how many partitions an operator has, and why."""
 
+from dagflow.model.keys import key_hash
 from dagflow.scaling.backlog import DEFAULT_INTERVAL_MILLIS, BacklogPartitioner
+from dagflow.scaling.dealt import dealt_keys
 from dagflow.scaling.named import EXPECTED, partitioner_named
 from dagflow.scaling.partition import Partition, PartitionKeys, assign_partition_keys, resized
 from dagflow.scaling.partitioner import (
@@ -37,6 +39,8 @@ __all__ = [
     "Steady",
     "assign_partition_keys",
     "bounds",
+    "dealt_keys",
+    "key_hash",
     "partitioner_named",
     "policy_named",
     "resized",

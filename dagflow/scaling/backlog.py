@@ -102,7 +102,7 @@ class BacklogPartitioner:
         elif not self._asked:
             self._readers = self._load(0, 0).clamped(len(partitions))
         found = resized(partitions, self._readers)
-        for port in getattr(context, "input_ports", ())[:1]:
+        for port in getattr(context, "input_ports", ()):
             assign_partition_keys(found, port)
         kept = range(len(found)) if len(found) == len(partitions) else ()
         self._latest = {key: each for key, each in self._latest.items() if key in kept}

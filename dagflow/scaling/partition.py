@@ -3,24 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import attrs
 
+from dagflow.model.keys import GROUPS
 from dagflow.scaling.stats import OperatorStats
+
+
+def _frozen(keys: Iterable[int]) -> frozenset[int]:
+    return frozenset(keys)
 
 
 @attrs.frozen
 class PartitionKeys:
-    """Which keys a partition gets: those of which `hash & mask` is one of `keys`.
+    """Which records a partition gets: those of which `hash & mask` is one of `keys`. The hash of a record is that of its key.
 
+    >>> from dagflow.scaling import key_hash
     >>> PartitionKeys(mask=3, keys=frozenset({0, 3})).holds(7)
     True
+    >>> [PartitionKeys(mask=1, keys=frozenset({n})).holds(key_hash("apple")) for n in (0, 1)]
+    [False, True]
+
+    Raises ValueError for a mask beyond 0 to 65,535 (the lowest 16 bits of a hash count), and for keys that it cannot give.
     """
 
-    mask: int
-    keys: frozenset[int]
+    mask: int = attrs.field()
+    keys: frozenset[int] = attrs.field(converter=_frozen)
+
+    def __attrs_post_init__(self) -> None:
+        if not 0 <= self.mask < GROUPS:
+            raise ValueError(f"the mask is {self.mask}, but must be from 0 to {GROUPS - 1:,}")
+        beyond = sorted(key for key in self.keys if key & self.mask != key)
+        if beyond:
+            raise ValueError(f"no hash & {self.mask} is ever {beyond[0]}: keys have no bits that the mask does not have")
 
     def holds(self, key_hash: int) -> bool:
         """Whether the partition gets what has this hash."""
@@ -35,7 +52,8 @@ class Partition:
         operator: the operator as it stands in the DAG; the copies are made of it in the tasks.
         stats: what it has before it, as it was told last.
         counters: what it has counted, merged with those of the partitions that it has taken over.
-        keys: by the name of an input port, what it gets of that port's records when they are routed by key.
+        keys: by the name of an input port that has a `partition_by`, what it gets of that port's records. Where no partition has
+            any, each has a run of neighbouring hashes.
     """
 
     operator: Any = None
@@ -48,6 +66,7 @@ def resized(partitions: Sequence[Partition], count: int) -> list[Partition]:
     """As many partitions as wanted. Those that stay keep their numbers; the given ones are not changed.
 
     The counters of number p of those that go are added to those of number p % count, as their State is: totals never shrink.
+    Keys stay only where the number of partitions does: another number has them dealt anew.
 
     >>> three = [Partition("reader", counters={"blocks": n}) for n in (1, 2, 4)]
     >>> [partition.counters for partition in resized(three, 2)]
@@ -65,9 +84,10 @@ def resized(partitions: Sequence[Partition], count: int) -> list[Partition]:
     for number, partition in enumerate(partitions):
         counters[number % count].update(partition.counters)
     found = []
+    stay = count == len(partitions)
     for number in range(count):
         source = partitions[number] if number < len(partitions) else Partition(partitions[0].operator)
-        found.append(attrs.evolve(source, counters=dict(counters[number]), keys=dict(source.keys)))
+        found.append(attrs.evolve(source, counters=dict(counters[number]), keys=dict(source.keys) if stay else {}))
     return found
 
 

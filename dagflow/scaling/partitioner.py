@@ -20,7 +20,7 @@ class PartitioningContext:
         slots: how many tasks can work at once; None: not known.
         grows: whether there will be as many slots as are asked for, after a while (dynamic allocation).
         clock: where time comes from.
-        input_ports: the operator's connected input ports.
+        input_ports: the operator's connected input ports whose records go by key (`partition_by`): those of which keys are dealt.
         parallel_partition_count: how many partitions the operator before has where this one is parallel with it; else 0.
     """
 
@@ -70,10 +70,10 @@ class StatelessPartitioner:
     partition_count: int = attrs.field(default=1, validator=_at_least_one)
 
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext | None = None) -> list[Partition]:
-        """The partitions, with the keys of the first connected port dealt to them."""
+        """The partitions, with the keys of the input ports dealt to them: all alike, so that what has the same key meets."""
         parallel = 0 if context is None else context.parallel_partition_count
         found = resized(partitions, parallel or self.partition_count)
-        for port in (() if context is None else context.input_ports)[:1]:
+        for port in () if context is None else context.input_ports:
             assign_partition_keys(found, port)
         return found
 

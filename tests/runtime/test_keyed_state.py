@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import InputPort, MapState, Operator
-from dagflow.model.keys import GROUPS, group_of, partition_of_group
+from dagflow.model.keys import GROUPS, KeyDeal, group_of
 from dagflow.runtime import keyed_state
 from dagflow.runtime.keyed_state import KeyedStates, chains, sweep
 from dagflow.runtime.partition_state import StateRef
 from dagflow.state import SegmentRef
+
+ALL = KeyDeal(1)
 
 
 class Keeps(Operator):
@@ -22,9 +24,9 @@ class Keeps(Operator):
     totals = MapState[str, int]()
 
 
-def task(run: Path, window: int, left: list[StateRef], partition: int = 0, partitions: int = 1) -> tuple[KeyedStates, Keeps]:
-    begun = {"keeps": chains(left, partition, partitions)}
-    states, operator = KeyedStates(str(run), False, window, partition, partitions, begun), Keeps()
+def task(run: Path, window: int, left: list[StateRef], partition: int = 0, keys: KeyDeal = ALL) -> tuple[KeyedStates, Keeps]:
+    begun = {"keeps": chains(left, partition, keys)}
+    states, operator = KeyedStates(str(run), False, window, partition, keys, begun), Keeps()
     states.restore([("keeps", operator)])
     return states, operator
 
@@ -37,9 +39,10 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(st.integers(1, 9), st.integers(1, 9))
 def test_all_groups_of_a_partition_are_in_the_chains_that_it_begins_with(before: int, now: int) -> None:
     left = [StateRef("", 0, segment=SegmentRef(f"state/{n}", "", 0)) for n in range(before)]
+    keys = KeyDeal(now)
     for group in range(0, GROUPS, 97):
-        found = chains(left, partition_of_group(group, now), now)
-        assert partition_of_group(group, before) in {chain.partition for chain in found}
+        found = chains(left, keys.of_group(group), keys)
+        assert KeyDeal(before).of_group(group) in {chain.partition for chain in found}
 
 
 def test_a_window_that_is_run_again_begins_with_what_it_began_with(tmp_path: Path) -> None:
@@ -57,21 +60,31 @@ def test_a_window_that_is_run_again_begins_with_what_it_began_with(tmp_path: Pat
     assert len(list((tmp_path / "keyed-state" / "state").glob("0000000001-*"))) == 1, "that of the other attempt is gone"
 
 
-def test_another_number_of_partitions_takes_the_entries_along(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "deals",
+    [
+        [KeyDeal(3), KeyDeal(5), KeyDeal(1), KeyDeal(4)],
+        [KeyDeal(3, (0, 1, 2, 0)), KeyDeal(3, (0, 1, 2, 0)), KeyDeal(3, (2, 1, 0, 2)), KeyDeal(3), KeyDeal(2, (1, 0))],
+    ],
+    ids=["other numbers", "other keys"],
+)
+def test_another_deal_takes_the_entries_along(tmp_path: Path, deals: list[KeyDeal]) -> None:
     entries = {f"key {n}": n for n in range(300)}
     left: list[StateRef] = []
-    for window, partitions in enumerate((3, 5, 1, 4)):
+    for window, deal in enumerate(deals):
         after, found = [], {}
-        for partition in range(partitions):
-            states, operator = task(tmp_path, window, left, partition, partitions)
+        for partition in range(deal.partitions):
+            states, operator = task(tmp_path, window, left, partition, deal)
+            mine = {k: n for k, n in entries.items() if deal.of_group(group_of(k)) == partition}
             if not left:
-                operator.totals.update({k: n for k, n in entries.items() if partition_of_group(group_of(k), 3) == partition})
+                operator.totals.update(mine)
+            assert operator.totals == mine
             found.update(operator.totals)
             after.append(states.save()["keeps"])
         assert found == entries
         left = after
         sweep(str(tmp_path), window, {"keeps": left})
-        assert len(list((tmp_path / "keyed-state" / "state").iterdir())) == partitions
+        assert len(list((tmp_path / "keyed-state" / "state").iterdir())) == deal.partitions
 
 
 def written(run: Path) -> int:

@@ -238,9 +238,7 @@ def test_the_context_of_a_partitioner() -> None:
     listening = Listening([1, 1])
     loop = Loop(BlockReader(), slots=None, partitioner=listening)
     loop.deal([block(1)])
-    assert listening.contexts[0] == PartitioningContext(
-        slots=None, grows=True, clock=loop.clock, input_ports=("blocks_metadata_input",)
-    )
+    assert listening.contexts[0] == PartitioningContext(slots=None, grows=True, clock=loop.clock), "blocks do not go by key"
 
 
 class Raising:

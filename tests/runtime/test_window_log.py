@@ -77,7 +77,7 @@ def test_figures_are_summed() -> None:
     assert one["a"].records_in == 1, "sums are new"
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"{}", b'{"format": 3}', b"[]"])
+@pytest.mark.parametrize("damage", [b"", b"{", b"{}", b'{"format": 4}', b"[]"])
 def test_a_damaged_log_is_refused(damage: bytes) -> None:
     store = MemoryStore()
     store.create("plan/0000000000", damage)
@@ -91,7 +91,7 @@ def test_a_log_of_another_version_is_refused() -> None:
     with pytest.raises(PlanMismatch) as caught:
         WindowLog(store).read_decision(3)
     assert str(caught.value) == (
-        "memory store cannot be continued: it was written by another version of dagflow (format 99, this one reads 3)\n"
+        "memory store cannot be continued: it was written by another version of dagflow (format 99, this one reads 4)\n"
         "  help: launch with --fresh to start over, or name another output"
     )
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.scaling import Partition, PartitioningContext, StatelessPartitioner, assign_partition_keys, resized
+from dagflow.scaling import Partition, PartitioningContext, PartitionKeys, StatelessPartitioner, assign_partition_keys, resized
 
 COUNTS = st.lists(st.integers(1, 40), min_size=1, max_size=10)
 
@@ -79,7 +79,28 @@ def test_a_stateless_partitioner(own: int, parallel: int, before: int, count: in
     context = PartitioningContext(parallel_partition_count=parallel, input_ports=("one", "other"))
     found = StatelessPartitioner(own).define_partitions(resized([Partition("value 5")], before), context)
     assert [partition.operator for partition in found] == ["value 5"] * count
-    assert {name for partition in found for name in partition.keys} == {"one"}, "on the first port that is connected"
+    assert all(partition.keys["one"] == partition.keys["other"] for partition in found), "what has the same key meets"
+
+
+def test_keys_stay_only_where_the_number_does() -> None:
+    two = resized([Partition("reader")], 2)
+    assign_partition_keys(two, "input")
+    assert [partition.keys for partition in resized(two, 2)] == [partition.keys for partition in two]
+    assert not any(partition.keys for count in (1, 3) for partition in resized(two, count))
+
+
+@pytest.mark.parametrize(
+    ("mask", "keys", "reason"),
+    [
+        (-1, [], r"^the mask is -1, but must be from 0 to 65,535$"),
+        (1 << 16, [], r"^the mask is 65536, but must be from 0 to 65,535$"),
+        (3, [1, 4], r"^no hash & 3 is ever 4: keys have no bits that the mask does not have$"),
+        (4, [-1], r"^no hash & 4 is ever -1: "),
+    ],
+)
+def test_keys_that_cannot_be(mask: int, keys: list[int], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        PartitionKeys(mask, frozenset(keys))
 
 
 @pytest.mark.parametrize("count", [0, -1, True, "4", 1.5])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dagflow.errors.partitioning import CombinedKeyChanged
 from dagflow.model.columns import RecordMisfit
 from dagflow.model.forms import schema_of, to_batch, to_records
-from dagflow.model.keys import Router
+from dagflow.model.keys import KeyDeal, Router
 from dagflow.model.types import type_name
 from dagflow.plan.place import ALONG, BY_KEY, TO_ONE
 from dagflow.runtime.exchange.hottest import ExchangeFigures, Hottest
@@ -67,7 +67,8 @@ class Sender:
         self._router: Router | None = None
         if plan.kind == BY_KEY:
             assert plan.key is not None
-            self._router = Router(plan.port, plan.key, plan.type, self._partitions, self._hottest.see)
+            deal = KeyDeal(self._partitions, spec.owners.get(plan.stage, ()))
+            self._router = Router(plan.port, plan.key, plan.type, deal, self._hottest.see)
         self._pairs: dict[Any, tuple[int, Any]] = {}
         combiner = plan.combiner if plan.kind in (BY_KEY, TO_ONE) else None
         self._combine_batch = combiner.batchwise() if combiner is not None and self._is_arrow else None
@@ -226,7 +227,7 @@ class Sender:
         """Ends the task where combining a batch has made rows of other partitions."""
         if self._router is None or self._plan.key is None or self._plan.key.function is not None or not batch.num_rows:
             return
-        strange = (self._router.groups(batch).astype("int64") * self._partitions >> 16) != partition
+        strange = self._router.is_foreign(batch, partition)
         if strange.any():
             row = batch.slice(int(strange.argmax()), 1).select(list(self._plan.key.columns)).to_pylist()[0]
             raise self._failed("combine_batch()", CombinedKeyChanged(self._plan.port, repr(row)[:200]), None)
