@@ -1,0 +1,54 @@
+"""How often each word occurs in files of text, over all windows and launches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pyarrow.compute
+
+from dagflow import DAG
+from dagflow.config import Bytes, MiB
+from operators import Count, CsvWriter, FileInput, Filter, FlatMap, KeyValue, Map
+
+pc: Any = pyarrow.compute
+
+LINE = pc.field("record")
+ONLY_WORDS = pc.utf8_trim_whitespace(pc.replace_substring_regex(pc.utf8_lower(LINE), r"[^\pL\pN]+", " "))
+
+
+@attrs.frozen
+class WordTotal:
+    """How often a word has occurred so far."""
+
+    word: str
+    total: int
+
+
+def word_total(counted: KeyValue[str, int]) -> WordTotal:
+    """A count under the names that its columns are to have."""
+    return WordTotal(counted.key, counted.value)
+
+
+@attrs.define
+class Settings:
+    """Counts the words of text files."""
+
+    input: list[str]  # files or folders
+    output: str
+    block_size: Bytes = 64 * MiB
+
+
+def populate_dag(dag: DAG, conf: Settings) -> None:
+    """Lines → words → counts, where the words are read and then by word → CSV."""
+    lines = dag.add_module("lines", FileInput(conf.input, block_size=conf.block_size))
+    split = dag.add_operator("split", FlatMap[Any, str](pc.utf8_split_whitespace(ONLY_WORDS)))
+    words = dag.add_operator("words", Filter[str](pc.field("value") != ""))  # a line without words is split into ""
+    count = dag.add_operator("count", Count[str, str](by="value", running=True))
+    totals = dag.add_operator("totals", Map(word_total))
+    writer = dag.add_operator("writer", CsvWriter[WordTotal](conf.output))
+    dag.add_stream("lines", lines.messages, split.input)
+    dag.add_stream("split words", split.output, words.input)
+    dag.add_stream("words", words.output, count.input)
+    dag.add_stream("counts", count.output, totals.input)
+    dag.add_stream("totals", totals.output, writer.input)
