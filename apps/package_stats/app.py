@@ -1,0 +1,122 @@
+"""What Debian packages take: by section, and the maintainers of the most. An index has records of many lines, between blank lines."""
+
+from __future__ import annotations
+
+import attrs
+
+from dagflow import DAG, InputPort, Operator, OutputPort, ReaderRecord, WindowState
+from dagflow.config import Bytes, MiB
+from operators import CsvWriter, FileInput, KeyValue, Map, ReadAheadLineReaderContext, Sum, TopN
+
+
+@attrs.frozen
+class Package:
+    """What an index says of a package; its installed size in KiB."""
+
+    name: str
+    section: str
+    maintainer: str
+    installed_size: int
+
+
+@attrs.frozen
+class Section:
+    """The packages of a section, and their installed size in KiB."""
+
+    section: str
+    packages: int
+    installed_size: int
+
+
+@attrs.frozen
+class Maintainer:
+    """The installed size of a maintainer's packages, in KiB."""
+
+    maintainer: str
+    installed_size: int
+
+
+def to_package(paragraph: bytes) -> Package | None:
+    r"""A package of its paragraph; None for an empty one, and for packages that are not installed. Raises KeyError.
+
+    >>> to_package(b"Package: a\nSection: net\nMaintainer: A <a@b.org>\nDescription: an a\n with more\nInstalled-Size: 7\n")
+    Package(name='a', section='net', maintainer='A <a@b.org>', installed_size=7)
+    """
+    lines = (line for line in paragraph.decode().splitlines() if line and not line[0].isspace())  # others go on with a field
+    fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    if not fields or fields.get("status", "installed").split()[-1:] != ["installed"]:
+        return None
+    section, maintainer = fields.get("section", "unknown"), fields.get("maintainer", "unknown")
+    return Package(fields["package"], section, maintainer, int(fields.get("installed-size", 0)))
+
+
+def package_of(read: ReaderRecord[Package]) -> Package:
+    """The package alone, without its place."""
+    return read.record
+
+
+def section_of(package: Package) -> Section:
+    """The section, as far as this package is concerned."""
+    return Section(package.section, 1, package.installed_size)
+
+
+def maintainer_of(total: KeyValue[str, int]) -> Maintainer:
+    """A sum under the names that its columns are to have."""
+    return Maintainer(total.key, total.value)
+
+
+@attrs.define
+class PerSection(Operator):
+    """Adds up what is known of each section."""
+
+    input = InputPort[Section](partition_by="section")
+    output = OutputPort[Section]()
+    found = WindowState[dict[str, Section]](factory=dict)
+
+    @input.process
+    def each(self, section: Section) -> None:
+        """Takes a part in."""
+        known = self.found.get(section.section)
+        self.found[section.section] = section if known is None else self.together(known, section)
+
+    @input.combine
+    def together(self, one: Section, other: Section) -> Section:
+        """One of two parts of a section; also before they cross the exchange."""
+        return Section(one.section, one.packages + other.packages, one.installed_size + other.installed_size)
+
+    def end_window(self) -> None:
+        """Emits the sections."""
+        self.output.emit_all(self.found.values())
+
+
+@attrs.define
+class Settings:
+    """What Debian packages take, by section and by maintainer."""
+
+    input: list[str]  # indexes: /var/lib/dpkg/status, /var/lib/apt/lists/*_Packages
+    sections: str  # a folder
+    maintainers: str  # another one
+    top: int = 10
+    block_size: Bytes = 4 * MiB
+
+
+def populate_dag(dag: DAG, conf: Settings) -> None:
+    """Packages → sections → CSV, and packages → sums by maintainer → the largest → CSV."""
+    paragraphs = ReadAheadLineReaderContext(terminators=(b"\n\n",))
+    read = FileInput(conf.input, block_size=conf.block_size, convert_to_record=to_package, reader_context=paragraphs)
+    index = dag.add_module("index", read)
+    packages = dag.add_operator("packages", Map(package_of))
+    parts = dag.add_operator("parts", Map(section_of))
+    sections = dag.add_operator("sections", PerSection())
+    sections_writer = dag.add_operator("sections_writer", CsvWriter[Section](conf.sections))
+    sums = dag.add_operator("sums", Sum[Package, str, int]("installed_size", by="maintainer"))
+    top = dag.add_operator("top", TopN[KeyValue[str, int]](conf.top, "value"))
+    maintainers = dag.add_operator("maintainers", Map(maintainer_of))
+    maintainers_writer = dag.add_operator("maintainers_writer", CsvWriter[Maintainer](conf.maintainers))
+    dag.add_stream("records", index.messages, packages.input)
+    dag.add_stream("packages", packages.output, parts.input, sums.input)
+    dag.add_stream("parts", parts.output, sections.input)
+    dag.add_stream("by section", sections.output, sections_writer.input)
+    dag.add_stream("by maintainer", sums.output, top.input)
+    dag.add_stream("largest", top.output, maintainers.input)
+    dag.add_stream("maintainers", maintainers.output, maintainers_writer.input)
