@@ -1,4 +1,4 @@
-"""What Debian packages take: by section, and the maintainers of the most. An index has records of many lines, between blank lines."""
+"""What Debian packages take, by section and by maintainer. An index has records of many lines, with blank lines between."""
 
 from __future__ import annotations
 
