@@ -70,7 +70,7 @@ class ParquetFiles:
     Attributes:
         operator: named in errors.
         create: opens the attempt file of a key, and says its name; called again for the next one.
-        make: makes a writer to a sink, for a batch's schema.
+        make: makes a writer to a sink, for the rows that come first.
         row_group_rows, row_group_bytes: a row group is written when so much waits for it (bytes as Arrow holds them).
         buffer_bytes: all that waits holds at most so much; if more comes, the largest part becomes a row group before it is full.
         max_rows, max_bytes: a file is full when it has so many rows, or bytes at the end of a row group; None: never.
@@ -141,13 +141,14 @@ class ParquetFiles:
             return
         held = min(part.bytes_waiting, HELD_MOST)
         self._make_room(part, held)
+        rows = pa.Table.from_batches(part.waiting)
         if part.writer is None:
-            part.writer = self.make(part.sink, part.waiting[0].schema)
+            part.writer = self.make(part.sink, rows)
             self._open += 1
         self._held += held - part.held
         part.held = held
         try:
-            part.writer.write_table(pa.Table.from_batches(part.waiting), row_group_size=self.row_group_rows)
+            part.writer.write_table(rows, row_group_size=self.row_group_rows)
         except pa.ArrowException as error:  # of rows that came long before those at hand: no `on_error` lets it pass
             columns = ", ".join(f"{field.name}: {field.type}" for field in part.waiting[0].schema)
             reason = str(error).strip()

@@ -13,6 +13,7 @@ from dagflow.config import Bytes, MiB
 from operators.problems import all_problems, told_in
 from operators.sinks.errors import TypeNotWritable
 from operators.sinks.file_sink import numbered
+from operators.sinks.parquet_encodings import encodings_of
 from operators.sinks.parquet_files import ParquetFiles, Sink
 from operators.sinks.table_writer import TableWriter
 
@@ -30,6 +31,9 @@ class ParquetWriter(TableWriter[T], Generic[T]):
     than any row group is full: then the largest is written as it is. A file is opened when its first row group is written; where
     more than `max_open_files` have to be open, the one that was used least recently is finished, and later rows of its folder
     begin another one (counted as `files_closed_early`).
+
+    A column has a dictionary where its values repeat in a sample of the file's first row group; others are plain, and whole
+    numbers, dates and times among them packed by differences.
 
     Args:
         compression: of the pages: `none`, `snappy`, `gzip`, `brotli`, `lz4`, `zstd`.
@@ -110,7 +114,7 @@ class ParquetWriter(TableWriter[T], Generic[T]):
 
         for field in schema:
             try:
-                self._writer(pa.BufferOutputStream(), pa.schema([field])).close()
+                self._writer(pa.BufferOutputStream(), pa.schema([field]).empty_table()).close()
             except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
                 raise TypeNotWritable(
                     operator=type(self).__name__,
@@ -138,7 +142,8 @@ class ParquetWriter(TableWriter[T], Generic[T]):
         name = numbered(f"{folder}/{self.part_name}" if folder else self.part_name, number, self.suffix)
         return name, self._context.create_file(self.path, name)
 
-    def _writer(self, sink: Sink | pa.NativeFile, schema: pa.Schema) -> Any:
+    def _writer(self, sink: Sink | pa.NativeFile, first: pa.Table) -> Any:
         import pyarrow.parquet as pq
 
-        return pq.ParquetWriter(sink, schema, compression=self.compression, compression_level=self.compression_level)
+        how = {"compression": self.compression, "compression_level": self.compression_level, **encodings_of(first)}
+        return pq.ParquetWriter(sink, first.schema, **how)

@@ -139,9 +139,10 @@ def test_files_by_rows() -> None:
 
 def test_files_by_bytes() -> None:
     writer = ParquetWriter[Any]("out", compression="none", row_group_rows=1_000, max_file_bytes=20_000)
-    task = given_batches(writer, *[numbers(at, at + 700) for at in range(0, 14_000, 700)])
+    batches = [pa.record_batch({"x": [n / 7 for n in range(at, at + 700)]}) for at in range(0, 14_000, 700)]
+    task = given_batches(writer, *batches)
     files = files_of(task)
-    assert [n for file in files.values() for n in file.read().column("n").to_pylist()] == list(range(14_000))
+    assert [x for file in files.values() for x in file.read().column("x").to_pylist()] == [n / 7 for n in range(14_000)]
     assert len(files) > 3
     assert all(20_000 <= len(data) < 40_000 for data in list(task.files.contents.values())[:-1])
 

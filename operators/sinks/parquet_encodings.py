@@ -1,0 +1,88 @@
+"""How the columns of a Parquet file are encoded, told from a sample of its first rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+RUNS, RUN_ROWS = 8, 1024
+"""A sample is so many runs of rows, evenly spread, of so many rows each."""
+FEWEST_REPEATS = 0.2
+"""The part of a sample that must be repeats for a dictionary to pay."""
+
+
+def encodings_of(table: pa.Table) -> dict[str, Any]:
+    """The options of pyarrow's ParquetWriter that say how columns are encoded: for a file that begins with these rows.
+
+    Where values repeat, a dictionary makes a column smaller. Where they do not, looking each of them up costs more than all else
+    of writing it, and the column is as large at last: it has none, and what Parquet stores as whole numbers is packed by
+    differences (DELTA_BINARY_PACKED). Nested columns are judged leaf by leaf.
+
+    >>> import pyarrow as pa
+    >>> encodings_of(pa.table({"id": range(1000), "x": [n / 7 for n in range(1000)], "country": ["se", "no"] * 500}))
+    {'use_dictionary': ['country'], 'column_encoding': {'id': 'DELTA_BINARY_PACKED'}}
+    """
+    dictionaries: list[str] = []
+    packed: dict[str, str] = {}
+    sample = _sample(table)
+    for name, column in zip(sample.schema.names, sample.columns, strict=True):
+        for path, values in _leaves(name, column):
+            if _repeats(values):
+                dictionaries.append(path)
+            elif _is_whole(values.type):
+                packed[path] = "DELTA_BINARY_PACKED"
+    return {"use_dictionary": dictionaries, "column_encoding": packed}
+
+
+def _sample(table: pa.Table) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    rows = table.num_rows
+    if rows > RUNS * RUN_ROWS:
+        table = pa.concat_tables(table.slice((rows - RUN_ROWS) * run // (RUNS - 1), RUN_ROWS) for run in range(RUNS))
+    arrays = [column.combine_chunks() for column in table.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
+
+
+def _leaves(path: str, values: Any) -> Iterator[tuple[str, Any]]:
+    """The columns that Parquet makes of one of Arrow, as it calls them."""
+    import pyarrow as pa
+
+    kind = values.type
+    if isinstance(kind, pa.BaseExtensionType):
+        yield from _leaves(path, values.storage)
+    elif pa.types.is_struct(kind):
+        for at, field in enumerate(kind):
+            yield from _leaves(f"{path}.{field.name}", values.field(at))
+    elif pa.types.is_map(kind):
+        yield from _leaves(f"{path}.key_value.key", values.keys)
+        yield from _leaves(f"{path}.key_value.value", values.items)
+    elif hasattr(kind, "value_field"):  # lists of all layouts
+        yield from _leaves(f"{path}.list.element", values.flatten())
+    else:
+        yield path, values
+
+
+def _repeats(values: Any) -> bool:
+    """Whether so many values repeat that a dictionary pays; where nobody can tell, it is what Parquet does by itself."""
+    import pyarrow as pa
+    import pyarrow.compute
+
+    counted: Any = pyarrow.compute
+    try:
+        distinct: int = counted.count_distinct(values).as_py()
+    except pa.ArrowNotImplementedError:
+        return True
+    return bool(distinct <= (1 - FEWEST_REPEATS) * (len(values) - values.null_count))
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    """Whether Parquet stores values of a type as whole numbers of 32 or 64 bits."""
+    import pyarrow as pa
+
+    types = pa.types
+    is_time = types.is_date(kind) or types.is_time(kind) or types.is_timestamp(kind) or types.is_duration(kind)
+    return bool(types.is_integer(kind) or is_time)
