@@ -120,11 +120,13 @@ def _summary(report: RunReport, style: Style) -> list[str]:
 
 
 def _readers(figures: ReaderFigures) -> str:
-    """`1/4/16 (min/now/max)`, and how the number has changed."""
+    """`1/4/16 (min/now/max)`, how the number has changed, and what all have done, those that are gone included."""
     text = f"{figures.min_readers}/{figures.now}/{figures.max_readers} (min/now/max)"
     if not figures.changes:
         return text
-    return f"{text}, {counted(figures.changes, 'change')}, from {figures.lowest} to {figures.highest}"
+    done = [counted(figures.counters[each], each[:-1]) for each in ("tasks", "blocks", "records") if each in figures.counters]
+    text = f"{text}, {counted(figures.changes, 'change')}, from {figures.lowest} to {figures.highest}"
+    return f"{text}; together {', '.join(done)}" if done else text
 
 
 def _exchange(figures: ExchangeFigures) -> str:

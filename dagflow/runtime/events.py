@@ -54,7 +54,8 @@ class WindowPlanned(Event):
 class ReadersChanged(Event):
     """From this window on, an operator that is partitioned has another number of readers.
 
-    `backlog`, `backlog_bytes`: what was known and not committed when that was decided, this window included.
+    `backlog`, `backlog_bytes`: what was known and not committed when that was decided, this window included. `counters`: what all
+    readers have counted until then, those that go included.
     """
 
     kind: ClassVar[str] = "readers_changed"
@@ -64,6 +65,7 @@ class ReadersChanged(Event):
     readers: int
     backlog: int
     backlog_bytes: int
+    counters: dict[str, int] = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True)

@@ -7,6 +7,7 @@ import ctypes
 import functools
 import gc
 import time
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -65,8 +66,15 @@ def execute(
             careful.leave()
     figures = [report.operators[name] for name in heads if name in report.operators]
     records = sum(head.counters.get("records", head.records_out) for head in figures)  # a reader may emit its blocks too
-    ended, parts = time.time(), len(report.parts)
-    return TaskOutcome(task=spec.name, attempt=attempt, started=started, ended=ended, records=records, parts=parts)
+    return TaskOutcome(
+        task=spec.name,
+        attempt=attempt,
+        started=started,
+        ended=time.time(),
+        records=records,
+        parts=len(report.parts),
+        counters=dict(sum((Counter(head.counters) for head in figures), Counter())),
+    )
 
 
 def _report(flow: Flow, spec: TaskSpec, files: AttemptFiles, **more: Any) -> TaskReport:

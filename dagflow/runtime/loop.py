@@ -184,7 +184,11 @@ class WindowLoop:
 
     def _drive(self, last: WindowPlan | None, undone: list[int], waiting: deque[int]) -> None:
         slots = None if self._runner.grows else self._runner.slots
-        self._readers = Readers(self._plan, slots=slots, clock=self._clock, last=last, tell=self._events.send)
+        self._readers = Readers(
+            self._plan, slots=slots, clock=self._clock, last=last, figures=self._report.readers, tell=self._events.send
+        )
+        self._report.readers = self._readers.figures()
+        self._report.rebalancing = "" if self._report.rebalanced else self._rebalancing.why_never
         with Driver(self._plan, self._spec, self._clock, last, self._maps, self._readers) as driver:
             for text in driver.warnings:
                 self._events.send(Warned(text=text))
@@ -323,7 +327,7 @@ class WindowLoop:
             if outcome.error is not None:
                 self._again(oldest, outcome.error.message())
                 return
-            figures = attrs.asdict(outcome, filter=lambda a, _: a.name not in ("parts", "error"))
+            figures = attrs.asdict(outcome, filter=lambda a, _: a.name not in ("parts", "counters", "error"))
             self._events.send(TaskEnded(window=oldest.plan.window, **figures))
         try:
             decision = self.patience.keep_trying(oldest.plan.window, "deciding it", lambda: self._decide(oldest))

@@ -219,7 +219,7 @@ class Job:
 class TaskOutcome:
     """What a runner hears of a task: figures of an attempt, or why it failed. What it did stands in its report.
 
-    `parts`: how many parts of items it has read, where work is shared.
+    `parts`: how many parts of items it has read, where work is shared; `counters`: of what its work items went to.
     """
 
     task: str
@@ -228,4 +228,5 @@ class TaskOutcome:
     ended: float
     records: int = 0
     parts: int = 0
+    counters: dict[str, int] = attrs.field(factory=dict)
     error: DagflowError | None = None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -36,6 +38,8 @@ from dagflow.scaling import (
     dealt_keys,
     resized,
 )
+
+EMPTY: Mapping[str, ReaderFigures] = MappingProxyType({})
 
 
 @attrs.frozen
@@ -83,6 +87,7 @@ class Readers:
     Args:
         slots: how many tasks can work at once; None: as many as are asked for.
         last: the plan of the window before: the number of readers goes on from there.
+        figures: of the same launch, until it was begun anew: they are added to.
         tell: gets events.
     """
 
@@ -93,6 +98,7 @@ class Readers:
         slots: int | None,
         clock: Clock,
         last: WindowPlan | None = None,
+        figures: Mapping[str, ReaderFigures] = EMPTY,
         tell: Callable[[Event], None] = lambda event: None,
     ) -> None:
         self._plan = plan
@@ -106,16 +112,16 @@ class Readers:
             )
             for stage in plan.stages
         }
-        self._of = {stage.name: self._made(stage, last) for stage in plan.stages if stage.is_leading}
+        self._of = {stage.name: self._made(stage, last, figures.get(stage.head)) for stage in plan.stages if stage.is_leading}
 
     def figures(self) -> dict[str, ReaderFigures]:
-        """How many readers each stage's head has had, by operator."""
-        return {of.stage.head: of.figures for of in self._of.values() if of.figures is not None}
-
-    def counters(self, head: str) -> dict[str, int]:
-        """What the partitions of an operator have counted, those that are gone included."""
-        of = next(each for each in self._of.values() if each.stage.head == head)
-        return resized(of.partitions, 1)[0].counters
+        """How many readers each stage's head has had, by operator; before its first window, how many it begins with."""
+        known = {of.stage.head: (of, of.figures or _figures(of, len(of.partitions), False)) for of in self._of.values()}
+        return {
+            head: attrs.evolve(figures, counters=_counters(of.partitions))
+            for head, (of, figures) in known.items()
+            if of.figures is not None or of.has_partitioner
+        }
 
     def deal(self, stage: Stage, window: int, items: Sequence[Any], known: Backlog) -> Dealt:
         """Deals a window's items, after the partitioner has been told what waits. `known`: what the driver has not emitted.
@@ -184,10 +190,10 @@ class Readers:
             found = self._of.get(stage)
             if found is not None:
                 counters = found.partitions[int(number) % len(found.partitions)].counters
-                for name, n in (("tasks", 1), ("records", outcome.records)):
+                for name, n in {"tasks": 1, "records": outcome.records, **outcome.counters}.items():
                     counters[name] = counters.get(name, 0) + n
 
-    def _made(self, stage: Stage, last: WindowPlan | None) -> _Of:
+    def _made(self, stage: Stage, last: WindowPlan | None, figures: ReaderFigures | None) -> _Of:
         node = self._plan.dag.nodes[stage.head]
         partitioner: Any = self._plan.partitioner(stage) or StatelessPartitioner(1)
         if partitioner_of(node) == "self":
@@ -196,7 +202,8 @@ class Readers:
             partitioner = attrs.evolve(partitioner)
         before = 0 if last is None else last.partitions.get(stage.head, 0)
         has = self._plan.partitioner(stage) is not None
-        found = _Of(stage, node.operator, partitioner, [Partition(node.operator)], has_partitioner=has, first=before == 0)
+        only = Partition(node.operator, counters={} if figures is None else dict(figures.counters))
+        found = _Of(stage, node.operator, partitioner, [only], has_partitioner=has, figures=figures, first=before == 0)
         if before:
             found.partitions = resized(found.partitions, before)
         found.partitions = self._defined(found)
@@ -227,6 +234,7 @@ class Readers:
                     readers=count,
                     backlog=backlog.items,
                     backlog_bytes=backlog.size,
+                    counters=_counters(of.partitions),
                 )
             )
         of.figures = _figures(of, count, changed)
@@ -249,6 +257,8 @@ class Readers:
             raise self._failed(of, f"failed in define_partitions(): {describe(error)}") from error
         if not found or not all(isinstance(each, Partition) for each in found):
             raise self._failed(of, "returned no partitions" if not found else f"returned {found[0]!r} among its partitions")
+        lost = Counter(_counters(of.partitions)) - Counter(_counters(found))  # by whoever makes new partitions
+        found[0].counters.update(Counter(found[0].counters) + lost)
         of.owners = dealt_keys(found, self._contexts[of.stage.name].input_ports, self._named(of))
         return found
 
@@ -271,6 +281,11 @@ def known_to(plan: Plan, backlogs: Mapping[str, Backlog]) -> dict[str, Backlog]:
                     left.append(source.operator)
         found[stage.name] = sum((b for name, b in backlogs.items() if name in above), Backlog())
     return found
+
+
+def _counters(partitions: Sequence[Partition]) -> dict[str, int]:
+    """What partitions have counted, and those before them that are gone."""
+    return resized(partitions, 1)[0].counters
 
 
 def _figures(of: _Of, now: int, changed: bool) -> ReaderFigures:

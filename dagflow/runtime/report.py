@@ -95,7 +95,8 @@ def summed(reports: Iterable[Mapping[str, OperatorFigures]]) -> dict[str, Operat
 class ReaderFigures:
     """How many readers an operator had: the bounds (those seen, where its partitioner tells none), now, lowest and highest.
 
-    `changes`: how often the number has changed from one window to the next.
+    `changes`: how often the number has changed from one window to the next. `counters`: what all of them have counted, those that
+    are gone included: `tasks`, `records`, and what the operator counts itself.
     """
 
     min_readers: int
@@ -104,6 +105,7 @@ class ReaderFigures:
     lowest: int
     highest: int
     changes: int = 0
+    counters: dict[str, int] = attrs.field(factory=dict)
 
 
 @attrs.define

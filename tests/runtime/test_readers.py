@@ -14,6 +14,7 @@ import pytest
 from dagflow import DAG
 from dagflow.errors.run import PartitionerFailed
 from dagflow.plan.plan import Plan, make_plan
+from dagflow.render.report import report_text
 from dagflow.runtime.events import Event, ReadersChanged, WindowDecided, WindowDone, WindowPlanned
 from dagflow.runtime.launch import launch
 from dagflow.runtime.local import LocalRunner
@@ -231,7 +232,45 @@ def test_totals_never_shrink() -> None:
         loop.deal([block(1)])
         loop.commit(loop.next - 1, *ended)
     loop.deal([block(1)])
-    assert loop.readers.counters("lines") == {"tasks": 5, "records": 18}
+    assert loop.readers.figures()["lines"].counters == {"tasks": 5, "records": 18}
+    changes = [(e.before, e.readers, e.counters) for e in loop.told if isinstance(e, ReadersChanged)]
+    assert changes == [(3, 2, {"tasks": 3, "records": 16}), (2, 5, {"tasks": 5, "records": 18})]
+
+
+class Forgetful(Listening):
+    """Makes new partitions, and does not think of what those before have counted."""
+
+    def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> list[Partition]:
+        return [Partition(each.operator) for each in super().define_partitions(partitions, context)]
+
+
+def test_totals_do_not_shrink_whoever_makes_new_partitions() -> None:
+    loop = Loop(BlockReader(), partitioner=Forgetful([1, 3, 2, 1]))
+    for n in range(1, 4):
+        loop.deal([block(1)])
+        loop.commit(loop.next - 1, ("s0-0000", 10), ("s0-0001", 1))
+        assert loop.readers.figures()["lines"].counters == {"tasks": 2 * n, "records": 11 * n}
+
+
+def test_a_loop_that_takes_over_goes_on_with_the_figures() -> None:
+    loop = Loop(BlockReader())
+    loop.deal([block(1)] * 5)
+    loop.commit(0, ("s0-0000", 10), ("s0-0001", 5))
+    figures = loop.readers.figures()
+    taken_over = Readers(loop.plan, slots=8, clock=loop.clock, last=loop.window(0, 5, []), figures=figures, tell=loop.told.append)
+    taken_over.deal(loop.stage, 1, [block(1)], Backlog())
+    expected = ReaderFigures(1, 1, 16, lowest=1, highest=5, changes=1, counters={"tasks": 2, "records": 15})
+    assert taken_over.figures() == {"lines": expected}
+
+
+def test_before_the_first_window_a_reader_has_figures_too(tmp_path: Path) -> None:
+    assert Loop(BlockReader(min_readers=2)).readers.figures() == {"lines": ReaderFigures(2, 2, 16, lowest=2, highest=2)}
+    (tmp_path / "in").mkdir()
+    run = launch(chain(tmp_path / "in", sink=RecordWriter(str(tmp_path / "out"))), runner=Eight(), durability="process")
+    assert run.report.windows == 0
+    text = report_text(run.report)
+    assert "  readers  lines: 1/1/16 (min/now/max)\n" in text
+    assert "  work     not rebalanced: tasks run one after the other\n" in text
 
 
 def test_the_context_of_a_partitioner() -> None:
@@ -346,4 +385,10 @@ def test_a_directory_that_fills_in_bursts_is_read_by_more_readers_and_then_by_fe
     assert tasks == [12, 1, 10, 2, 16]
     changes = [(event.before, event.readers) for event in events if isinstance(event, ReadersChanged)]
     assert changes == [(12, 1), (1, 10), (10, 2), (2, 16)]
-    assert run.report.readers["lines"] == ReaderFigures(1, 16, 16, lowest=1, highest=16, changes=4)
+    done = {"tasks": 41, "records": 41, "blocks": 41, "bytes": 41 * 5, "streams_opened": 41}
+    figures = run.report.readers["lines"]
+    assert {name: figures.counters[name] for name in done} == done, "also of readers that are gone"
+    assert attrs.evolve(figures, counters={}) == ReaderFigures(1, 16, 16, lowest=1, highest=16, changes=4)
+    told = [event.counters["blocks"] for event in events if isinstance(event, ReadersChanged)]
+    assert told == [12, 13, 23, 25], "totals never shrink"
+    assert "(min/now/max), 4 changes, from 1 to 16; together 41 tasks, 41 blocks, 41 records\n" in report_text(run.report)

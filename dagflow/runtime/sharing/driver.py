@@ -93,7 +93,7 @@ class Rebalancing:
     @property
     def why_never(self) -> str:
         """Why nothing has been rebalanced."""
-        return "the work was even" if self.was_shared else self.reason or self.told
+        return "the work was even" if self.was_shared else self.reason or self.told or "no window has run"
 
 
 def tell_slots_are_wanted(log: WindowLog, tasks: Sequence[TaskSpec], before: Sequence[TaskSpec]) -> None:
