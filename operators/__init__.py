@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from operators.formats.json_lines import JsonLinesFormat
     from operators.formats.parquet import ParquetFormat
     from operators.formats.regex import RegexFormat
+    from operators.join.hash_join import HashJoin
     from operators.readers.abstract_block_reader import AbstractBlockReader
     from operators.readers.block_reader import BlockReader
     from operators.readers.fs_block_reader import AbstractFSBlockReader
@@ -68,6 +69,7 @@ __all__ = [
     "FixedRecordsReaderContext",
     "FixedWidthFormat",
     "FlatMap",
+    "HashJoin",
     "JsonLinesFormat",
     "JsonLinesWriter",
     "KeyValue",
@@ -116,6 +118,7 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "formats.json_lines": ["JsonLinesFormat"],
         "formats.parquet": ["ParquetFormat"],
         "formats.regex": ["RegexFormat"],
+        "join.hash_join": ["HashJoin"],
         "readers.abstract_block_reader": ["AbstractBlockReader"],
         "readers.block_reader": ["BlockReader"],
         "readers.fs_block_reader": ["AbstractFSBlockReader"],

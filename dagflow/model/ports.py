@@ -12,6 +12,8 @@ from dagflow.model.source import caller
 if TYPE_CHECKING:
     from typing import Self
 
+    import pyarrow as pa
+
     from dagflow.model.declared import Declared
 
 OneRecordType = TypeVar("OneRecordType")
@@ -74,14 +76,27 @@ class InputPort(Port, Generic[OneRecordType_contra]):
         partition_by: records with equal keys go to one partition: a function of the record, the name of a column (of a field
             of its class, `value` of a bare builtin), or a tuple of names.
 
+    Attributes:
+        record_type: the type of the records that arrive, as it was solved along the streams; `Any` outside a run, and where it is
+            not known.
+
     A handler is a method marked by one of the decorators; an operator may have several forms of the same handler, the
     framework takes the one that fits its neighbours.
     """
+
+    record_type: Any = Any
 
     def __init__(self, *, optional: bool = False, partition_parallel: bool | None = None, partition_by: Any = None) -> None:
         self.optional = optional
         self.partition_parallel = partition_parallel
         self.partition_by = partition_by
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """The columns of the records that arrive, where `record_type` tells them."""
+        from dagflow.model.forms import schema_of
+
+        return schema_of(self.record_type)
 
     def process(self, handler: Handler) -> Handler:
         """Marks `handler(self, record)`: called once a record."""

@@ -190,6 +190,7 @@ class Flow:
         node = self.nodes[plan.name]
         handlers = handlers_of(type(node.operator))
         for port, into in plan.inputs.items():
+            getattr(node.operator, port).record_type = into.type
             handler = getattr(node.operator, handlers[port][into.form])
             node.inlets[port] = Inlet(node, port, into.type, into.form, handler)
         for port in output_ports(type(node.operator)):

@@ -1,0 +1,1 @@
+"""Operators that bring the records of two streams together."""

@@ -1,0 +1,217 @@
+"""HashJoin: each record with those of another stream that have the same key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, cast, get_args
+
+import attrs
+from typing_extensions import TypeVar
+
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, WindowState
+from dagflow.errors.choices import one_of
+from dagflow.scan import TableSchema
+from operators.aggregate.fields import a_key, getter, names_of, one_nan
+from operators.join.errors import JoinColumnsClash, JoinColumnsUnknown, JoinSideTooLarge
+from operators.join.held import Held
+from operators.join.lookup import Lookup
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+L = TypeVar("L", default=Any)
+R = TypeVar("R", default=Any)
+O = TypeVar("O", default=Any)  # noqa: E741  # as L and R
+
+How = Literal["inner", "left"]
+
+MOST_LEFT_ROWS = 1 << 20
+"""How many rows of the left side wait in memory for the window's end; more wait in a temporary file."""
+
+
+@attrs.define
+class HashJoin(Operator, Generic[L, R, O]):
+    """Brings together the records of a window that have equal keys: each of `left` with all of `right`, in the order of `left`.
+
+    Without `combine`, rows are joined: batches with the columns of both sides, those of the key once (as `left` has them). Of
+    another name that both have, the right side's gets `suffix`. With `combine`, records are.
+
+    Keys that are None match nothing, nor do tuples with a None; NaN matches NaN, 1 matches 1.0. Keys that several records have
+    multiply: 2 on the left and 3 on the right give 6.
+
+    Args:
+        by: the key: names of columns (fields of the records' classes); with `combine` also a function of the record.
+        right_by: that of `right`, where it is another one.
+        how: "inner", or "left": records of `left` without a partner come too, with None (rows: nulls) for it.
+        combine: makes a record of one of each side. What it raises ends the run, whatever `on_error` says.
+        suffix: see above.
+        right_columns: names and types of the right side's columns, `"name: string, people: int64"`, for rows of a left join where
+            nothing comes on the right side and its records are not of a known class.
+        most_right_rows: so many records of the right side a partition keeps in memory; connect the smaller stream there. The left
+            side waits in a temporary file where it is large.
+
+    Raises JoinSideTooLarge, JoinColumnsClash, JoinColumnsUnknown.
+
+    >>> from dagflow.testing import run_operator
+    >>> sides = {"left": [("lund", 1), ("oslo", 2), ("rome", 3)], "right": [("lund", "se"), ("oslo", "no"), ("oslo", "NO")]}
+    >>> run_operator(HashJoin(lambda pair: pair[0], combine=lambda one, other: (*one, other[1])), sides)["output"]
+    [('lund', 1, 'se'), ('oslo', 2, 'no'), ('oslo', 2, 'NO')]
+    >>> import pyarrow as pa
+    >>> tables = {"left": [pa.table({"town": ["lund", "rome"]})], "right": [pa.table({"town": ["lund"], "country": ["se"]})]}
+    >>> run_operator(HashJoin("town", how="left"), tables)["output"]
+    [{'town': 'lund', 'country': 'se'}, {'town': 'rome', 'country': None}]
+    """
+
+    partition_key_fixed: ClassVar[bool] = True
+
+    by: Callable[[L], object] | str | tuple[str, ...] = attrs.field(validator=a_key)
+    right_by: Callable[[R], object] | str | tuple[str, ...] | None = attrs.field(default=None, kw_only=True, validator=a_key)
+    how: How = attrs.field(default="inner", kw_only=True, validator=one_of(get_args(How)))
+    combine: Callable[[L, Any], O] | None = attrs.field(
+        default=None, kw_only=True, validator=attrs.validators.optional(attrs.validators.is_callable())
+    )
+    suffix: str = attrs.field(default="_right", kw_only=True, validator=attrs.validators.instance_of(str))
+    right_columns: str | None = attrs.field(default=None, kw_only=True)
+    most_right_rows: int = attrs.field(
+        default=5_000_000, kw_only=True, validator=[attrs.validators.instance_of(int), attrs.validators.ge(1)]
+    )
+
+    left = InputPort[L]()
+    right = InputPort[R]()
+    output = OutputPort[O]()
+    known = WindowState[dict[Any, list[Any]]](factory=dict)
+    batches = WindowState[list[Any]](factory=list)
+    rows = WindowState(0)
+
+    def check(self) -> None:
+        """Raises ValueError where the properties do not fit together."""
+        if self.by is None:
+            raise ValueError("by is None: what is the key?")
+        keys = (self.by, self._right_by())
+        if self.combine is None and any(map(callable, keys)):
+            raise ValueError("a key that is a function needs combine=…, which makes a record of two; rows are joined by names")
+        lefts, rights = map(names_of, keys)
+        if lefts and rights and len(lefts) != len(rights):
+            raise ValueError(f"by names {len(lefts)} columns and right_by {len(rights)}")
+        if self.right_columns is not None:
+            TableSchema.of(self.right_columns)
+
+    def _right_by(self) -> Any:
+        return self.by if self.right_by is None else self.right_by
+
+    def partition_key(self, port: str) -> Any:
+        """Equal keys come to one partition."""
+        return self.by if port == "left" else self._right_by()
+
+    def offered_forms(self, port: str) -> frozenset[str]:
+        """Records for `combine`, else batches."""
+        return super().offered_forms(port) & frozenset({"batch"} if self.combine is None else {"stream"})
+
+    def setup(self, context: OperatorContext) -> None:
+        """Called by the framework."""
+        self._context = context
+        self._held = Held(MOST_LEFT_ROWS)
+
+    def teardown(self) -> None:
+        """Called by the framework."""
+        self._held.forget()
+
+    @left.stream
+    def hold_all(self, records: Iterator[L]) -> None:
+        """Keeps the records of the left side for the end of the window."""
+        chunk = list(records)
+        self._held.add(chunk, len(chunk))
+
+    @left.batch
+    def hold_batch(self, batch: pa.RecordBatch) -> None:
+        """The same for a batch."""
+        self._held.add(batch, batch.num_rows)
+
+    @right.stream
+    def add_all(self, records: Iterator[R]) -> None:
+        """Takes in the records of the right side."""
+        key_of, known = getter(self._right_by()), self.known
+        for record in records:
+            key = key_of(record)
+            if not _is_null(key):
+                known.setdefault(one_nan(key), []).append(record)
+                self._count(1)
+
+    @right.batch
+    def add_batch(self, batch: pa.RecordBatch) -> None:
+        """The same for a batch."""
+        self.batches.append(batch)
+        self._count(batch.num_rows)
+
+    def _count(self, rows: int) -> None:
+        self.rows += rows
+        if self.rows > self.most_right_rows:
+            context = self._context
+            raise JoinSideTooLarge(
+                operator=context.name, most=self.most_right_rows, partition=context.partition, partitions=context.partitions
+            )
+
+    def end_window(self) -> None:
+        """Emits what has come together."""
+        chunks = self._held.take()
+        if self.combine is None:
+            self._join_batches(chunks)
+        else:
+            for records in chunks:
+                self.output.emit_all(self._joined(records, self.combine))
+
+    def _joined(self, records: list[L], combine: Callable[[L, Any], O]) -> Iterator[O]:
+        key_of, known, keep_all = getter(self.by), self.known, self.how == "left"
+        for record in records:
+            key = key_of(record)
+            partners = () if _is_null(key) else known.get(one_nan(key), ())
+            for partner in partners:
+                yield combine(record, partner)
+            if keep_all and not partners:
+                yield combine(record, None)
+
+    def _join_batches(self, chunks: Iterator[pa.RecordBatch]) -> None:
+        right: Any = None
+        for left in chunks:
+            if right is None:
+                right = self._right()
+                if right is None:
+                    return
+                keys = names_of(self._right_by())
+                lookup = Lookup.of([right.column(name) for name in keys])
+                right = right.drop_columns(list(dict.fromkeys(keys)))
+            columns = [left.column(name) for name in names_of(self.by)]
+            names = self._names(left.schema.names, right.schema.names)
+            for rows, partners in lookup.pairs(columns, keep_all=self.how == "left"):
+                self._emit(left.take(rows), right.take(partners), names)
+
+    def _right(self) -> pa.Table | None:
+        """The rows of the right side; None where nothing is known of it, and need not be."""
+        import pyarrow as pa
+
+        said = None if self.right_columns is None else TableSchema.of(self.right_columns).arrow
+        if self.batches:
+            table = pa.concat_tables(map(pa.Table.from_batches, ([batch] for batch in self.batches)), promote_options="default")
+            return table.combine_chunks()
+        schema = said if said is not None else self.right.schema
+        if schema is None and self.how == "left":
+            raise JoinColumnsUnknown(operator=self._context.name)
+        return None if schema is None else cast("pa.Table", schema.empty_table())
+
+    def _names(self, left: list[str], right: list[str]) -> list[str]:
+        """The names of the columns of both. Raises JoinColumnsClash."""
+        names = [*left, *(f"{name}{self.suffix}" if name in left else name for name in right)]
+        twice = tuple(name for name in dict.fromkeys(names) if names.count(name) > 1)
+        if twice:
+            raise JoinColumnsClash(operator=self._context.name, columns=twice, suffix=self.suffix)
+        return names
+
+    def _emit(self, left: pa.RecordBatch, right: pa.Table, names: list[str]) -> None:
+        import pyarrow as pa
+
+        columns = [*left.columns, *(column.combine_chunks() for column in right.columns)]
+        self.output.emit_batch(pa.RecordBatch.from_arrays(columns, names=names))
+
+
+def _is_null(key: Any) -> bool:
+    return key is None or (type(key) is tuple and None in key)

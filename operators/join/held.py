@@ -1,0 +1,57 @@
+"""Chunks of records that wait: the first of them in memory, more in a temporary file."""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+
+@attrs.define
+class Held:
+    """Chunks (lists of records, or batches) in the order in which they came.
+
+    Those that came last are in memory, at most `most_rows` rows of them; those before them in a temporary file without a name.
+
+    >>> held = Held(most_rows=3)
+    >>> for chunk in (["a", "b"], ["c", "d"], ["e"]):
+    ...     held.add(chunk, len(chunk))
+    >>> list(held.take()), list(held.take())
+    ([['a', 'b'], ['c', 'd'], ['e']], [])
+    """
+
+    most_rows: int
+    _chunks: list[Any] = attrs.field(factory=list, init=False)
+    _rows: int = attrs.field(default=0, init=False)
+    _file: Any = attrs.field(default=None, init=False)
+
+    def add(self, chunk: Any, rows: int) -> None:
+        """Adds a chunk."""
+        self._chunks.append(chunk)
+        self._rows += rows
+        if self._rows > self.most_rows:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed when all has been taken, or is forgotten
+            pickle.dump(self._chunks, self._file, protocol=5)
+            self._chunks, self._rows = [], 0
+
+    def take(self) -> Iterator[Any]:
+        """All chunks, once."""
+        if self._file is not None:
+            end = self._file.tell()
+            self._file.seek(0)
+            while self._file.tell() < end:
+                yield from pickle.load(self._file)  # what this process has just written
+        chunks = self._chunks
+        self.forget()
+        yield from chunks
+
+    def forget(self) -> None:
+        """Drops all chunks."""
+        self._chunks, self._rows = [], 0
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,141 @@
+"""Rows of a table by key, found for many rows at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from operators.aggregate.fields import one_nan
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+MOST_PAIRS = 1 << 16
+"""How many rows are made at once: a row may have a million partners."""
+
+
+@attrs.define
+class Lookup:
+    """Which rows of some columns have which key.
+
+    Keys are equal where they are in Python (1 and 1.0), all NaN are one; those with a null match nothing.
+
+    >>> import pyarrow as pa
+    >>> lookup = Lookup.of([pa.array(["a", "b", None, "a"])])
+    >>> [(left.tolist(), right.to_pylist()) for left, right in lookup.pairs([pa.array(["a", "c", None])], keep_all=True)]
+    [([0, 0, 1, 2], [0, 3, None, None])]
+    """
+
+    _values: list[pa.Array]
+    """Of each column, the values that it has."""
+    _tuples: list[pa.Array]
+    """The pairs of numbers that the values of the columns so far and of the next one have."""
+    _rows: np.ndarray[Any, Any]
+    """The rows, those of each key together."""
+    _starts: np.ndarray[Any, Any]
+    """Where those of each key begin; and behind them the end."""
+
+    @classmethod
+    def of(cls, columns: Sequence[pa.Array]) -> Lookup:
+        """The lookup of columns, of which keys are made."""
+        import numpy as np
+        import pyarrow as pa
+
+        made = cls([], [], np.zeros(0, np.int64), np.zeros(1, np.int64))
+        codes: Any = None
+        for column in columns:
+            plain = _plain(column)
+            values = plain.unique().drop_null()
+            made._values.append(values)
+            found = _codes(plain, values)
+            if codes is None:
+                codes = found
+            else:
+                pairs = _pairs(codes, found, len(values))
+                known = pa.array(pairs[pairs >= 0]).unique()
+                made._tuples.append(known)
+                codes = _codes(pa.array(pairs), known)
+        count = len((made._tuples or made._values)[-1])
+        order = np.argsort(codes, kind="stable")
+        made._rows = order[np.searchsorted(codes[order], 0) :]  # without those that have a null
+        made._starts = np.concatenate([[0], np.cumsum(np.bincount(codes[made._rows], minlength=count))])
+        return made
+
+    def pairs(self, columns: Sequence[pa.Array], keep_all: bool) -> Iterator[tuple[np.ndarray[Any, Any], pa.Array]]:
+        """The rows of the given columns, each as often as it has partners, and these; in the order of both, some at a time.
+
+        `keep_all`: rows without a partner too, with null for it.
+        """
+        import numpy as np
+        import pyarrow as pa
+
+        codes = self._codes_of(columns)
+        known = np.maximum(codes, 0)
+        counts = np.where(codes >= 0, self._starts[known + 1] - self._starts[known], 0) if len(self._rows) else 0 * codes
+        is_alone = counts == 0
+        ends = np.cumsum(np.where(is_alone, 1, counts) if keep_all else counts)
+        total = int(ends[-1]) if len(ends) else 0
+        for start in range(0, total, MOST_PAIRS):
+            places = np.arange(start, min(start + MOST_PAIRS, total))
+            left = np.searchsorted(ends, places, side="right")
+            alone = is_alone[left]
+            within = places - (ends[left] - counts[left])
+            partners = self._starts[known[left]] + within
+            right = self._rows[np.where(alone, 0, partners)] if len(self._rows) else np.zeros(len(places), np.int64)
+            yield left, pa.array(right, pa.int64(), mask=alone)
+
+    def _codes_of(self, columns: Sequence[pa.Array]) -> np.ndarray[Any, Any]:
+        """The number of the key of each row; -1: no row has it here."""
+        import pyarrow as pa
+
+        codes: Any = None
+        for number, (column, values) in enumerate(zip(columns, self._values, strict=True)):
+            found = _codes(_plain(column), values)
+            codes = found if codes is None else _codes(pa.array(_pairs(codes, found, len(values))), self._tuples[number - 1])
+        return codes  # type: ignore[no-any-return]
+
+
+def _pairs(one: Any, other: Any, count: int) -> Any:
+    """A number for each pair of codes; -1 where one of them is."""
+    import numpy as np
+
+    return np.where((one >= 0) & (other >= 0), one * count + other, -1)
+
+
+def _plain(column: Any) -> Any:
+    """A column so that equal values are equal for pyarrow."""
+    import pyarrow as pa
+    import pyarrow.compute
+
+    compute: Any = pyarrow.compute
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if pa.types.is_floating(kind):
+        return compute.add(column.cast(pa.float64()), 0.0)  # -0.0 becomes 0.0, which it equals
+    if pa.types.is_integer(kind) and kind != pa.uint64():
+        return column.cast(pa.int64())
+    if pa.types.is_large_string(kind) or kind == pa.string_view():
+        return column.cast(pa.string())
+    if pa.types.is_large_binary(kind) or kind == pa.binary_view():
+        return column.cast(pa.binary())
+    return column
+
+
+def _codes(column: Any, values: Any) -> Any:
+    """For each row, which of some values it has; -1: none of them, or null. By Python where the types differ."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute
+
+    compute: Any = pyarrow.compute
+    if column.type == values.type and not pa.types.is_nested(column.type):
+        found = compute.fill_null(compute.index_in(column, value_set=values, skip_nulls=True), -1)
+        return found.to_numpy(zero_copy_only=False).astype(np.int64)
+    numbers = {one_nan(value): number for number, value in enumerate(values.to_pylist())}
+    keys = (None if value is None else one_nan(value) for value in column.to_pylist())
+    return np.fromiter((numbers.get(key, -1) for key in keys), np.int64, len(column))

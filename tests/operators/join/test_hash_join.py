@@ -1,0 +1,198 @@
+"""HashJoin beside two loops of plain Python: rows and records, inner and left."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from decimal import Decimal
+from typing import Any
+
+import attrs
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagflow.errors.run import OperatorFailed
+from dagflow.testing import Window, run_operator
+from operators import HashJoin
+from operators.join.errors import JoinColumnsClash, JoinColumnsUnknown, JoinSideTooLarge
+
+
+@attrs.frozen
+class Sale:
+    town: str | None
+    day: int | None
+    amount: int
+
+
+@attrs.frozen
+class Town:
+    town: str | None
+    day: int | None
+    amount: int
+    country: str
+
+
+KEYS = {"town": st.sampled_from("abc") | st.none(), "day": st.integers(0, 1) | st.none()}
+SALES = st.lists(st.builds(Sale, **KEYS, amount=st.integers(0, 3)), max_size=12)
+TOWNS = st.lists(st.builds(Town, **KEYS, amount=st.integers(0, 3), country=st.sampled_from(["se", "no"])), max_size=12)
+NAMES: list[tuple[str, ...]] = [("town",), ("town", "day"), ("day", "amount", "town")]
+
+
+def pairs(left: list[Any], right: list[Any], names: tuple[str, ...], how: str) -> list[tuple[Any, Any]]:
+    found = []
+    for one in left:
+        key = [getattr(one, name) for name in names]
+        partners = [other for other in right if key == [getattr(other, name) for name in names] and None not in key]
+        found += [(one, other) for other in partners or ([None] if how == "left" else [])]
+    return found
+
+
+def row(one: Sale, other: Town | None, names: tuple[str, ...]) -> dict[str, Any]:
+    fields = [field.name for field in attrs.fields(Town) if field.name not in names]
+    rights = {name: None if other is None else getattr(other, name) for name in fields}
+    return attrs.asdict(one) | {f"{name}_right" if name != "country" else name: value for name, value in rights.items()}
+
+
+@pytest.mark.parametrize("names", NAMES)
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_rows_are_joined_as_two_loops_say(how: Any, names: tuple[str, ...]) -> None:
+    @given(SALES, TOWNS)
+    def hold(sales: list[Sale], towns: list[Town]) -> None:
+        join = HashJoin[Sale, Town, Any](names[0] if len(names) == 1 else names, how=how)
+        found = run_operator(join, {"left": sales, "right": towns})["output"]
+        assert found == [row(*pair, names) for pair in pairs(sales, towns, names, how)]
+
+    hold()
+
+
+@pytest.mark.parametrize("names", NAMES)
+@pytest.mark.parametrize("how", ["inner", "left"])
+@pytest.mark.parametrize("is_function", [False, True])
+def test_records_are_joined_as_two_loops_say(how: Any, names: tuple[str, ...], is_function: bool) -> None:
+    @given(SALES, TOWNS)
+    def hold(sales: list[Sale], towns: list[Town]) -> None:
+        by = (lambda record: tuple(getattr(record, name) for name in names)) if is_function else names
+        join = HashJoin(by, how=how, combine=lambda sale, town: (sale, town))
+        found = run_operator(join, {"left": sales, "right": towns})["output"]
+        assert found == pairs(sales, towns, names, how)
+
+    hold()
+
+
+NUMBERS = st.integers(-2, 2) | st.none()
+TYPES = [pa.int8(), pa.int64(), pa.uint64(), pa.float32(), pa.float64(), pa.decimal128(5, 2), pa.bool_()]
+
+
+@given(st.sampled_from(TYPES), st.sampled_from(TYPES), st.lists(NUMBERS, max_size=6), st.lists(NUMBERS, max_size=6))
+def test_keys_of_other_types_meet_where_they_are_equal_in_python(one: Any, other: Any, lefts: Any, rights: Any) -> None:
+    columns = []
+    for kind, values in ((one, lefts), (other, rights)):
+        fitting = [None if v is None else bool(v) if kind == pa.bool_() else abs(v) if kind == pa.uint64() else v for v in values]
+        columns.append(pa.array([Decimal(v) if kind == TYPES[-2] and v is not None else v for v in fitting], kind))
+    left, right = columns
+    tables = {
+        "left": [pa.table({"key": left, "row": range(len(left))})],
+        "right": [pa.table({"key": right, "at": pa.array(range(len(right)), pa.int64())})],
+    }
+    found = [(row["row"], row["at"]) for row in run_operator(HashJoin("key"), tables)["output"]]
+    assert found == [
+        (i, j)
+        for i, x in enumerate(left.to_pylist())
+        for j, y in enumerate(right.to_pylist())
+        if x is not None and y is not None and x == y
+    ]
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_zeros_are_equal_and_so_is_what_is_not_a_number(kind: Any) -> None:
+    left = pa.table({"key": pa.array([0.0, math.nan, None], kind)})
+    right = pa.table({"key": pa.array([-0.0, math.nan, None], kind), "at": [0, 1, 2]})
+    assert [row["at"] for row in run_operator(HashJoin("key"), {"left": [left], "right": [right]})["output"]] == [0, 1]
+    records = {"left": left.column("key").to_pylist(), "right": right.to_pylist()}
+    join = HashJoin(lambda key: key, right_by="key", combine=lambda _, other: other["at"])
+    assert run_operator(join, records)["output"] == [0, 1]
+
+
+def test_texts_of_any_form_and_times_of_other_zones_are_equal() -> None:
+    noon = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
+    left = pa.table({"word": ["a", "b"], "at": pa.array([noon, noon], pa.timestamp("us", "UTC"))})
+    right = pa.table(
+        {
+            "name": pa.array(["b", "a"]).dictionary_encode(),
+            "time": pa.array([noon, noon], pa.timestamp("ms", "Europe/Stockholm")),
+            "text": pa.array(["x", "y"], pa.large_string()),
+        }
+    )
+    found = run_operator(HashJoin(("word", "at"), right_by=("name", "time")), {"left": [left], "right": [right]})["output"]
+    assert [(row["word"], row["text"]) for row in found] == [("a", "y"), ("b", "x")]
+
+
+def test_a_window_does_not_know_the_one_before() -> None:
+    sales = {
+        "left": [Window([Sale("a", 1, 1)]), Window([Sale("a", 1, 2)])],
+        "right": [Window([Town("a", 1, 9, "se")]), Window([])],
+    }
+    found = run_operator(HashJoin[Sale, Town, Any]("town", how="left"), sales)["output"]
+    assert [(row["amount"], row["country"]) for row in found] == [(1, "se"), (2, None)]
+    found = run_operator(HashJoin("town", combine=lambda sale, town: (sale.amount, town.country)), sales)["output"]
+    assert found == [(1, "se")]
+
+
+def test_many_partners_come_in_several_batches_and_many_records_wait_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("operators.join.lookup.MOST_PAIRS", 7)
+    monkeypatch.setattr("operators.join.hash_join.MOST_LEFT_ROWS", 3)
+    lefts = [pa.table({"key": [n % 3, n % 2], "row": [n, n]}) for n in range(6)]
+    right = pa.table({"key": [0, 1, 1, 1, 1, 1], "at": range(6)})
+    rows = [row for table in lefts for row in table.to_pylist()]
+    wanted = [left | {"at": other["at"]} for left in rows for other in right.to_pylist() if left["key"] == other["key"]]
+    assert run_operator(HashJoin("key"), {"left": lefts, "right": [right]})["output"] == wanted
+    join = HashJoin("key", combine=lambda one, other: one | {"at": other["at"]})
+    assert run_operator(join, {"left": rows, "right": right.to_pylist()})["output"] == wanted
+
+
+def failure(join: Any, sides: Any) -> BaseException:
+    with pytest.raises((OperatorFailed, JoinSideTooLarge, JoinColumnsClash, JoinColumnsUnknown)) as caught:
+        run_operator(join, sides)
+    return caught.value
+
+
+def test_columns_that_clash_are_refused() -> None:
+    left, right = pa.table({"key": [1], "a": [1], "a_right": [1]}), pa.table({"key": [1], "a": [2]})
+    told = str(failure(HashJoin("key"), {"left": [left], "right": [right]}))
+    assert "both sides have 'a_right', also with the suffix '_right'" in told
+    assert run_operator(HashJoin("key", suffix="_2"), {"left": [left], "right": [right]})["output"][0]["a_2"] == 2
+
+
+def test_a_left_join_must_know_the_columns_that_did_not_come() -> None:
+    left = pa.table({"key": [1, 2]})
+    told = str(failure(HashJoin("key", how="left"), {"left": [left], "right": []}))
+    assert 'right_columns="name: string, people: int64"' in told
+    said = HashJoin("key", how="left", right_columns="key: int64, name: string")
+    assert run_operator(said, {"left": [left], "right": []})["output"] == [{"key": 1, "name": None}, {"key": 2, "name": None}]
+    assert run_operator(HashJoin("key"), {"left": [left], "right": []})["output"] == []
+
+
+@pytest.mark.parametrize("combine", [None, lambda one, other: one])
+def test_a_right_side_that_is_too_large(combine: Any) -> None:
+    right = pa.table({"key": [1, 2, 3]})
+    sides = {"left": [], "right": [right] if combine is None else [1, 2, 3]}
+    join = HashJoin("key" if combine is None else lambda key: key, combine=combine, most_right_rows=2)
+    told = str(failure(join, sides))
+    assert "the right side has more than 2 records in partition 0 of 1" in told
+    assert "partitioner=8" in told
+
+
+@pytest.mark.parametrize(
+    ("by", "more", "reason"),
+    [
+        (None, {}, "by is None"),
+        (len, {}, "a key that is a function needs combine"),
+        ("a", {"right_by": ("a", "b")}, "by names 1 columns and right_by 2"),
+        ("a", {"right_columns": "a: nonsense"}, "nonsense"),
+    ],
+)
+def test_properties_that_do_not_fit(by: Any, more: Any, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        HashJoin(by, **more).check()
