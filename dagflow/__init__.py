@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dagflow.model.context import Clock, OperatorContext
 from dagflow.model.dag import DAG
+from dagflow.model.dataframes import DataFrameOperator
 from dagflow.model.kept import State, WindowState
 from dagflow.model.map_state import MapState
 from dagflow.model.module import Module
@@ -20,6 +21,7 @@ __all__ = [
     "DAG",
     "BlockIds",
     "Clock",
+    "DataFrameOperator",
     "ErrorRecord",
     "FileBlockMetadata",
     "FileInfo",

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from operators.transform.flat_map import FlatMap
     from operators.transform.map import Map
     from operators.transform.sample import Sample
+    from operators.transform.spark_operator import SparkOperator
     from operators.transform.split import Split
     from operators.transform.union import Union
 
@@ -85,6 +86,7 @@ __all__ = [
     "RegexFormat",
     "Sample",
     "ScanReader",
+    "SparkOperator",
     "Split",
     "Sum",
     "TimeBasedDirectoryScanner",
@@ -133,6 +135,7 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "transform.flat_map": ["FlatMap"],
         "transform.map": ["Map"],
         "transform.sample": ["Sample"],
+        "transform.spark_operator": ["SparkOperator"],
         "transform.split": ["Split"],
         "transform.union": ["Union"],
     }

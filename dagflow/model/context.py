@@ -104,7 +104,7 @@ class Cursor:
     """Which bytes a task is working on; shared by the operators of one task. `position` in bytes from the file's start.
 
     `footprint`: in tasks that are tried again, where all of it is written down. `part`: of the work item at hand, where that is
-    not all of it. `sender`: the task that records have come from over an exchange.
+    not all of it. `sender`: where records have come from over an exchange: `task s0-0001`.
     """
 
     path: str | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
@@ -13,9 +13,7 @@ from dagflow.model.dag import PortName
 from dagflow.model.forms import schema_of
 from dagflow.model.ports import BATCH, RECORD, STREAM, output_ports
 from dagflow.model.types import type_name
-
-if TYPE_CHECKING:
-    from dagflow.plan.place import Exchange
+from dagflow.plan.place import THROUGH, Exchange
 
 BATCHES, PICKLED = "batches", "pickled"
 
@@ -59,7 +57,7 @@ def choose_forms(dag: CheckedDag, exchanges: Mapping[PortName, Exchange] | None 
                 )
             arriving = emitted[source]
             if sink in exchanges:
-                is_arrow = arriving == BATCH or schema_of(dag.types[source]) is not None
+                is_arrow = arriving == BATCH or exchanges[sink].kind == THROUGH or schema_of(dag.types[source]) is not None
                 crossing[sink] = BATCHES if is_arrow else PICKLED
                 if is_arrow and arriving != BATCH:
                     converted[sink] = "records → batches"

@@ -5,19 +5,22 @@ from __future__ import annotations
 import attrs
 
 from dagflow.errors.dag import MergeMissing, NotSupported
+from dagflow.errors.dataframes import BodyPartitioned, ColumnsUnknown
 from dagflow.errors.partitioning import UnrelatedPartitions
 from dagflow.model.checks import CheckedDag
 from dagflow.model.dag import OperatorNode, PortName
+from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator
 from dagflow.model.kept import State, WindowState, kept_by
 from dagflow.model.keys import Key
 from dagflow.model.map_state import MapState
 from dagflow.model.partitioning import key_of_port, parallel_of, partitioner_of
+from dagflow.model.types import type_name
 from dagflow.plan.ahead import with_ahead
 from dagflow.plan.relays import relayed
 from dagflow.scaling import StatelessPartitioner
 
 DRIVER, PARALLEL, KEYED, COUNTED, SINGLE = "driver", "parallel", "keyed", "counted", "single"
-BY_KEY, DEALT, TO_ONE, ALONG = "by key", "dealt", "to one", "along"
+BY_KEY, DEALT, TO_ONE, ALONG, THROUGH = "by key", "dealt", "to one", "along", "through Spark"
 
 
 @attrs.frozen(kw_only=True)
@@ -26,7 +29,8 @@ class Exchange:
 
     Attributes:
         tag: its number; rows carry it.
-        kind: `by key`; `dealt`: record after record to the next partition; `to one`; `along`: to the same partition.
+        kind: `by key`; `dealt`: record after record to the next partition; `to one`; `along`: to the same partition;
+            `through Spark`: dealt to a body of DataFrames, and what that makes to the partitions of its operator.
         key: of kind `by key`.
     """
 
@@ -35,6 +39,15 @@ class Exchange:
     sink: PortName
     kind: str
     key: Key | None = None
+
+
+def how(exchange: Exchange) -> str:
+    """How the records of an exchange find their partition.
+
+    >>> how(Exchange(tag=0, source=PortName("a", "output"), sink=PortName("b", "input"), kind="dealt"))
+    'dealt'
+    """
+    return f"by {exchange.key}" if exchange.kind == BY_KEY else exchange.kind
 
 
 @attrs.frozen
@@ -90,7 +103,10 @@ class _Placing:
             where, kind = SINGLE, TO_ONE
         else:
             where, kind = COUNTED, DEALT
-        if where != KEYED and node.operator.partitionable:
+        if isinstance(node.operator, DataFrameOperator):
+            _check_body(node, self.dag)
+            where, kind = COUNTED, THROUGH
+        elif where != KEYED and node.operator.partitionable:
             parallel = [p for p in ports if parallel_of(node, p) or (partitioner is None and parallel_of(node, p) is None)]
         if parallel:
             where, kind = PARALLEL, DEALT
@@ -134,6 +150,20 @@ def place(dag: CheckedDag) -> Placed:
                 kind, key = placing.kinds[sink]
                 exchanges[sink] = Exchange(tag=len(exchanges), source=stream.source, sink=sink, kind=kind, key=key)
     return Placed(dag, placing.where, placing.groups, placing.levels, exchanges)
+
+
+def _check_body(node: OperatorNode, dag: CheckedDag) -> None:
+    """Raises ColumnsUnknown, BodyPartitioned."""
+    operator = node.operator
+    assert isinstance(operator, DataFrameOperator)
+    for port in (INPUT, OUTPUT):
+        kind = dag.types[PortName(node.name, port)]
+        if operator.columns(port, kind) is None:
+            raise ColumnsUnknown(node.name, type(operator).__name__, port, type_name(kind), node.where)
+    if parallel_of(node, INPUT):
+        raise BodyPartitioned(node.name, "partition_parallel=True", node.where)
+    if key_of_port(node, INPUT) is not None:
+        raise BodyPartitioned(node.name, "a partition_by", node.where)
 
 
 def _check_states(node: OperatorNode, is_keyed: bool) -> None:

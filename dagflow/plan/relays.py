@@ -8,6 +8,7 @@ import attrs
 
 from dagflow.model.checks import CheckedDag
 from dagflow.model.dag import OperatorNode, PortName, Stream
+from dagflow.model.dataframes import DataFrameOperator
 from dagflow.model.graph import order
 from dagflow.model.operator import Operator
 from dagflow.model.partitioning import key_of_port, partitioner_of
@@ -35,17 +36,17 @@ class Relay(Operator, Generic[T]):
 def relayed(dag: CheckedDag) -> CheckedDag:
     """The DAG with a relay on each stream from the driver to a port whose operator needs an exchange.
 
-    These are operators that also get records from tasks, and such that are keyed and follow the driver.
+    These are operators that also get records from tasks, and such that are keyed, or Spark's, and follow the driver.
     """
     in_tasks: set[str] = set()
     needing: list[tuple[PortName, PortName]] = []
     for name, node in dag.nodes.items():
         upstream = dag.upstream(name)
         above = [source.operator in in_tasks for source, _ in upstream]
-        is_keyed = any(key_of_port(node, sink.port) is not None for _, sink in upstream)
-        if upstream and (any(above) or is_keyed or partitioner_of(node) is not None):
+        asks = isinstance(node.operator, DataFrameOperator) or any(key_of_port(node, k.port) is not None for _, k in upstream)
+        if upstream and (any(above) or asks or partitioner_of(node) is not None):
             in_tasks.add(name)
-            if any(above) or is_keyed:
+            if any(above) or asks:
                 needing += [pair for pair, is_above in zip(upstream, above, strict=True) if not is_above]
     if not needing:
         return dag

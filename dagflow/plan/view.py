@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import Any
 
 import attrs
@@ -18,16 +17,13 @@ from dagflow.model.operator import InputOperator, Operator
 from dagflow.model.partitioning import parallel_of, partitioner_of
 from dagflow.model.ports import input_ports, output_ports
 from dagflow.model.types import type_name
-from dagflow.plan.forms import BATCHES
-from dagflow.plan.place import ALONG, BY_KEY, DRIVER, KEYED, PARALLEL, SINGLE, Exchange, place
+from dagflow.plan.lines import spark_lines
+from dagflow.plan.place import ALONG, DRIVER, KEYED, PARALLEL, SINGLE, THROUGH, Exchange, how, place
 from dagflow.plan.plan import PHASES, Plan, Stage, make_plan
 from dagflow.scaling import Bounds, bounds
 
 VERSION = 1
-CONTROL_ROWS = "one control row a task comes back (its name; figures or the error), no records"
-OUTCOMES = "of each task of the last level one control row comes back; the others leave theirs in the run folder"
 DEFAULT_COUNT = "as many as the window has readers, at most one a slot"
-PICKLED_WHY = "their type has no Arrow form"
 
 
 @attrs.frozen(kw_only=True)
@@ -283,15 +279,6 @@ def _with_placement(
     return attrs.evolve(view, operators=operators, streams=streams)
 
 
-def how(exchange: Exchange) -> str:
-    """How the records of an exchange find their partition.
-
-    >>> how(Exchange(tag=0, source=PortName("a", "output"), sink=PortName("b", "input"), kind="dealt"))
-    'dealt'
-    """
-    return f"by {exchange.key}" if exchange.kind == BY_KEY else exchange.kind
-
-
 def _why(dag: CheckedDag, placement: Mapping[str, str], exchanges: Mapping[PortName, Exchange], name: str) -> str:
     """Why an operator runs where it does."""
     node, upstream = dag.nodes[name], dag.upstream(name)
@@ -302,6 +289,8 @@ def _why(dag: CheckedDag, placement: Mapping[str, str], exchanges: Mapping[PortN
     if placement[name] == SINGLE:
         return "one partition" if node.operator.partitionable else "is not partitionable"
     crossing = [exchanges[sink].kind if sink in exchanges else None for _, sink in upstream]
+    if THROUGH in crossing:
+        return "passes on what Spark makes of its input"
     parallel = [s.operator for (s, _), kind in zip(upstream, crossing, strict=True) if kind in (None, ALONG)]
     above = next((s for s in parallel if placement[s] != DRIVER), None)
     if placement[name] == PARALLEL and above is not None:
@@ -334,7 +323,7 @@ def _staged(plan: Plan, step: str, applied: Applied | None) -> PlanView:
             attrs.evolve(s, form=emitted.get(s.source), sinks=tuple(with_form(k) for k in s.sinks)) for s in view.streams
         ),
         stages=tuple(_stage_view(plan, stage) for stage in plan.stages),
-        spark=_spark_lines(plan) if step == "spark" else (),
+        spark=spark_lines(plan, {stage.name: _stage_view(plan, stage) for stage in plan.stages}) if step == "spark" else (),
     )
 
 
@@ -355,41 +344,3 @@ def _stage_view(plan: Plan, stage: Stage) -> StageView:
         policy=said.policy if stage.is_leading else f"as many as {stage.head} has",
         splittable=splittable and not getattr(head, "sequential", False),
     )
-
-
-def _spark_lines(plan: Plan) -> tuple[str, ...]:
-    if not plan.stages:
-        return ("no Spark job: everything runs on the driver",)
-    levels = [[s for s in plan.stages if s.level == level] for level in range(plan.stages[-1].level + 1)]
-    passes = [f"mapInArrow({'; '.join(f'{stage.name}: {_passing(plan, stage)}' for stage in level)})" for level in levels]
-    lines = ["one job a window, none for a window without work items:"]
-    if len(levels) == 1:
-        lines.append(f"  range(0, n, 1, n) → {passes[0]} → collect")
-    else:
-        lines.append(f"  range(0, n0, 1, n0) → {passes[0]}")
-        for number, one in enumerate(passes[1:], 1):
-            lines.append(f"  → repartitionById(n{number}, dst) → sortWithinPartitions(src, seq) → {one}")
-        lines.append("  → collect")
-    for stage in plan.stages:
-        view = _stage_view(plan, stage)
-        bounds = f"{view.min_readers} to {view.max_readers} tasks" if view.max_readers is not None else "its tasks"
-        if stage.level == 0:
-            what = f"{stage.name}: {bounds} share the window's work items for {stage.head}, neighbours together"
-            lines.append(f"{what}; {CONTROL_ROWS}" if len(levels) == 1 else what)
-    for exchange in plan.exchanges.values():
-        carried = plan.forms.crossing[exchange.sink]
-        blob = "Arrow IPC batches" if carried == BATCHES else f"pickled records: {PICKLED_WHY}"
-        lines.append(f"tag {exchange.tag}: {exchange.source} → {exchange.sink}, {how(exchange)}, as {blob}")
-    if len(levels) == 1:
-        lines.append("n: the tasks of all stages together; task i looks its work items up by i, so nothing is shuffled")
-    else:
-        lines.append("n0, n1, …: the tasks of all stages of a level together; rows are (dst, tag, src, seq, blob)")
-        lines.append(OUTCOMES)
-    return tuple(lines)
-
-
-def _passing(plan: Plan, stage: Stage) -> str:
-    """The operators of a stage: a chain with arrows, anything else with commas."""
-    names = stage.operators
-    chain = all([s.operator for s, _ in plan.dag.upstream(b)] == [a] for a, b in pairwise(names))
-    return (" → " if chain else ", ").join(names)

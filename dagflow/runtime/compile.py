@@ -11,12 +11,15 @@ from types import ModuleType
 from typing import Any
 
 from dagflow.errors.dag import NotPicklable
+from dagflow.model.dataframes import INPUT, DataFrameOperator
+from dagflow.model.forms import schema_of
 from dagflow.model.keys import key_of
 from dagflow.model.operator import Operator, fields_of
 from dagflow.model.partitioning import own_key
 from dagflow.model.ports import BATCH, RECORD, InputPort, combiners_of
-from dagflow.plan.place import KEYED, Exchange
+from dagflow.plan.place import KEYED, THROUGH, Exchange
 from dagflow.plan.plan import Plan
+from dagflow.runtime.bodies import Made, columns_of_port
 from dagflow.runtime.program import Combiner, OutputPlan, PortPlan, Program, ProgramOperator, SendPlan
 
 
@@ -52,6 +55,7 @@ def _send(plan: Plan, exchange: Exchange) -> SendPlan:
     methods = combiners_of(type(node.operator)).get(sink.port, {})
     if exchange.key != key_of(own_key(node, sink.port)):  # two records with the same key may be none that it would combine
         methods = {form: method for form, method in methods.items() if form != RECORD}
+    columns = columns_of_port(plan, sink.operator, INPUT) if exchange.kind == THROUGH else None
     return SendPlan(
         tag=exchange.tag,
         source=(source.operator, source.port),
@@ -59,7 +63,8 @@ def _send(plan: Plan, exchange: Exchange) -> SendPlan:
         stage=plan.stage_of(sink.operator).name,
         kind=exchange.kind,
         key=exchange.key,
-        type=plan.dag.types[source],
+        type=plan.dag.types[source if columns is None or schema_of(plan.dag.types[sink]) is None else sink],
+        columns=columns,
         combiner=Combiner(node.operator, methods) if methods else None,
     )
 
@@ -85,7 +90,8 @@ def _operator(plan: Plan, name: str, here: set[str], crossing: bool = False) -> 
             sinks += [(str(k), "input") for k in stream.sinks if k.operator not in here]
         batches = plan.forms.emitted[stream.source] == BATCH and not crossing
         outputs[stream.source.port] = OutputPlan(plan.dag.types[stream.source], tuple(sinks), batches)
-    return ProgramOperator(name, node.operator, inputs, outputs)
+    operator = Made() if isinstance(node.operator, DataFrameOperator) else node.operator
+    return ProgramOperator(name, operator, inputs, outputs)
 
 
 def pickled(program: Program, plan: Plan | None = None, *, travels: bool = True) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from typing import Any
 
@@ -14,6 +15,7 @@ from dagflow.model.source import shown
 
 _RECORD_CHARACTERS = 200
 _ERROR_CHARACTERS = 1000
+_OF_SPARK = re.compile(r"[/\\](pyspark|py4j)[/\\]")
 
 
 class Abort(BaseException):
@@ -90,15 +92,17 @@ def text_of(record: Any) -> str:
 def source_of(record: Any, cursor: Cursor) -> str | None:
     """`PATH, position N` of a record; of one that has come over an exchange, the task that sent it."""
     if cursor.path is None:
-        return None if cursor.sender is None else f"task {cursor.sender}"
+        return cursor.sender
     if isinstance(record, ReaderRecord):
         return f"{cursor.path}, position {record.position}"
     return cursor.path if cursor.position is None else f"{cursor.path}, at or after position {cursor.position}"
 
 
 def user_frames(error: BaseException) -> str:
-    """The frames of an exception that are the user's own, the innermost first; all but dagflow's when there are none."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not is_ours(f.filename)]
+    """The frames of an exception that are neither dagflow's nor Spark's own, the innermost first."""
+    frames = [
+        f for f in traceback.extract_tb(error.__traceback__) if not is_ours(f.filename) and not _OF_SPARK.search(f.filename)
+    ]
     lines = []
     for frame in reversed(frames[-8:]):
         code = f": {frame.line}" if frame.line else ""

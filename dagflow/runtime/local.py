@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from dagflow.runtime.exchange.spool import Spool
+from dagflow.runtime.exchange.spool import BodiesHere, Spool, bodies_here
 from dagflow.runtime.execute import execute
 from dagflow.runtime.program import Job, TaskOutcome, TaskSpec
 from dagflow.runtime.window_log import WindowLog
@@ -23,6 +23,7 @@ class LocalRunner:
 
     def __init__(self) -> None:
         self._attempts = 0
+        self._here: BodiesHere | None = None  # a local Spark, where an application has bodies of DataFrames
         self.stopping: Callable[[], bool] = lambda: False  # asked between tasks
 
     def open(self, application: str, run_folder: str) -> None:
@@ -30,6 +31,14 @@ class LocalRunner:
 
     def start(self, job: Job) -> Future[list[TaskOutcome]]:
         """Runs all tasks before it returns, one level after the other; stops at the first that fails."""
+        future: Future[list[TaskOutcome]] = Future()
+        try:
+            future.set_result(self._ran(job))
+        except Exception as error:  # noqa: BLE001  # of a body of DataFrames: handed to whoever waits, as Spark's are
+            future.set_exception(error)
+        return future
+
+    def _ran(self, job: Job) -> list[TaskOutcome]:
         log = WindowLog.open(job.run_folder, job.durable)
         outcomes: list[TaskOutcome] = []
         with Spool() as spool:
@@ -37,12 +46,13 @@ class LocalRunner:
                 if self.stopping():
                     break
                 self._attempts += 1
+                if spec.partition == 0 and spec.stage in job.bodies:
+                    self._here = self._here or bodies_here()
+                    spool.through(job.bodies[spec.stage], self._here)
                 outcomes.append(self._run(job, spec, log, spool))
                 if outcomes[-1].error is not None:
                     break
-        future: Future[list[TaskOutcome]] = Future()
-        future.set_result(outcomes)
-        return future
+        return outcomes
 
     def _run(self, job: Job, spec: TaskSpec, log: WindowLog, spool: Spool) -> TaskOutcome:
         passing = spool.passing(spec, job.levels) if job.levels else None
@@ -52,4 +62,7 @@ class LocalRunner:
         """Nothing runs between calls."""
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Ends the Spark that bodies of DataFrames have needed."""
+        if self._here is not None:
+            self._here.close()
+            self._here = None

@@ -17,6 +17,7 @@ from dagflow.errors.run import PlanMismatch, WindowFailed, WindowIncomplete
 from dagflow.model.context import Clock
 from dagflow.model.operator import Operator
 from dagflow.plan.plan import Plan
+from dagflow.runtime.bodies import bodies
 from dagflow.runtime.commit import decide, publish, roll_forward, sweep
 from dagflow.runtime.compile import loaded, pickled, stage_program
 from dagflow.runtime.datasets import Datasets
@@ -294,6 +295,7 @@ class WindowLoop:
             run_folder=self._run_folder,
             durable=self._durable,
             levels=levels_of(self._plan),
+            bodies=bodies(self._plan, tasks),
         )
         self._report.jobs += 1
         return attrs.evolve(window, tasks=tasks, future=self._runner.start(job))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -14,6 +14,12 @@ from dagflow.model.ports import BATCH, RECORD
 from dagflow.runtime.keyed_state import Chain
 from dagflow.runtime.partition_state import PartitionStates
 from dagflow.runtime.sharing.parts import Part
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BODY = 1 << 24
+"""Where rows come from that a body of DataFrames has made: this and the number of Spark's partition."""
 
 
 @attrs.frozen
@@ -69,6 +75,7 @@ class SendPlan:
         kind, key: how records find their partition.
         type: of the records.
         combiner: what the sink's operator offers.
+        columns: of what it carries, where that is for a body of DataFrames.
     """
 
     tag: int
@@ -79,6 +86,7 @@ class SendPlan:
     key: Key | None
     type: Any
     combiner: Combiner | None = None
+    columns: pa.Schema | None = None
 
     @property
     def port(self) -> str:
@@ -167,13 +175,15 @@ class TaskSpec:
         return f"{self.stage}-{self.partition:04d}"
 
     def sender(self, number: int) -> str:
-        """The name of a task of a lower level, by its number.
+        """Where a row has come from, by the number in it: a task of a lower level, or the body of its own operator.
 
         >>> TaskSpec(window=0, round="r", stage="s2", partition=0, partitions=1, senders={"s0": 0, "s1": 4}).sender(5)
-        's1-0001'
+        'task s1-0001'
         """
+        if number >= BODY:
+            return f"what the body of {self.head} has made"
         stage, first = max(((s, n) for s, n in self.senders.items() if n <= number), key=lambda pair: pair[1])
-        return f"{stage}-{number - first:04d}"
+        return f"task {stage}-{number - first:04d}"
 
     @property
     def claims_area(self) -> str:
@@ -192,10 +202,33 @@ class TaskSpec:
 
 
 @attrs.frozen(kw_only=True)
+class Body:
+    """What Spark itself does between two levels of a window, for one operator. It stays on the driver.
+
+    Attributes:
+        operator, window: which one, and when.
+        level: that of the tasks that get what it makes: `partitions` of them, from place `first` on.
+        tag: the number of the exchange that leads to it; what it makes has the same.
+        given, made: the columns.
+        transform: makes a DataFrame of a DataFrame.
+    """
+
+    operator: str
+    window: int
+    level: int
+    tag: int
+    first: int
+    partitions: int
+    given: pa.Schema
+    made: pa.Schema
+    transform: Callable[[Any], Any]
+
+
+@attrs.frozen(kw_only=True)
 class Job:
     """The tasks of one window, as a runner gets them: those of lower levels first.
 
-    `levels`: by the tag of an exchange, the level that it leads to.
+    `levels`: by the tag of an exchange, the level that it leads to; `bodies`: by the stage that gets what they make.
     """
 
     window: int
@@ -206,6 +239,7 @@ class Job:
     run_folder: str
     durable: bool
     levels: dict[int, int] = attrs.field(factory=dict)
+    bodies: dict[str, Body] = attrs.field(factory=dict)
 
     def by_level(self) -> list[tuple[TaskSpec, ...]]:
         """The tasks of each level, in the order of their places."""

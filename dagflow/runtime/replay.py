@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from itertools import islice, zip_longest
 from typing import IO, Any
 
@@ -17,10 +17,11 @@ from dagflow.ledger import DataFile, Ledger, LedgerEntry
 from dagflow.ledger.find import find_dataset
 from dagflow.ledger.tables import Files, kind_of_file
 from dagflow.plan.plan import Plan, Stage
+from dagflow.runtime.bodies import bodies
 from dagflow.runtime.build import Built
 from dagflow.runtime.compile import pickled, stage_program
 from dagflow.runtime.exchange.passing import Passing
-from dagflow.runtime.exchange.spool import Spool
+from dagflow.runtime.exchange.spool import Spool, bodies_here
 from dagflow.runtime.execute import few_collections
 from dagflow.runtime.failure import Abort
 from dagflow.runtime.files import place
@@ -116,9 +117,11 @@ class _Replaying:
         for name, node in plan.dag.nodes.items():
             if folders & {place(folder, base) for folder in node.operator.output_folders()}:
                 sinks.add(name)
-        with standing_in(base), Spool() as spool:
+        with standing_in(base), Spool() as spool, ExitStack() as stack:
             for stage, program in _leading(plan, sinks):
                 for spec in past.tasks(plan, stage, base):
+                    if (body := bodies(plan, [spec]).get(stage.name)) is not None:
+                        spool.through(body, stack.enter_context(closing(bodies_here())))
                     passing = spool.passing(spec, levels_of(plan))
                     with tempfile.TemporaryDirectory(prefix="dagflow-replay-") as temporary:
                         files = _TemporaryFiles(temporary)

@@ -17,6 +17,7 @@ from dagflow.runtime.exchange.rows import OUTCOME, Row
 from dagflow.runtime.execute import execute, keep_memory
 from dagflow.runtime.program import Job, TaskOutcome, TaskSpec
 from dagflow.runtime.window_log import WindowLog
+from dagflow.spark.bodies import through
 from dagflow.spark.task import leave_quietly, pickled, settle
 
 SCHEMA = "dst int, tag int, src int, seq bigint, blob binary"
@@ -30,6 +31,14 @@ PINNED = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
 }
 """What windows with exchanges rest on, in any session; see docs/exchanges.md."""
+PINNED_FOR_BODIES = {
+    # a body and all that passes it by read one exchange, and so do the sides of its joins with itself:
+    # else what is before it would run twice
+    "spark.sql.exchange.reuse": "true",
+}
+"""The same for windows with bodies of DataFrames."""
+CHOSEN_FOR_BODIES = {"spark.sql.adaptive.enabled": "true"}
+"""In a session of ours: plans of joins and aggregations, and the number of partitions, follow from what there is."""
 
 
 @attrs.frozen
@@ -97,6 +106,9 @@ def chained(spark: Any, job: Job) -> Any:
         if frame is None:
             rows = spark.range(0, count, 1, count)
         else:
+            bodies = [body for body in job.bodies.values() if body.level == tasks[0].level]
+            if bodies:
+                frame = through(frame, bodies, count, SCHEMA)
             rows = frame.repartitionById(count, frame["dst"]).sortWithinPartitions("src", "seq")
         frame = rows.mapInArrow(function, SCHEMA)
     return frame

@@ -6,6 +6,7 @@ import contextlib
 import pickle
 import time
 import uuid
+from collections.abc import Mapping
 from concurrent.futures import Future, wait
 from typing import Any
 
@@ -13,8 +14,9 @@ from dagflow.errors import DagflowError
 from dagflow.errors.cluster import ClusterUnreachable, RunFolderUnseen, SparkLost
 from dagflow.runtime.program import Job, TaskOutcome
 from dagflow.runtime.runner import TasksDied
+from dagflow.spark.bodies import failed_within
 from dagflow.spark.failures import dead_partition, failure
-from dagflow.spark.levels import PINNED, chained, outcomes
+from dagflow.spark.levels import CHOSEN_FOR_BODIES, PINNED, PINNED_FOR_BODIES, chained, outcomes
 from dagflow.spark.links import ClassicLink, Link
 from dagflow.spark.session import connect, forget
 from dagflow.spark.task import SCHEMA, Probe, SparkTasks
@@ -147,20 +149,33 @@ class SparkRunner:
 
     def _ran(self, spark: Any, job: Job) -> list[TaskOutcome]:
         if job.levels:
-            self._pin(spark)
-            return outcomes(job, chained(spark, job).collect())
+            self._pin(spark, PINNED | (self._for_bodies() if job.bodies else {}))
+            try:
+                rows = chained(spark, job).collect()
+            except Exception as error:
+                found = outcomes(job, ())
+                if any(outcome.error is not None for outcome in found):
+                    return found  # a task has failed before
+                if (failed := failed_within(error, job.bodies)) is not None:
+                    raise failed from error
+                raise
+            return outcomes(job, rows)
         specs = tuple(pickle.dumps(spec) for spec in job.tasks)
         tasks = SparkTasks(specs, job.programs, job.run_folder, job.durable)
         rows = spark.range(0, len(specs), 1, len(specs)).mapInArrow(tasks.__call__, SCHEMA).collect()
         return [pickle.loads(row[0]) for row in rows]  # made by our own tasks, handed over by Spark
 
-    def _pin(self, spark: Any) -> None:
+    def _for_bodies(self) -> dict[str, str]:
+        chosen = {key: value for key, value in CHOSEN_FOR_BODIES.items() if key not in self._wanted["conf"]} if self._ours else {}
+        return PINNED_FOR_BODIES | chosen
+
+    def _pin(self, spark: Any, wanted: Mapping[str, str]) -> None:
         """Sets what windows with exchanges rest on, once; `close` sets it back in a session that is not ours."""
-        if self._unpinned:
-            return
-        for key, value in PINNED.items():
-            self._unpinned.append((spark, key, spark.conf.get(key, None)))
-            spark.conf.set(key, value)
+        pinned = {key for _, key, _ in self._unpinned}
+        for key, value in wanted.items():
+            if key not in pinned:
+                self._unpinned.append((spark, key, spark.conf.get(key, None)))
+                spark.conf.set(key, value)
 
     def _unpin(self) -> None:
         unpinned, self._unpinned = self._unpinned, []

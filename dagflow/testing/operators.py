@@ -14,6 +14,7 @@ import attrs
 from dagflow.errors.dag import NotSupported, UnknownName
 from dagflow.errors.run import ChangedInPlace
 from dagflow.model.context import Clock, FileMaker, OperatorContext, SystemClock
+from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator
 from dagflow.model.infer import bind_input, own_bindings, port_types
 from dagflow.model.map_state import MapState
 from dagflow.model.operator import InputOperator, Operator
@@ -34,6 +35,7 @@ from dagflow.runtime.task import Flow
 from dagflow.runtime.typecheck import type_check
 from dagflow.runtime.window_log import WindowLog, WindowPlan
 from dagflow.storage import MemoryStore
+from dagflow.testing.dataframes import run_body
 
 Given = Mapping[str, Sequence[Any]]
 
@@ -94,7 +96,7 @@ def run_operator(
         clock: where it takes time from.
 
     Each window gets a copy of its own, as in tasks; input operators, and others that must not be copied, live for all of them.
-    `State` goes on from window to window.
+    `State` goes on from window to window. A body of DataFrames runs in the active Spark session, or in a local one of its own.
 
     Raises:
         OperatorFailed: the operator raised; its own exception is the `__cause__`.
@@ -110,6 +112,9 @@ def run_operator(
     >>> run_operator(Filter(pc.field("value") > 1), {"input": [Window([1, 2]), Window([3])]})
     {'output': [2, 3]}
     """
+    if isinstance(operator, DataFrameOperator):
+        given = [each.get(INPUT, []) for each in windows_of(records)]
+        return Emitted({OUTPUT: run_body(operator, given, _types(operator, records), window)})
     bench = Bench(operator, records, form=form)
     spec = TaskSpec(
         window=window,

@@ -10,8 +10,8 @@ from dagflow import DAG, FileBlockMetadata, FileMetadata, InputPort, Operator, O
 from dagflow.errors.dag import MergeMissing, NotSupported
 from dagflow.errors.partitioning import UnrelatedPartitions
 from dagflow.model.kept import Kept
+from dagflow.plan.place import how
 from dagflow.plan.plan import Plan, make_plan
-from dagflow.plan.view import how
 from dagflow.scaling import StatelessPartitioner
 from operators import BlockReader, Console, FileSplitterInput, Filter, FSSliceReader, RecordWriter
 

@@ -9,7 +9,7 @@ import attrs
 
 from dagflow import DAG, InputPort, Operator, OutputPort, ReaderRecord
 from dagflow.scaling import StatelessPartitioner
-from operators import BlockReader, Console, FileSplitterInput, FlatMap, Map, RecordWriter
+from operators import BlockReader, Console, FileSplitterInput, FlatMap, Map, RecordWriter, SparkOperator
 
 
 @attrs.define
@@ -149,4 +149,21 @@ def pickled() -> DAG:
     return dag
 
 
-SHAPES: tuple[Callable[[], DAG], ...] = (keyed, two_levels, fan_in, along, dealt, alone, pickled)
+def totals(frame: Any) -> Any:
+    return frame.groupBy("word").sum("n")
+
+
+def in_spark() -> DAG:
+    """A body of DataFrames beside a keyed operator, and a sink behind each."""
+    dag, _, lines = read("in_spark")
+    split = dag.add_operator("words", FlatMap(words))
+    body = dag.add_operator("body", SparkOperator[Counted, Counted](totals))
+    tally = dag.add_operator("tally", Tally())
+    dag.add_stream("text", lines.messages, split.input)
+    dag.add_stream("ones", split.output, body.input, tally.input)
+    dag.add_stream("made", body.output, dag.add_operator("out", RecordWriter[Counted]("out")).input)
+    dag.add_stream("totals", tally.output, dag.add_operator("show", Console()).input)
+    return dag
+
+
+SHAPES: tuple[Callable[[], DAG], ...] = (keyed, two_levels, fan_in, along, dealt, alone, pickled, in_spark)

@@ -11,12 +11,14 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dagflow.errors.dataframes import ColumnsDiffer
 from dagflow.errors.partitioning import CombinedKeyChanged
 from dagflow.model.columns import RecordMisfit
 from dagflow.model.forms import schema_of, to_batch, to_records
 from dagflow.model.keys import KeyDeal, Router
 from dagflow.model.types import type_name
 from dagflow.plan.place import ALONG, BY_KEY, TO_ONE
+from dagflow.runtime.exchange.fitting import fitted
 from dagflow.runtime.exchange.hottest import ExchangeFigures, Hottest
 from dagflow.runtime.exchange.rows import BLOB, Row, arrow_blobs, pickled_blobs
 from dagflow.runtime.failure import Abort, abort
@@ -276,6 +278,7 @@ class Sender:
     def _add(self, partition: int, batch: pa.RecordBatch) -> None:
         if self._records[partition]:
             self._pack(partition)
+        batch = self._fitted(batch)
         held = self._batches[partition]
         if held and held[0].schema != batch.schema:  # of input whose columns have changed
             self._seal(partition, self._rows[partition])
@@ -291,6 +294,14 @@ class Sender:
         elif self._held >= HELD:
             for each in range(self._partitions):
                 self._seal(each, self._rows[each])
+
+    def _fitted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self._plan.columns is None:
+            return batch
+        try:
+            return fitted(batch, self._plan.columns, self._plan.sink[0])
+        except ColumnsDiffer as error:
+            raise self._failed("its input", error, None) from error
 
     def _seal(self, partition: int, rows: int) -> None:
         """Sends the first rows of what is held for a partition."""

@@ -1,0 +1,223 @@
+"""Bodies of DataFrames: between two levels of a window, Spark itself makes records of records."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import pyarrow as pa
+
+from dagflow.errors.dataframes import ColumnsDiffer
+from dagflow.errors.run import OperatorFailed
+from dagflow.model.source import shown
+from dagflow.runtime.bodies import rows_made
+from dagflow.runtime.exchange.rows import batch_of
+from dagflow.runtime.execute import keep_memory
+from dagflow.runtime.failure import user_frames
+from dagflow.runtime.program import Body
+from dagflow.spark.task import leave_quietly
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+_TIMES = "UTC"
+_RETURNED = "what its body returns"
+
+
+def schema_in_spark(columns: pa.Schema, operator: str, what: str) -> StructType:
+    """Columns as Spark has them. Raises ColumnsDiffer for a type that it has not."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import StructType
+
+    found = StructType()
+    for field in columns:
+        try:
+            found.add(field.name, from_arrow_type(field.type, prefer_timestamp_ntz=True))
+        except PySparkException as error:
+            raise ColumnsDiffer(operator, what, field.name, None, str(field.type), help="Spark has no such type") from error
+    return found
+
+
+def as_arrow(schema: StructType) -> pa.Schema:
+    """The Arrow form in which Spark takes and gives columns."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    found: pa.Schema = to_arrow_schema(schema, timezone=_TIMES)
+    return found
+
+
+def at_work() -> None:
+    """What a worker process of Spark's needs once."""
+    keep_memory()
+    leave_quietly()
+
+
+@attrs.frozen
+class Columns:
+    """The function of a `mapInArrow` that makes columns of the rows of one exchange."""
+
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches in the rows."""
+        at_work()
+        for batch in batches:
+            for blob in batch.column("blob"):
+                yield batch_of(blob.as_buffer()).cast(self.schema)
+
+
+@attrs.frozen
+class Rows:
+    """The function of a `mapInArrow` that makes rows of what a body has made."""
+
+    body: Body
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Rows for the tasks of its operator."""
+        from pyspark import TaskContext
+
+        from dagflow.spark.levels import together
+
+        at_work()
+        context = TaskContext.get()
+        assert context is not None
+        made = (batch.cast(self.body.made) for batch in batches)
+        yield from together(rows_made(made, self.body, context.partitionId()))
+
+
+def through(frame: DataFrame, bodies: Iterable[Body], count: int, schema: str) -> DataFrame:
+    """What comes to a level of `count` tasks, where bodies take the rows for their operators.
+
+    All of them read one exchange. Nothing of what they do may be moved below it, or what is before it would run once for each:
+    Spark does not see through the functions of `mapInArrow`, and does not move filters that may be a matter of chance.
+    """
+    from pyspark.sql import functions as f
+
+    bodies = list(bodies)
+    arrived = frame.repartitionById(count, frame["dst"])
+    tag = f.coalesce(arrived["tag"] + f.floor(f.rand(0)), f.lit(0))  # is the tag
+    found = arrived.filter(~tag.isin([2 * body.tag for body in bodies]))
+    for body in bodies:
+        given = schema_in_spark(body.given, body.operator, "its input")
+        rows = arrived.filter(tag == 2 * body.tag).sortWithinPartitions("src", "seq")
+        result = applied(body, rows.mapInArrow(Columns(as_arrow(given)).__call__, given))
+        # the same rows in the same order, however they have come: what is made again must be what was lost
+        order = [f.col(quoted(field.name)) for field in result.schema if is_ordered(field.dataType)]
+        ordered = result.sortWithinPartitions(*order) if order else result
+        made = attrs.evolve(body, transform=_stays)
+        found = found.unionAll(ordered.mapInArrow(Rows(made).__call__, schema))
+    return found
+
+
+def _stays(frame: Any) -> Any:
+    """What the tasks know of a body: it is called on the driver only."""
+    raise NotImplementedError
+
+
+def applied(body: Body, frame: DataFrame) -> DataFrame:
+    """What a body makes of a frame, with its columns in their order. Raises OperatorFailed, ColumnsDiffer."""
+    try:
+        made = body.transform(frame)
+        if not hasattr(made, "mapInArrow"):
+            raise TypeError(f"it returned {type(made).__name__}, but must return a DataFrame")
+        schema = made.schema  # Spark Connect looks at it only now
+    except Exception as error:
+        raise body_failed(error, body.operator, body.window) from error
+    check_columns(body, schema)
+    result: DataFrame = made.select(*(quoted(field.name) for field in body.made))
+    return result
+
+
+def check_columns(body: Body, schema: StructType) -> None:
+    """Raises ColumnsDiffer where what a body returns has not the columns that are declared."""
+    wanted = schema_in_spark(body.made, body.operator, "its declared output")
+    has = {field.name: field.dataType.simpleString() for field in schema}
+
+    def differ(column: str, has: str | None, wanted: str | None, help: str) -> ColumnsDiffer:
+        return ColumnsDiffer(body.operator, _RETURNED, column, has, wanted, help=help, window=body.window)
+
+    for field in wanted:
+        kind = field.dataType.simpleString()
+        if field.name not in has:
+            raise differ(field.name, None, kind, f"it returns {', '.join(has) or 'no columns'}")
+        if has[field.name] != kind:
+            cast = f"col({field.name!r}).cast({kind!r})"
+            raise differ(field.name, has[field.name], kind, f".withColumn({field.name!r}, {cast}), or declare the other type")
+    names = [field.name for field in schema]
+    for name in names:
+        if name not in wanted.names or names.count(name) > 1:
+            kind = f"{has[name]}, twice" if names.count(name) > 1 else has[name]
+            raise differ(name, kind, None, f"select the declared columns: {', '.join(wanted.names)}")
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark reads it, whatever is in it.
+
+    >>> quoted("a.b")
+    '`a.b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def is_ordered(kind: Any) -> bool:
+    """Whether Spark can sort by a type."""
+    from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
+
+    if isinstance(kind, ArrayType):
+        return is_ordered(kind.elementType)
+    if isinstance(kind, StructType):
+        return all(is_ordered(field.dataType) for field in kind)
+    return not isinstance(kind, MapType | VariantType)
+
+
+def body_failed(error: BaseException, operator: str, window: int) -> OperatorFailed:
+    """The error that an exception in a body stands for: what it says, and the user's own lines; nothing of the JVM."""
+    return OperatorFailed(
+        operator=operator,
+        doing="its body",
+        error=f"{type(error).__name__}: {said(str(error))}",
+        window=window,
+        frames=user_frames(error) or "\n".join(called_at(error)),
+        trace="".join(traceback.format_exception(error)),
+    )
+
+
+def said(text: str) -> str:
+    r"""What one of Spark's exceptions says, without plans, places in the program and traces.
+
+    >>> said("[UNRESOLVED_COLUMN] A column `x` cannot be resolved. SQLSTATE: 42703;\n'Project ['x]\n+- MapInArrow")
+    '[UNRESOLVED_COLUMN] A column `x` cannot be resolved.'
+    """
+    text = re.split(r";?\n\s*'|;\n|\n== |\n\nJVM stacktrace|\n\s*at org\.|\n\s*at java\.", text, maxsplit=1)[0]
+    return re.sub(r"\s*SQLSTATE: \w+", "", text).strip().rstrip(";")
+
+
+def called_at(error: BaseException) -> list[str]:
+    """The user's lines that Spark itself has noted for what failed."""
+    found = []
+    for context in getattr(error, "getQueryContext", list)() or ():
+        try:
+            path, _, line = str(context.callSite()).rpartition(":")
+        except Exception:  # noqa: BLE001  # the context of SQL text has none
+            continue
+        if path:
+            found.append(f"  at {shown(path)}:{line}: {context.fragment()}")
+    return found
+
+
+def failed_within(error: BaseException, bodies: Mapping[str, Body]) -> OperatorFailed | None:
+    """The error of a body that has failed while Spark ran it; None for what is no body's fault."""
+    from pyspark.errors import PySparkException
+
+    if not bodies or not isinstance(error, PySparkException) or not error.getCondition():
+        return None
+    text = str(error)
+    if "dagflow/spark/" in text or "Job aborted" in text:
+        return None
+    names = " or ".join(body.operator for body in bodies.values())
+    return body_failed(error, names, next(iter(bodies.values())).window)

@@ -1,0 +1,57 @@
+"""One operator with a body of DataFrames, in a local Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from dagflow.errors.dag import NotSupported
+from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator
+from dagflow.model.forms import to_batch, to_records
+from dagflow.runtime.exchange.fitting import fitted
+from dagflow.runtime.exchange.spool import bodies_here
+from dagflow.runtime.program import Body
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_NAME = "operator"
+
+
+def run_body(operator: DataFrameOperator, windows: Sequence[Sequence[Any]], types: Mapping[str, Any], first: int) -> list[Any]:
+    """What an operator makes of windows of records, or of batches. Raises NotSupported where nothing says its columns."""
+    columns = {port: operator.columns(port, types[port]) for port in (INPUT, OUTPUT)}
+    given, made = columns[INPUT], columns[OUTPUT]
+    if given is None or made is None:
+        name = type(operator).__name__
+        reason = f"nothing says the columns of {name}"
+        raise NotSupported(reason, "run_operator", f"{name}[In, Out](…), or input_schema=… and output_schema=…")
+    found: list[Any] = []
+    with closing(bodies_here()) as here:
+        for number, records in enumerate(windows):
+            body = Body(
+                operator=_NAME,
+                window=first + number,
+                level=1,
+                tag=0,
+                first=0,
+                partitions=1,
+                given=given,
+                made=made,
+                transform=operator.transform,
+            )
+            for batch in here.made(body, (fitted(batch, given, _NAME) for batch in _batches(records, types[INPUT]))):
+                found += to_records(batch, types[OUTPUT])
+    return found
+
+
+def _batches(records: Sequence[Any], kind: Any) -> Iterator[pa.RecordBatch]:
+    plain = []
+    for record in records:
+        if type(record).__module__ == "pyarrow.lib":  # told without importing it
+            yield from record.to_batches() if hasattr(record, "to_batches") else (record,)
+        else:
+            plain.append(record)
+    if plain:
+        yield to_batch(plain, kind)

@@ -1,0 +1,82 @@
+"""SparkOperator: a function of DataFrames, which Spark itself runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic
+
+import attrs
+from typing_extensions import TypeVar
+
+from dagflow import DataFrameOperator, InputPort, OutputPort
+from dagflow.scan import TableSchema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+T = TypeVar("T", default=Any)
+U = TypeVar("U", default=Any)
+
+
+def to_schema(value: Any) -> TableSchema | None:
+    """The columns that were given, in whatever form."""
+    return None if value is None else TableSchema.of(value)
+
+
+@attrs.define
+class SparkOperator(DataFrameOperator, Generic[T, U]):
+    """Makes a DataFrame of the DataFrame of a window's records: with SQL, joins with tables, any library of Spark's.
+
+    `SparkOperator[In, Out](body)` names the classes of the records on both sides, whose fields are the columns; or the columns
+    are given. `body` is called once a window, on the driver; it says what is to be done, and runs nothing itself: an action in
+    it (`count()`, `collect()`, `show()`) would run all that is before it once more. What it returns must have the declared
+    columns, in any order. Records come in no particular order and leave in none. See docs/spark_operator.md for what it costs.
+
+    A class of yours that has properties derives from `dagflow.DataFrameOperator`, and writes `transform(frame)`.
+
+    Args:
+        body: a function of a `pyspark.sql.DataFrame` that returns one.
+        input_schema: the columns of the input, where its type does not say them: text (`"id: int64, tags: list<string>"`), a
+            mapping, a `pyarrow.Schema`. Other columns that arrive are left out.
+        output_schema: the columns of what `body` returns, where the type does not say them.
+
+    >>> from operators import SparkOperator
+    >>> SparkOperator(lambda frame: frame.groupBy("word").count(), input_schema="word: string",
+    ...               output_schema="word: string, count: int64").emitted_columns("output", None)
+    [('word', 'string'), ('count', 'int64')]
+    """
+
+    body: Callable[[DataFrame], DataFrame] = attrs.field(validator=attrs.validators.is_callable())
+    input_schema: TableSchema | None = attrs.field(default=None, kw_only=True, converter=to_schema)
+    output_schema: TableSchema | None = attrs.field(default=None, kw_only=True, converter=to_schema)
+
+    input = InputPort[T]()
+    output = OutputPort[U]()
+
+    def transform(self, frame: DataFrame) -> DataFrame:
+        """Calls `body`."""
+        return self.body(frame)
+
+    def columns(self, port: str, kind: Any) -> pa.Schema | None:
+        """Those that were given, else those of the type."""
+        given = self.input_schema if port == "input" else self.output_schema
+        return super().columns(port, kind) if given is None else _arrow(given)
+
+    def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
+        """Batches."""
+        return frozenset({"batch"})
+
+    def offered_forms(self, port: str) -> frozenset[str]:
+        """Batches."""
+        return frozenset({"batch"})
+
+    def emitted_columns(self, port: str, agreed: Any) -> list[tuple[str, str]] | None:
+        """The columns that were given."""
+        return None if self.output_schema is None else [(f.name, str(f.type)) for f in _arrow(self.output_schema)]
+
+
+def _arrow(schema: TableSchema) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([(name, column.arrow) for name, column in schema.columns.items()])
