@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, get_args
 
 import attrs
 from typing_extensions import TypeVar
@@ -156,8 +156,12 @@ class Aggregate(Operator, Generic[T, K, V]):
         if port != "input" or not self.combiner:
             return None
         how = self.grouping()
-        kind = Ahead[Any, Any, Any] if how.merge is not None else Ahead[Any, Any, int]  # there are no values: None, of any type
-        return kind(by=how.by, of=how.of, merge=how.merge, on_error=self.on_error), "partials"
+        _, key, value, *_ = (*get_args(self.__dict__.get("__orig_class__")), Any, Any, Any)
+        kind: Any = Ahead
+        made: Operator = kind[Any, key, value if how.merge is not None else int](  # without values: None, of any type
+            by=how.by, of=how.of, merge=how.merge, on_error=self.on_error
+        )
+        return made, "partials"
 
     def offered_forms(self, port: str) -> frozenset[str]:
         """Batches too where columns are named."""

@@ -118,6 +118,14 @@ def test_the_plan_shows_what_runs_ahead_and_types_have_arrow_forms(source: Path)
     assert types["total.output"].endswith("KeyValue[str, int]")
 
 
+def test_a_key_whose_type_is_given_crosses_in_batches(source: Path) -> None:
+    given = Sum[Any, str, int]("amount", by="customer")
+    for operator, crossing in ((given, "batches"), (Sum("amount", by="customer"), "pickled")):
+        dag = DAG()
+        aggregated(source, Map(lambda line: sale_of(line)), operator)[0](dag, None)
+        assert set(make_plan(dag).forms.crossing.values()) == {crossing}
+
+
 def test_nothing_runs_ahead_where_errors_are_routed(source: Path) -> None:
     """Its bad records would need a second way to the port that they go to."""
     (source / "bad.txt").write_text("x y\n")
