@@ -9,6 +9,7 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, MapState, Operator, OutputPort, WindowState
+from operators.aggregate.columns import Columns
 from operators.aggregate.fields import a_field, a_key, no_key
 from operators.aggregate.grouping import Grouping, Groups, Merge
 from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
@@ -68,6 +69,7 @@ class Ahead(Operator, Generic[T, K, V]):
     input = InputPort[T]()
     output = OutputPort[Partial[K, V]]()
     groups = WindowState[Groups](factory=dict)
+    columns = WindowState[Columns](factory=Columns)
 
     def setup(self, context: object) -> None:
         """Called by the framework."""
@@ -91,15 +93,16 @@ class Ahead(Operator, Generic[T, K, V]):
     @input.batch
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """Takes a batch in."""
-        self._grouping.add_batch(self.groups, batch)
+        self._grouping.add_batch(self.groups, self.columns, batch)
         self._bound()
 
     def _bound(self) -> None:
-        if len(self.groups) > MOST_AHEAD:
+        if len(self.groups) + len(self.columns) > MOST_AHEAD:
             self.end_window()
 
     def end_window(self) -> None:
         """Sends on what is known of each group."""
+        self._grouping.fold(self.groups, self.columns)
         self._grouping.settle(self.groups)
         self.output.emit_all([Partial.of(key, value, count) for key, (value, count) in self.groups.items()])
         self.groups = {}
@@ -127,6 +130,7 @@ class Aggregate(Operator, Generic[T, K, V]):
     partials = InputPort[Partial[K, V]](optional=True, partition_by="key")
     output = OutputPort[KeyValue[K, V]]()
     groups = WindowState[Groups](factory=dict)
+    columns = WindowState[Columns](factory=Columns)
     totals = MapState[str | int, list[Any]](partition_by=key_of)
 
     def grouping(self) -> Grouping:
@@ -180,7 +184,7 @@ class Aggregate(Operator, Generic[T, K, V]):
     @input.batch
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """Takes a batch in."""
-        self._grouping.add_batch(self.groups, batch)
+        self._grouping.add_batch(self.groups, self.columns, batch)
 
     @partials.stream
     def add_partials(self, partials: Iterator[Partial[K, V]]) -> None:
@@ -192,13 +196,11 @@ class Aggregate(Operator, Generic[T, K, V]):
     @partials.batch
     def add_batch_of_partials(self, batch: pa.RecordBatch) -> None:
         """The same for a batch."""
-        add, groups = self._grouping.add, self.groups
-        columns = (batch.column(name).to_pylist() for name in ("key", "value", "count", "large"))
-        for key, value, count, large in zip(*columns, strict=True):
-            add(groups, key, value if large is None else int(large, 16), count)
+        self._grouping.add_partials(self.groups, self.columns, batch)
 
     def end_window(self) -> None:
         """Emits the result of each group, those that came first first."""
+        self._grouping.fold(self.groups, self.columns)
         self._grouping.settle(self.groups)
         if self.running:
             self._add_totals()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from operators.aggregate.columns import COUNT, VALUE, Columns, grouped, is_plain
 from operators.aggregate.fields import getter, names_of, one_nan
 
 if TYPE_CHECKING:
@@ -67,32 +68,61 @@ class Grouping:
                 group[0] = value if group[0] is None else both(group[0], value)
                 group[1] += 1
 
-    def add_batch(self, groups: Groups, batch: pa.RecordBatch) -> None:
-        """Takes the rows of a batch in, by pyarrow where that comes to what Python would come to."""
+    def add_batch(self, groups: Groups, columns: Columns, batch: pa.RecordBatch) -> None:
+        """Takes the rows of a batch in; many at once by pyarrow, where that comes to what Python would come to."""
         import pyarrow as pa
 
-        columns = {f"k{number}": batch.column(name) for number, name in enumerate(names_of(self.by))}
-        keys = list(columns)
-        if self.merge is None:
-            table = pa.table(columns or {"none": pa.nulls(batch.num_rows)})
-            found = table.group_by(keys, use_threads=False).aggregate([([], "count_all")])
-            self._add_rows(groups, found, keys, [None] * found.num_rows, found.column("count_all").to_pylist())
+        named = {f"k{number}": batch.column(name) for number, name in enumerate(names_of(self.by))}
+        if self.merge is not None:
+            named[VALUE] = batch.column(names_of(self.of)[0])
+        if not named:
+            self.add(groups, None, None, batch.num_rows)
             return
-        values = batch.column(names_of(self.of)[0])
-        table = pa.table({**columns, "v": values})
-        if _is_exact(values, self.merge.arrow):
-            found = table.group_by(keys, use_threads=False).aggregate([("v", self.merge.arrow), ("v", "count")])
-            self._add_rows(
-                groups, found, keys, found.column(f"v_{self.merge.arrow}").to_pylist(), found.column("v_count").to_pylist()
-            )
-        else:
-            one_by_one = values.to_pylist()
-            self._add_rows(groups, table, keys, one_by_one, [int(value is not None) for value in one_by_one])
+        self._add_table(groups, columns, pa.table(named), columns.take_rows)
 
-    def _add_rows(self, groups: Groups, table: pa.Table, keys: list[str], values: list[Any], counts: list[int]) -> None:
-        parts = [table.column(name).to_pylist() for name in keys]
-        whole = [None] * table.num_rows if not self.by else parts[0] if isinstance(self.by, str) else zip(*parts, strict=True)
-        for key, value, count in zip(whole, values, counts, strict=True):
+    def add_partials(self, groups: Groups, columns: Columns, batch: pa.RecordBatch) -> None:
+        """Takes in what a batch has of groups elsewhere: `key`, `value`, `count` and `large`."""
+        import pyarrow as pa
+
+        if batch.column("large").null_count < batch.num_rows or type(self.by) is tuple:
+            self.fold(groups, columns)
+            rows = zip(*(batch.column(name).to_pylist() for name in ("key", VALUE, COUNT, "large")), strict=True)
+            for key, value, count, large in rows:
+                self.add(groups, key, value if large is None else int(large, 16), count)
+            return
+        named = {"k0": batch.column("key"), COUNT: batch.column(COUNT)}
+        if self.merge is not None:
+            named[VALUE] = batch.column(VALUE)
+        self._add_table(groups, columns, pa.table(named), columns.take_groups)
+
+    def _add_table(self, groups: Groups, columns: Columns, table: pa.Table, take: Callable[[pa.Table], None]) -> None:
+        columns.merge = None if self.merge is None else self.merge.arrow
+        if not all(is_plain(table.column(name).type) for name in table.column_names if name not in (VALUE, COUNT)):
+            self.fold(groups, columns)
+            self._add_rows(groups, grouped([table], columns.merge) or table)
+            return
+        if not columns.fits(table):
+            self.fold(groups, columns)
+        take(table)
+        if columns.is_full and not columns.compact():
+            self.fold(groups, columns)
+
+    def fold(self, groups: Groups, columns: Columns) -> None:
+        """Takes in what columns hold, which then hold nothing."""
+        columns.compact(last=True)
+        for table in columns.drain():
+            self._add_rows(groups, table)
+
+    def _add_rows(self, groups: Groups, table: pa.Table) -> None:
+        """Takes in groups, or rows, as Python objects."""
+        parts = [table.column(name).to_pylist() for name in table.column_names if name not in (VALUE, COUNT)]
+        keys = [None] * table.num_rows if self.by is None else zip(*parts, strict=True) if type(self.by) is tuple else parts[0]
+        values = [None] * table.num_rows if self.merge is None else table.column(VALUE).to_pylist()
+        if COUNT in table.column_names:
+            counts = table.column(COUNT).to_pylist()
+        else:
+            counts = [1 if self.merge is None else int(value is not None) for value in values]
+        for key, value, count in zip(keys, values, counts, strict=True):
             self.add(groups, key, value, count)
 
     def add(self, groups: Groups, key: Any, value: Any, count: int) -> None:
@@ -108,17 +138,3 @@ class Grouping:
         for key, one in odd:
             self.add(groups, one, *groups.pop(key))
 
-
-def _is_exact(values: pa.Array, function: str) -> bool:
-    """Whether pyarrow comes to what Python does: its sums of integers overflow silently, and some types are not there."""
-    import pyarrow as pa
-    import pyarrow.compute
-
-    types: Any = pa.types
-    kind, is_float = values.type, bool(types.is_floating(values.type))
-    if function != "sum":
-        return is_float or bool(types.is_integer(kind) or types.is_string(kind) or types.is_boolean(kind))
-    if not types.is_integer(kind):
-        return is_float
-    ends = cast("Any", pyarrow.compute).min_max(values).as_py()
-    return bool(ends["min"] is None or max(abs(ends["min"]), abs(ends["max"])) * len(values) < 1 << 63)

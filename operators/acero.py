@@ -1,0 +1,27 @@
+"""Arrow's engine, without what its public module loads beside it."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@functools.cache
+def acero() -> Any:
+    """Arrow's engine. The public module loads datasets too, and with them pandas: 0.5 s in each worker."""
+    try:
+        return importlib.import_module("pyarrow._acero")
+    except ImportError:
+        return importlib.import_module("pyarrow.acero")
+
+
+def computed_by(node: str, options: Any, table: pa.Table) -> pa.Table:
+    """What one node of the engine makes of a table, in this thread: other threads are busy with the other tasks."""
+    engine = acero()
+    source = engine.Declaration("table_source", engine.TableSourceNodeOptions(table))
+    made: pa.Table = engine.Declaration(node, options, inputs=[source]).to_table(use_threads=False)
+    return made

@@ -1,0 +1,146 @@
+"""Groups of batches: many rows are grouped at once by pyarrow, before a Python object is made of any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import attrs
+
+from operators.acero import acero, computed_by
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS = 1 << 19
+"""So many rows are grouped at once."""
+BYTES = 16 << 20
+"""Of rows that are held at most."""
+GROUPS = 1 << 16
+"""So many groups, and as many as there are, are held before those of one key are put together."""
+
+VALUE, COUNT = "value", "count"
+
+
+@attrs.define
+class Columns:
+    """What batches have brought, in the order in which it came: groups, then rows that are not grouped yet.
+
+    Attributes:
+        merge: what pyarrow calls the way in which two values become one; None: there are no values.
+
+    Groups have columns of the key, `value` (where there are values) and `count`; rows have no `count`. All have the same types.
+    """
+
+    merge: str | None = None
+    _rows: list[pa.Table] = attrs.field(factory=list, init=False)
+    _groups: list[pa.Table] = attrs.field(factory=list, init=False)
+    _row_count: int = attrs.field(default=0, init=False)
+    _bytes: int = attrs.field(default=0, init=False)
+    _merged: int = attrs.field(default=0, init=False)
+
+    def __deepcopy__(self, memo: object) -> Columns:
+        copied = Columns(self.merge)
+        copied._rows, copied._groups = self._rows[:], self._groups[:]
+        copied._row_count, copied._bytes, copied._merged = self._row_count, self._bytes, self._merged
+        return copied
+
+    def __len__(self) -> int:
+        """How many groups there were when those of one key were last put together."""
+        return self._merged
+
+    def fits(self, table: pa.Table) -> bool:
+        """Whether rows, or groups, have the types of those that are held."""
+        held = self._rows or self._groups
+        return not held or all(held[0].schema.field(name).type == table.schema.field(name).type for name in _shared(held[0], table))
+
+    def take_rows(self, table: pa.Table) -> None:
+        """Takes rows in."""
+        self._rows.append(table)
+        self._row_count += table.num_rows
+        self._bytes += table.nbytes
+
+    def take_groups(self, table: pa.Table) -> None:
+        """Takes groups in."""
+        self._groups.append(table)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether `compact` is due."""
+        return self._row_count >= ROWS or self._bytes >= BYTES or self._has_many
+
+    def compact(self, *, last: bool = False) -> bool:
+        """Groups the rows, and puts groups together where there are many, or `last`. False where pyarrow would not be exact."""
+        if self._rows:
+            found = grouped(self._rows, self.merge)
+            if found is None:
+                return False
+            self._rows, self._row_count, self._bytes = [], 0, 0
+            self._groups.append(found)
+        if len(self._groups) > 1 and (last or self._has_many):
+            found = grouped(self._groups, self.merge)
+            if found is None:
+                return False
+            self._groups = [found]
+            self._merged = found.num_rows
+        return True
+
+    @property
+    def _has_many(self) -> bool:
+        return sum(table.num_rows for table in self._groups) > 2 * self._merged + GROUPS
+
+    def drain(self) -> Iterator[pa.Table]:
+        """All that is held, which is held no longer."""
+        tables = [*self._groups, *self._rows]
+        self._rows, self._groups = [], []
+        self._row_count = self._bytes = self._merged = 0
+        yield from tables
+
+
+def _shared(one: pa.Table, other: pa.Table) -> list[str]:
+    return [name for name in one.column_names if name in other.column_names and name != COUNT]
+
+
+def grouped(tables: Sequence[pa.Table], merge: str | None) -> pa.Table | None:
+    """The groups of rows, or of groups; those that come first first. None where pyarrow would not come to what Python does."""
+    import pyarrow as pa
+
+    whole = pa.concat_tables(tables)
+    keys = [name for name in whole.column_names if name not in (VALUE, COUNT)]
+    function = "hash_{}" if keys else "{}"
+    aggregates: list[tuple[Any, ...]] = []
+    if merge is not None:
+        if not is_exact(whole.column(VALUE), merge):
+            return None
+        aggregates.append(([VALUE], function.format(merge), None, VALUE))
+    if COUNT in whole.column_names:
+        aggregates.append(([COUNT], function.format("sum"), None, COUNT))
+    elif merge is None:
+        aggregates.append(([], function.format("count_all"), None, COUNT))
+    else:
+        aggregates.append(([VALUE], function.format("count"), None, COUNT))
+    return computed_by("aggregate", acero().AggregateNodeOptions(aggregates, keys=keys), whole)
+
+
+def is_plain(kind: pa.DataType) -> bool:
+    """Whether keys of a type are equal in pyarrow where they are in Python: not so NaN, 0.0 and -0.0, or times with zones."""
+    import pyarrow as pa
+
+    types: Any = pa.types
+    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind)
+    return bool(is_text or types.is_integer(kind) or types.is_boolean(kind) or types.is_date32(kind))
+
+
+def is_exact(values: pa.ChunkedArray | pa.Array, merge: str) -> bool:
+    """Whether pyarrow comes to what Python does: its sums of integers overflow silently, and some types are not there."""
+    import pyarrow as pa
+    import pyarrow.compute
+
+    types: Any = pa.types
+    kind, is_float = values.type, bool(types.is_floating(values.type))
+    if merge != "sum":
+        return is_float or bool(types.is_integer(kind) or types.is_string(kind) or types.is_boolean(kind))
+    if not types.is_integer(kind):
+        return is_float
+    ends = cast("Any", pyarrow.compute).min_max(values).as_py()
+    return bool(ends["min"] is None or max(abs(ends["min"]), abs(ends["max"])) * len(values) < 1 << 63)
