@@ -14,6 +14,7 @@ from benchmarks.rounds import Case, Contestant, Goal
 from dagflow import launch
 
 OURS, SAFE, PLAIN = "dagflow", "dagflow, durable", "dagflow, plain Python for each record"
+BEHIND = "dagflow, plain Python for each record, all of which cross the exchange"
 SQL, RDD = "Spark read.text → split → explode → groupBy → count → write.csv", "Spark RDD: flatMap → map → reduceByKey"
 BEAM, BEAM_2 = "Beam, one process", "Beam, two processes"
 
@@ -54,7 +55,11 @@ def vectorised(place: Place) -> Case:
 def by_record(place: Place) -> Case:
     """Words and counts by Python functions, beside RDDs."""
     one = partial(_contestant, place, make_text(place.disk / "less.txt", place.size // 5))
-    contestants = [one(OURS, _ours(place, ours.vectorised)), one(PLAIN, _ours(place, ours.by_record))]
+    contestants = [
+        one(OURS, _ours(place, ours.vectorised)),
+        one(PLAIN, _ours(place, ours.by_record)),
+        one(BEHIND, _ours(place, ours.by_record_only_behind)),
+    ]
     if not place.quick:
         contestants.insert(0, one(RDD, lambda source, target: peers.rdd(place.spark.session, source, target)))
     return Case("record", "Word count by Python functions, to memory", contestants, [Goal(OURS, RDD, 10), Goal(PLAIN, RDD, 2)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import attrs
 import pyarrow.compute as pc
@@ -47,21 +48,53 @@ class CountWords(Operator):
         self.output.emit_all(WordCount(word, count) for word, count in self.counts.items())
 
 
+@attrs.define
+class CountHere(CountWords):
+    """The same without a key: counts the words of its partition, as Spark does before it shuffles."""
+
+    input = InputPort[str]()
+
+    @input.process
+    def each_here(self, word: str) -> None:
+        """Takes a word in."""
+        self.counts[word] = self.counts.get(word, 0) + 1
+
+
+@attrs.define
+class AddUp(Operator):
+    """Adds up the counts of each word."""
+
+    input = InputPort[WordCount](partition_by="word")
+    output = OutputPort[WordCount]()
+    counts = WindowState[dict[str, int]](factory=dict)
+
+    @input.process
+    def each(self, found: WordCount) -> None:
+        """Takes a count in."""
+        self.counts[found.word] = self.counts.get(found.word, 0) + found.count
+
+    def end_window(self) -> None:
+        """Emits the count of each word."""
+        self.output.emit_all(WordCount(word, count) for word, count in self.counts.items())
+
+
 def words_of(line: ReaderRecord[str]) -> list[str]:
     """The words of a line."""
     return line.record.split(" ")
 
 
-def _chain(dag: DAG, conf: Settings, split: FlatMap[ReaderRecord[str], str], count: Operator) -> None:
+def _chain(dag: DAG, conf: Settings, split: FlatMap[ReaderRecord[str], str], *counting: Operator) -> None:
+    """Reads lines, splits them into words, hands these from one of the operators to the next, and writes what the last makes."""
     files = dag.add_operator("files", FileSplitterInput(files=conf.input, block_size=conf.block_size))
     lines = dag.add_operator("lines", BlockReader())
     words = dag.add_operator("words", split)
-    counts = dag.add_operator("counts", count)
-    writer = dag.add_operator("writer", CsvWriter(conf.output, header=False))
     dag.add_stream("blocks", files.blocks_metadata_output, lines.blocks_metadata_input)
     dag.add_stream("text", lines.messages, words.input)
-    dag.add_stream("each", words.output, counts.input)
-    dag.add_stream("totals", counts.output, writer.input)
+    before: Any = words
+    for number, operator in enumerate((*counting, CsvWriter[Any](conf.output, header=False))):
+        after: Any = dag.add_operator(f"step{number}", operator)
+        dag.add_stream(f"stream{number}", before.output, after.input)
+        before = after
 
 
 def vectorised(dag: DAG, conf: Settings) -> None:
@@ -70,7 +103,12 @@ def vectorised(dag: DAG, conf: Settings) -> None:
 
 
 def by_record(dag: DAG, conf: Settings) -> None:
-    """Words by a Python function, counted by an operator that gets them one by one."""
+    """Words by a Python function, counted by operators that get them one by one, before and behind the exchange."""
+    _chain(dag, conf, FlatMap(words_of), CountHere(), AddUp())
+
+
+def by_record_only_behind(dag: DAG, conf: Settings) -> None:
+    """The same, but all words cross the exchange."""
     _chain(dag, conf, FlatMap(words_of), CountWords())
 
 

@@ -231,6 +231,7 @@ class Router:
     """
 
     STRIDE = 61
+    TRY = 16  # of so many columns of text in which most values come once, it looks into one whether that is still so
     _KNOWN = 1 << 16
 
     def __init__(self, port: str, key: Key, tp: Any, deal: KeyDeal, keys_seen: Callable[[Any], None] | None = None) -> None:
@@ -240,6 +241,8 @@ class Router:
         self._deal = deal
         self._keys_seen = keys_seen
         self._known: dict[Any, int] = {}
+        self._repeats = False
+        self._columns = 0
         self._count = 0
 
     def key(self, record: Any) -> Any:
@@ -288,11 +291,15 @@ class Router:
     def _see(self, batch: pa.RecordBatch) -> None:
         if self._keys_seen is None:
             return
-        first = -self._count % self.STRIDE
+        import numpy as np
+
+        rows = np.arange((-1 - self._count) % self.STRIDE, batch.num_rows, self.STRIDE)
         self._count += batch.num_rows
-        for row in range(first, batch.num_rows, self.STRIDE):
-            values = [batch.column(name)[row].as_py() for name in self._key.columns]
-            self._keys_seen(values[0] if len(values) == 1 else tuple(values))
+        if not len(rows):
+            return
+        columns = [batch.column(name).take(rows).to_pylist() for name in self._key.columns]
+        for key in columns[0] if len(columns) == 1 else zip(*columns, strict=True):
+            self._keys_seen(key)
 
     def _hashes(self, column: pa.Array) -> np.ndarray[Any, Any]:
         import numpy as np
@@ -306,13 +313,26 @@ class Router:
                 column = column.cast(pa.large_binary() if pa.types.is_large_string(kind) else pa.binary())
                 kind = column.type
             if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-                found = np.fromiter(map(crc32, column.to_pylist()), dtype=np.uint64, count=len(column))
-                return _mixed_all(found)
+                return self._of_bytes(column)
             if pa.types.is_integer(kind):
                 values = column.to_numpy(zero_copy_only=False)
                 return _mixed_all(values.astype(np.int64 if pa.types.is_signed_integer(kind) else np.uint64).view(np.uint64))
         values = (tuple(value.values()) if isinstance(value, dict) else value for value in column.to_pylist())  # of a class
         return np.fromiter(map(self._hash, values), dtype=np.uint64, count=len(column))
+
+    def _of_bytes(self, column: pa.Array) -> np.ndarray[Any, Any]:
+        """The hashes of a column of bytes: of each value once, where the column before had few of them."""
+        import numpy as np
+
+        codes = None
+        if self._repeats or self._columns % self.TRY == 0:
+            encoded = column.dictionary_encode()
+            codes, values = encoded.indices.to_numpy(), encoded.dictionary
+            self._repeats = len(values) * 2 < len(column)
+            column = values
+        self._columns += 1
+        found = _mixed_all(np.fromiter(map(crc32, column.to_pylist()), dtype=np.uint64, count=len(column)))
+        return found if codes is None else found[codes]
 
     def _hash(self, key: Any) -> int:
         try:

@@ -77,7 +77,8 @@ def choose_forms(dag: CheckedDag, exchanges: Mapping[PortName, Exchange] | None 
                 frozenset().union(*(node.operator.emitted_forms(port, form) for form in forms)) if port != "errors" else {RECORD}
             )
             take = any(_takes_batches(dag, k, exchanges.get(k)) for k in stream.sinks)
-            emitted[out] = BATCH if BATCH in can and (take or RECORD not in can) else RECORD
+            has_columns = schema_of(dag.types[out]) is not None  # else records of it cannot be emitted among batches
+            emitted[out] = BATCH if BATCH in can and (RECORD not in can or (take and has_columns)) else RECORD
     return Forms(emitted, handled, converted, crossing)
 
 

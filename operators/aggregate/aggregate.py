@@ -9,7 +9,7 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, MapState, Operator, OutputPort, WindowState
-from operators.aggregate.columns import Columns
+from operators.aggregate.columns import COUNT, KEY, VALUE, Columns
 from operators.aggregate.fields import a_field, a_key, no_key
 from operators.aggregate.grouping import Grouping, Groups, Merge
 from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
@@ -23,6 +23,7 @@ V = TypeVar("V", default=Any)
 
 MOST_AHEAD = 100_000
 """How many groups are kept where records come from; when there are more, what is known of them is sent on."""
+ROWS_OF_A_BATCH = 1 << 15
 _LARGE = 1 << 63
 
 
@@ -81,8 +82,8 @@ class Ahead(Operator, Generic[T, K, V]):
         return offered if Grouping(self.by, self.of).is_by_names else offered - {"batch"}
 
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
-        """Groups come one by one."""
-        return frozenset({"record"})
+        """Groups by one column also come in batches."""
+        return frozenset({"record", "batch"} if handled == "batch" and type(self.by) is str else {"record"})
 
     @input.stream
     def add_all(self, records: Iterator[T]) -> None:
@@ -102,6 +103,11 @@ class Ahead(Operator, Generic[T, K, V]):
 
     def end_window(self) -> None:
         """Sends on what is known of each group."""
+        if self.output.wants_batches and not self.groups and (table := self.columns.as_one()) is not None:
+            self.columns = Columns()
+            for batch in table.to_batches(max_chunksize=ROWS_OF_A_BATCH):
+                self.output.emit_batch(_partials(batch))
+            return
         self._grouping.fold(self.groups, self.columns)
         self._grouping.settle(self.groups)
         self.output.emit_all([Partial.of(key, value, count) for key, (value, count) in self.groups.items()])
@@ -141,6 +147,10 @@ class Aggregate(Operator, Generic[T, K, V]):
         """What is emitted for a group: the value; None where it has none."""
         return value
 
+    def result_column(self) -> str | None:
+        """What of `value` and `count` `result` gives, where it gives one of them."""
+        return VALUE if type(self).result is Aggregate.result else None
+
     def keeps(self, state: str) -> bool:
         """Totals only where they are asked for: else windows may overlap."""
         return self.running or state != "totals"
@@ -173,8 +183,9 @@ class Aggregate(Operator, Generic[T, K, V]):
         return offered if port != "input" or self.grouping().is_by_names else offered - {"batch"}
 
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
-        """Groups come one by one."""
-        return frozenset({"record"})
+        """Groups by one column also come in batches, where a column is the result."""
+        is_column = type(self.by) is str and self.result_column() is not None and not self.running
+        return frozenset({"record", "batch"} if handled == "batch" and is_column else {"record"})
 
     @input.stream
     def add_all(self, records: Iterator[T]) -> None:
@@ -200,6 +211,10 @@ class Aggregate(Operator, Generic[T, K, V]):
 
     def end_window(self) -> None:
         """Emits the result of each group, those that came first first."""
+        if self.output.wants_batches and not self.groups and (table := self.columns.as_one()) is not None:
+            for batch in table.select([KEY, str(self.result_column())]).to_batches(max_chunksize=ROWS_OF_A_BATCH):
+                self.output.emit_batch(batch.rename_columns(["key", "value"]))
+            return
         self._grouping.fold(self.groups, self.columns)
         self._grouping.settle(self.groups)
         if self.running:
@@ -224,3 +239,13 @@ class AggregateOfValues(Aggregate[T, K, V], Generic[T, K, V]):
     """An aggregate of values of the records: of a function of the record, or of a column. None is no value."""
 
     of: Callable[[T], V] | str = attrs.field(default="value", validator=a_field)
+
+
+def _partials(groups: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch of `Partial`s of groups."""
+    import pyarrow as pa
+
+    count = groups.num_rows
+    value = groups.column(VALUE) if VALUE in groups.schema.names else pa.nulls(count, pa.int64())
+    columns = [groups.column(KEY), value, groups.column(COUNT), pa.nulls(count, pa.string())]
+    return pa.RecordBatch.from_arrays(columns, names=["key", "value", "count", "large"])

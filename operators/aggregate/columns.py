@@ -19,7 +19,9 @@ BYTES = 16 << 20
 GROUPS = 1 << 16
 """So many groups, and as many as there are, are held before those of one key are put together."""
 
-VALUE, COUNT = "value", "count"
+KEY, VALUE, COUNT = "k0", "value", "count"
+_OF_OBJECTS = frozenset({"string", "binary", "int64", "double", "bool", "date32[day]"})
+"""The types of the columns that text, bytes, numbers, truth values and dates become."""
 
 
 @attrs.define
@@ -38,11 +40,13 @@ class Columns:
     _row_count: int = attrs.field(default=0, init=False)
     _bytes: int = attrs.field(default=0, init=False)
     _merged: int = attrs.field(default=0, init=False)
+    _types: list[pa.DataType] | None = attrs.field(default=None, init=False)
 
     def __deepcopy__(self, memo: object) -> Columns:
         copied = Columns(self.merge)
         copied._rows, copied._groups = self._rows[:], self._groups[:]
         copied._row_count, copied._bytes, copied._merged = self._row_count, self._bytes, self._merged
+        copied._types = self._types
         return copied
 
     def __len__(self) -> int:
@@ -50,18 +54,19 @@ class Columns:
         return self._merged
 
     def fits(self, table: pa.Table) -> bool:
-        """Whether rows, or groups, have the types of those that are held."""
-        held = self._rows or self._groups
-        return not held or all(held[0].schema.field(name).type == table.schema.field(name).type for name in _shared(held[0], table))
+        """Whether rows, or groups, have the types of those before."""
+        return self._types is None or self._types == table.schema.types
 
     def take_rows(self, table: pa.Table) -> None:
         """Takes rows in."""
+        self._types = table.schema.types
         self._rows.append(table)
         self._row_count += table.num_rows
         self._bytes += table.nbytes
 
     def take_groups(self, table: pa.Table) -> None:
         """Takes groups in."""
+        self._types = table.schema.types
         self._groups.append(table)
 
     @property
@@ -87,18 +92,24 @@ class Columns:
 
     @property
     def _has_many(self) -> bool:
-        return sum(table.num_rows for table in self._groups) > 2 * self._merged + GROUPS
+        held: int = sum(table.num_rows for table in self._groups)
+        return held > 2 * self._merged + GROUPS
+
+    def as_one(self) -> pa.Table | None:
+        """All that is held as one table of groups by one column; None where Python objects would have columns of other types."""
+        if not self.compact(last=True) or not self._groups or self._groups[0].column_names[0] != KEY:
+            return None
+        table = self._groups[0]
+        is_same = all(str(kind) in _OF_OBJECTS for kind in table.schema.types)
+        return table if is_same and len(table.column_names) == 2 + (self.merge is not None) else None
 
     def drain(self) -> Iterator[pa.Table]:
         """All that is held, which is held no longer."""
         tables = [*self._groups, *self._rows]
         self._rows, self._groups = [], []
         self._row_count = self._bytes = self._merged = 0
+        self._types = None
         yield from tables
-
-
-def _shared(one: pa.Table, other: pa.Table) -> list[str]:
-    return [name for name in one.column_names if name in other.column_names and name != COUNT]
 
 
 def grouped(tables: Sequence[pa.Table], merge: str | None) -> pa.Table | None:
@@ -119,7 +130,11 @@ def grouped(tables: Sequence[pa.Table], merge: str | None) -> pa.Table | None:
         aggregates.append(([], function.format("count_all"), None, COUNT))
     else:
         aggregates.append(([VALUE], function.format("count"), None, COUNT))
-    return computed_by("aggregate", acero().AggregateNodeOptions(aggregates, keys=keys), whole)
+    return computed_by("aggregate", acero().AggregateNodeOptions(aggregates, keys=keys), whole).select([*keys, *_results(merge)])
+
+
+def _results(merge: str | None) -> list[str]:
+    return [COUNT] if merge is None else [VALUE, COUNT]
 
 
 def is_plain(kind: pa.DataType) -> bool:

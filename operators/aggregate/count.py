@@ -7,6 +7,7 @@ from typing import Any, Generic
 import attrs
 
 from operators.aggregate.aggregate import Aggregate, K, T
+from operators.aggregate.columns import COUNT
 from operators.aggregate.grouping import Grouping
 
 
@@ -33,3 +34,7 @@ class Count(Aggregate[T, K, int], Generic[T, K]):
     def result(self, value: Any, count: int) -> int:
         """The count."""
         return count
+
+    def result_column(self) -> str | None:
+        """The count."""
+        return COUNT if type(self).result is Count.result else None

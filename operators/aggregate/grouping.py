@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from operators.aggregate.columns import COUNT, VALUE, Columns, grouped, is_plain
+from operators.aggregate.columns import COUNT, KEY, VALUE, Columns, grouped, is_plain
 from operators.aggregate.fields import getter, names_of, one_nan
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Grouping:
             for key, value, count, large in rows:
                 self.add(groups, key, value if large is None else int(large, 16), count)
             return
-        named = {"k0": batch.column("key"), COUNT: batch.column(COUNT)}
+        named = {KEY: batch.column("key"), COUNT: batch.column(COUNT)}
         if self.merge is not None:
             named[VALUE] = batch.column(VALUE)
         self._add_table(groups, columns, pa.table(named), columns.take_groups)
@@ -137,4 +137,3 @@ class Grouping:
         odd = [(key, one) for key in groups if (one := one_nan(key)) is not key]
         for key, one in odd:
             self.add(groups, one, *groups.pop(key))
-
