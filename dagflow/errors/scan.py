@@ -92,7 +92,7 @@ class BadRowFound(ScanError, ValueError):
 
 @attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
 class RowTooLarge(ScanError, ValueError):
-    """A single row is larger than `limit` bytes; `size` None: nobody has read to its end."""
+    """A single row is larger than `limit` bytes; `size` None: nobody has read to its end. `column`: the one that is too long."""
 
     code: ClassVar[str] = "DF602"
 
@@ -100,12 +100,13 @@ class RowTooLarge(ScanError, ValueError):
     position: int | None
     size: int | None
     limit: int
+    column: str | None = None
 
     def message(self) -> str:
         where = "" if self.position is None else f": byte {self.position}"
         return (
             f"{self.path}{where}: a row{'' if self.size is None else f' of {self.size} bytes'} is larger than "
-            f"max_record_bytes = {self.limit}\n"
+            f"max_record_bytes = {self.limit}{'' if self.column is None else f', by its column {self.column!r}'}\n"
             f"  help: the file is no such format, or rows may be larger: "
             f"{definition(self.reader, 'limits.max_record_bytes', (self.size or 2 * self.limit) * 2)}"
         )

@@ -107,7 +107,7 @@ class ResultSetLoader:
             self._row[column] = value
             self._row_bytes += size_of(value)
             if self._row_bytes > self.limits.max_record_bytes:
-                self._refuse(self._row_bytes, self._row_origin.position)
+                self._refuse(self._row_bytes, self._row_origin.position, column)
 
     def save(self) -> None:
         """Keeps the row at hand: in the batch at hand, or, where it does not fit, as the first of the next one."""
@@ -195,11 +195,13 @@ class ResultSetLoader:
             low, high = (middle, high) if batch.slice(0, middle).nbytes <= self.limits.bytes else (low, middle)
         size = batch.slice(0, 1).nbytes
         if size > self.limits.max_record_bytes:
-            self._refuse(size, found.origin(0).position if found.origin is not None else None)
+            largest = max(batch.schema.names, key=lambda name: batch.column(name).slice(0, 1).nbytes)
+            self._refuse(size, found.origin(0).position if found.origin is not None else None, largest)
         return low
 
-    def _refuse(self, size: int, position: int | None) -> None:
-        raise RowTooLarge(path=self.path, position=position, size=size, limit=self.limits.max_record_bytes)
+    def _refuse(self, size: int, position: int | None, column: str) -> None:
+        limit = self.limits.max_record_bytes
+        raise RowTooLarge(path=self.path, position=position, size=size, limit=limit, column=column)
 
     def _close_rows(self) -> None:
         rows = len(self._origins)

@@ -18,10 +18,12 @@ from operators.contexts.source import Source
 from operators.formats.delimited.beginning import Beginning
 from operators.formats.delimited.dialect import Dialect
 from operators.formats.delimited.errors import QuoteLeftOpen
+from operators.formats.delimited.fields import FieldSplitter
 from operators.formats.delimited.lexer import Lexer
 from operators.formats.delimited.transcoded import TranscodedStream
 
 FIRST_READ = 64 * KIB
+WINDOW = 8 * MIB
 READ_AHEAD_BYTES = 8 * KIB
 
 
@@ -67,11 +69,13 @@ class DelimitedContext(PieceReaderContext):
         init=False, eq=False, repr=False, default=attrs.Factory(lambda s: Lexer(s.dialect), takes_self=True)
     )
     # `_data[_at:]` begins a record; `_base` is where in the file `_data` begins. `_is_searched`: no record ends in it.
+    # `_inside`: up to here in `_data` no record ends, and quotes are open; so a long field is searched once, not at each read.
     _source: Source | None = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=None)
     _data: bytes = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=b"")
     _at: int = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=0)
     _base: int = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=0)
     _is_searched: bool = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=False)
+    _inside: int | None = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=None)
     _is_first: bool = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=True)
     _is_over: bool = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=True)
 
@@ -103,7 +107,7 @@ class DelimitedContext(PieceReaderContext):
 
     def _begin(self, source: Source, position: int) -> None:
         source.seek(position)
-        self._data, self._base, self._at = b"", position, 0
+        self._data, self._base, self._at, self._inside = b"", position, 0, None
 
     def _find_beginning(self, source: Source) -> Beginning:
         self._more(source, FIRST_READ)
@@ -119,21 +123,32 @@ class DelimitedContext(PieceReaderContext):
 
     def _go_to(self, source: Source, start: int, first: int) -> None:
         """To the first record that begins at `start` or behind; the first of the file begins at `first`."""
-        boundary, is_inside = self._state_before(source, start, first)
-        self._begin(source, boundary)
+        last, is_inside = self._state_before(source, start, first)
+        self._begin(source, last)
+        self._inside = 0 if is_inside else None
+        if last == start and not is_inside:
+            return
+        size = READ_AHEAD_BYTES
         while True:
-            self._more(source, READ_AHEAD_BYTES if source.position - boundary < READ_AHEAD_BYTES else FIRST_READ)
-            lexed = self._lexer.find(self._data, 0, len(self._data), is_inside=is_inside, is_last=source.is_at_end)
-            places = lexed.ends if is_inside else np.concatenate([np.zeros(1, np.int64), lexed.ends])
-            number = int(np.searchsorted(places, start - boundary))
-            if number < len(places):
-                self._at = int(places[number])
+            self._more(source, size)
+            ends, is_all = self._find(source)
+            number = int(np.searchsorted(ends, start - self._base))
+            if number < len(ends):
+                self._at = int(ends[number])
                 return
-            if source.is_at_end:
+            if ends.size:
+                self._at = int(ends[-1])
+                last = self._base + self._at
+            elif self._inside is not None:
+                self._at = self._inside  # what stands before belongs to another block's record
+            if not is_all:
+                continue
+            if source.is_at_end or source.position >= source.stop:  # what begins behind the block's end is another's
                 self._is_over = True
                 return
-            if len(self._data) - (int(places[-1]) if len(places) else 0) > self.max_record_bytes:
-                raise RecordTooLong(path=source.path, position=boundary, limit=self.max_record_bytes)
+            if source.position - last > self.max_record_bytes:
+                raise RecordTooLong(path=source.path, position=last, limit=self.max_record_bytes)
+            size = min(2 * size, self.piece_bytes)
 
     def _state_before(self, source: Source, start: int, first: int) -> tuple[int, bool]:
         """A place at `start` or before it, behind a line end or where the records begin; and whether quotes are open there."""
@@ -152,32 +167,41 @@ class DelimitedContext(PieceReaderContext):
         # Whether quotes are open: what follows of both possibilities at `known_from`, of the one that they are not, first.
         states: tuple[bool, ...] = (False,) if begin == first or not quote else (False, True)
         known_from = begin if begin == first else None
-        data, base, is_ended_inside = b"", begin, False
+        # What is read but not followed begins at `base`; in `tail`, its end, a line end is looked for: nothing is searched twice.
+        parts: list[bytes] = []
+        tail, base, is_ended_inside = b"", begin, False
         while source.position < start:
-            data += source.read(min(self.piece_bytes, start - source.position))
+            piece = source.read(min(self.piece_bytes, start - source.position))
+            tail += piece
             if known_from is None:
-                at = lexer.first_boundary(data, len(data))
+                at = lexer.first_boundary(tail, len(tail))
                 if at is None:
-                    self._check_line(data, base, source)
+                    tail = self._undecided(tail, begin, source)
                     continue
-                data, base = data[at:], base + at
-                known_from = base
-            end = lexer.last_boundary(data, len(data))
-            if end is None:
-                self._check_line(data, base, source)
+                known_from = base = source.position - len(tail) + at
+                piece = tail = tail[at:]
+            parts.append(piece)
+            at = lexer.last_boundary(tail, len(tail))
+            if at is None:
+                tail = self._undecided(tail, base, source)
                 continue
+            data = b"".join(parts)
+            end = len(data) - len(tail) + at
             if quote and data.find(quote, 0, end) >= 0:
                 found = [lexer.find(data, 0, end, is_inside=is_inside) for is_inside in states]
                 is_ended_inside = is_ended_inside or bool(found[-1].ends.size)
                 states = tuple(dict.fromkeys(lexed.opened is not None for lexed in found))
-            data, base = data[end:], base + end
+            tail, base = data[end:], base + end
+            parts = [tail]
             if len(states) > 1 and not is_ended_inside and base - known_from > self.max_record_bytes:
                 states = (states[0],)
         return (base, states[0]) if known_from is not None and len(states) == 1 else None
 
-    def _check_line(self, data: bytes, base: int, source: Source) -> None:
-        if len(data) > self.max_record_bytes:
+    def _undecided(self, tail: bytes, base: int, source: Source) -> bytes:
+        """What of bytes without a line end matters for those that follow. Raises RecordTooLong."""
+        if source.position - base > self.max_record_bytes:
             raise RecordTooLong(path=source.path, position=base, limit=self.max_record_bytes)
+        return tail[self._lexer.undecided(tail) :]
 
     # Pieces
 
@@ -195,10 +219,9 @@ class DelimitedContext(PieceReaderContext):
             return None
         while True:
             if not self._is_searched:
-                lexed = self._lexer.find(self._data, self._at, len(self._data), is_last=source.is_at_end)
-                self.opened = None if lexed.ends.size or lexed.opened is None else self._base + lexed.opened
-                if lexed.ends.size:
-                    return self._piece(source, lexed.ends)
+                ends, is_all = self._find(source)
+                if ends.size:
+                    return self._piece(source, ends, is_all)
                 self._check_length(source, len(self._data) - self._at)
                 if source.is_at_end:
                     return self._rest(source)
@@ -209,19 +232,41 @@ class DelimitedContext(PieceReaderContext):
             self._more(source, min(missing, self.piece_bytes) if missing > 0 else READ_AHEAD_BYTES)
             self._is_searched = False
 
-    def _more(self, source: Source, size: int) -> None:
-        """Reads on: `size` bytes, or as many as there are already, so that a long record is not searched again and again."""
-        kept = self._data[self._at :]
-        self._base += self._at
-        self._at = 0
-        self._data = kept + source.read(min(max(size, len(kept)), self.max_record_bytes + FIRST_READ))
+    def _find(self, source: Source) -> tuple[Any, bool]:
+        """The ends of records in what has been read, and whether all of it was searched; where quotes are open, by windows."""
+        size = WINDOW
+        while True:
+            is_inside = self._inside is not None
+            begin = self._at if self._inside is None else self._inside
+            end = min(begin + size, len(self._data)) if is_inside else len(self._data)
+            is_all = end == len(self._data)
+            lexed = self._lexer.find(self._data, begin, end, is_inside=is_inside, is_last=is_all and source.is_at_end)
+            if lexed.ends.size:
+                self.opened = self._inside = None
+                return lexed.ends, is_all
+            if lexed.opened is None:
+                self.opened = None
+            else:
+                self.opened = self._base + lexed.opened if lexed.opened >= 0 else self.opened
+                self._inside = self._lexer.surely_inside(self._data, max(lexed.opened + 1, begin), end)
+            if is_all:
+                return lexed.ends, True
+            size = WINDOW if self._inside != begin else 2 * size
 
-    def _piece(self, source: Source, ends: Any) -> Piece:
+    def _more(self, source: Source, size: int) -> None:
+        """Reads on: `size` bytes, or as many as there are already, so that a long record is not copied again and again."""
+        kept = memoryview(self._data)[self._at :]
+        self._base += self._at
+        self._inside = None if self._inside is None else self._inside - self._at
+        self._at = 0
+        room = self.max_record_bytes + FIRST_READ - len(kept)
+        self._data = b"".join((kept, source.read(max(size, min(len(kept), room)))))
+
+    def _piece(self, source: Source, ends: Any, is_all: bool) -> Piece:
         offsets = np.concatenate([np.array([self._at]), ends])
-        is_all = True
         if self._base + int(ends[-1]) > source.stop:
             mine = int(np.searchsorted(offsets[:-1], source.stop - self._base))
-            is_all, offsets = mine == len(ends), offsets[: mine + 1]
+            is_all, offsets = is_all and mine == len(ends), offsets[: mine + 1]
         if int(offsets[-1]) - self._at > self.max_record_bytes:
             is_all, offsets = self._within_limit(source, offsets, is_all)
         piece = Piece.of_slices(self._data, offsets, position=self._base + self._at, path=source.path)
@@ -245,6 +290,14 @@ class DelimitedContext(PieceReaderContext):
         if begin == end:
             return None
         return Piece.of_slices(self._data, [begin, end], position=self._base + begin, path=source.path)
+
+    def field_at_limit(self) -> int | None:
+        """Which field (from 0) makes the record at hand too long; None: that cannot be told from its first MiB."""
+        begin, delimiter = self._at, self.dialect.delimiter_bytes
+        end = min(begin + MIB, len(self._data)) if self.opened is None else self.opened - self._base
+        if end - begin > MIB or (self.opened is None and self._data.find(delimiter, end, begin + self.max_record_bytes) >= 0):
+            return None
+        return len(FieldSplitter(self.dialect).split(self._data[begin:end])) - 1
 
     def _check_length(self, source: Source, length: int) -> None:
         if length <= self.max_record_bytes:

@@ -51,7 +51,7 @@ class HeaderBad(ReadError, ValueError):
 
 @attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
 class QuoteLeftOpen(ReadError, ValueError):
-    """A quote is open for more than `limit` bytes."""
+    """A quote is open for more than `limit` bytes; `column`: in which column, where that is known."""
 
     code: ClassVar[str] = "DF632"
 
@@ -59,12 +59,13 @@ class QuoteLeftOpen(ReadError, ValueError):
     position: int
     opened: int
     limit: int
+    column: str | None = None
 
     @override
     def message(self) -> str:
         return (
-            f"{self.path}: the quote at {self.at(self.opened)}, in the record that starts at {self.at(self.position)}, "
-            f"is not closed within max_record_bytes = {self.limit}.\n"
+            f"{self.path}: the quote at {self.at(self.opened)}, in {'' if self.column is None else f'column {self.column!r} of '}"
+            f"the record that starts at {self.at(self.position)}, is not closed within max_record_bytes = {self.limit}.\n"
             "Either it is no quote (then the file has other quotes, or none: "
             f"{definition(self.reader, 'format.quote', chr(39))}),\n"
             f"or records may be longer: {definition(self.reader, 'limits.max_record_bytes', self.limit * 4)}"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from operators.formats.delimited.dialect import Dialect
 
 LF, CR = 10, 13
+TAIL = 4096
 Numbers = NDArray[np.int64]
 NONE: Numbers = np.zeros(0, np.int64)
 
@@ -181,6 +182,18 @@ class Lexer:
             stop = at
         return None
 
+    def undecided(self, data: bytes) -> int:
+        r"""From where on bytes matter for those that follow: escapes and a `\r` at the end, and one before."""
+        return max(0, len(data.rstrip(b"\r" + self.dialect.escape_bytes)) - 1)
+
+    def surely_inside(self, data: bytes, begin: int, end: int) -> int:
+        """The last place in `data[begin:end]` at which quotes are surely open; they are at both of its ends.
+
+        A quote or an escape at the end may belong to what follows.
+        """
+        tail = data[max(begin, end - TAIL) : end].rstrip(self.dialect.quote_bytes + self.dialect.escape_bytes)
+        return max(begin, end - TAIL) + len(tail) if tail else begin
+
     def _escapes_before(self, data: bytes, at: int) -> int:
         escape = self.dialect.escape_bytes
         first = at
@@ -232,9 +245,10 @@ def _line_ends(data: bytes, octets: NDArray[np.uint8], begin: int, end: int, is_
 
 def _opening(quotes: Numbers, is_inside: bool) -> int:
     """Where the quote stands that is open behind the last one; doubled quotes open nothing. -1: before the first."""
-    number = len(quotes) - 1
-    while number > 0 and quotes[number - 1] == quotes[number] - 1:
-        number -= 2
+    last = len(quotes) - 1
+    before = quotes[last - 1 :: -2] if last > 0 else NONE
+    apart = np.flatnonzero(before != quotes[last::-2][: len(before)] - 1)
+    number = last - 2 * int(apart[0] if apart.size else len(before))
     return int(quotes[number]) if number >= int(is_inside) else -1
 
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import attrs
 import pyarrow as pa
 
+from dagflow.errors.scan import RowTooLarge
 from dagflow.scan import FileSchemaNegotiator, ResultSetLoader, RowOrigin
 from operators.contexts.piece import Piece
 from operators.contexts.sizes import MIB
 from operators.formats.delimited.columns import is_direct
 from operators.formats.delimited.context import DelimitedContext
-from operators.formats.delimited.errors import HeaderBad
+from operators.formats.delimited.errors import HeaderBad, QuoteLeftOpen
 from operators.formats.delimited.fields import FieldSplitter, column_names
 from operators.formats.delimited.lines import LineNumbers
 from operators.formats.delimited.rows import ListParser, RowParser
@@ -76,6 +77,16 @@ class CsvReader(LinesReader):
             self.format.missing_fields,
             count=negotiator.context.count,
         )
+
+    def next(self) -> bool:
+        """See LinesReader; of a record that is too long, tells the column."""
+        try:
+            return super().next()
+        except (QuoteLeftOpen, RowTooLarge) as error:
+            names = self._parser.names if isinstance(self._parser, RowParser) else []
+            number = self._inner.field_at_limit()
+            error.column = names[number] if number is not None and number < len(names) else None
+            raise
 
     def load(self, piece: Piece) -> None:
         """Makes columns of whole records."""

@@ -302,7 +302,7 @@ def test_a_record_without_an_end_takes_no_more_memory_than_it_may(file: Path) ->
         tracemalloc.stop()
     assert (error.value.position, error.value.reader) == (8, "reader")
     file.write_bytes(b'a,b\n1,x\n2,"' + b"y\n" * limit)
-    with pytest.raises(QuoteLeftOpen, match="byte 10, in the record that starts at byte 8"):
+    with pytest.raises(QuoteLeftOpen, match="byte 10, in column 'b' of the record that starts at byte 8"):
         scan_table(ScanReader(CsvFormat(), limits=limits), file, block_size=limit)
 
 
