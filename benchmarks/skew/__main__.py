@@ -24,6 +24,7 @@ TITLES = {
     "slow": "One block in 40 costs 30 times the others",
     "huge": "One file of 90 % of the bytes, in one block, among 20 small ones",
     "last": "All the work is in the last of 40 blocks",
+    "turn": "One block of quick lines and then slow ones, read in one go",
     "even": "Even work",
 }
 

@@ -89,6 +89,13 @@ def last_block(folder: Path, unit: float) -> Input:
     return Input(folder, 500 * LINE, 69 * unit)
 
 
+def quick_then_slow(folder: Path, unit: float) -> Input:
+    """One block, so small that it is read in one go: quick lines, then slow ones."""
+    folder.mkdir()
+    make_file(folder / "a.txt", [(2_000, 0.0), (8_000, 69 * unit)])
+    return Input(folder, 10_000 * LINE, 69 * unit)
+
+
 def even(folder: Path, unit: float) -> Input:
     """40 blocks that cost the same."""
     folder.mkdir()
@@ -96,7 +103,7 @@ def even(folder: Path, unit: float) -> Input:
     return Input(folder, 500 * LINE, 80 * unit)
 
 
-INPUTS = {"slow": slow_block, "huge": huge_file, "last": last_block, "even": even}
+INPUTS = {"slow": slow_block, "huge": huge_file, "last": last_block, "turn": quick_then_slow, "even": even}
 
 
 def run(source: Path, block_size: int, output: Path, *, readers: int, rebalance: str, share: float = 1.0) -> Any:

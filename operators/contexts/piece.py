@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 DECODED_BYTES = 16 * KIB
 FEW = 8
-"""Less than this part of a piece is copied: its forms are made faster then, as they look at all bytes."""
+"""Less than this part of a piece is copied where not all records end alike: its forms look at all bytes then."""
 
 
 class Even(NamedTuple):
@@ -138,10 +138,14 @@ class Piece:
             return self
         offsets = self.offsets[start : stop + 1]
         begin, end = int(offsets[0]), int(offsets[-1])
-        if end - begin < len(self.data) // FEW:
-            position = self.position + begin - self.begin
+        position = self.position + begin - self.begin
+        even = self._evenly()
+        is_even = even.data is self.data
+        if end - begin < len(self.data) // FEW and not is_even:
             return Piece(self.data[begin:end], 0, end - begin, position, self.layout, self.path, True, offsets - offsets[0])
-        return Piece(self.data, begin, end, self.position + begin - self.begin, self.layout, self.path, True, offsets)
+        part = Piece(self.data, begin, end, position, self.layout, self.path, True, offsets)
+        part._even = Even(self.data, begin, end, even.delimiter) if is_even else None
+        return part
 
     def head(self, count: int) -> Piece:
         """The first `count` records as a piece of their own; shares the bytes."""

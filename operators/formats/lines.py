@@ -57,7 +57,7 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
         """Goes to the first line of the range."""
         self._negotiator = negotiator
         self._lines_read = 0
-        self._claiming = Claiming(negotiator.context.clock)
+        self._claiming = Claiming(negotiator.context.clock, in_batches=True)
         self._claiming.begin()
         self._claiming.track(_Claims(negotiator))
         self._parts: Iterator[Piece] = iter(())

@@ -11,14 +11,18 @@ import attrs
 from dagflow import Clock
 from operators.contexts import Entity, Piece, ReaderContext
 
-TARGET = 0.05
-"""Seconds of work that are claimed at once: what is claimed cannot be taken over any more."""
+TARGET = 0.002
+"""Seconds of work that are claimed at once, at the pace of the claim before: what is claimed cannot be taken over any more, and
+may turn out slower. A claim costs some 15 µs with all that follows from handing on less at once: less than 1 % of that."""
+MOST = 1024
+"""Records that are claimed at once at most, however quick those before were."""
+TARGET_OF_BATCHES, MOST_ROWS = 0.05, 65_536
+"""The same of batches: each costs some 250 µs, however few rows it has."""
 FIRST = 4
 """Records that are claimed at once at the start of a block, whose pace nobody knows: it need not be that of the one before."""
 SHARE = 0.02
 """Of the time of batches, so much at most goes into first records that are passed on by themselves: a small batch costs nearly as
 much as a large one."""
-GROWTH = 1024
 AS_QUICK, QUICK = 2.0, 0.0005
 """First records of a block that take at most so many times the shortest such time, and at most so many seconds, say nothing of
 its pace, which is taken to be that of the block before."""
@@ -48,8 +52,9 @@ class _Positions(Sequence[int]):
 class Claiming:
     """Claims the records of a block, few at a time where they are slow: down to one.
 
-    A piece whose records are fast is claimed at once, so that claiming costs nothing that could be measured; but for the first
-    few of a block, since a block may be slower than those before it. In batches, not of every block if they are short.
+    Few at its start, too, as it may be slower than those before it (in batches, not of every block if they are short).
+
+    `in_batches`: what is claimed is handed on as one batch.
     """
 
     clock: Clock
@@ -106,8 +111,8 @@ class Claiming:
 
     def _took(self, records: int, seconds: float) -> None:
         self._worked += seconds
-        wanted = records * TARGET / seconds if seconds > 0 else self._limit * GROWTH
-        self._limit = max(1, min(int(wanted), self._limit * GROWTH, 1 << 24))
+        target, most = (TARGET_OF_BATCHES, MOST_ROWS) if self.in_batches else (TARGET, MOST)
+        self._limit = max(1, int(min(most, records * target / seconds))) if seconds > 0 else most
         if self._is_first and records == FIRST:
             if seconds <= min(QUICK, AS_QUICK * self._quickest):
                 self._limit = max(self._limit, self._before)

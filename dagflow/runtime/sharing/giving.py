@@ -11,6 +11,7 @@ from dagflow.runtime.sharing.parts import Part
 from dagflow.scaling.stealing import STEAL_COST, share
 
 KNOWN_AFTER = 0.05  # seconds of work after which its pace says something
+RECENT = 0.25  # seconds that the pace of a part at hand is taken from: it may be another one than at its start
 
 
 @attrs.frozen
@@ -79,13 +80,15 @@ class Queue:
 
 @attrs.define
 class Hand:
-    """The part at hand: since when, its tracker, and what was claimed last, since when."""
+    """The part at hand: since when, its tracker, and when of late something was claimed: each time, and how much was before."""
 
     held: Held
     since: float
     tracker: Any = None
-    claimed: float = 0.0
-    claimed_at: float = attrs.field(default=attrs.Factory(lambda self: self.since, takes_self=True))
+    _claims: deque[tuple[float, int]] = attrs.field(
+        init=False, default=attrs.Factory(lambda self: deque([(self.since, 0)]), takes_self=True)
+    )
+    _claimed: int = attrs.field(init=False, default=0)
 
     def track(self, tracker: Any) -> None:
         """From now on it is read through a tracker; one of another range than the part's cannot be used."""
@@ -94,21 +97,36 @@ class Hand:
 
     def look(self, now: float) -> None:
         """Sees how far it is."""
-        claimed = self.consumed
-        if claimed != self.claimed:
-            self.claimed, self.claimed_at = claimed, now
+        claimed, self._claimed = self._claimed, self.consumed
+        if claimed != self._claimed:
+            self._claims.append((now, claimed))
+        while len(self._claims) > 1 and now - self._claims[1][0] >= RECENT:
+            self._claims.popleft()
 
     @property
-    def consumed(self) -> float:
-        """How much of it is claimed."""
+    def claimed_at(self) -> float:
+        """When the present record was claimed."""
+        return self._claims[-1][0]
+
+    def rate(self, now: float) -> float:
+        """Seconds for each unit of its weight, of late."""
         if self.tracker is None:
-            return 0.0
-        return float(self.tracker.fraction_consumed * (self.tracker.stop_position - self.held.start))
+            return (now - self.since) / self.held.weight
+        began, before = self._claims[0]
+        return (now - began) / max(1, self.consumed - before)
 
     @property
-    def rest(self) -> float:
+    def consumed(self) -> int:
+        """How much of it is claimed: up to which position, from its start. Of a fraction, which a split changes, just that."""
+        if self.tracker is None:
+            return 0
+        position: int = round(self.tracker.fraction_consumed * (self.tracker.stop_position - self.held.start))
+        return position
+
+    @property
+    def rest(self) -> int:
         """How much of it could be given away."""
-        return 0.0 if self.tracker is None else self.tracker.stop_position - self.held.start - self.consumed
+        return 0 if self.tracker is None else int(self.tracker.stop_position) - self.held.start - self.consumed
 
     @property
     def is_whole(self) -> bool:
@@ -118,7 +136,7 @@ class Hand:
     @property
     def key(self) -> str:
         """What names the present record."""
-        return f"{self.held.part.number}:{self.held.start + int(self.consumed)}"
+        return f"{self.held.part.number}:{self.held.start + self.consumed}"
 
     def read(self) -> Part:
         """The part that has been read, at the end."""
@@ -131,7 +149,7 @@ class Hand:
         """Splits off a fraction of what is not claimed; all of it, if that is 1."""
         tracker = self.tracker
         stop = tracker.stop_position
-        first = tracker.position_at_fraction(tracker.fraction_consumed) + 1
+        first = self.held.start + self.consumed + 1
         cut = min(stop - 1, first + int((stop - first) * (1 - fraction)))
         if cut < first or not tracker.try_split_at_position(cut):
             return None
@@ -149,7 +167,7 @@ class Pace:
     def finished(self, hand: Hand, now: float) -> None:
         """A part has been read."""
         self.seconds += now - hand.since
-        self.weight += max(1.0, hand.consumed) if hand.tracker is not None else hand.held.weight
+        self.weight += max(1, hand.consumed) if hand.tracker is not None else hand.held.weight
 
 
 @attrs.frozen
@@ -166,10 +184,9 @@ def _left(hand: Hand | None, queue: Queue, pace: Pace, now: float) -> _Left | No
     known = pace.seconds / pace.weight if pace.weight and pace.seconds > 0 else None
     hand_rate = known
     if hand is not None and (known is None or now - hand.since >= KNOWN_AFTER):
-        took = now - hand.since
-        if took < KNOWN_AFTER:
+        if now - hand.since < KNOWN_AFTER:
             return None
-        hand_rate = took / max(1.0, hand.consumed) if hand.tracker is not None else took / hand.held.weight
+        hand_rate = hand.rate(now)
         known = known if known is not None else hand_rate
     if known is None or hand_rate is None:
         return None

@@ -20,7 +20,7 @@ from dagflow.ranges import OffsetRangeTracker
 from dagflow.runtime.sharing.parts import Part, narrowed
 from operators import BlockReader, Entity, FSSliceReader, ReadAheadLineReaderContext, ReaderContext, RecordWriter
 from operators.contexts import FixedRecordsReaderContext, Piece
-from operators.readers.claiming import FIRST, TARGET, Claiming
+from operators.readers.claiming import FIRST, MOST, TARGET, Claiming
 from tests.operators.compression.samples import bgzf
 from tests.operators.fake_task import FakeClock, FakeTask
 
@@ -199,10 +199,34 @@ def claimed_of(*blocks: float, warming_up: float = 0.0, in_batches: bool = False
 
 
 def test_a_block_whose_first_records_are_as_quick_as_ever_is_taken_to_be_like_the_one_before() -> None:
-    assert claimed_of(1e-6) == [FIRST, 1923, 73]
-    assert claimed_of(1e-6, 1e-6) == [FIRST, 1996]
-    assert claimed_of(1e-6, 1e-6, 1e-3)[:2] == [FIRST, 48]  # a slow block is noticed at once
-    assert claimed_of(1e-3, 1e-3)[:2] == [FIRST, 48]
+    assert claimed_of(1e-7) == [FIRST, 79, 1024, 893]  # 79: the first ones took 0.1 ms
+    assert claimed_of(1e-7, 1e-7) == [FIRST, 1024, 972]
+    assert claimed_of(1e-7, 1e-7, 1e-3)[:2] == [FIRST, 1]  # a slow block is noticed at once
+    assert claimed_of(1e-3, 1e-3)[:2] == [FIRST, 1]
+
+
+def test_no_more_is_claimed_than_what_is_little_work_if_it_is_as_quick_as_what_was_before() -> None:
+    assert max(claimed_of(0.0)) == MOST
+    assert max(claimed_of(1e-4)) == 18
+    assert max(claimed_of(1e-5, in_batches=True)) == 1428  # a batch costs as much as many rows
+
+
+def test_slow_records_behind_quick_ones_are_not_claimed_with_them(tmp_path: Path) -> None:
+    """They are in one piece. Nobody could take them over otherwise."""
+    claimed: list[int] = []
+
+    def slow_at_the_end(data: bytes) -> str:
+        task.clock.sleep(1e-7 if len(claimed) < 8 else 0.01)
+        return data.decode()
+
+    task = FakeTask(BlockReader(slow_at_the_end))
+    task.context.sharing = Watching(claimed)
+    with task:
+        task.give("blocks_metadata_input", [one_file(tmp_path, 20_000)])
+    assert len(task.emitted["messages"]) == 20_000
+    steps = [after - before for before, after in pairwise(claimed)]
+    assert max(steps) <= MOST
+    assert set(steps[10:]) == {1}
 
 
 def test_batches_of_few_records_are_rare() -> None:
@@ -217,13 +241,23 @@ def test_first_records_that_are_slow_say_something_whatever_those_before_were() 
     assert claimed_of(1e-6, 0.05, warming_up=1.0)[:2] == [FIRST, 1]
 
 
-def test_fast_records_are_claimed_by_the_piece(tmp_path: Path) -> None:
+def test_fast_records_are_claimed_many_at_a_time(tmp_path: Path) -> None:
     calls: list[int] = []
     task = FakeTask(BlockReader())
     task.context.sharing = Watching(calls)
     with task:
         task.give("blocks_metadata_input", [one_file(tmp_path, 1_000_000)])
     assert len(task.emitted["messages"]) == 1_000_000
+    assert len(calls) <= 1_000_000 / MOST + 15
+
+
+def test_fast_rows_are_claimed_by_the_piece(tmp_path: Path) -> None:
+    calls: list[int] = []
+    task = FakeTask(BlockReader(), batches=True)
+    task.context.sharing = Watching(calls)
+    with task:
+        task.give("blocks_metadata_input", [one_file(tmp_path, 400_000)])
+    assert len(task.emitted["messages"]) == 400_000
     assert len(calls) < 15
 
 

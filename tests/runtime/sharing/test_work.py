@@ -19,6 +19,7 @@ from dagflow.scaling import stealing
 from operators import BlockReader, FSSliceReader, Map, RecordWriter
 from operators.contexts import FixedBytesReaderContext, ReadAheadLineReaderContext
 from tests.conformance.apps import chain, left_over, lines_in, written
+from tests.runtime.sharing import skewed
 from tests.runtime.sharing.skewed import expected, run, slowly
 from tests.runtime.sharing.threads import ThreadRunner
 
@@ -102,6 +103,17 @@ def test_work_that_turns_out_slow_at_its_very_end_is_taken_over(tmp_path: Path, 
     lines = [f"{'slow' if n >= 1900 else 'fast'} line {n:04d}\n" for n in range(2000)]
     (folder / "a.txt").write_text("".join(lines))
     report, _ = run(folder, tmp_path / "out", blocks=20)
+    assert report.rebalanced
+    assert lines_in(tmp_path / "out") == expected(folder)
+
+
+def test_slow_lines_behind_quick_ones_in_one_block_are_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is one block, and all of it is read in one go: what is slow must not be claimed before that is known."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.txt").write_text("".join(f"{'slow' if n >= 20_000 else 'fast'} line {n:05d}\n" for n in range(21_500)))
+    monkeypatch.setattr(skewed, "SLOW", 0.001)
+    report, _ = run(folder, tmp_path / "out", blocks=1)
     assert report.rebalanced
     assert lines_in(tmp_path / "out") == expected(folder)
 

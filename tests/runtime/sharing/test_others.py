@@ -1,0 +1,55 @@
+"""What an idle task sees of another one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagflow.runtime.sharing.claims import Claims
+from dagflow.runtime.sharing.others import Others, gauge_of
+from dagflow.storage import MemoryStore
+
+AREA = "claims/0000000000.r.s0"
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> tuple[Claims, Others]:
+    """A task at work, and what the idle one sees."""
+    (tmp_path / "claims").mkdir()
+    store = MemoryStore()
+    works, idle = (Claims(store, AREA, partition=n, partitions=2, attempt=f"a{n}", dealt={}) for n in range(2))
+    works.begin()
+    idle.begin()
+    return works, Others(store, str(tmp_path), AREA, "wanted", idle, 2)
+
+
+def tell(folder: Path, **told: Any) -> None:
+    gauge_of(str(folder), AREA, 0).write(json.dumps({"by": "a0", "left": 3.0, "key": "0:0"} | told).encode())
+
+
+def test_a_task_that_has_answered_is_known_by_its_record(tmp_path: Path, two: tuple[Claims, Others]) -> None:
+    _, others = two
+    tell(tmp_path, key="0:10")
+    assert [(each.state, each.remaining, each.asked) for each in others.look(0.0)] == [("working", 3.0, False)]
+    others.asked(0)
+    assert others.look(0.0)[0].asked
+    tell(tmp_path, key="0:10", left=2.0)
+    assert others.look(0.0)[0].asked
+    tell(tmp_path, key="0:11")
+    assert not others.look(0.0)[0].asked
+
+
+def test_what_an_attempt_before_has_told_is_not_believed(tmp_path: Path, two: tuple[Claims, Others]) -> None:
+    works, others = two
+    tell(tmp_path, by="a0", left=5.0)
+    assert others.look(0.0)[0].remaining == 5.0
+    again = Claims(works._logs[0]._store, AREA, partition=0, partitions=2, attempt="a0 again", dealt={})
+    again.begin()
+    assert others.look(0.0)[0].remaining is None
+    tell(tmp_path, by="a0 again", idle=True)
+    assert others.look(0.0)[0].state == "idle"
+    again.report({})
+    assert others.look(0.0)[0].state == "done"
