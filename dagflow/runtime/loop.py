@@ -270,7 +270,7 @@ class WindowLoop:
             self._events.send(Warned(text=f"window {plan.window}: an earlier launch has ended while it was running; {place}"))
         self._events.send(planned_event(plan, tasks, replayed))
         self._readers.planned(plan)
-        waits = bool(self._running) and self._handover.is_needed()
+        waits = bool(self._running) and (self._handover.is_needed() or bool(self._rebalancing.in_order))
         running = _Running(plan, tasks, None, self._round)
         self._running.append(running if waits else self._start(running))
 

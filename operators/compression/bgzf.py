@@ -159,6 +159,9 @@ class BgzfStream(DecodedStream):
 
     def __attrs_post_init__(self) -> None:
         self._members = Members(self.raw, self.length, self.last)
+        if self.first >= self.last:
+            self.stop, self._next = 0, self.first
+            return
         if self.first:
             self._from, begin = self._members.before(self.first)
             if begin < self.last:

@@ -38,8 +38,9 @@ class DecompressingContext(ReaderContext):
 
     - BGZF is read by ranges, if `inner` can (lines can): a record belongs to the block in whose range the member begins in
       which the record starts. Positions are BGZF's virtual offsets; the first record that starts in a member is a split point.
-    - Anything else is one stream: a block that starts at 0 yields all its records, others yield none (`is_elsewhere`). Positions
-      count decompressed bytes; the first record alone is a split point. So is BGZF, if `compression` is "gzip".
+    - Anything else is one stream: a block that starts at 0 yields all its records, others, and empty ones, yield none
+      (`is_elsewhere`). Positions count decompressed bytes; the first record alone is a split point. So is BGZF, if `compression`
+      is "gzip".
 
     Raises CompressionCorrupt, CompressionTruncated, CompressionUnexpected, CodecMissing, and what `inner` raises.
 
@@ -157,7 +158,7 @@ class DecompressingContext(ReaderContext):
         look_back = self.inner.look_back()
         if self.format == "bgzf" and self.inner.cuts == "any" and look_back is not None and raw.end is not None:
             return BgzfStream(raw, length=raw.end, first=block.start, last=block.stop, look_back=look_back)
-        if block.start:
+        if block.start or block.stop <= block.start:
             return None
         raw.stop = 0
         return MemberStream(raw, format="gzip" if self.format == "bgzf" else self.format)

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dagflow import FileBlockMetadata
 from dagflow.testing import read_file
 from dagflow.testing.files import blocks_of
 from operators import BlockReader, FixedBytesReaderContext, FixedRecordsReaderContext, ReadAheadLineReaderContext
@@ -290,3 +291,18 @@ def test_a_window_that_asks_for_too_much_memory_is_told(tmp_path: Path) -> None:
     path.write_bytes(squeezer.compress(b"one\n") + squeezer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK) + squeezer.flush())
     with pytest.raises(CompressionCorrupt, match="128 MiB for zstd"):
         read_file(BlockReader(), path)
+
+
+@pytest.mark.parametrize("name", [*FORMATS, "bgzf"])
+@pytest.mark.parametrize("find", ["next", "next_piece"])
+def test_an_empty_block_yields_nothing(tmp_path: Path, name: str, find: str) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(TOOLS[name](b"one\ntwo\n"))
+    length = path.stat().st_size
+    context = DecompressingContext(ReadAheadLineReaderContext())
+    with path.open("rb") as stream:
+        for at in (0, length // 2, length):
+            context.initialize(stream, FileBlockMetadata(0, str(path), at, at, length), False)
+            assert getattr(context, find)() is None
+        context.initialize(stream, FileBlockMetadata(0, str(path), 0, length, length), False)
+        assert getattr(context, find)() is not None

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import attrs
 import pytest
 
+from dagflow.runtime.events import Event, WindowDecided, WindowStarted
+from dagflow.runtime.launch import launch
 from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.sharing.driver import Rebalancing, tell_slots_are_wanted
 from dagflow.runtime.window_log import WindowLog
 from dagflow.storage import MemoryStore
+from operators import BlockReader, Map, RecordWriter
+from tests.conformance.apps import chain
+from tests.runtime.sharing.skewed import slowly
+from tests.runtime.sharing.threads import ThreadRunner
 
 
 def tasks(window: int, *stages: int, slots: int = 4, shared: bool = True) -> list[TaskSpec]:
@@ -53,3 +62,16 @@ def test_tasks_that_share_nothing_are_told_nothing() -> None:
     log = WindowLog(MemoryStore())
     tell_slots_are_wanted(log, tasks(1, 9), [attrs.evolve(task, shared=False) for task in tasks(0, 2)])
     assert log.passing.names() == []
+
+
+@pytest.mark.parametrize("sequential", [True, False])
+def test_tasks_that_read_in_order_wait_for_the_window_before(tmp_path: Path, sequential: bool) -> None:
+    """Else another task would begin with a file's later blocks while its earlier ones are being read."""
+    (tmp_path / "a.txt").write_text("slow line\n" * 30)
+    events: list[Event] = []
+    reader: Any = BlockReader(sequential=sequential, min_readers=2, max_readers=2)
+    sink = RecordWriter(str(tmp_path / "out"))
+    application = chain(tmp_path / "a.txt", Map(slowly), sink=sink, reader=reader, block_size=100, blocks_threshold=1)
+    launch(application, runner=ThreadRunner(), durability="process", subscribers=[events.append], windows_in_flight=2)
+    told = [type(each) for each in events if isinstance(each, WindowStarted | WindowDecided)]
+    assert (told == [WindowStarted, WindowDecided] * 3) == sequential
