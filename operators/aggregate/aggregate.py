@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, MapState, Operator, OutputPort, WindowState
 from operators.aggregate.columns import COUNT, KEY, VALUE, Columns
-from operators.aggregate.fields import a_field, a_key, no_key
+from operators.aggregate.fields import a_field, a_key, key_of_groups
 from operators.aggregate.grouping import Grouping, Groups, Merge
 from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
 
@@ -162,7 +162,7 @@ class Aggregate(Operator, Generic[T, K, V]):
     def partition_key(self, port: str) -> Any:
         """All of a group come to one partition."""
         if port == "input":
-            return no_key if self.by is None else self.by
+            return key_of_groups(self.by)
         return super().partition_key(port)
 
     def ahead(self, port: str) -> tuple[Operator, str] | None:

@@ -36,13 +36,17 @@ def getter(what: Callable[[Any], Any] | str | tuple[str, ...] | None) -> Callabl
     if isinstance(what, str):
         return _Named(what)
     if isinstance(what, tuple):
-        parts = [_Named(name) for name in what]
-        return lambda record: tuple(part(record) for part in parts)
+        return _Several(what)
     return what
 
 
 def no_key(_: object) -> None:
     """The key of all records, where there are no groups."""
+
+
+def key_of_groups(by: Any) -> Any:
+    """What brings all records of a group to one partition, that of the group's own key: of one name in a tuple, a tuple too."""
+    return no_key if by is None else getter(by) if isinstance(by, tuple) and len(by) == 1 else by
 
 
 def one_nan(key: Any) -> Any:
@@ -72,6 +76,20 @@ class _Named:
         if self._name == VALUE and not hasattr(record, VALUE):
             return record
         return self._of_object(record)
+
+
+@attrs.frozen
+class _Several:
+    """The fields of several names, as a tuple. Equal to another one of the same names: as a key, it is the same one."""
+
+    names: tuple[str, ...]
+    _parts: tuple[_Named, ...] = attrs.field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_parts", tuple(map(_Named, self.names)))
+
+    def __call__(self, record: Any) -> Any:
+        return tuple(part(record) for part in self._parts)
 
 
 def names_of(what: object) -> tuple[str, ...]:

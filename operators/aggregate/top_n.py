@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, cast
 import attrs
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, Operator, OutputPort, WindowState
+from dagflow import InputPort, MapState, Operator, OutputPort, WindowState
 from operators.aggregate.fields import a_field, a_key, getter, names_of, no_key, one_nan
+from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
 from operators.transform.content import column_contents, contents
 
 if TYPE_CHECKING:
@@ -127,6 +128,8 @@ class TopN(Ranked[T], Generic[T]):
         by: what makes records a group: a function, or names of columns. Functions are called with records, names do for
             batches too. None: all records are one group.
         smallest: the smallest values instead.
+        running: whether they are the top ones of all windows so far, of the groups that a window has records of. They are kept
+            over windows and launches (a `MapState`). `of` and `by` must be names, and records of a class that has columns.
         combiner: whether the top records are sought where they come from too, so that few cross the exchange.
 
     >>> from dagflow.testing import run_operator
@@ -139,10 +142,53 @@ class TopN(Ranked[T], Generic[T]):
     partition_key_fixed: ClassVar[bool] = True
 
     combiner: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
+    running: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
+
+    totals = MapState[str | int, list[Any]](partition_by=key_of)
+
+    def check(self) -> None:
+        """Raises ValueError where the properties do not fit together."""
+        if self.running and (callable(self.of) or callable(self.by)):
+            raise ValueError("running=True keeps rows: name columns in of and by, which a Map before it can make")
+
+    def keeps(self, state: str) -> bool:
+        """Totals only where they are asked for: else windows may overlap."""
+        return self.running or state != "totals"
+
+    def offered_forms(self, port: str) -> frozenset[str]:
+        """Rows where they are kept."""
+        offered = super().offered_forms(port)
+        return offered & {"batch"} if self.running else offered
 
     def partition_key(self, port: str) -> Any:
         """All of a group come to one partition."""
         return no_key if self.by is None else self.by
+
+    def end_window(self) -> None:
+        """Emits the top records, those of each key together, the keys that came first first."""
+        if self.running and self.batches:
+            self._add_totals()
+        super().end_window()
+
+    def _add_totals(self) -> None:
+        """Puts what was on top before beside the window's records, of the groups that these have; keeps what is on top now."""
+        import pyarrow as pa
+
+        top = self._top()
+        before = [row for entry in self._by_entry(top) for row in self.totals.get(entry, ())]
+        if before:
+            self.batches = [top, pa.RecordBatch.from_pylist(list(map(from_plain, before)), schema=top.schema)]
+            top = self._top()
+        self.batches = [top]
+        self.totals.update(self._by_entry(top))
+
+    def _by_entry(self, batch: pa.RecordBatch) -> dict[str | int, list[Any]]:
+        """The rows as plain data, by what their group is kept under."""
+        names, found = names_of(self.by), dict[str | int, list[Any]]()
+        for row in batch.to_pylist():
+            key = tuple(row[name] for name in names)
+            found.setdefault(entry_of(key if len(key) > 1 else key[0] if key else None), []).append(as_plain(row))
+        return found
 
     def ahead(self, port: str) -> tuple[Operator, str] | None:
         """The same where the records come from."""

@@ -12,7 +12,6 @@ from typing import Any
 
 import attrs
 
-_PLAIN = frozenset({type(None), bool, int, float, str, bytes})
 _OTHER = "\0"
 """What the entries of keys begin with that are neither text nor whole numbers."""
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -24,7 +23,8 @@ _TAGS: dict[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
     datetime.time: ("time", datetime.time.isoformat, datetime.time.fromisoformat),
     datetime.timedelta: ("timedelta", lambda value: value // _MICROSECOND, lambda value: value * _MICROSECOND),
     uuid.UUID: ("uuid", str, uuid.UUID),
-    tuple: ("tuple", lambda value: [as_plain(each) for each in value], lambda data: tuple(from_plain(each) for each in data)),
+    dict: ("dict", lambda value: _each(as_plain, value), lambda data: _each(from_plain, data)),
+    tuple: ("tuple", lambda value: list(map(as_plain, value)), lambda data: tuple(map(from_plain, data))),
 }
 """What values of other types become: `{tag: data}`; how, and the way back."""
 _BACK = {tag: back for tag, _, back in _TAGS.values()}
@@ -38,16 +38,24 @@ def as_plain(value: Any) -> Any:
     >>> from_plain(as_plain((1, decimal.Decimal("1.50"))))
     (1, Decimal('1.50'))
     """
+    if type(value) is list:
+        return [as_plain(each) for each in value]
     known = _TAGS.get(type(value))
     return value if known is None else {known[0]: known[1](value)}
 
 
 def from_plain(data: Any) -> Any:
     """What `as_plain` was given."""
+    if type(data) is list:
+        return [from_plain(each) for each in data]
     if type(data) is not dict:
         return data
     ((tag, inner),) = data.items()
     return _BACK[tag](inner)
+
+
+def _each(function: Callable[[Any], Any], mapping: dict[str, Any]) -> dict[str, Any]:
+    return {name: function(value) for name, value in mapping.items()}
 
 
 def entry_of(key: Any) -> str | int:

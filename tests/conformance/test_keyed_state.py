@@ -14,7 +14,7 @@ from dagflow.errors.partitioning import ForeignStateKey
 from dagflow.runtime import keyed_state
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
-from operators import Count, FlatMap
+from operators import Count, FlatMap, Sum, TopN
 from tests.conformance.exchanges import Counted, Line, read, words
 
 
@@ -133,6 +133,21 @@ def test_running_counts_go_on_likewise(runner: str, source: Path, tmp_path: Path
         assert report.windows > 1
         newest = {kv.key: kv.value for kv in seen.records}
         assert newest == {key: n for key, n in expected.items() if key is None or key in found}
+
+
+@pytest.mark.parametrize("combiner", [True, False])
+@pytest.mark.parametrize("operator", [Sum("n", by=("word",), running=True), TopN(1, "n", by=("word",), running=True)])
+def test_keys_of_one_name_in_a_tuple(source: Path, tmp_path: Path, operator: Any, combiner: bool) -> None:
+    operator = attrs.evolve(operator, combiner=combiner)
+    for launch in range(2):
+        (source / f"{launch}.txt").write_text("a b c d e f g h a\n")
+        seen = Collector[Any]()
+        run_dag(running(source, seen, 4, operator), runner="local", run_folder=str(tmp_path / "run"))
+        if isinstance(operator, Sum):
+            wanted = {((word,), (launch + 1) * (1 + (word == "a"))) for word in "abcdefgh"}
+            assert {(kv.key, kv.value) for kv in seen.records} == wanted
+        else:
+            assert sorted(counted.word for counted in seen.records) == list("abcdefgh")
 
 
 @attrs.define

@@ -6,7 +6,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagflow.testing import Window, check_operator, run_operator
@@ -124,3 +124,50 @@ def test_both_zeros_are_one_key_of_a_batch(kind: Any) -> None:
     with FakeTask(TopN[Any](1, by="key")) as task:
         task.give("input", pa.record_batch({"key": keys, "value": [1, 2, 3, 4, 5]}), "batch")
     assert [row["value"] if isinstance(row, dict) else row.value for row in task.emitted["output"]] == [2, 4, 5]
+
+
+@pytest.mark.parametrize("by", [None, "language", ("language",), ("language", "count")])
+def test_running_tops_are_those_of_all_windows_so_far(by: Any) -> None:
+    names = () if by is None else (by,) if isinstance(by, str) else by
+
+    def key(word: Word) -> Any:
+        return tuple(getattr(word, name) for name in names)
+
+    @settings(max_examples=30)
+    @given(st.lists(st.lists(WORDS, max_size=8), min_size=1, max_size=4), st.integers(1, 3))
+    def hold(windows: list[list[Word]], n: int) -> None:
+        given_windows = {"input": [Window(words) for words in windows]}
+        found = run_operator(TopN[Word](n, "count", by=by, running=True), given_windows)["output"]
+        wanted = []
+        for number, words in enumerate(windows):
+            new = [key(word) for word in words if word.count is not None]
+            everything = [word for window in windows[: number + 1] for word in window]
+            tops = {name: top([word for word in everything if key(word) == name], n, False, key) for name in new}
+            wanted += [word.count for name in tops for word in tops[name]]
+        assert [word.count for word in found] == wanted
+
+    hold()
+
+
+def test_what_a_running_top_keeps_comes_back_as_it_was() -> None:
+    import datetime
+    import decimal
+
+    schema = pa.schema(
+        {
+            "value": pa.float64(),
+            "at": pa.timestamp("us", "UTC"),
+            "tags": pa.list_(pa.struct({"d": pa.decimal128(9, 2)})),
+            "raw": pa.binary(),
+        }
+    )
+    at = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+    rows = [{"value": float(n), "at": at, "tags": [{"d": decimal.Decimal("1.10")}], "raw": b"\xff"} for n in range(3)]
+    windows = [Window([pa.RecordBatch.from_pylist([row], schema=schema)]) for row in rows]
+    found = run_operator(TopN(2, running=True), {"input": windows})["output"]
+    assert found == [rows[0], rows[1], rows[0], rows[2], rows[1]]
+
+
+def test_a_running_top_needs_names() -> None:
+    with pytest.raises(ValueError, match="name columns in of and by"):
+        TopN(1, len, running=True).check()

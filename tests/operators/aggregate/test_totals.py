@@ -91,7 +91,7 @@ VALUES = st.recursive(
     | st.decimals(allow_nan=False) | st.datetimes(timezones=st.none() | ZONES).map(unfolded) | st.dates()
     | st.times().map(unfolded) | st.timedeltas()
     | st.builds(uuid.UUID, int=st.integers(0, 1 << 64)),
-    lambda inner: st.lists(inner, max_size=2).map(tuple),
+    lambda inner: st.lists(inner, max_size=2) | st.tuples(inner, inner) | st.dictionaries(st.text(), inner, max_size=2),
     max_leaves=4,
 )  # fmt: skip
 

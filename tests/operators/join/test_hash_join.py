@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagflow.errors.run import OperatorFailed
@@ -58,6 +58,7 @@ def row(one: Sale, other: Town | None, names: tuple[str, ...]) -> dict[str, Any]
 @pytest.mark.parametrize("names", NAMES)
 @pytest.mark.parametrize("how", ["inner", "left"])
 def test_rows_are_joined_as_two_loops_say(how: Any, names: tuple[str, ...]) -> None:
+    @settings(max_examples=50)
     @given(SALES, TOWNS)
     def hold(sales: list[Sale], towns: list[Town]) -> None:
         join = HashJoin[Sale, Town, Any](names[0] if len(names) == 1 else names, how=how)
@@ -71,6 +72,7 @@ def test_rows_are_joined_as_two_loops_say(how: Any, names: tuple[str, ...]) -> N
 @pytest.mark.parametrize("how", ["inner", "left"])
 @pytest.mark.parametrize("is_function", [False, True])
 def test_records_are_joined_as_two_loops_say(how: Any, names: tuple[str, ...], is_function: bool) -> None:
+    @settings(max_examples=50)
     @given(SALES, TOWNS)
     def hold(sales: list[Sale], towns: list[Town]) -> None:
         by = (lambda record: tuple(getattr(record, name) for name in names)) if is_function else names
