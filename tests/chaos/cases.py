@@ -56,7 +56,20 @@ def block_copy(folder: Path, files: int = 12) -> Application:
     return Application("block_copy", folder, settings, oracle.files, copies, lambda data: 1, 3 * files)
 
 
-APPLICATIONS = {"line_filter": line_filter, "block_copy": block_copy}
+def word_count(folder: Path, files: int = 12) -> Application:
+    """Words over an exchange, with totals that are kept over windows."""
+    rng, words = random.Random(3), Counter[str]()
+    (folder / "in").mkdir(parents=True, exist_ok=True)
+    for number in range(files):
+        text = "".join(f"{' '.join(f'w{int(rng.paretovariate(0.7))}' for _ in range(8))}\n" for _ in range(120))
+        (folder / "in" / f"{number:02d}.txt").write_text(text)
+        words.update(text.split())
+    small = {"block_size": "1024", "operator.lines.splitter.blocks_threshold": "2", "operator.writer.header": "false"}
+    settings = {"input": "in", **small}
+    return Application("word_count", folder, settings, oracle.totals, words, lambda data: data.count(b"\n"), 2 * files)
+
+
+APPLICATIONS = {"line_filter": line_filter, "block_copy": block_copy, "word_count": word_count}
 
 
 @attrs.define

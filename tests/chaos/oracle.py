@@ -27,6 +27,17 @@ def files(output: Path) -> dict[str, bytes]:
     return {name: (output / name).read_bytes() for name in visible(output)}
 
 
+def totals(output: Path) -> Counter[str]:
+    """The last of the running totals that lines `word,total` tell: each word has one of them once."""
+    found = lines(output)
+    assert set(found.values()) <= {1}, f"told twice: {[line for line, times in found.items() if times > 1][:5]}"
+    last: Counter[str] = Counter()
+    for line in found:
+        word, total = line.decode().split(",")
+        last[word] = max(last[word], int(total))
+    return last
+
+
 def visible(output: Path) -> list[str]:
     """All files in an output folder but those of dagflow's own folder."""
     inner = (path.relative_to(output) for path in output.rglob("*") if not path.is_dir())

@@ -1,4 +1,4 @@
-"""`dagflow launch` of both applications, killed at random moments and launched again until it gets through.
+"""`dagflow launch` of applications, killed at random moments and launched again until it gets through.
 
 The seed is random; failures tell it, and the environment variable CHAOS_SEED sets it. `make chaos` runs the long form.
 """
@@ -39,7 +39,9 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 SHORT = [
     pytest.param("local", "line_filter", ["driver", "pause", "driver", "driver"]),
     pytest.param("local", "block_copy", ["driver", "driver", "driver"]),
+    pytest.param("local", "word_count", ["driver", "driver", "driver"]),
     pytest.param("spark", "block_copy", ["python", "driver"], marks=SPARK),
+    pytest.param("spark", "word_count", ["python", "driver", "python"], marks=SPARK),
     pytest.param("cluster", "line_filter", ["executor"], marks=CLUSTER),
 ]
 LONG = [
@@ -63,7 +65,7 @@ def told(seed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Calla
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("place", "name", "kinds"), SHORT, indirect=["place"])
-def test_ten_kills(place: Place, name: str, kinds: list[str], told: Callable[..., None]) -> None:
+def test_some_kills(place: Place, name: str, kinds: list[str], told: Callable[..., None]) -> None:
     told(place, name, kinds, files=4)
 
 

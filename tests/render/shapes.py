@@ -7,9 +7,23 @@ from typing import Any, ClassVar
 
 import attrs
 
-from dagflow import DAG, InputPort, Operator, OutputPort, ReaderRecord
+from dagflow import DAG, InputPort, MapState, Module, Operator, OutputPort, ProxyOutputPort, ReaderRecord
 from dagflow.scaling import StatelessPartitioner
-from operators import BlockReader, Console, FileSplitterInput, FlatMap, Map, RecordWriter, SparkOperator
+from operators import (
+    BlockReader,
+    Console,
+    Count,
+    FileInput,
+    FileSplitterInput,
+    FlatMap,
+    KeyValue,
+    Map,
+    RecordWriter,
+    SparkOperator,
+    Sum,
+    TopN,
+    Union,
+)
 
 
 @attrs.define
@@ -166,4 +180,75 @@ def in_spark() -> DAG:
     return dag
 
 
-SHAPES: tuple[Callable[[], DAG], ...] = (keyed, two_levels, fan_in, along, dealt, alone, pickled, in_spark)
+def two_sinks() -> DAG:
+    """A diamond: two ways that meet in a keyed operator, and a sink in each level."""
+    dag, _, _, tally = counted("two_sinks")
+    other = dag.add_operator("other", Tally(), partition_by="n")
+    both = dag.add_operator("both", Union[Counted](2), partitioner=StatelessPartitioner(3))
+    dag.add_stream(
+        "totals", tally.output, other.input, both.inputs[0], dag.add_operator("out", RecordWriter[Counted]("out")).input
+    )
+    dag.add_stream("of n", other.output, both.inputs[1])
+    dag.add_stream("all", both.output, dag.add_operator("all", RecordWriter[Counted]("all")).input)
+    return dag
+
+
+@attrs.define
+class Words(Module):
+    """Lines, and how often each word is in them: a module in which there is another one."""
+
+    files: list[str]
+    output = ProxyOutputPort[KeyValue[str, int]]()
+
+    def populate_dag(self, dag: DAG) -> None:
+        text = dag.add_module("text", FileInput(self.files))
+        split = dag.add_operator("split", FlatMap[ReaderRecord[str], str](_words))
+        count = dag.add_operator("count", Count[str, str](by="value"))
+        dag.add_stream("lines", text.messages, split.input)
+        dag.add_stream("each", split.output, count.input)
+        self.output.set(count.output)
+
+
+def _words(line: ReaderRecord[str]) -> list[str]:
+    return line.record.split()
+
+
+def nested() -> DAG:
+    """An exchange in a module that is next to a module."""
+    dag = DAG("nested")
+    words_of = dag.add_module("words", Words(["logs"]))
+    top = dag.add_operator("top", TopN[KeyValue[str, int]](10, "value"))
+    dag.add_stream("counts", words_of.output, top.input)
+    dag.add_stream("top", top.output, dag.add_operator("show", Console()).input)
+    return dag
+
+
+@attrs.define
+class Running(Tally):
+    totals = MapState[str, int]()
+
+
+def with_state() -> DAG:
+    """Three levels; what is known of each word, and of each number, stays over windows."""
+    dag, _, _, tally = counted("with_state")
+    running = dag.add_operator("running", Running())
+    sums = dag.add_operator("sums", Sum[Counted, int, int]("n", by="n", running=True), partitioner=StatelessPartitioner(2))
+    dag.add_stream("totals", tally.output, running.input)
+    dag.add_stream("so far", running.output, sums.input)
+    dag.add_stream("sums", sums.output, dag.add_operator("show", Console()).input)
+    return dag
+
+
+SHAPES: tuple[Callable[[], DAG], ...] = (
+    keyed,
+    two_levels,
+    fan_in,
+    along,
+    dealt,
+    alone,
+    pickled,
+    in_spark,
+    two_sinks,
+    nested,
+    with_state,
+)
