@@ -68,8 +68,13 @@ def dead_partition(text: str) -> int | None:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an exception's text, of a gRPC error that of its details; its class when there is none."""
+    """The first line of an exception's text, of a gRPC error that of its details; its class when there is none.
+
+    What py4j says of a call into Java is only which call it was: then the line of the exception itself, without its class.
+    """
     details = getattr(error, "details", None)
     text = str(details() if callable(details) else "") or str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
+        return re.sub(r"^: (?:[\w$]+\.)+[\w$]+: ", "", lines[1])
     return lines[0] if lines else type(error).__name__

@@ -63,16 +63,20 @@ class SparkRunner:
 
     @property
     def grows(self) -> bool:
-        """Whether Spark adds executors while tasks wait: dynamic allocation."""
-        return self._link is not None and self._link.spark.conf.get("spark.dynamicAllocation.enabled", "false") == "true"
+        """Whether Spark adds executors while tasks wait: dynamic allocation. It never does so within one process."""
+        master = "" if self._link is None else str(self._link.spark.conf.get("spark.master", ""))
+        return self._is_on("spark.dynamicAllocation.enabled") and master != "local" and not master.startswith("local[")
 
     @property
     def sharing(self) -> str | None:
         """Speculation makes copies of tasks, which would take each other's place."""
         if self._link is None:
             return "there is no session"
-        speculates = str(self._link.spark.conf.get("spark.speculation", "false")).lower() == "true"
-        return "spark.speculation is on" if speculates else None
+        return "spark.speculation is on" if self._is_on("spark.speculation") else None
+
+    def _is_on(self, key: str) -> bool:
+        """Whether a setting of the session is true, as Spark reads it."""
+        return self._link is not None and str(self._link.spark.conf.get(key, "false")).strip().lower() == "true"
 
     @property
     def ui(self) -> str | None:

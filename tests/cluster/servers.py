@@ -39,6 +39,12 @@ class Server:
         jobs: list[dict[str, Any]] = self._ask(f"applications/{application['id']}/jobs")
         return jobs
 
+    def executors(self) -> list[dict[str, Any]]:
+        """The executors of its application that live, and the driver."""
+        [application] = self._ask("applications")
+        found: list[dict[str, Any]] = self._ask(f"applications/{application['id']}/executors")
+        return found
+
     def _ask(self, what: str) -> Any:
         with urllib.request.urlopen(f"{self.ui}/api/v1/{what}", timeout=30) as answer:
             return json.load(answer)

@@ -67,6 +67,15 @@ def test_what_may_pass(text: str, reason: str) -> None:
     assert str(error) == reason
 
 
+def test_of_an_error_of_java_the_reason_is_told() -> None:
+    text = (
+        "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n"
+        ": org.apache.spark.SparkException: spark.dynamicAllocation.schedulerBacklogTimeout must be > 0!\n"
+        "\tat org.apache.spark.ExecutorAllocationManager.validateSettings(ExecutorAllocationManager.scala:203)"
+    )
+    assert first_line(RuntimeError(text)) == "spark.dynamicAllocation.schedulerBacklogTimeout must be > 0!"
+
+
 def test_of_an_error_of_grpc_the_details_are_told() -> None:
     class RpcError(Exception):
         def details(self) -> str:

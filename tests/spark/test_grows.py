@@ -9,8 +9,22 @@ import pytest
 
 from dagflow.spark.runner import SparkRunner
 
+ON = "spark.dynamicAllocation.enabled"
 
-@pytest.mark.parametrize(("conf", "grows"), [({}, False), ({"spark.dynamicAllocation.enabled": "true"}, True)])
+
+@pytest.mark.parametrize(
+    ("conf", "grows"),
+    [
+        ({}, False),
+        ({ON: "true"}, True),
+        ({ON: "True "}, True),
+        ({ON: "TRUE", "spark.master": "spark://boss:7077"}, True),
+        ({ON: "true", "spark.master": "local-cluster[2,1,1024]"}, True),
+        ({ON: "true", "spark.master": "local"}, False),
+        ({ON: "true", "spark.master": "local[4]"}, False),
+        ({ON: "false"}, False),
+    ],
+)
 def test_dynamic_allocation(conf: dict[str, str], grows: bool) -> None:
     link: Any = SimpleNamespace(spark=SimpleNamespace(conf=SimpleNamespace(get=conf.get)))
     runner = SparkRunner()
