@@ -36,6 +36,7 @@ def assert_reader_is_splittable(
     while_reading: bool = True,
     files: CountedFiles | None = None,
     buffer_bytes: int = io.DEFAULT_BUFFER_SIZE,
+    besides_bytes: int = 0,
     least_split_points: int = 2,
     effort: float = 1.0,
     seed: int = 0,
@@ -51,7 +52,8 @@ def assert_reader_is_splittable(
     4. *Splits*: split after any record, at any position or fraction: primary and residual make up the whole, and the primary is
        what a reader of its range returns; the same for splits of splits. Some splits must succeed, else nothing is proved.
     5. *Races*: the same while another thread splits.
-    6. *Efficiency*, if `files` is given: reading a range takes no more bytes than its own, one record's and two buffers'.
+    6. *Efficiency*, if `files` is given: reading a range takes no more bytes than its own, one record's and two buffers', beside
+       those of a header or footer.
 
     Args:
         make_reader: `make_reader(path, tracker)` yields (position, is_split_point, record) of the tracker's range, and claims
@@ -63,6 +65,7 @@ def assert_reader_is_splittable(
         while_reading: False leaves out laws 4 and 5, for readers that are never split within a block.
         files: the CountedFiles that the reader opens its files with.
         buffer_bytes: what the reader reads at a time. Law 6 says something of files that are several times longer.
+        besides_bytes: what each reader reads of a header or footer, whatever its range is.
         least_split_points: fewer in the file are an error, since there would be nothing to prove.
         effort: multiplies how much is tried. With 1, hundreds of reads of a file of a thousand records, fewer of longer ones.
         seed: of what is drawn at random.
@@ -99,7 +102,7 @@ def assert_reader_is_splittable(
         proof.splits_of_splits()
         proof.races()
     if files is not None:
-        proof.efficiency(files, buffer_bytes)
+        proof.efficiency(files, buffer_bytes, besides_bytes)
 
 
 @attrs.define(eq=False)
@@ -308,7 +311,7 @@ class _Proof:
             told += f", split at {start}"
         self.same("5, races", f"{told} by another thread", self.whole, found)
 
-    def efficiency(self, files: CountedFiles, buffer_bytes: int) -> None:
+    def efficiency(self, files: CountedFiles, buffer_bytes: int, besides_bytes: int) -> None:
         start, stop = self.bounds
         starts = [*(position for position, is_split_point, _ in self.whole if is_split_point), stop]
         longest = max((after - before for before, after in itertools.pairwise(starts)), default=0)
@@ -319,12 +322,13 @@ class _Proof:
             before = files.bytes_read
             for _ in self.open(first, last)[1]:
                 pass
-            used, most = files.bytes_read - before, last - first + longest + 2 * buffer_bytes
+            used, most = files.bytes_read - before, last - first + longest + 2 * buffer_bytes + besides_bytes
             if used > most:
                 self.fail(
                     "6, efficiency",
                     f"reading [{first}, {last}) took {used} bytes, more than {most}:\n"
-                    f"  the range's {last - first}, the longest record's {longest}, and two buffers of {buffer_bytes}",
+                    f"  the range's {last - first}, the longest record's {longest}, and two buffers of {buffer_bytes}"
+                    + (f", besides {besides_bytes} of a header or footer" if besides_bytes else ""),
                 )
         if files.bytes_read == begun:
             raise AssertionError(f"{self.path} was not read through `files`: give the same CountedFiles to make_reader")

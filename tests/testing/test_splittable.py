@@ -340,11 +340,14 @@ def test_keys(bounds: tuple[bytes, bytes]) -> None:
 # Efficiency
 
 
-def counted(path: str, tracker: Any, *, files: CountedFiles, from_start: bool = False, ahead: int = 0) -> Iterator[Found]:
+def counted(
+    path: str, tracker: Any, *, files: CountedFiles, from_start: bool = False, ahead: int = 0, header: int = 0
+) -> Iterator[Found]:
     """Lines, read in buffers of 16 bytes."""
     start, stop = tracker.start_position, tracker.stop_position
     at = 0 if from_start else max(0, start - 1)
     with files.open(path) as stream:
+        stream.read(header)
         stream.seek(at)
         data = stream.read(stop - at + ahead) if ahead else b""
 
@@ -376,5 +379,8 @@ def test_a_range_is_read_in_bytes_like_its_own(file: Any, fault: dict[str, Any])
     assert_reader_is_splittable(partial(counted, files=files), path, **how)
     with pytest.raises(AssertionError, match=r"6, efficiency: .*reading \[\d+, \d+\) took \d+ bytes, more than \d+"):
         assert_reader_is_splittable(partial(counted, files=files, **fault), path, **how)
+    assert_reader_is_splittable(partial(counted, files=files, header=500), path, besides_bytes=500, **how)
+    with pytest.raises(AssertionError, match=r"6, efficiency: .*\n.*, besides 100 of a header or footer$"):
+        assert_reader_is_splittable(partial(counted, files=files, header=500), path, besides_bytes=100, **how)
     with pytest.raises(AssertionError, match="was not read through `files`"):
         assert_reader_is_splittable(partial(counted, files=CountedFiles()), path, **how)
