@@ -13,13 +13,22 @@ import attrs
 
 from benchmarks.decisions.arrivals import DAY, Range, day
 from benchmarks.decisions.simulation import HELD, START, TASK, Day, simulate
+from benchmarks.decisions.window import SHIPPED, Stealing
 from benchmarks.report import say, typed, write_between
 from benchmarks.table import markdown
 from dagflow.scaling import BacklogPartitioner, StatelessPartitioner
+from dagflow.scaling.stealing import STEAL_COST
 
 MARK = "decisions simulated"
 RANGES, SLOTS = 100_000, 1_000
 DEFAULT = "steady (the default)"
+WITHIN = {
+    "what is worth twice a steal (the default)": SHIPPED,
+    "never": Stealing(is_on=False),
+    "always, whatever is left": Stealing(cost=0.0),
+    "what is worth eight times a steal": Stealing(cost=4 * STEAL_COST),
+}
+"""Whether an idle reader takes work from another one: half of what that has is to be worth so much."""
 LATE = 120_000  # ms, the interval of the original
 
 
@@ -50,9 +59,9 @@ def policies(work: Sequence[Range], slots: int, *, starts: bool) -> list[Row]:
 
 
 def steals(work: Sequence[Range], slots: int) -> list[Row]:
-    """A day with the default policy, with and without steals within its windows."""
+    """A day with the default policy, with other ideas of what is worth a steal within its windows."""
     found = []
-    for name, stealing in (("with steals (the default)", True), ("without", False)):
+    for name, stealing in WITHIN.items():
         say(name)
         found.append(Row(name, simulate(work, BacklogPartitioner(1, slots), slots, starts=False, stealing=stealing)))
     return found

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from benchmarks.decisions.arrivals import Range
-from benchmarks.decisions.window import run
+from benchmarks.decisions.window import SHIPPED, Stealing, run
 from dagflow.scaling import NOT_DEALT, OperatorStats, Partition, PartitioningContext, StatsListener
 from dagflow.testing import FakeClock
 
@@ -49,7 +49,7 @@ class Day:
         return self.backlog_seconds * self.reader_seconds
 
 
-def simulate(work: Sequence[Range], partitioner: Any, slots: int, *, starts: bool, stealing: bool = True) -> Day:
+def simulate(work: Sequence[Range], partitioner: Any, slots: int, *, starts: bool, stealing: Stealing = SHIPPED) -> Day:
     """Runs a day with a shipped partitioner, and with the shipped deal and steals in its windows.
 
     Args:

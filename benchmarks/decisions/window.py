@@ -1,39 +1,115 @@
-"""One window on many slots: readers that work through what they were dealt and, when they are idle, ask others for work."""
+"""One window on many slots: readers that work through what they were dealt and, when they are idle, ask others for work.
+
+Time and work are simulated. Who asks whom, what is left, and what is given away, the shipped code decides.
+"""
 
 from __future__ import annotations
 
 import heapq
 from collections import deque
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 
 from benchmarks.decisions.arrivals import Range
 from dagflow.plan.deal import deal
-from dagflow.scaling.stealing import GRACE, STEAL_COST, Reader, choose, share
+from dagflow.ranges import OffsetRangeTracker
+from dagflow.runtime.sharing.giving import RECENT, Given, Hand, Held, Pace, Queue, given_away, remaining
+from dagflow.runtime.sharing.parts import Part
+from dagflow.scaling.stealing import STEAL_COST, Reader, choose
 
 SEEN = 16
-"""An idle reader is shown so many of the others: those that have most left. The rest would not be chosen."""
+"""An idle reader is shown so many of the others: those that really have most left. The rest would not be chosen."""
+LOOKS = 0.25
+"""Seconds between looks at the others, of a reader that waits; the shipped one looks more often."""
+
+
+@attrs.frozen
+class Stealing:
+    """Whether readers take work from others, and what they take a steal to cost: seconds."""
+
+    is_on: bool = True
+    cost: float = STEAL_COST
+
+
+SHIPPED = Stealing()
+
+
+class _Splitting:
+    """The operator, as far as shared work asks it: all ranges can be split."""
+
+    def can_split(self, item: Any) -> bool:
+        return True
+
+
+@attrs.frozen
+class _Block:
+    """A range as a work item: its bytes, and how long it really takes. Its slowest record is its first."""
+
+    range: Range
+    start: int
+    stop: int
+
+    def seconds_to(self, start: int, stop: int) -> float:
+        """What it takes to read [start, stop) of it."""
+        whole = self.range
+        return (whole.record if start == 0 else 0.0) + (stop - start) * (whole.seconds - whole.record) / whole.size
+
+    def position_after(self, start: int, seconds: float) -> int:
+        """What is being read after so many seconds."""
+        whole = self.range
+        left = seconds - (whole.record if start == 0 else 0.0)
+        return start + max(0, int(left * whole.size / max(1e-9, whole.seconds - whole.record)))
 
 
 @attrs.define
-class _Working:
-    """A reader at work: since when it has been at its range, and what lies behind it."""
+class _Reader:
+    """A reader: what it has, and since when it is idle. `ends` is when it is through with what is at hand."""
 
     number: int
-    at: float
-    range_seconds: float = 0.0
-    record: float = 0.0
-    queue: deque[tuple[float, float]] = attrs.field(factory=deque)
-    left: float = 0.0
+    queue: Queue = attrs.field(factory=Queue)
+    pace: Pace = attrs.field(factory=Pace)
+    hand: Any = None
+    left: float = 0.0  # seconds, really, of what has not begun
+    ends: float = 0.0
+    idle_since: float | None = None
     version: int = 0
 
-    def ends(self) -> float:
-        return self.at + self.range_seconds
+    def put(self, part: Part, blocks: Sequence[_Block]) -> None:
+        held = Held.of(part, ("reader", "blocks", None), blocks[part.number], _Splitting())
+        self.queue.put(held)
+        self.left += blocks[part.number].seconds_to(held.start, held.stop)
 
-    def remaining(self, now: float) -> float:
-        """Seconds that could be given away: the record at hand cannot."""
-        return max(0.0, self.left + self.ends() - now - self.record)
+    def begin(self, now: float) -> None:
+        """Begins with what comes next."""
+        held = self.queue.first()
+        self.left -= held.value.seconds_to(held.start, held.stop)
+        self.hand = Hand(held, now)
+        self.hand.track(OffsetRangeTracker(held.start, held.stop))
+        self.hand.tracker.try_return_record_at(True, held.start)
+        self.ends = now + held.value.seconds_to(held.start, held.stop)
+
+    def see(self, now: float) -> None:
+        """Brings the tracker to where the reader is now, as if it had been looked at all the time."""
+        hand, held = self.hand, self.hand.held
+        last = held.start + hand.consumed
+        for moment in (max(hand.since, now - RECENT), now):
+            at = min(held.value.position_after(held.start, moment - hand.since), hand.tracker.stop_position - 1)
+            if at > last:
+                hand.tracker.try_return_record_at(True, at)
+                last = at
+            hand.look(moment)
+
+    def finish(self, now: float) -> None:
+        """Has read what was at hand."""
+        tracker = self.hand.tracker
+        tracker.try_return_record_at(True, tracker.stop_position)
+        self.pace.finished(self.hand, now)
+        self.hand = None
+
+    def really_left(self, now: float) -> float:
+        return self.left + self.ends - now
 
 
 @attrs.frozen
@@ -51,85 +127,98 @@ class Outcome:
     steals: int
 
 
-def run(work: Sequence[Range], readers: int, slots: int, *, starts: Sequence[float] = (), stealing: bool = True) -> Outcome:
-    """Runs a window with the shipped deal and the shipped decision whether to ask, whom, and what part is given.
+@attrs.define
+class _Window:
+    blocks: Sequence[_Block]
+    stealing: Stealing
+    waiting: deque[_Reader]
+    working: dict[int, _Reader] = attrs.field(factory=dict)
+    events: list[tuple[float, int, int]] = attrs.field(factory=list)
+    steals: int = 0
+
+    def at(self, time: float, reader: _Reader) -> None:
+        """Something happens to a reader at a time, and nothing else before."""
+        reader.version += 1
+        heapq.heappush(self.events, (time, reader.number, reader.version))
+
+    def goes_on(self, reader: _Reader, now: float) -> bool:
+        """The reader begins with what comes next, asks, or waits; False: it ends."""
+        if reader.hand is not None:
+            reader.finish(now)
+            del self.working[reader.number]
+        if reader.queue:
+            reader.idle_since = None
+            reader.begin(now)
+            self.working[reader.number] = reader
+            self.at(reader.ends, reader)
+            return True
+        return self.stealing.is_on and self._seeks(reader, now)
+
+    def _seeks(self, reader: _Reader, now: float) -> bool:
+        reader.idle_since = now if reader.idle_since is None else reader.idle_since
+        idle = now - reader.idle_since
+        seen = [self._seen(each, idle, now) for each in heapq.nlargest(SEEN, self.working.values(), lambda r: r.really_left(now))]
+        room = len(seen) + 1  # who waits has no slot
+        seen += [Reader(partition=-1, state="waiting")] if self.waiting else []
+        choice = choose(seen, room=room, idle=idle, cost=self.stealing.cost)
+        if choice.action == "ask" and choice.partition is not None:
+            victim = self.working[choice.partition]
+            found = given_away(victim.hand, victim.queue, victim.pace, now, cost=self.stealing.cost)
+            if isinstance(found, Given):
+                self._moves(found, victim, reader)
+                self.at(now + STEAL_COST, reader)
+                return True
+        if choice.action == "end":
+            return False
+        self.at(now + LOOKS, reader)
+        return True
+
+    def _seen(self, other: _Reader, idle: float, now: float) -> Reader:
+        other.see(now)
+        left = remaining(other.hand, other.queue, other.pace, now)
+        is_last = not other.queue and other.hand.is_whole
+        return Reader(partition=other.number, state="working", remaining=left, is_last=is_last, watched=idle)
+
+    def _moves(self, given: Given, victim: _Reader, taker: _Reader) -> None:
+        self.steals += 1
+        for part in given.parts:
+            taker.put(part, self.blocks)
+        held = victim.hand.held
+        ends = victim.hand.since + held.value.seconds_to(held.start, victim.hand.tracker.stop_position)
+        victim.left = sum(each.value.seconds_to(each.start, each.stop) for each in victim.queue)
+        if ends != victim.ends:
+            victim.ends = ends
+            self.at(ends, victim)
+
+
+def run(
+    work: Sequence[Range], readers: int, slots: int, *, starts: Sequence[float] = (), stealing: Stealing = SHIPPED
+) -> Outcome:
+    """Runs a window with the shipped deal, and the shipped decisions of who asks whom and what is given.
 
     `starts`: when readers can begin, where that is not at once. Readers beyond the slots begin when one has ended.
     """
-    places = deal([each.size for each in work], readers)
-    each = [_Working(number, 0.0) for number in range(readers)]
-    for item, place in zip(work, places, strict=True):
-        each[place].queue.append((item.seconds, item.record))
-        each[place].left += item.seconds
-    waiting = deque(each[slots:])
-    events = [(starts[r.number] if r.number < len(starts) else 0.0, r.number, 0) for r in each[:slots]]
-    heapq.heapify(events)
-    working: dict[int, _Working] = {}
-    finished, tasks, steals = 0.0, -sum(event[0] for event in events), 0
-    while events:
-        now, number, version = heapq.heappop(events)
+    blocks = [_Block(each, 0, each.size) for each in work]
+    each = [_Reader(number) for number in range(readers)]
+    for number, place in enumerate(deal([item.size for item in work], readers)):
+        each[place].put(Part(number), blocks)
+    window = _Window(blocks, stealing, deque(each[slots:]))
+    begun = 0.0
+    for reader in each[:slots]:
+        start = starts[reader.number] if reader.number < len(starts) else 0.0
+        begun += start
+        window.at(start, reader)
+    finished, tasks = 0.0, -begun
+    while window.events:
+        now, number, version = heapq.heappop(window.events)
         reader = each[number]
         if version != reader.version:
             continue
-        working.pop(number, None)
-        if reader.queue:
-            _next(reader, now, working, events)
-            continue
-        finished = max(finished, now)
-        victim = _asked(reader, working, bool(waiting), slots, now) if stealing else None
-        if victim is not None and _gives(victim, reader, now, events):
-            steals += 1
-            reader.version += 1
-            heapq.heappush(events, (now + STEAL_COST, number, reader.version))
+        finished = now if reader.hand is not None else finished
+        if window.goes_on(reader, now):
             continue
         tasks += now
-        if waiting:
+        if window.waiting:
             tasks -= now
-            heapq.heappush(events, (now, waiting.popleft().number, 0))
-    return Outcome(finished, tasks, steals)
-
-
-def _next(reader: _Working, now: float, working: dict[int, _Working], events: list[tuple[float, int, int]]) -> None:
-    seconds, record = reader.queue.popleft()
-    reader.left -= seconds
-    reader.at, reader.range_seconds, reader.record = now, seconds, record
-    reader.version += 1
-    working[reader.number] = reader
-    heapq.heappush(events, (reader.ends(), reader.number, reader.version))
-
-
-def _asked(reader: _Working, working: dict[int, _Working], others_wait: bool, slots: int, now: float) -> _Working | None:
-    most = heapq.nlargest(SEEN, working.values(), key=lambda each: each.remaining(now))
-    seen = [Reader(partition=each.number, state="working", remaining=each.remaining(now), watched=GRACE) for each in most]
-    if others_wait:
-        seen.append(Reader(partition=-1, state="waiting"))
-    choice = choose(seen, room=min(slots, len(working) + 1), idle=0.0)
-    return working[choice.partition] if choice.action == "ask" and choice.partition is not None else None
-
-
-def _gives(victim: _Working, taker: _Working, now: float, events: list[tuple[float, int, int]]) -> bool:
-    """Moves work from the end of what the victim has; whether there was any."""
-    wanted = share(victim.remaining(now), victim.record) * victim.remaining(now)
-    given = 0.0
-    while victim.queue and given + victim.queue[-1][0] <= wanted:
-        seconds, record = victim.queue.pop()
-        victim.left -= seconds
-        taker.queue.appendleft((seconds, record))
-        taker.left += seconds
-        given += seconds
-    if given == 0 and not victim.queue:  # the rest of the range at hand is cut
-        cut = min(wanted, victim.ends() - now - victim.record)
-        if cut <= 0:
-            return False
-        victim.range_seconds -= cut
-        victim.version += 1
-        heapq.heappush(events, (victim.ends(), victim.number, victim.version))
-        taker.queue.appendleft((cut, min(victim.record, cut)))
-        taker.left += cut
-        return True
-    if given == 0:  # a whole range that has not been begun, though it is more than was wanted
-        seconds, record = victim.queue.pop()
-        victim.left -= seconds
-        taker.queue.appendleft((seconds, record))
-        taker.left += seconds
-    return True
+            window.at(now, window.waiting.popleft())
+    return Outcome(finished, tasks, window.steals)

@@ -10,6 +10,7 @@ import pytest
 from benchmarks.bursts.__main__ import MARK as BURSTS
 from benchmarks.bursts.__main__ import main as bursts
 from benchmarks.decisions import window
+from benchmarks.decisions.__main__ import WITHIN
 from benchmarks.decisions.__main__ import main as decisions
 from benchmarks.decisions.arrivals import Range, day
 from benchmarks.decisions.simulation import simulate
@@ -127,22 +128,22 @@ def test_an_hour_of_bursts_is_decided(tmp_path, capsys):
 def test_simulated_windows_do_all_of_their_work():
     chance = random.Random(4)
     for _ in range(50):
-        work = [Range(0.0, chance.uniform(0.01, 5), 10, 0.001) for _ in range(chance.randint(1, 40))]
+        work = [Range(0.0, chance.uniform(0.01, 5), 1_000_000, 0.001) for _ in range(chance.randint(1, 40))]
         readers, slots = chance.randint(1, 12), chance.randint(1, 12)
         seconds = sum(each.seconds for each in work)
         longest = max(each.seconds for each in work)
-        for stealing in (True, False):
+        for stealing in WITHIN.values():
             found = window.run(work, readers, slots, stealing=stealing)
             assert found.tasks >= seconds - 1e-6
             assert seconds / min(readers, slots) - 1e-6 <= found.makespan <= seconds + found.steals * window.STEAL_COST + 1e-6
         assert window.run(work, 1, slots).makespan == pytest.approx(seconds)
-        assert found.makespan >= longest - 1e-6
+        assert window.run(work, readers, slots, stealing=window.Stealing(is_on=False)).makespan >= longest - 1e-6
 
 
 def test_a_straggler_is_helped():
-    work = [Range(0.0, 30.0 if n == 0 else 1.0, 10, 0.001) for n in range(8)]
-    alone, helped = (window.run(work, 8, 8, stealing=stealing).makespan for stealing in (False, True))
-    assert alone == 30
+    work = [Range(0.0, 30.0 if n == 0 else 1.0, 10_000_000, 0.001) for n in range(8)]
+    alone, helped = (window.run(work, 8, 8, stealing=window.Stealing(is_on)).makespan for is_on in (False, True))
+    assert alone == pytest.approx(30)
     assert helped < 1.15 * 37 / 8 + 0.5
 
 

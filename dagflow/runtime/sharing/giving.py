@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -54,6 +55,9 @@ class Queue:
 
     def __bool__(self) -> bool:
         return bool(self._held)
+
+    def __iter__(self) -> Iterator[Held]:
+        return iter(self._held)
 
     @property
     def last(self) -> Held:
@@ -209,10 +213,10 @@ class Given:
     size: int
 
 
-def given_away(hand: Hand | None, queue: Queue, pace: Pace, now: float) -> Given | str | None:
+def given_away(hand: Hand | None, queue: Queue, pace: Pace, now: float, cost: float = STEAL_COST) -> Given | str | None:
     """Takes from a queue's end, and from the part at hand, what is given to somebody who asks: about half of the time.
 
-    Text: nothing, and why. None: nobody knows yet; the question waits.
+    Text: nothing, and why. None: nobody knows yet; the question waits. `cost`: seconds that a steal takes.
     """
     if hand is None and not queue:
         return "nothing left"
@@ -220,7 +224,7 @@ def given_away(hand: Hand | None, queue: Queue, pace: Pace, now: float) -> Given
     if left is None:
         return None
     record = now - hand.claimed_at if hand is not None else 0.0
-    wanted = share(left.hand + left.queue, record) * (left.hand + left.queue)
+    wanted = share(left.hand + left.queue, record, cost) * (left.hand + left.queue)
     if not wanted:
         return "not worth it"
     parts: list[Part] = []
@@ -230,7 +234,7 @@ def given_away(hand: Hand | None, queue: Queue, pace: Pace, now: float) -> Given
         own = held.weight * left.queue_rate
         if seconds + own <= wanted * 1.1 or (not held.can_cut and hand is not None and not parts):
             queue.take_last()
-        elif held.can_cut and held.weight > 1 and wanted - seconds >= 2 * STEAL_COST:
+        elif held.can_cut and held.weight > 1 and wanted - seconds >= 2 * cost:
             cut = max(held.start + 1, held.stop - int(held.weight * (wanted - seconds) / own))
             queue.take_last()
             queue.put(attrs.evolve(held, part=Part(held.part.number, held.part.start, cut), stop=cut))
@@ -241,7 +245,7 @@ def given_away(hand: Hand | None, queue: Queue, pace: Pace, now: float) -> Given
         parts.append(held.part)
         size += held.weight
         seconds += own
-    if hand is not None and hand.tracker is not None and left.hand and (not parts or wanted - seconds >= 2 * STEAL_COST):
+    if hand is not None and hand.tracker is not None and left.hand and (not parts or wanted - seconds >= 2 * cost):
         before = hand.rest
         fraction = 1.0 if record * 2 > left.hand + left.queue else min(1.0, (wanted - seconds) / left.hand)
         part = hand.split(fraction) if fraction > 0 else None
