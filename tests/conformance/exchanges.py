@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,34 @@ class Noted(Operator):
         file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.write(file, b"ran\n")
         os.close(file)
+
+
+ADAPTIVE = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "1g",
+    "spark.sql.adaptive.coalescePartitions.enabled": "true",
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    "spark.sql.adaptive.forceOptimizeSkewedJoin": "true",
+    "spark.sql.adaptive.localShuffleReader.enabled": "true",
+    "spark.sql.adaptive.optimizeSkewsInRebalancePartitions.enabled": "true",
+    "spark.sql.adaptive.skewJoin.enabled": "true",
+    "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "1.1",
+    "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "1b",
+}
+"""Whatever adaptive execution can do with partitions, it shall do: all of them would fit into one, and any is a skewed one."""
+
+
+@contextlib.contextmanager
+def adaptive(session: Any) -> Iterator[None]:
+    """While this lasts, adaptive execution does what it can."""
+    before = {name: session.conf.get(name) for name in ADAPTIVE}
+    try:
+        for name, value in ADAPTIVE.items():
+            session.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            session.conf.set(name, value)
 
 
 def words(line: Line) -> list[Counted]:

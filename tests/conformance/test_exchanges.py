@@ -25,6 +25,7 @@ from tests.conformance.exchanges import (
     Line,
     Noted,
     Tally,
+    adaptive,
     as_counter,
     count_words,
     expected,
@@ -367,12 +368,9 @@ def test_adaptive_execution_leaves_partitions_alone(spark_session: Any, source: 
         dag.add_stream("totals", tally.output, line.input, dag.add_operator("seen", seen).input)
         dag.add_stream("lines again", line.output, again.input)
 
-    spark_session.conf.set("spark.sql.adaptive.enabled", "true")
     before = spark_session.conf.get("spark.sql.execution.arrow.maxBytesPerBatch")
-    try:
+    with adaptive(spark_session):
         report = run_dag(populate_dag, runner="spark")
-    finally:
-        spark_session.conf.set("spark.sql.adaptive.enabled", "false")
     assert as_counter(seen.records) == expected(source)
     assert (tmp_path / "notes").read_text().count("ran") == report.readers["again"].now == 5
     assert spark_session.conf.get("spark.sql.execution.arrow.maxBytesPerBatch") == before

@@ -15,7 +15,7 @@ from dagflow.runtime import keyed_state
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
 from operators import Count, FlatMap, Sum, TopN
-from tests.conformance.exchanges import Counted, Line, read, words
+from tests.conformance.exchanges import Counted, Line, adaptive, read, words
 
 
 @attrs.define
@@ -80,6 +80,21 @@ def test_totals_go_on_over_windows_launches_and_numbers_of_partitions(runner: st
         newest = {counted.word: counted.n for counted in seen.records}
         assert newest == {word: n for word, n in expected.items() if word in text.split()}
         assert sum(c.n == 1 for c in seen.records) <= len(set(text.split()))
+
+
+@pytest.mark.spark
+def test_adaptive_execution_leaves_states_where_they_are(spark_session: Any, source: Path, tmp_path: Path) -> None:
+    """Of keys of which one has nearly all records, over windows and launches, in partitions that are far from full."""
+    seen = Collector[Counted]()
+    expected: Counter[str] = Counter()
+    with adaptive(spark_session):
+        for launch in range(2):
+            keyed_state._known.clear()  # another process
+            text = f"hot hot hot hot hot cat{launch} dog{launch % 2} bird\n" * 9
+            (source / f"{launch}.txt").write_text(text)
+            expected.update(text.split())
+            run_dag(running(source, seen, 4), runner="spark", run_folder=str(tmp_path / "run"))
+    assert {word: max(c.n for c in seen.records if c.word == word) for word in expected} == expected
 
 
 def test_what_is_in_memory_and_what_is_read_is_the_same(source: Path, tmp_path: Path) -> None:
