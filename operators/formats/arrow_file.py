@@ -7,10 +7,16 @@ from typing import Any
 from dagflow.storage import BinaryReader, read_fully
 
 
+class Sealed(Exception):
+    """Bytes of a file were asked for that is sealed."""
+
+
 class ArrowFile:
     """A file whose reads are never short. Closing it is left to whoever opened the stream."""
 
     closed = False
+    is_sealed = False
+    """Whether nothing may be read any more: reading raises Sealed."""
 
     def __init__(self, stream: BinaryReader, length: int) -> None:
         self._stream = stream
@@ -44,6 +50,8 @@ class ArrowFile:
         size = most if size < 0 else min(size, most)
         if not size:
             return b""
+        if self.is_sealed:
+            raise Sealed
         self._stream.seek(self._position)
         data = read_fully(self._stream, size)
         self._position += len(data)

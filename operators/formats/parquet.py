@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import attrs
 
 from dagflow.scan import FileSchemaNegotiator, Format, ManagedReader, ResultSetLoader, RowOrigin, plain_batch, plain_schema
-from operators.formats.arrow_file import ArrowFile, is_of_storage
+from operators.formats.arrow_file import ArrowFile, Sealed, is_of_storage
 from operators.formats.counting import count_rows
 from operators.formats.errors import FileCutShort, FileDamaged, NotOfFormat
 from operators.formats.predicates import Predicate, located, predicates, type_at
@@ -94,9 +94,30 @@ def opened(stream: BinaryReader, path: str, length: int) -> pq.ParquetFile:
         raise FileDamaged(path=path, format="Parquet", position=length - 8, part="the footer", reason=reason)
     file.seek(0)
     with damage(path, begin, "the footer"):
-        made = pq.ParquetFile(file, buffer_size=PAGES_BYTES, pre_buffer=False)
+        metadata = _checked(file)
+        made = pq.ParquetFile(file, metadata=metadata, buffer_size=PAGES_BYTES, pre_buffer=False)
         _ = made.schema_arrow.names  # which Arrow decodes only now
         return made
+
+
+def _checked(file: ArrowFile) -> pq.FileMetaData:
+    """The metadata of a file, each column chunk's included. Raises what Arrow says of them.
+
+    pyarrow's accessors (`row_group(n).column(m)`) abort the process where those of a chunk contradict the schema. So Arrow is
+    asked first where all chunks lie, which is what it works out before it reads any of them.
+    """
+    import pyarrow.parquet as pq
+
+    asked = pq.ParquetFile(file, pre_buffer=True)
+    file.is_sealed = True
+    try:
+        asked.read_row_groups(range(asked.num_row_groups), use_threads=False)
+    except Sealed:
+        pass
+    finally:
+        file.is_sealed = False
+    file.seek(0)
+    return asked.metadata
 
 
 @contextmanager
@@ -201,11 +222,15 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
         def may_hold(predicate: Predicate, group: Any) -> bool:
             steps = located(self._schema, predicate.column, self._negotiator.source)
             number = numbers.get(".".join(steps))
-            statistics = None if number is None else group.column(number).statistics
+            statistics = None if number is None else _statistics(group.column(number), metadata.schema.column(number))
             kind = type_at(self._schema, steps)
             return statistics is None or predicate.may_hold(statistics, group.num_rows, kind)
 
-        left = [(at, n) for at, n in groups if all(may_hold(predicate, metadata.row_group(n)) for predicate in tested)]
+        left = []
+        for at, n in groups:
+            with damage(self._negotiator.source, at, f"the statistics of row group {n}"):
+                if all(may_hold(predicate, metadata.row_group(n)) for predicate in tested):
+                    left.append((at, n))
         self._negotiator.context.count("row_groups_pruned", len(groups) - len(left))
         return left
 
@@ -221,6 +246,15 @@ def _begin(group: Any) -> int:
     """Where a row group begins."""
     chunks = (group.column(n) for n in range(group.num_columns))
     return min(int(min(c.data_page_offset, c.dictionary_page_offset or c.data_page_offset)) for c in chunks)
+
+
+def _statistics(chunk: Any, column: Any) -> Any:
+    """A column chunk's statistics. Raises ArrowInvalid where they are of another type: there Arrow aborts the process."""
+    import pyarrow as pa
+
+    if chunk.physical_type != column.physical_type:
+        raise pa.ArrowInvalid(f"column {column.path} is {column.physical_type}, its values are {chunk.physical_type}")
+    return chunk.statistics
 
 
 def folders_of(path: str) -> dict[str, str | None]:
