@@ -25,3 +25,13 @@ def test_a_row_behind_an_exchange_is_traced_to_its_window_and_no_further(tmp_pat
     assert (exact.problem.operator, exact.source) == ("writer", None)
     report = replay(str(out))
     assert (report.windows, report.rows, report.problems, report.left_out) == (1, 4, (), ())
+
+
+def test_a_replay_deals_keys_as_the_window_did(tmp_path: Path) -> None:
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    (source / "a").write_text("".join(f"line {n}\n" for n in range(50)))
+    run(traced.keyed, source, out, block_size=100)
+    assert sum(path.is_file() and path.name[0] not in "._" for path in out.iterdir()) == 3
+    report = replay(str(out))
+    assert (report.windows, report.rows, report.problems, report.left_out) == (1, 50, (), ())

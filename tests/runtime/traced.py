@@ -63,6 +63,12 @@ def dealt(dag: DAG, conf: Settings) -> None:
     dag.set_attributes(dag.operators["middle"].operator, partitioner=StatelessPartitioner(3))
 
 
+def keyed(dag: DAG, conf: Settings) -> None:
+    """The writer stands behind an exchange by key, whose keys are dealt by mask."""
+    through(dag, conf, Map[ReaderRecord[str], str](upper))
+    dag.set_attributes(dag.operators["middle"].operator, partitioner=StatelessPartitioner(3), partition_by="record")
+
+
 def growing(dag: DAG, conf: Settings) -> None:
     through(dag, conf, Map[ReaderRecord[str], str](upper), BlockReader(allow_growth=True))
 
