@@ -80,10 +80,11 @@ class KeyRefused(DagError, TypeError):
 
     def message(self) -> str:
         known = nearest(self.key.strip("'"), self.known)
-        return (
-            f"port {self.port} cannot be partitioned by {self.key}: {self.reason} ({self.where}).{known}\n"
-            "  help: give a function of the record, the name of a column (a field of its class), or a tuple of names"
-        )
+        advice = "give a function of the record, the name of a column (a field of its class), or a tuple of names"
+        if "," in self.key and all(name.strip() in self.known for name in self.key.strip("'").split(",")):
+            names = ", ".join(f'"{name.strip()}"' for name in self.key.strip("'").split(","))
+            advice = f"for the key of several columns, give a tuple, ({names}); on the command line a list, '[{names}]'"
+        return f"port {self.port} cannot be partitioned by {self.key}: {self.reason} ({self.where}).{known}\n  help: {advice}"
 
 
 @error

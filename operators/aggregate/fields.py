@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from operator import attrgetter, is_
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
+
+from operators.aggregate.errors import KeyColumnRefused
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 VALUE = "value"
 _NAN = float("nan")
@@ -59,6 +64,15 @@ def one_nan(key: Any) -> Any:
         parts = tuple(map(one_nan, key))
         return key if all(map(is_, parts, key)) else parts
     return key if key == key else _NAN
+
+
+def check_keys(batch: pa.RecordBatch, by: object) -> None:
+    """Raises KeyColumnRefused where a column cannot be part of a key."""
+    import pyarrow as pa
+
+    for name in names_of(by):
+        if pa.types.is_nested(kind := batch.column(name).type):
+            raise KeyColumnRefused(column=name, type=str(kind))
 
 
 class _Named:

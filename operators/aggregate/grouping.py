@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from operators.aggregate.columns import COUNT, KEY, VALUE, Columns, grouped, is_plain
-from operators.aggregate.fields import getter, names_of, one_nan
+from operators.aggregate.fields import check_keys, getter, names_of, one_nan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,6 +72,7 @@ class Grouping:
         """Takes the rows of a batch in; many at once by pyarrow, where that comes to what Python would come to."""
         import pyarrow as pa
 
+        check_keys(batch, self.by)
         named = {f"k{number}": batch.column(name) for number, name in enumerate(names_of(self.by))}
         if self.merge is not None:
             named[VALUE] = batch.column(names_of(self.of)[0])

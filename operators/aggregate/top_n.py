@@ -9,7 +9,7 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, MapState, Operator, OutputPort, WindowState
-from operators.aggregate.fields import a_field, a_key, getter, names_of, no_key, one_nan
+from operators.aggregate.fields import a_field, a_key, check_keys, getter, names_of, no_key, one_nan
 from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
 from operators.transform.content import column_contents, contents
 
@@ -21,6 +21,12 @@ T = TypeVar("T", default=Any)
 MOST_ROWS = 50_000
 """How many rows of batches wait before all but the top ones go; where the records come from, more are sent on."""
 
+
+def _a_number(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if type(value) is not int:
+        raise TypeError(f"{attribute.name} must be a whole number; got {value!r}")
+
+
 Entry = tuple[Any, bytes, Any]
 """A value, the content of its record, the record."""
 
@@ -29,7 +35,7 @@ Entry = tuple[Any, bytes, Any]
 class Ranked(Operator, Generic[T]):
     """The top records of one partition: `TopN` where the records come from."""
 
-    n: int = attrs.field(validator=[attrs.validators.instance_of(int), attrs.validators.ge(1)])
+    n: int = attrs.field(validator=[_a_number, attrs.validators.ge(1)])
     of: Callable[[T], Any] | str = attrs.field(default="value", validator=a_field)
     by: Callable[[T], object] | str | tuple[str, ...] | None = attrs.field(default=None, kw_only=True, validator=a_key)
     smallest: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
@@ -71,6 +77,7 @@ class Ranked(Operator, Generic[T]):
     @input.batch
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """Takes a batch in."""
+        check_keys(batch, self.by)
         self.batches.append(batch)
         self.waiting += batch.num_rows
         if self.waiting > MOST_ROWS:

@@ -66,10 +66,9 @@ def entry_of(key: Any) -> str | int:
     >>> entry_of("a"), entry_of(1.0), entry_of(None), entry_of(("a", True))
     ('a', 1, '\x00null', '\x00{"tuple": ["a", 1]}')
     """
-    if type(key) is str and not key.startswith(_OTHER):
-        return key
     data = _same_for_equal(key)
-    return data if type(data) is int else _OTHER + json.dumps(data)
+    is_itself = type(data) is int or (type(data) is str and not data.startswith(_OTHER))
+    return data if is_itself else _OTHER + json.dumps(data)
 
 
 def key_of(entry: str | int) -> Any:

@@ -11,6 +11,7 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, OutputPort
 from dagflow.errors.choices import one_of
+from dagflow.errors.dag import UnknownName
 from operators.transform.expressions import EXPRESSION_FORMS, FUNCTION_FORMS, Expression, function_or_expression, held
 from operators.transform.own_ports import OwnPorts, fixed
 
@@ -39,6 +40,15 @@ def _predicates(instance: object, attribute: attrs.Attribute[Any], value: Mappin
         function_or_expression(instance, attribute, predicate)
     if len({callable(predicate) for predicate in value.values()}) > 1:
         raise ValueError(f"{attribute.name} must be functions or expressions, not some of each: records come in one form")
+
+
+class _Ports(dict[str, Any]):
+    """The ports of predicates; a wrong name is told with the ones that there are."""
+
+    def __missing__(self, name: str) -> Any:
+        if name == "rest":
+            raise UnknownName("port of a predicate", name, (), "split.rest is what no predicate holds for")
+        raise UnknownName("port of a predicate", name, tuple(self))
 
 
 @attrs.define
@@ -76,7 +86,7 @@ class Split(OwnPorts, Generic[T]):
     @property
     def outputs(self) -> Mapping[str, OutputPort[T]]:
         """The output ports of the predicates."""
-        return MappingProxyType({name: getattr(self, name) for name in self.predicates})
+        return MappingProxyType(_Ports({name: getattr(self, name) for name in self.predicates}))
 
     def _own_ports(self) -> tuple[Callable[..., dict[str, Any]], tuple[Any, ...]]:
         return _outputs, tuple(self.predicates)

@@ -143,3 +143,13 @@ def test_the_key_of_an_aggregate_is_its_own(operator: Any, combiner: bool) -> No
             KeyFixed, match=f"port found.input cannot be partitioned by {other!r}: its operator works by .* record"
         ):
             check(dag)
+
+
+def test_several_columns_in_one_text_get_a_hint() -> None:
+    join = Join()
+    dag = joined(join)
+    dag.set_port_attributes(join.right, partition_by="record, position")
+    with pytest.raises(
+        KeyRefused, match=r"""give a tuple, \("record", "position"\); on the command line a list, '\["record", "pos"""
+    ):
+        check(dag)

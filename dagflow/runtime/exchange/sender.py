@@ -220,7 +220,11 @@ class Sender:
     def _check_key(self, key: Any, record: Any) -> None:
         """Ends the task where combining has changed the key."""
         assert self._router is not None
-        found = self._router.key(record)
+        try:
+            found = self._router.key(record)
+        except Exception as error:
+            told = TypeError("it returned None, and must return a record") if record is None else error
+            raise self._failed("combine()", told, record) from error
         if found != key and repr(found) not in (repr(key), key):  # NaN differs from itself; a list is here by its repr
             changed = CombinedKeyChanged(self._plan.port, repr(found)[:200])
             raise self._failed("combine()", changed, record)
@@ -320,7 +324,7 @@ class Sender:
         batch = whole.slice(0, rows)
         if self._combine_batch is not None:
             try:
-                batch = self._combine_batch(batch)
+                batch = _a_batch(self._combine_batch(batch))
                 self._check_keys(partition, batch)
             except Exception as error:
                 raise self._failed("combine_batch()", error, None) from error
@@ -336,3 +340,12 @@ class Sender:
         self.figures.rows += 1
         self.figures.bytes += size
         self._send(Row(self._first + partition, 2 * self._plan.tag + form, self._src, sequence, blob))
+
+
+def _a_batch(found: Any) -> pa.RecordBatch:
+    """What `combine_batch` has returned. Raises TypeError where it is no batch."""
+    import pyarrow as pa
+
+    if not isinstance(found, pa.RecordBatch):
+        raise TypeError(f"it returned {type(found).__name__}, and must return a pyarrow.RecordBatch: `return batch`")
+    return found

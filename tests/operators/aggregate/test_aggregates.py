@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from dagflow.model.forms import to_batch, to_records
 from dagflow.runtime.partition_state import states_of
 from dagflow.testing import Window, check_operator, run_operator
-from operators import Average, Count, KeyValue, Max, Min, Sum
+from operators import Average, Count, KeyValue, Max, Min, Sum, TopN
 from operators.aggregate.aggregate import Aggregate, Ahead, Partial
+from operators.aggregate.errors import KeyColumnRefused
 from tests.operators.fake_task import FakeTask
 
 
@@ -242,3 +243,10 @@ def test_running_totals_of_values_that_are_no_plain_data() -> None:
 def test_totals_are_kept_only_where_they_are_asked_for() -> None:
     assert not states_of(Count(by="value"))
     assert set(states_of(Count(by="value", running=True))) == {"totals"}
+
+
+@pytest.mark.parametrize("operator", [Count(by="tags"), Sum("n", by=("n", "tags")), TopN(1, "n", by="tags")])
+@pytest.mark.parametrize("tags", [[["a"]], [{"a": 1}]])
+def test_columns_that_are_no_keys(operator: Any, tags: Any) -> None:
+    with pytest.raises(KeyColumnRefused, match="cannot be grouped by the column 'tags'"):
+        run_operator(operator, {"input": [pa.table({"tags": tags, "n": [1]})]})

@@ -106,7 +106,7 @@ def test_functions_and_text() -> None:
     assert run_operator(TopN(1, len, by=lambda word: word[0]), {"input": words})["output"] == ["tree", "a", "question", "be"]
 
 
-@pytest.mark.parametrize("n", [0, -1, 1.5, "3"])
+@pytest.mark.parametrize("n", [0, -1, 1.5, "3", True])
 def test_numbers_that_are_none(n: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="n"):
         TopN(n)

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dagflow.model.keys import key_hash
@@ -60,6 +60,9 @@ KEYS = PLAIN_KEYS | st.tuples(PLAIN_KEYS) | st.tuples(PLAIN_KEYS, PLAIN_KEYS)
 
 
 @given(KEYS, KEYS)
+@example(Place.HERE, "here")
+@example(True, 1.0)
+@example("\0null", None)
 def test_equal_keys_are_one_entry_and_others_are_not(one: Any, other: Any) -> None:
     assert (entry_of(one) == entry_of(other)) == (one == other)
 

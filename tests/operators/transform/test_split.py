@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import DAG
+from dagflow.errors.dag import UnknownName
 from dagflow.model.checks import check
 from dagflow.model.dag import PortName
 from dagflow.testing import Collector, check_operator, run_dag, run_operator
@@ -123,3 +124,12 @@ def test_its_ports_have_the_type_of_what_arrives_and_need_no_stream(tmp_path: An
     assert types[PortName("split", "dotted")] == types[PortName("files.reader", "messages")]
     run_dag(populate_dag)
     assert [[line.record for line in sink.records] for sink in (dotted, rest)] == [[".two"], ["one"]]
+
+
+def test_ports_that_are_not_there_are_told() -> None:
+    split = Split({"small": len})
+    with pytest.raises(UnknownName, match=r"there is no port of a predicate 'smal'\. Did you mean 'small'\?"):
+        split.outputs["smal"]
+    with pytest.raises(UnknownName, match=r"split\.rest is what no predicate holds for"):
+        split.outputs["rest"]
+    assert "rest" not in split.outputs

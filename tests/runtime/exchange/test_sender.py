@@ -202,6 +202,16 @@ def test_a_combiner_must_not_change_the_key(form: str) -> None:
     assert caught.value.error.port == "b.input"
 
 
+@pytest.mark.parametrize(("form", "wanted"), [("record", "a record"), ("batch", "a pyarrow.RecordBatch")])
+def test_a_combiner_must_return_something(form: str, wanted: str) -> None:
+    forgetting: Any = SimpleNamespace(combine=lambda one, other: None, combine_batch=lambda batch: None)
+    name = "combine" if form == "record" else "combine_batch"
+    sender = made([], BY_KEY, key_of("host"), combiner=Combiner(forgetting, {form: name}))
+    sender.take_records([Hit("a", 1), Hit("a", 2)])
+    with pytest.raises(Abort, match=f"it returned None(Type)?, and must return {wanted}"):
+        sender.finish()
+
+
 @pytest.mark.parametrize("key", [float("nan"), (float("nan"), 1), [1, 2], 1])
 def test_keys_that_a_combiner_leaves_alone(key: Any) -> None:
     rows: list[Row] = []
