@@ -259,7 +259,8 @@ class Readers:
             raise self._failed(of, "returned no partitions" if not found else f"returned {found[0]!r} among its partitions")
         lost = Counter(_counters(of.partitions)) - Counter(_counters(found))  # by whoever makes new partitions
         found[0].counters.update(Counter(found[0].counters) + lost)
-        of.owners = dealt_keys(found, self._contexts[of.stage.name].input_ports, self._named(of))
+        if of.has_partitioner:  # the stand-in for none deals nothing
+            of.owners = dealt_keys(found, self._contexts[of.stage.name].input_ports, self._named(of))
         return found
 
     def _named(self, of: _Of) -> tuple[str, str]:

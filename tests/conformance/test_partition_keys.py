@@ -14,6 +14,8 @@ from dagflow import DAG, InputPort, MapState, Operator, OutputPort, WindowState
 from dagflow.errors.partitioning import KeysMisdealt
 from dagflow.model.context import OperatorContext
 from dagflow.runtime import keyed_state
+from dagflow.runtime.launch import launch
+from dagflow.runtime.local import LocalRunner
 from dagflow.scaling import (
     Partition,
     PartitioningContext,
@@ -146,6 +148,21 @@ def test_the_shipped_partitioners(runner: str, source: Path, count: int) -> None
     for record in seen.records:
         assert dealt[record.partition].keys["input"].holds(key_hash(record.word))
     assert {record.word for record in seen.records} == set(WORDS)
+
+
+class Eight(LocalRunner):
+    slots = 8
+
+
+def test_without_a_partitioner_keys_are_dealt_evenly(source: Path) -> None:
+    """Each partition has a run of neighbouring hashes."""
+    seen = Collector[Located]()
+    report = launch(located(source, None, seen, block_size=400), runner=Eight(), durability="process").report
+    count = report.readers["locate"].now
+    assert count > 3
+    for record in seen.records:
+        assert record.partition == (key_hash(record.word) & 0xFFFF) * count // 0x10000
+    assert len(Counter(record.partition for record in seen.records)) == count
 
 
 def test_state_follows_its_keys_from_window_to_window(runner: str, source: Path, tmp_path: Path) -> None:
