@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from operators.aggregate.min import Min
     from operators.aggregate.sum import Sum
     from operators.aggregate.top_n import TopN
+    from operators.aggregate.tumbling import Tumbling, WindowValue
     from operators.contexts.entity import Entity, ReaderContext
     from operators.contexts.fixed_bytes import FixedBytesReaderContext
     from operators.contexts.fixed_records import FixedRecordsReaderContext
@@ -91,7 +92,9 @@ __all__ = [
     "Sum",
     "TimeBasedDirectoryScanner",
     "TopN",
+    "Tumbling",
     "Union",
+    "WindowValue",
 ]
 
 if not TYPE_CHECKING:  # type checkers know the names above only, so that they find a misspelt one
@@ -104,6 +107,7 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "aggregate.min": ["Min"],
         "aggregate.sum": ["Sum"],
         "aggregate.top_n": ["TopN"],
+        "aggregate.tumbling": ["Tumbling", "WindowValue"],
         "contexts.entity": ["Entity", "ReaderContext"],
         "contexts.fixed_bytes": ["FixedBytesReaderContext"],
         "contexts.fixed_records": ["FixedRecordsReaderContext"],

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 import attrs
 
+from dagflow.model.event_time import EventTime
+
 
 class Clock(Protocol):
     """Where time comes from; tests inject their own."""
@@ -132,6 +134,8 @@ class OperatorContext:
         continuous: whether the run goes on when the input is exhausted.
         clock: where time comes from.
         agreed: in tasks, what `Operator.agree` has returned on the driver for this window.
+        event_time: what operators that follow event time are told of it.
+        latest: what `saw` has been told; the framework's.
         counters, notes, cursor, files, sharing: what `count`, `note`, `at`, `create_file`, `track` work on; the framework's.
     """
 
@@ -151,6 +155,8 @@ class OperatorContext:
     on_flush: Callable[[], None] | None = None
     sharing: WorkSharing | None = None
     agreed: Any = None
+    event_time: EventTime = attrs.field(factory=EventTime)
+    latest: int | None = None
 
     @property
     def part(self) -> ItemPart | None:
@@ -208,6 +214,10 @@ class OperatorContext:
         if self.on_bad_record is None:
             raise error
         self.on_bad_record(error, record)
+
+    def saw(self, event_time: int) -> None:
+        """For operators that follow event time: the latest time of some records; later windows have it as `event_time.seen`."""
+        self.latest = event_time if self.latest is None else max(self.latest, event_time)
 
     def close_window(self) -> None:
         """An input operator's word that the window at hand is full."""

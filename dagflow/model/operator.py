@@ -58,11 +58,14 @@ class Operator(Declared):
         partitionable: False for operators that must not run as several copies.
         partition_key_fixed: True for operators that come to a wrong result with another key than that of `partition_key`, so that
             `partition_by` may not set one.
+        follows_event_time: True for keyed operators that run in every window, also where no records come: they are told of event
+            time (`context.event_time`), and tell what they have seen of it (`context.saw`).
         partitioner: how the operator is partitioned, unless `DAG.set_attributes` says otherwise.
     """
 
     partitionable: ClassVar[bool] = True
     partition_key_fixed: ClassVar[bool] = False
+    follows_event_time: ClassVar[bool] = False
     partitioner: ClassVar[Any] = None
 
     errors = OutputPort[ErrorRecord]()

@@ -17,6 +17,7 @@ from dagflow.model.context import Cursor
 from dagflow.model.operator import Operator
 from dagflow.runtime import keyed_state, partition_state
 from dagflow.runtime.datasets import Datasets
+from dagflow.runtime.event_time import latest
 from dagflow.runtime.failure import abort
 from dagflow.runtime.files import OURS, STAGING
 from dagflow.runtime.partition_state import PartitionStates
@@ -37,10 +38,11 @@ def decide(
     now: float,
     durable: bool = True,
     before: PartitionStates | None = None,
+    last: Decision | None = None,
 ) -> Decision:
     """Checks that the reports cover the plan exactly, and publishes the decision: the commit. Raises WindowIncomplete.
 
-    `before`: the states of partitions after the last decision.
+    `before`: the states of partitions after the last decision, which is `last`.
     """
     tasks = tuple(tasks)
     done = reports_of(log, plan, tasks)
@@ -73,6 +75,7 @@ def decide(
             decided_at=now,
             parts=moved_parts(tasks, done),
             steals=steals_of(log, tasks),
+            event_times=latest({} if last is None else last.event_times, *(report.event_times for report in done)),
             exchanges=summed_exchanges(report.exchanges for report in done),
         )
     )

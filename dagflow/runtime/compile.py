@@ -154,3 +154,9 @@ def loaded(program_bytes: bytes) -> Program:
     """The program of its bytes: fresh copies of all operators."""
     program: Program = pickle.loads(program_bytes)  # made by this launch
     return program
+
+
+def halves(programs: Iterable[Program], plan: Plan) -> dict[str, Operator]:
+    """The driver's halves of the operators in tasks, by name: copies of their own."""
+    loaded_again = (loaded(pickled(program, plan, travels=False)) for program in programs)
+    return {item.name: item.operator for program in loaded_again for item in program.operators}

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
+import attrs
+
 from dagflow.ledger import InputSlice
 from dagflow.model.context import Clock, OperatorContext
 from dagflow.model.operator import InputOperator, Operator
@@ -13,11 +15,12 @@ from dagflow.model.plain import encode
 from dagflow.plan.plan import Plan
 from dagflow.runtime.compile import WorkItems, driver_program, loaded, pickled
 from dagflow.runtime.datasets import ReadsDataset
+from dagflow.runtime.event_time import followers
 from dagflow.runtime.failure import abort
 from dagflow.runtime.files import AttemptFiles
 from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.readers import Dealt, Readers, known_to
-from dagflow.runtime.report import TaskReport
+from dagflow.runtime.report import OperatorFigures, TaskReport
 from dagflow.runtime.same import added, properties, shape
 from dagflow.runtime.states import DriverStates, types_of
 from dagflow.runtime.task import Flow, Node
@@ -97,6 +100,13 @@ class Driver:
         driver = TaskReport("driver", 0, {n: f for n, f in figures.items() if n not in self._ports}, files.finish(), flow.notes())
         return self._window_plan(window, items, driver, slices)
 
+    def plan_end(self, window: int) -> WindowPlan:
+        """The window behind the last one of a bounded run: without input, for operators that follow event time."""
+        self._states.begin()
+        figures = {name: OperatorFigures() for name in self._flow.nodes if name not in self._ports}
+        planned = self._window_plan(window, {name: [] for name in self._ports}, TaskReport("driver", 0, figures), {})
+        return attrs.evolve(planned, is_end=True)
+
     def _asked_watermarks(self) -> dict[str, int]:
         """The watermarks of input operators now, as far as they know one. None goes back."""
         found = dict(self._watermarks)
@@ -129,8 +139,9 @@ class Driver:
             dealt[stage.head] = self._readers.deal(stage, window, [item for _, item in mine], known[stage.name])
         partitions = {head: each.partitions for head, each in dealt.items()}
         owners: dict[str, list[int]] = {}
+        following = set(followers(self.plan))
         for stage in (each for each in self.plan.stages if each.level > 0 and each.is_leading):
-            if any(before.head in partitions for before in self.plan.stages_before(stage)):
+            if following & set(stage.operators) or any(b.head in partitions for b in self.plan.stages_before(stage)):
                 readers = sum(each.partitions for each in dealt.values())
                 partitions[stage.head] = self._readers.above(stage, window, readers)
                 owners |= {stage.head: found} if (found := self._readers.owners(stage)) else {}

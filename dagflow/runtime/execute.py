@@ -86,6 +86,7 @@ def _report(flow: Flow, spec: TaskSpec, files: AttemptFiles, **more: Any) -> Tas
         files=files.finish(),
         notes=notes,
         exchanges=flow.exchanges(),
+        event_times=flow.event_times(),
         **more,
     )
 

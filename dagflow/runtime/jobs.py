@@ -9,16 +9,35 @@ from typing import Any
 
 import attrs
 
+from dagflow.config.run_settings import RunSettings
 from dagflow.errors import DagflowError
 from dagflow.errors.run import OperatorFailed
 from dagflow.plan.plan import Plan
-from dagflow.runtime.events import WindowDecided, WindowPlanned
+from dagflow.runtime.commit import Followed
+from dagflow.runtime.events import EntryAppended, Event, Warned, WindowDecided, WindowPlanned
 from dagflow.runtime.keyed_state import chains
 from dagflow.runtime.partition_state import Handover
 from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.window_log import Decision, WindowPlan
 
 _TOLD = 3
+CONTINUOUS_WINDOW = 0.5  # seconds that a window of a continuous run stays open by default
+
+
+def driver_spec(settings: RunSettings, round: str, slots: int, base: str, checked: bool) -> TaskSpec:
+    """What is the same for all tasks of a launch."""
+    return TaskSpec(
+        window=0,
+        round=round,
+        stage="driver",
+        partition=0,
+        partitions=1,
+        slots=slots,
+        continuous=settings.continuous,
+        base=base,
+        durable=settings.durability == "machine",
+        checked=checked,
+    )
 
 
 def tasks_of(plan: Plan, window: WindowPlan, spec: TaskSpec, round: str, again: bool = False) -> tuple[TaskSpec, ...]:
@@ -114,3 +133,20 @@ def decided_event(decision: Decision) -> WindowDecided:
     size = sum(file.size for file in decision.files)
     records = sum(file.records for file in decision.files)
     return WindowDecided(window=decision.window, files=len(decision.files), bytes=size, records=records)
+
+
+def followed_events(window: int, followed: Followed) -> Iterator[Event]:
+    """What has followed from a window's decision."""
+    for folder, entry in followed.entries:
+        rows = 0 if entry.data is None or entry.data.new_data is None else entry.data.new_data.interval.rows
+        yield EntryAppended(window=window, dataset=folder, entry=entry.seq, hash=entry.hash, rows=rows)
+    for file in followed.taken_away:
+        gone = f"window {window}: {file.name} is no longer in {file.folder}: it counts as published and taken away"
+        yield Warned(text=gone)
+
+
+def seconds_open(settings: RunSettings) -> float | None:
+    """How long a window stays open at most."""
+    if settings.window is not None:
+        return settings.window
+    return CONTINUOUS_WINDOW if settings.continuous else None

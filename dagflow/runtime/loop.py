@@ -19,11 +19,11 @@ from dagflow.model.operator import Operator
 from dagflow.plan.plan import Plan
 from dagflow.runtime.bodies import bodies
 from dagflow.runtime.commit import decide, publish, roll_forward, sweep
-from dagflow.runtime.compile import loaded, pickled, stage_program
+from dagflow.runtime.compile import halves, pickled, stage_program
 from dagflow.runtime.datasets import Datasets
 from dagflow.runtime.driver import Driver
+from dagflow.runtime.event_time import event_times, followers
 from dagflow.runtime.events import (
-    EntryAppended,
     EventStream,
     TaskEnded,
     Warned,
@@ -33,33 +33,32 @@ from dagflow.runtime.events import (
 )
 from dagflow.runtime.failure import Abort, describe
 from dagflow.runtime.footprint import places
-from dagflow.runtime.jobs import decided_event, job_name, levels_of, planned_event, tasks_of, with_source, with_states
+from dagflow.runtime.jobs import (
+    decided_event,
+    driver_spec,
+    followed_events,
+    job_name,
+    levels_of,
+    planned_event,
+    seconds_open,
+    tasks_of,
+    with_source,
+    with_states,
+)
 from dagflow.runtime.launched import Launched
 from dagflow.runtime.partition_state import Handover, states_of
 from dagflow.runtime.patience import POLL, Patience
-from dagflow.runtime.program import Job, TaskOutcome, TaskSpec
+from dagflow.runtime.program import Job, TaskOutcome
 from dagflow.runtime.readers import Readers
 from dagflow.runtime.report import RunReport
 from dagflow.runtime.runner import Runner, TasksDied
+from dagflow.runtime.running import Running
 from dagflow.runtime.same import changed_properties
 from dagflow.runtime.sharing.driver import Rebalancing, tell_slots_are_wanted
 from dagflow.runtime.states import check_left
 from dagflow.runtime.window_log import Decision, WindowLog, WindowPlan
 from dagflow.state import MapLog
 from dagflow.storage import passes
-
-CONTINUOUS_WINDOW = 0.5  # seconds that a window of a continuous run stays open by default
-
-
-@attrs.define
-class _Running:
-    """A window whose tasks run; or wait, for the states that the window before leaves (`future` is None)."""
-
-    plan: WindowPlan
-    tasks: tuple[TaskSpec, ...]
-    future: Future[list[TaskOutcome]] | None
-    round: str
-    attempt: int = 1
 
 
 class WindowLoop:
@@ -109,30 +108,17 @@ class WindowLoop:
             attempts=settings.window_attempts, delay=settings.retry_delay, clock=clock, events=events, stopping=stopping
         )
         self._durable = settings.durability == "machine"
-        self._spec = TaskSpec(
-            window=0,
-            round=self._round,
-            stage="driver",
-            partition=0,
-            partitions=1,
-            slots=runner.slots,
-            continuous=settings.continuous,
-            base=base,
-            durable=self._durable,
-            checked=checked,
-        )
+        self._spec = driver_spec(settings, self._round, runner.slots, base, checked)
         programs = {s.name: stage_program(plan, s.name) for s in plan.stages}
         self._programs = {name: pickled(program, plan, travels=not runner.in_process) for name, program in programs.items()}
-        self._halves: dict[str, Operator] = {
-            item.name: item.operator
-            for program in programs.values()
-            for item in loaded(pickled(program, plan, travels=False)).operators
-        }
+        self._halves = halves(programs.values(), plan)
         keeping = {name: [o.name for o in program.operators if states_of(o.operator)] for name, program in programs.items()}
         self._handover = Handover(keeping, [name for name in plan.driver if states_of(plan.dag.nodes[name].operator)])
         self._rebalancing = Rebalancing.of(plan, settings.rebalance, runner.sharing, run_folder, keeping)
         self._maps = MapLog(log.store, trying=self.patience.keep_trying)
-        self._running: deque[_Running] = deque()
+        self._running: deque[Running] = deque()
+        self._before: Decision | None = None
+        self._has_ended = True  # with no window there is nothing to end
         self._planned: int = 0 if before is None else before._planned
 
     def operator(self, name: str) -> Operator | None:
@@ -163,6 +149,7 @@ class WindowLoop:
             changed = changed_properties(self._plan, last, self._run_folder)
             if changed:
                 self._events.send(Warned(text=f"properties have changed since window {last.window}: {'; '.join(changed)}"))
+        self._has_ended = last is None or last.is_end
         if decided:
             self._begin_with(self._decision(newest))
         if last is not None:
@@ -176,6 +163,7 @@ class WindowLoop:
         self._sweep()
 
     def _begin_with(self, last: Decision) -> None:
+        self._before = last
         try:
             ceased = self._handover.begin(last.partition_states, last.states)
         except ValueError as error:
@@ -228,19 +216,31 @@ class WindowLoop:
                     continue
                 if self._enough() or (driver.exhausted and not self._settings.continuous):
                     break
-                fresh = driver.plan_window(next_window, self._seconds(), self._attend)
+                fresh = driver.plan_window(next_window, seconds_open(self._settings), self._attend)
                 self.patience.check_stop()
                 if fresh is not None:
                     next_window += 1
                     self._planned += 1
-                    publishing = functools.partial(self._log.plan, fresh)
-                    self._begin(self.patience.keep_trying(fresh.window, "publishing its plan", publishing), replayed=False)
+                    self._publish(fresh)
                 elif self._settings.continuous:
                     break
             if self._running:
                 self._finish(wait=not self._settings.continuous or self._full() or self._enough())
+            elif self._begin_end(driver, next_window):
+                next_window += 1
             elif self._enough() or (driver.exhausted and not self._settings.continuous):
                 return
+
+    def _begin_end(self, driver: Driver, window: int) -> bool:
+        """Begins the window behind the last one of a bounded run, where operators follow event time. Whether it did."""
+        if self._has_ended or not driver.exhausted or self._settings.continuous or not followers(self._plan):
+            return False
+        self._publish(driver.plan_end(window))
+        return True
+
+    def _publish(self, plan: WindowPlan) -> None:
+        publishing = functools.partial(self._log.plan, plan)
+        self._begin(self.patience.keep_trying(plan.window, "publishing its plan", publishing), replayed=False)
 
     def _attend(self) -> bool:
         """Asked while a window is being filled: decides windows whose tasks have ended meanwhile. Whether to stop."""
@@ -248,11 +248,6 @@ class WindowLoop:
         if oldest is not None and oldest.done():
             self._finish(wait=False)
         return self._stopping() is not None
-
-    def _seconds(self) -> float | None:
-        if self._settings.window is not None:
-            return self._settings.window
-        return CONTINUOUS_WINDOW if self._settings.continuous else None
 
     def _enough(self) -> bool:
         return self._settings.max_windows is not None and self._planned >= self._settings.max_windows
@@ -270,11 +265,12 @@ class WindowLoop:
             self._events.send(Warned(text=f"window {plan.window}: an earlier launch has ended while it was running; {place}"))
         self._events.send(planned_event(plan, tasks, replayed))
         self._readers.planned(plan)
-        waits = bool(self._running) and (self._handover.is_needed() or bool(self._rebalancing.in_order))
-        running = _Running(plan, tasks, None, self._round)
-        self._running.append(running if waits else self._start(running))
+        in_order = self._handover.is_needed() or self._rebalancing.in_order or followers(self._plan)
+        self._has_ended = plan.is_end
+        running = Running(plan, tasks, None, self._round)
+        self._running.append(running if self._running and in_order else self._start(running))
 
-    def _start(self, window: _Running) -> _Running:
+    def _start(self, window: Running) -> Running:
         """Starts the tasks of a window, with the states that the decisions so far have left."""
         plan = window.plan
         self._events.send(WindowStarted(window=plan.window, round=window.round, tasks=len(window.tasks)))
@@ -282,7 +278,8 @@ class WindowLoop:
             future: Future[list[TaskOutcome]] = Future()
             future.set_result([])
             return attrs.evolve(window, future=future)
-        states = (with_states(task, self._handover) for task in window.tasks)
+        times = event_times(self._plan, plan, self._before)
+        states = (with_states(attrs.evolve(task, event_times=times), self._handover) for task in window.tasks)
         before = [task for running in self._running if running.future is not None for task in running.tasks]
         tasks = self._rebalancing.shared(states, others=len(before))
         tell_slots_are_wanted(self._log, tasks, before)
@@ -339,6 +336,7 @@ class WindowLoop:
         self._running.popleft()
         self._readers.decided(decision.window, outcomes)
         self._handover.left = decision.partition_states
+        self._before = decision
         self._rebalancing.tell(decision, outcomes, self._events, self._report)
         self._report.readers = self._readers.figures()
         self._report.count(decision, self._plan.dag.nodes)
@@ -347,12 +345,11 @@ class WindowLoop:
         if self._running and self._running[0].future is None:
             self._running[0] = self._start(self._running[0])
 
-    def _decide(self, window: _Running) -> Decision:
-        return decide(
-            self._log, window.plan, window.round, window.tasks, self._clock.now(), self._durable, before=self._handover.left
-        )
+    def _decide(self, window: Running) -> Decision:
+        left, now = self._handover.left, self._clock.now()
+        return decide(self._log, window.plan, window.round, window.tasks, now, self._durable, left, self._before)
 
-    def _again(self, failed: _Running, reason: str, dead: tuple[str, ...] = ()) -> None:
+    def _again(self, failed: Running, reason: str, dead: tuple[str, ...] = ()) -> None:
         """Runs a window again from its plan, and the later ones with it: a failed window discards them."""
         self.patience.check_stop()
         if failed.attempt >= self._settings.window_attempts:
@@ -375,18 +372,14 @@ class WindowLoop:
             attempt = old.attempt + 1 if old is failed else old.attempt
             again = f"{self._round}.{old.attempt + 1}" if old is failed else f"{old.round}+"
             tasks = tasks_of(self._plan, old.plan, self._spec, again, again=True)
-            self._running.append(self._start(_Running(old.plan, tasks, None, again, attempt)))
+            self._running.append(self._start(Running(old.plan, tasks, None, again, attempt)))
 
     def _follow(self, decision: Decision, again: bool = False) -> None:
         followed = roll_forward(
             self._log, decision, self._halves, self._durable, again, self._datasets, self.patience.keep_trying
         )
-        for folder, entry in followed.entries:
-            rows = 0 if entry.data is None or entry.data.new_data is None else entry.data.new_data.interval.rows
-            self._events.send(EntryAppended(window=decision.window, dataset=folder, entry=entry.seq, hash=entry.hash, rows=rows))
-        for file in followed.taken_away:
-            gone = f"window {decision.window}: {file.name} is no longer in {file.folder}: it counts as published and taken away"
-            self._events.send(Warned(text=gone))
+        for event in followed_events(decision.window, followed):
+            self._events.send(event)
         if (oldest := decision.window - self._settings.keep_windows) >= 0:
             self._log.drop([oldest])
         self._maps.sweep(decision.window)

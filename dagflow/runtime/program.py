@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from dagflow.errors import DagflowError
+from dagflow.model.event_time import EventTime
 from dagflow.model.keys import Key, KeyDeal
 from dagflow.model.operator import Operator
 from dagflow.model.ports import BATCH, RECORD
@@ -122,6 +123,7 @@ class TaskSpec:
         shared: other tasks of the stage may take parts of the work over, through logs of claims.
         room: how many slots the tasks of its stage had for themselves when they were started.
         agreed: what operators have agreed on for the window, by operator.
+        event_times: what those are told that follow event time.
         states: what its operators begin with, as several partitions before it have left it.
         chains: what their maps of keys begin with, by operator.
         base: the folder that relative output paths start from.
@@ -150,6 +152,7 @@ class TaskSpec:
     states: PartitionStates = attrs.field(factory=dict)
     chains: dict[str, tuple[Chain, ...]] = attrs.field(factory=dict)
     agreed: dict[str, Any] = attrs.field(factory=dict)
+    event_times: dict[str, EventTime] = attrs.field(factory=dict)
     slots: int = 1
     continuous: bool = False
     base: str = ""

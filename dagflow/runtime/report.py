@@ -60,7 +60,7 @@ class TaskReport:
     """What one task did. Durable, and the first one of a task counts. `states`: what its operators keep, by operator.
 
     `parts`: which parts of which items (their numbers in the stage's plan) it has read, in order, where work is shared.
-    `exchanges`: what it has sent, by the port that it leads to.
+    `exchanges`: what it has sent, by the port that it leads to. `event_times`: the latest time of a record, by operator.
     """
 
     task: str
@@ -71,6 +71,7 @@ class TaskReport:
     states: dict[str, StateRef] = attrs.field(factory=dict)
     parts: list[list[Any]] = attrs.field(factory=list)
     exchanges: dict[str, ExchangeFigures] = attrs.field(factory=dict)
+    event_times: dict[str, int] = attrs.field(factory=dict)
 
 
 def summed_exchanges(reports: Iterable[Mapping[str, ExchangeFigures]]) -> dict[str, ExchangeFigures]:

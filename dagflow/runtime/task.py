@@ -13,6 +13,7 @@ from dagflow.errors import DagflowError
 from dagflow.errors.dag import PortUnbound
 from dagflow.errors.run import OperatorFailed
 from dagflow.model.context import Clock, Cursor, FileMaker, ItemPart, OperatorContext, SystemClock
+from dagflow.model.event_time import EventTime
 from dagflow.model.kept import freeze, kept_by, renew, thaw
 from dagflow.model.map_state import KeptMap
 from dagflow.model.operator import ErrorRecord, Operator
@@ -177,6 +178,7 @@ class Flow:
                 cursor=self.cursor,
                 sharing=work,
                 agreed=spec.agreed.get(plan.name),
+                event_time=spec.event_times.get(plan.name, EventTime()),
             )
             node = self.nodes[plan.name] = Node(plan, context, spec.window)
             context.on_bad_record = functools.partial(node.bad_record, "reading")
@@ -329,6 +331,10 @@ class Flow:
     def exchanges(self) -> dict[str, ExchangeFigures]:
         """What went over exchanges, by the port that they lead to."""
         return {sender.port: sender.figures for senders in self.senders.values() for sender in senders}
+
+    def event_times(self) -> dict[str, int]:
+        """The latest times of records that operators have told."""
+        return {name: node.context.latest for name, node in self.nodes.items() if node.context.latest is not None}
 
     def notes(self) -> dict[str, list[str]]:
         """What the operators have noted for the driver."""

@@ -43,6 +43,7 @@ class WindowPlan:
         advanced: the input operators that had something.
         watermarks: of the input operators that know one, after the window; microseconds since the epoch.
         inputs: what the window takes of datasets, by input operator: encoded `InputSlice`s.
+        is_end: whether it is the one behind the last window of a bounded run, which has no input.
         outputs: the output folders of the run, as they were called then.
     """
 
@@ -64,6 +65,7 @@ class WindowPlan:
     shape: dict[str, str] = attrs.field(factory=dict)
     properties: dict[str, str] = attrs.field(factory=dict)
     planned_at: float = 0.0
+    is_end: bool = False
 
 
 @attrs.frozen
@@ -86,6 +88,7 @@ class Decision:
     `states`: of the driver's operators after the window; `partition_states`: of those in tasks.
     `parts`: what those tasks have read that have not read just what they were dealt, by `HEAD-PARTITION`: number of the item,
     start and stop (None: its own). `steals`: how that came. `exchanges`: what went over exchanges, by the port they lead to.
+    `event_times`: the latest time of a record that has come so far, by operator that follows event time.
     """
 
     window: int
@@ -104,6 +107,7 @@ class Decision:
     parts: dict[str, list[list[Any]]] = attrs.field(factory=dict)
     steals: list[Steal] = attrs.field(factory=list)
     exchanges: dict[str, ExchangeFigures] = attrs.field(factory=dict)
+    event_times: dict[str, int] = attrs.field(factory=dict)
 
 
 Moved = Callable[[Sequence[str]], Mapping[str, str]]

@@ -45,7 +45,8 @@ CHOSEN_FOR_BODIES = {"spark.sql.adaptive.enabled": "true"}
 class LevelTasks:
     """The tasks of one level of a window, as the function of one `mapInArrow`.
 
-    `specs[i]`: the pickled TaskSpec of partition i; `programs`: by stage; `levels`: where exchanges lead to, by tag.
+    `specs[i]`: the pickled TaskSpec of partition i; `programs`: by stage; `levels`: where exchanges lead to, by tag. `is_first`:
+    no level is before it in this window.
     """
 
     specs: tuple[bytes, ...]
@@ -53,6 +54,7 @@ class LevelTasks:
     run_folder: str
     durable: bool
     levels: dict[int, int]
+    is_first: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """What the task of this partition sends; of the last level, one row: its pickled outcome."""
@@ -65,14 +67,14 @@ class LevelTasks:
         spec: TaskSpec = pickle.loads(self.specs[context.partitionId()])  # came with this function, from the driver
         log = WindowLog.open(self.run_folder, self.durable)
         attempt, again = str(context.taskAttemptId()), context.attemptNumber() > 0
-        arriving = _received(batches, spec) if spec.level else iter(())
+        arriving = iter(()) if self.is_first else _received(batches, spec)
 
         def body(send: Callable[[Row], None]) -> TaskOutcome | None:
             passing = Passing(checked(arriving, spec, self.levels, send), send)
             program = self.programs[spec.stage]
             return in_level(spec, passing, lambda own: execute(program, spec, log, attempt, again, own))
 
-        if spec.level == 0:
+        if self.is_first:
             for _ in batches:  # one row: the partition's number
                 pass
         if spec.next_tasks:
@@ -101,7 +103,7 @@ def chained(spark: Any, job: Job) -> Any:
     for tasks in levels:
         specs = tuple(pickle.dumps(spec) for spec in tasks)
         programs = {stage: job.programs[stage] for stage in {spec.stage for spec in tasks}}
-        function = LevelTasks(specs, programs, job.run_folder, job.durable, job.levels).__call__
+        function = LevelTasks(specs, programs, job.run_folder, job.durable, job.levels, frame is None).__call__
         count = len(tasks)
         if frame is None:
             rows = spark.range(0, count, 1, count)

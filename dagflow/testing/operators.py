@@ -15,6 +15,7 @@ from dagflow.errors.dag import NotSupported, UnknownName
 from dagflow.errors.run import ChangedInPlace
 from dagflow.model.context import Clock, FileMaker, OperatorContext, SystemClock
 from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator
+from dagflow.model.event_time import EventTime
 from dagflow.model.infer import bind_input, own_bindings, port_types
 from dagflow.model.map_state import MapState
 from dagflow.model.operator import InputOperator, Operator
@@ -25,6 +26,7 @@ from dagflow.plan.forms import preferred_form
 from dagflow.runtime.commit import decide, roll_forward, sweep
 from dagflow.runtime.compile import WorkItems, loaded, pickled
 from dagflow.runtime.driver import fill, reset
+from dagflow.runtime.event_time import latest
 from dagflow.runtime.failure import Abort
 from dagflow.runtime.files import AttemptFiles, place
 from dagflow.runtime.partition_state import kept_states, states_of
@@ -197,10 +199,14 @@ class Bench:
         """Runs windows of given records: each on a fresh copy, or all on one if the operator must not be copied."""
         states: dict[str, Any] = {}
         agreed: Any = None
+        seen: int | None = None
+        follows = self.operator.follows_event_time
         with ExitStack() as stack:
             flow = None
-            for number, given in enumerate(windows):
+            for number, given in enumerate([*windows, {}] if follows else windows):
                 at = attrs.evolve(spec, window=spec.window + number)
+                if follows:  # behind the last window comes the end of the run
+                    at = attrs.evolve(at, event_times={NAME: EventTime(seen=seen, is_end=number == len(windows))})
                 agreed = self._agree(given, agreed, at)
                 at = attrs.evolve(at, agreed={NAME: agreed})
                 if flow is not None and self.operator.partitionable:
@@ -212,6 +218,7 @@ class Bench:
                     stack.enter_context(flow)
                 with self._committed(flow, at):
                     self.run(flow, at.window, given)
+                seen = latest({} if seen is None else {NAME: seen}, flow.event_times()).get(NAME)
                 states = kept_states(flow.nodes[NAME].operator, type(self.operator).__name__)
 
     def _agree(self, given: Given, before: Any, spec: TaskSpec) -> Any:

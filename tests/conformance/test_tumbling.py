@@ -1,0 +1,194 @@
+"""Windows of event time in whole applications: any partitions, forms and restarts come to what a few lines of Python come to."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dagflow import DAG, InputOperator, OutputPort, State
+from dagflow.scaling import StatelessPartitioner
+from dagflow.testing import run_dag
+from operators import JsonLinesWriter, Tumbling, WindowValue
+
+SECOND = 1_000_000
+SIZE = 10
+
+
+@attrs.frozen
+class Hit:
+    key: str
+    at: int
+    n: int
+
+
+@attrs.define
+class Given(InputOperator):
+    """Emits one list of hits after the other, each in a window of its own; and says, in seconds, how far they have come."""
+
+    windows: list[list[Hit]]
+    marks: list[int] | None = None
+    output = OutputPort[Hit]()
+    at = State(0)
+
+    def setup(self, context: Any) -> None:
+        self.context = context
+
+    def emit_tuples(self) -> None:
+        if self.at < len(self.windows):
+            self.output.emit_all(self.windows[self.at])
+            self.at += 1
+            self.context.close_window()
+
+    def is_exhausted(self) -> bool:
+        return self.at >= len(self.windows)
+
+    def watermark(self) -> int | None:
+        return None if self.marks is None or not self.at else self.marks[self.at - 1] * SECOND
+
+
+def by_columns(**more: Any) -> Tumbling[Hit, str, int]:
+    return Tumbling(SIZE, time="at", by="key", aggregate="sum", of="n", **more)
+
+
+def by_functions(**more: Any) -> Tumbling[Hit, str, int]:
+    def time(hit: Hit) -> int:
+        return hit.at
+
+    def key(hit: Hit) -> str:
+        return hit.key
+
+    def value(hit: Hit) -> int:
+        return hit.n
+
+    return Tumbling(SIZE, time=time, by=key, aggregate="sum", of=value, **more)
+
+
+def application(source: Given, tumbling: Tumbling[Hit, str, int], out: Path, partitions: int) -> Any:
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        hits = dag.add_operator("hits", source)
+        windows = dag.add_operator("windows", tumbling, partitioner=StatelessPartitioner(partitions))
+        fired = dag.add_operator("fired", JsonLinesWriter[WindowValue[str, int]](str(out / "fired")))
+        late = dag.add_operator("late", JsonLinesWriter[Hit](str(out / "late")))
+        dag.add_stream("hits", hits.output, windows.input)
+        dag.add_stream("fired", windows.output, fired.input)
+        dag.add_stream("late", windows.late, late.input)
+
+    return populate_dag
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for path in folder.glob("*.jsonl") for line in path.read_text().splitlines()]
+
+
+Fired = tuple[str, int, int, int, int]
+
+
+def found(out: Path) -> tuple[Counter[Fired], Counter[Hit]]:
+    """Key, start in seconds, sum, count and number of the firing; and what was late."""
+
+    def start(text: str) -> int:
+        return int(datetime.datetime.fromisoformat(text).replace(tzinfo=datetime.UTC).timestamp())
+
+    fired = Counter((r["key"], start(r["start"]), r["value"], r["count"], r["firing"]) for r in lines(out / "fired"))
+    return fired, Counter(Hit(**r) for r in lines(out / "late"))
+
+
+def model(windows: list[list[Hit]], lateness: int, bound: int) -> tuple[Counter[Fired], Counter[Hit]]:
+    """The same in plain Python: what is late by what came in earlier windows; windows fire when that has passed their end."""
+    fired: Counter[Fired] = Counter()
+    late: Counter[Hit] = Counter()
+    kept: dict[tuple[str, int], list[Hit]] = {}
+    firings: Counter[tuple[str, int]] = Counter()
+    changed: set[tuple[str, int]] = set()
+    latest = -(10**9)
+    for hits in [*windows, None]:
+        watermark = latest - bound
+        for hit in hits or ():
+            start = hit.at // SECOND // SIZE * SIZE
+            if start + SIZE + lateness <= watermark:
+                late[hit] += 1
+                continue
+            kept.setdefault((hit.key, start), []).append(hit)
+            changed.add((hit.key, start))
+        for key, start in sorted(changed):
+            if start + SIZE <= watermark or hits is None:
+                of = kept[key, start]
+                fired[key, start, sum(hit.n for hit in of), len(of), firings[key, start]] += 1
+                firings[key, start] += 1
+                changed.discard((key, start))
+        latest = max([latest, *(hit.at // SECOND for hit in hits or ())])
+    return fired, late
+
+
+HITS = st.builds(Hit, st.sampled_from("abc"), st.integers(-30, 60).map(lambda second: second * SECOND), st.integers(-5, 5))
+
+
+@settings(max_examples=12)
+@given(
+    windows=st.lists(st.lists(HITS, max_size=6).filter(bool), min_size=1, max_size=4),
+    lateness=st.sampled_from([0, 5, 20]),
+    bound=st.sampled_from([0, 5]),
+    partitions=st.integers(1, 3),
+    stop=st.integers(0, 4),
+    of=st.sampled_from([by_columns, by_functions]),
+)
+def test_any_partitions_forms_and_restarts(
+    windows: list[list[Hit]], lateness: int, bound: int, partitions: int, stop: int, of: Any
+) -> None:
+    expected = model(windows, lateness, bound)
+    with tempfile.TemporaryDirectory() as folder:
+        source = Given(windows)
+        populate_dag = application(source, of(allowed_lateness=lateness, out_of_orderness=bound), Path(folder), partitions)
+        if stop:
+            run_dag(populate_dag, max_windows=stop)
+        run_dag(populate_dag)
+        fired, late = found(Path(folder))
+        assert run_dag(populate_dag).windows == 0, "the end comes once"
+    assert (fired, late) == expected
+    last: dict[tuple[str, int], Fired] = {}
+    for each in sorted(fired, key=lambda each: each[-1]):
+        last[each[:2]] = each
+    assert sum(each[3] for each in last.values()) + sum(late.values()) == sum(map(len, windows)), "each record is somewhere, once"
+
+
+def hits(*seconds: int) -> list[Hit]:
+    return [Hit("a", second * SECOND, 1) for second in seconds]
+
+
+def test_both_runners(runner: str, tmp_path: Path) -> None:
+    windows = [hits(1, 2, 12), hits(3, 41), hits(4, 15), hits(35)]
+    run_dag(application(Given(windows), by_columns(allowed_lateness=25), tmp_path, 2), runner=runner)
+    fired, late = found(tmp_path)
+    assert (fired, late) == model(windows, 25, 0)
+    assert late == Counter(hits(4)), "the first window closed at 35 s, when 41 s had come"
+
+
+@pytest.mark.parametrize("of", [by_columns, by_functions])
+def test_the_watermark_of_sources(tmp_path: Path, of: Any) -> None:
+    """What it says of a window holds for the records of that window: they are not late by it, and windows fire at once."""
+    source = Given([hits(1, 12), [], hits(2, 25)], marks=[9, 12, 30])
+    populate_dag = application(source, of(out_of_orderness=None, fire_at_end=False), tmp_path, 2)
+    assert run_dag(populate_dag, max_windows=1).windows == 1
+    assert found(tmp_path) == (Counter(), Counter())
+    run_dag(populate_dag, max_windows=1)  # no record, but the watermark
+    assert found(tmp_path) == (Counter({("a", 0, 1, 1, 0): 1}), Counter())
+    run_dag(populate_dag)
+    assert found(tmp_path) == (
+        Counter({("a", 0, 1, 1, 0): 1, ("a", 10, 1, 1, 0): 1, ("a", 20, 1, 1, 0): 1}),
+        Counter(hits(2)),
+    )
+
+
+def test_a_later_launch_goes_on_where_the_end_has_fired(tmp_path: Path) -> None:
+    run_dag(application(Given([hits(1, 2)]), by_columns(), tmp_path, 1))
+    run_dag(application(Given([hits(1, 2), hits(3, 14)]), by_columns(), tmp_path, 1))
+    assert found(tmp_path)[0] == Counter({("a", 0, 2, 2, 0): 1, ("a", 0, 3, 3, 1): 1, ("a", 10, 1, 1, 0): 1})
