@@ -13,6 +13,7 @@ from typing_extensions import TypeVar
 from dagflow import InputPort, MapState, Operator, OperatorContext, OutputPort, WindowState
 from dagflow.config import Seconds
 from dagflow.errors.choices import one_of
+from operators.aggregate.columns import Columns
 from operators.aggregate.fields import a_field, a_key, getter, names_of, no_key, one_nan
 from operators.aggregate.grouping import Grouping, Groups, Merge, greatest, least
 from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
@@ -212,7 +213,9 @@ class Tumbling(Operator, Generic[T, K, V]):
         values = () if self.aggregate == "count" else names_of(self.of)
         whole = pa.RecordBatch.from_arrays([*columns, *(batch.column(name) for name in values)], names=[*keys, *values])
         found: Groups = {}
-        attrs.evolve(self._grouping, by=tuple(keys)).add_batch(found, whole)
+        grouping, folded = attrs.evolve(self._grouping, by=tuple(keys)), Columns()
+        grouping.add_batch(found, folded, whole)
+        grouping.fold(found, folded)
         for (start, *rest), (value, count) in found.items():
             key = None if self.by is None else rest[0] if isinstance(self.by, str) else tuple(rest)
             self._grouping.add(self.groups, (start, one_nan(key)), value, count)
