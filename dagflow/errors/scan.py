@@ -11,7 +11,8 @@ RunError: ScanError
 ├── ReaderMisbehaves    DF607
 ├── KeyMisfit           DF609   also a ValueError
 ├── ColumnTwice         DF611   also a ValueError
-└── ColumnReserved      DF612   also a ValueError
+├── ColumnReserved      DF612   also a ValueError
+└── MissingUntold       DF613   also a ValueError
 ConfigError: ProjectionError   DF610
 """
 
@@ -154,6 +155,23 @@ class ColumnMissing(ScanError, LookupError):
         return (
             f"{self.path}: the file lacks {_list(self.missing)}; it has {_list(self.found)}\n"
             f"  help: nulls in their place: {definition(self.reader, 'drift.missing', 'null')}"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class MissingUntold(ScanError, ValueError):
+    """`drift.missing` is "error", but files of the format do not say which columns they have."""
+
+    code: ClassVar[str] = "DF613"
+
+    path: str
+    format: str
+
+    def message(self) -> str:
+        return (
+            f'{self.path}: drift.missing is "error", but of {self.format} only the rows say, one by one, which columns there are\n'
+            f"  help: leave it at {definition(self.reader, 'drift.missing', 'null')}, and say which columns a row must have: "
+            "schema={'id': Column('int64', nullable=False), …}; rows without are bad rows"
         )
 
 

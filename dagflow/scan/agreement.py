@@ -125,7 +125,8 @@ def is_enough(format: Format, settings: ScanSettings, agreed: Agreed) -> bool:
         return False
     given = () if settings.schema is None else settings.schema.columns
     known = {name for name, _ in agreed.columns}.union(agreed.keys, given)
-    return all(a.root in known or a.root in (STAR, RESCUED) or is_implicit(a.root) for a in settings.projection.asked or ())
+    asked = [a.root for a in settings.projection.asked or ()]
+    return all(r in known or format.column_name(r) in known or r in (STAR, RESCUED) or is_implicit(r) for r in asked)
 
 
 def looks(format: Format, settings: ScanSettings) -> bool:

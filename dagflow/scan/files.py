@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 import pyarrow as pa
 
-from dagflow.errors.scan import BadRowFound, ColumnExtra, ColumnMissing
+from dagflow.errors.scan import BadRowFound, ColumnExtra, ColumnMissing, MissingUntold
 from dagflow.ranges import OffsetRangeTracker
 from dagflow.scan.bad_rows import BadRow
 from dagflow.scan.implicit import FileFacts
@@ -141,6 +141,7 @@ class FileScan:
             settings.drift,
             null_type=settings.null_arrow_type,
             is_array=self._is_array,
+            named_as=self.format.column_name,
         )
         check_tested(self.format.tested_columns, self.agreed, shape)
         self._output = Output(shape=shape, drift=settings.drift, report=self._report, count=self.context.count)
@@ -214,6 +215,8 @@ class FileScan:
 
     def _build(self, negotiator: SchemaNegotiator) -> ResultSetLoader:
         said = negotiator.table_schema
+        if self.settings.drift.missing == "error" and not negotiator.is_schema_complete and self._output.shape.roots:
+            raise MissingUntold(path=negotiator.source, format=type(self.format).__name__)
         if said is not None and not self._is_array:
             self._compare(said, negotiator.is_schema_complete, negotiator.source)
         self._output.found = None if said is None or not negotiator.is_schema_complete else frozenset(said.names)

@@ -42,6 +42,10 @@ class Format(ABC):
         """
         return ()
 
+    def column_name(self, asked: str) -> str:
+        """The name of the column that is asked for as `asked`, if no column is called that: where formats clean names."""
+        return asked
+
     @abstractmethod
     def make_reader(self) -> ManagedReader[FileSchemaNegotiator]:
         """A fresh reader for one block of one file."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import attrs
@@ -129,10 +129,12 @@ def make_shape(
     *,
     null_type: pa.DataType | None = None,
     is_array: bool = False,
+    named_as: Callable[[str], str] = str,
 ) -> Shape:
     """The columns that a scan gives.
 
     `null_type`: of columns of which nobody has seen a value (text by default). `is_array`: text is read as the array `columns`.
+    `named_as`: what a column is called that is asked for by another name (Format.column_name).
     Raises ColumnUnknown, ColumnNoSuchPart, ColumnReserved.
     """
     unseen = pa.string() if null_type is None else null_type
@@ -146,14 +148,14 @@ def make_shape(
     keys = {name: given[name].arrow if name in given else to_type(kind) for name, kind in agreed.keys.items()}
     known = {name: kind for name, kind in known.items() if name not in keys or name in dict(agreed.columns)}
     asked = (Asked(STAR, STAR),) if projection.asked is None else projection.asked
-    named = {each.root for each in asked if not each.steps}
+    named = {each.root if each.root in known else named_as(each.root) for each in asked if not each.steps}
     columns: list[OutputColumn] = []
     for each in asked:
         if each.root == STAR and not each.steps:
             columns += [_table(Asked(n, n), k, given.get(n)) for n, k in known.items() if n not in named]
             columns += [_other(n, "key", k) for n, k in keys.items() if n not in named and n not in known]
-        elif each.root in known:
-            columns.append(_table(each, known[each.root], given.get(each.root)))
+        elif (root := each.root if each.root in known else named_as(each.root)) in known:
+            columns.append(_table(attrs.evolve(each, root=root), known[root], given.get(root)))
         else:
             columns.append(_unread(each, keys, drift, tuple(known), agreed.files))
     is_open = projection.has_star and (schema is None or not schema.strict) and not is_array

@@ -114,6 +114,12 @@ class CsvFormat(Format):
         """Whether files name their columns."""
         return self.header
 
+    def column_name(self, asked: str) -> str:
+        """The name that a header gives a column which it writes so: `order date` is `order_date`."""
+        from operators.formats.delimited.fields import cleaned
+
+        return cleaned(asked.strip()) if self.header and self.clean_header else asked
+
     def make_reader(self) -> CsvReader:
         """A reader for one block."""
         from operators.formats.delimited.reader import CsvReader

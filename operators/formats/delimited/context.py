@@ -65,6 +65,9 @@ class DelimitedContext(PieceReaderContext):
     opened: int | None = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=None)
     """Of the piece given last: where in the file the quote stands that is never closed; None: there is none."""
 
+    lines_before_records: int = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=0)
+    """Of the file at hand: how many line ends stand before its records."""
+
     _lexer: Lexer = attrs.field(
         init=False, eq=False, repr=False, default=attrs.Factory(lambda s: Lexer(s.dialect), takes_self=True)
     )
@@ -116,6 +119,7 @@ class DelimitedContext(PieceReaderContext):
                 self._data, self._lexer, source.path, source.is_at_end, has_header=self.has_header, skip_lines=self.skip_lines
             )
             if found is not None:
+                self.lines_before_records = self._data.count(b"\n", 0, found.records_at)
                 return found
             if len(self._data) > self.max_record_bytes:
                 raise RecordTooLong(path=source.path, position=0, limit=self.max_record_bytes)
@@ -290,6 +294,11 @@ class DelimitedContext(PieceReaderContext):
         if begin == end:
             return None
         return Piece.of_slices(self._data, [begin, end], position=self._base + begin, path=source.path)
+
+    @property
+    def opened_at(self) -> int | None:
+        """Where `opened` stands in the data of the piece given last."""
+        return None if self.opened is None else self.opened - self._base
 
     def field_at_limit(self) -> int | None:
         """Which field (from 0) makes the record at hand too long; None: that cannot be told from its first MiB."""

@@ -130,7 +130,7 @@ def column_names(fields: Iterable[str], *, clean: bool = True) -> list[str]:
         text = field.strip()
         if len(text.encode()) > NAME_BYTES:
             raise ValueError(f"has a name of more than {NAME_BYTES} bytes: {text[:40]!r}…")
-        base = (_cleaned(text) if clean else text) or f"column_{number}"
+        base = (cleaned(text) if clean else text) or f"column_{number}"
         name, copy = base, 2
         while name.casefold() in taken:
             name, copy = f"{base}_{copy}", copy + 1
@@ -139,7 +139,8 @@ def column_names(fields: Iterable[str], *, clean: bool = True) -> list[str]:
     return names
 
 
-def _cleaned(text: str) -> str:
+def cleaned(text: str) -> str:
+    """A name made of letters, digits and `_`, as `column_names` makes it; nothing if it has no letter."""
     if not text or (len(text) == 1 and not text.isalnum()):
         return ""
     if text[0].isdigit():

@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 
+from operators.contexts.piece import Piece
 from operators.contexts.sizes import MIB
 
 
@@ -13,22 +14,27 @@ from operators.contexts.sizes import MIB
 class LineNumbers:
     r"""Counts line ends from the file's start on, and goes on from the place that was asked for before, if it can.
 
-    `can_seek`: whether places of the stream are the places that are asked for; else no number is known.
+    `stream`: of which places are those of pieces.
 
     >>> import io
-    >>> lines = LineNumbers(io.BytesIO(b"a\nb\nc"), True)
+    >>> text = b"a\nb\nc"
+    >>> lines = LineNumbers(io.BytesIO(text))
+    >>> lines.come_to(Piece.of_slices(text, [2, 4, 5], position=2, path="f"))
     >>> lines.at(4), lines.at(2)
     (3, 2)
     """
 
     stream: Any
-    can_seek: bool
     _known: tuple[int, int] = (0, 1)
+    _base: int = 0
 
-    def at(self, position: int) -> int | None:
-        """The number of the line (from 1) that has the byte at a position."""
-        if not self.can_seek:
-            return None
+    def come_to(self, piece: Piece) -> None:
+        """The piece at hand is another one."""
+        self._base = piece.position - piece.begin
+
+    def at(self, offset: int) -> int:
+        """The number of the line (from 1) that has the byte at an offset of the data of the piece at hand."""
+        position = self._base + offset
         at, line = self._known if self._known[0] <= position else (0, 1)
         before = self.stream.tell()
         self.stream.seek(at)
@@ -41,3 +47,32 @@ class LineNumbers:
         self.stream.seek(before)
         self._known = (at, line)
         return line
+
+
+@attrs.define(eq=False)
+class LinesSoFar:
+    r"""Counts the line ends of pieces that come one after the other, where nobody can go back: of compressed files, say.
+
+    `before`: how many line ends stand before the first piece.
+
+    >>> lines = LinesSoFar(1)
+    >>> for text in (b"a\nb\n", b"c\nd"):
+    ...     lines.come_to(Piece.of_slices(text, [0, 2, len(text)], position=0, path="f"))
+    ...     print(lines.at(0), lines.at(2))
+    2 3
+    4 5
+    """
+
+    before: int
+    _piece: Piece | None = None
+
+    def come_to(self, piece: Piece) -> None:
+        """The piece at hand is the next one."""
+        if self._piece is not None:
+            self.before += self._piece.data.count(b"\n", self._piece.begin, self._piece.end)
+        self._piece = piece
+
+    def at(self, offset: int) -> int:
+        """The number of the line (from 1) that has the byte at an offset of the data of the piece at hand."""
+        piece = self._piece
+        return self.before + 1 + (0 if piece is None else piece.data.count(b"\n", piece.begin, offset))

@@ -15,7 +15,7 @@ from operators.formats.delimited.columns import is_direct
 from operators.formats.delimited.context import DelimitedContext
 from operators.formats.delimited.errors import HeaderBad, QuoteLeftOpen
 from operators.formats.delimited.fields import FieldSplitter, column_names
-from operators.formats.delimited.lines import LineNumbers
+from operators.formats.delimited.lines import LineNumbers, LinesSoFar
 from operators.formats.delimited.rows import ListParser, RowParser
 from operators.formats.delimited.text import BadRecord, PieceText
 from operators.formats.lines import LinesReader
@@ -48,7 +48,11 @@ class CsvReader(LinesReader):
         if parser is None:
             return False
         self._parser = parser
-        self._numbers = LineNumbers(negotiator.stream, self._context.unit == "" and self.format.cuts == "any")
+        self._lines: LineNumbers | LinesSoFar | None = None
+        if self._context.unit == "" and self.format.cuts == "any":
+            self._lines = LineNumbers(negotiator.stream)
+        elif negotiator.split.start == 0:
+            self._lines = LinesSoFar(self._inner.lines_before_records)
         self._loader: ResultSetLoader = negotiator.build()
         return True
 
@@ -90,6 +94,8 @@ class CsvReader(LinesReader):
 
     def load(self, piece: Piece) -> None:
         """Makes columns of whole records."""
+        if self._lines is not None:
+            self._lines.come_to(piece)
         if self._inner.opened is not None:
             self._report(piece, BadRecord(0, "a quote is never closed"))
             return
@@ -111,13 +117,15 @@ class CsvReader(LinesReader):
         position = int(piece.positions[row])
         begin, end = int(piece.offsets[row]), int(piece.offsets[row + 1])
         raw = piece.data[begin : min(end, begin + SHOWN_BYTES)].rstrip(b"\r\n")
-        return RowOrigin(position, self._numbers.at(position), raw.decode(self.format.dialect.bytes_encoding, "backslashreplace"))
+        line = None if self._lines is None else self._lines.at(begin)
+        return RowOrigin(position, line, raw.decode(self.format.dialect.bytes_encoding, "backslashreplace"))
 
     def _report(self, piece: Piece, record: BadRecord) -> None:
         position, line, raw = self.origin(piece, record.number)
-        reason, opened = record.reason, self._inner.opened
-        if opened is not None:
-            reason = f"the quote at byte {opened} (line {self._numbers.at(opened)}) is never closed"
+        reason, opened, opened_at = record.reason, self._inner.opened, self._inner.opened_at
+        if opened_at is not None:
+            where = "" if self._lines is None else f" (line {self._lines.at(opened_at)})"
+            reason = f"the quote at byte {opened}{where} is never closed"
         self._negotiator.bad_row(reason, position=position, line=line, column=record.column, raw=raw)
 
 

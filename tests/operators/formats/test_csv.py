@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from dagflow.errors.scan import BadRowFound, ColumnUnknown, RowTooLarge
 from dagflow.scan import BatchLimits, Column
 from dagflow.testing import run_operator, scan_table
+from dagflow.testing.files import blocks_of
 from operators import CsvFormat, ScanReader
 from operators.contexts.errors import FileShortened
 from operators.formats.delimited.dialect import Dialect
@@ -175,8 +176,6 @@ def test_columns_are_parsed_as_the_user_says(file: Path) -> None:
 
 
 def bad_rows(path: Path, data: bytes | str, format: CsvFormat | None = None, **options: Any) -> tuple[Table, list[Any]]:
-    from dagflow.testing.files import blocks_of
-
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
     reader = ScanReader(format or CsvFormat(), on_bad_row="route", **options)
     found = run_operator(reader, {"blocks_metadata_input": blocks_of(str(path), 25)})
@@ -314,8 +313,6 @@ def test_files_that_disagree_on_types_have_the_wider_one(tmp_path: Path) -> None
 
 
 def test_a_file_cut_short_between_planning_and_reading_is_told(file: Path) -> None:
-    from dagflow.testing.files import blocks_of
-
     file.write_text("a,b\n1,x\n2,y\n")
     blocks = blocks_of(str(file), None)
     file.write_text("a,b\n1,")
@@ -341,3 +338,42 @@ def test_a_file_cut_short_between_planning_and_reading_is_told(file: Path) -> No
 def test_dialects_that_cannot_be_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         CsvFormat(**options)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "shift-jis"])
+@pytest.mark.parametrize("packed", [bytes, gzip.compress])
+def test_lines_of_bad_rows_are_told_also_where_nobody_can_go_back(
+    file: Path, packed: Any, encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("operators.formats.delimited.reader.MIB", 200)
+    rows = ["x,1" if n % 70 == 7 else f'{n},"two\nlines"' for n in range(3000)]
+    text = 'no part\n\n"a",b\n' + "\n".join(rows) + "\n"
+    file.write_bytes(packed((text + '5,"open').encode(encoding)))
+    reader = ScanReader(CsvFormat(skip_lines=1, encoding=encoding), schema="a: int64, b: string", on_bad_row="route")
+    found = [bad.line for bad in run_operator(reader, {"blocks_metadata_input": blocks_of(str(file), None)})["errors"]]
+    lines = text.split("\n")
+    assert found == [number for number, line in enumerate(lines, 1) if line == "x,1"] + [len(lines)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "names"),
+    [
+        (["order date"], ["order date"]),
+        (["order_date", "order date"], ["order_date", "order date"]),
+        (["9a", "`a.b`"], ["9a", "a.b"]),
+        (["order date", "*"], ["order date", "a_b", "col_9a"]),
+    ],
+)
+def test_columns_may_be_asked_for_as_the_header_writes_them(file: Path, columns: list[str], names: list[str]) -> None:
+    file.write_text("order date,a.b,9a\nx,y,z\n")
+    table = scan_table(ScanReader(CsvFormat(), columns=columns), file)
+    assert table.schema.names == names
+    values = {"order date": "x", "order_date": "x", "a.b": "y", "a_b": "y", "9a": "z", "col_9a": "z"}
+    assert table.to_pylist() == [{name: values[name] for name in names}]
+
+
+@pytest.mark.parametrize(("options", "column"), [({"clean_header": False}, "order_date"), ({}, "+"), ({}, "order  date")])
+def test_a_column_that_nobody_has_is_refused_all_the_same(file: Path, options: Any, column: str) -> None:
+    file.write_text("order date,b\nx,y\n")
+    with pytest.raises(ColumnUnknown):
+        scan_table(ScanReader(CsvFormat(**options), columns=[column]), file)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from dagflow.errors.scan import BadRowFound, ColumnExtra, RowTooLarge
+from dagflow.errors.scan import BadRowFound, ColumnExtra, MissingUntold, RowTooLarge
 from dagflow.scan import BatchLimits
 from dagflow.testing import assert_reader_is_splittable, run_operator, scan_reader_of, scan_table
 from dagflow.testing.files import blocks_of
@@ -234,3 +234,11 @@ def test_columns_come_as_arrow_has_them(path: Path) -> None:
     path.write_text('{"a": 1, "l": [1.5], "m": {"x": true}}\n')
     schema = scan_table(ScanReader(JsonLinesFormat()), path).schema
     assert schema == pa.schema([("a", pa.int64()), ("l", pa.list_(pa.float64())), ("m", pa.struct([("x", pa.bool_())]))])
+
+
+def test_missing_columns_are_no_error_where_nobody_can_tell(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"b": 1}\n')
+    with pytest.raises(MissingUntold, match="nullable=False"):
+        scan_table(ScanReader(JsonLinesFormat(), schema="a: int64", drift={"missing": "error"}), tmp_path / "a.jsonl")
+    counted = ScanReader(JsonLinesFormat(), columns=[], drift={"missing": "error"})
+    assert scan_table(counted, tmp_path / "a.jsonl").num_rows == 2
