@@ -13,6 +13,7 @@ import enum
 import struct
 import uuid
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, get_origin
 from zlib import crc32
@@ -214,8 +215,14 @@ class KeyDeal:
         places = groups.astype(np.int64)
         if not self.owners:
             return places * self.partitions >> 16
-        found: np.ndarray[Any, Any] = np.array(self.owners, dtype=np.int64)[places & (len(self.owners) - 1)]
+        found: np.ndarray[Any, Any] = self._table[places & (len(self.owners) - 1)]
         return found
+
+    @cached_property
+    def _table(self) -> np.ndarray[Any, Any]:
+        import numpy as np
+
+        return np.array(self.owners, dtype=np.int64)
 
 
 class Router:
