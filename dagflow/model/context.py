@@ -84,11 +84,15 @@ class Notes(Protocol):
 
 @attrs.frozen
 class ItemPart:
-    """A part of a work item, where another task has the rest: the whole item, and its range; None: as far as the item goes."""
+    """A part of a work item, where another task has the rest: the whole item, and its range; None: as far as the item goes.
+
+    `completes`: when this is read again, all of the item is taken to have been read with it.
+    """
 
     whole: Any
     start: int | None = None
     stop: int | None = None
+    completes: bool = False
 
 
 class WorkSharing(Protocol):
@@ -99,6 +103,10 @@ class WorkSharing(Protocol):
 
     def check(self) -> None:
         """Raises when the task must stop."""
+
+    def completes(self, operator: str) -> bool:
+        """Whether all of the item has been read, now that an operator has read the part at hand, which stays as it is."""
+        ...
 
 
 @attrs.define
@@ -176,6 +184,15 @@ class OperatorContext:
         """
         if self.sharing is not None:
             self.sharing.track(tracker)
+
+    def completes_item(self) -> bool:
+        """For readers, at the end of a work item, or of a part of one: whether all of the item has been read by now.
+
+        Of the tasks that read parts of an item just one is told so.
+        """
+        if self.sharing is not None:
+            return self.sharing.completes(self.name)
+        return self.part is None or self.part.completes
 
     def flush(self) -> None:
         """Hands on what this operator has emitted so far; readers that track an item do so before they claim more of it."""

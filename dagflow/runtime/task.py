@@ -286,7 +286,7 @@ class Flow:
     def deliver_item(self, item: tuple[str, str, Any], value: Any, part: Part | None = None) -> None:
         """Hands over a work item, or a part of one. `value`: the item as its operator gets it."""
         if part is not None and not part.is_whole:
-            self.cursor.part = ItemPart(value, part.start, part.stop)
+            self.cursor.part = ItemPart(value, part.start, part.stop, part.completes)
             value = narrowed(value, part)
             if part.start is not None:
                 self.nodes[item[0]].inlets[item[1]].count -= 1  # it counts where its start is read

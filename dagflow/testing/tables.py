@@ -163,6 +163,10 @@ class _Shared:
     def check(self) -> None:
         """See WorkSharing."""
 
+    def completes(self, operator: str) -> bool:
+        """See WorkSharing."""
+        return True
+
 
 @attrs.define
 class Batches(Operator):

@@ -146,10 +146,9 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
         if self._claiming is not None and self._claiming.is_over:
             self._let_go()  # it has not been read to its stop: nothing goes on from here
         part = task.context.part
-        is_first = part is None or part.start is None  # a block counts, and is told, where its start is read
-        task.context.count("blocks", int(is_first))
+        task.context.count("blocks", int(part is None or part.start is None))  # a block counts where its start is read
         task.end()
-        if is_first and self.blocks_metadata_output.is_connected:
+        if self.blocks_metadata_output.is_connected and task.context.completes_item():
             self.blocks_metadata_output.emit(block if part is None else part.whole)
 
     def record_at(self, block: B, position: int) -> bytes | None:

@@ -4,6 +4,7 @@
 - `entries`: what stands in a log, and what follows from it;
 - `claims`: one attempt of a task at the logs of its stage;
 - `others`: what an idle task sees of the others;
+- `finished`: which part of an item was read last;
 - `giving`: what a task has before it, and which part of it is given away;
 - `work`: a task's queue, asking and answering;
 - `serving`: the thread in which a process answers;

@@ -14,6 +14,7 @@ import attrs
 
 from dagflow.runtime.sharing import steps
 from dagflow.runtime.sharing.entries import ASK, GIVE, REFUSE, REPORT, START, WITHDRAW, Entry, State
+from dagflow.runtime.sharing.finished import finish
 from dagflow.runtime.sharing.parts import Part, without
 from dagflow.storage import Store
 
@@ -74,6 +75,7 @@ class Claims:
         self.partition = partition
         self.attempt = attempt
         self.items = dict(dealt)
+        self._store, self._area = store, area
         self._dealt = [Part(number) for number in dealt]
         self._logs = [Log(store, log_name(area, number)) for number in range(partitions)]
         self._found: set[tuple[int, int]] = set()  # what was given to this partition and is known: giver, question
@@ -142,6 +144,19 @@ class Claims:
         if not state.is_owner(self.attempt):
             raise Fenced
         return state
+
+    def finish(self, part: Part) -> bool:
+        """Notes that a part of an item has been read that is not all of it: whether it completes the item. Raises Fenced."""
+        self.check()
+        steps.at("before finish")
+        completes = finish(
+            self._store, self._area, part, partition=self.partition, attempt=self.attempt, counts=self._is_last_attempt
+        )
+        steps.at("after finish")
+        return completes
+
+    def _is_last_attempt(self, partition: int, attempt: str) -> bool:
+        return self._logs[partition].catch_up().is_owner(attempt)
 
     # Asking others
 

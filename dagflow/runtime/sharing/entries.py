@@ -44,7 +44,7 @@ class Entry:
             if (value := getattr(self, name)) != empty:
                 data[name] = value
         if self.parts:
-            data["parts"] = [list(part) for part in self.parts]
+            data["parts"] = [part.to_list() for part in self.parts]
             data["items"] = {str(number): item for number, item in self.items.items()}
         return dumps(data)
 

@@ -89,6 +89,10 @@ class Hand:
     held: Held
     since: float
     tracker: Any = None
+    is_read: bool = attrs.field(init=False, default=False)
+    """Nothing of it is given away any more."""
+    completes: bool = attrs.field(init=False, default=False)
+    """Whether all of its item has been read with it."""
     _claims: deque[tuple[float, int]] = attrs.field(
         init=False, default=attrs.Factory(lambda self: deque([(self.since, 0)]), takes_self=True)
     )
@@ -130,7 +134,7 @@ class Hand:
     @property
     def rest(self) -> int:
         """How much of it could be given away."""
-        return 0 if self.tracker is None else int(self.tracker.stop_position) - self.held.start - self.consumed
+        return 0 if self.tracker is None or self.is_read else int(self.tracker.stop_position) - self.held.start - self.consumed
 
     @property
     def is_whole(self) -> bool:
@@ -145,9 +149,10 @@ class Hand:
     def read(self) -> Part:
         """The part that has been read, at the end."""
         part = self.held.part
-        if self.tracker is None or self.tracker.stop_position == self.held.stop:
-            return part
-        return Part(part.number, part.start, self.tracker.stop_position)
+        stop = part.stop
+        if self.tracker is not None and self.tracker.stop_position != self.held.stop:
+            stop = self.tracker.stop_position
+        return Part(part.number, part.start, stop, self.completes)
 
     def split(self, fraction: float) -> Part | None:
         """Splits off a fraction of what is not claimed; all of it, if that is 1."""

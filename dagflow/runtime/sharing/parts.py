@@ -11,13 +11,20 @@ import attrs
 class Part(NamedTuple):
     """A part of a work item: the item's number in the stage's plan, and a range of it; None: as far as the item goes.
 
-    >>> Part(3), Part(3, 10, None).is_whole
-    (Part(number=3, start=None, stop=None), False)
+    `completes`: of a part that has been read: when it had been, all of the item had.
+
+    >>> Part(3)[:3], Part(3, 10, None).is_whole
+    ((3, None, None), False)
     """
 
     number: int
     start: int | None = None
     stop: int | None = None
+    completes: bool = False
+
+    def to_list(self) -> list[Any]:
+        """The part in records; the inverse of `part_of`."""
+        return list(self) if self.completes else list(self[:3])
 
     @property
     def is_whole(self) -> bool:
@@ -59,7 +66,7 @@ def without(parts: Iterable[Part], gone: Iterable[Part]) -> list[Part]:
     """What is left of parts. Raises ValueError for what is not there.
 
     >>> without([Part(1), Part(2)], [Part(2), Part(1, 5, 7)])
-    [Part(number=1, start=None, stop=5), Part(number=1, start=7, stop=None)]
+    [Part(number=1, start=None, stop=5, completes=False), Part(number=1, start=7, stop=None, completes=False)]
     """
     left = list(parts)
     for part in gone:

@@ -17,6 +17,8 @@ STEPS = (
     "narrowed",
     "after give",
     "after refuse",
+    "before finish",
+    "after finish",
     "before report",
     "after report",
 )

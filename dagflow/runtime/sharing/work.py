@@ -138,6 +138,19 @@ class SharedWork:
             if self._hand is not None:
                 self._hand.track(tracker)
 
+    def completes(self, operator: str) -> bool:
+        """See `WorkSharing.completes`. Raises Fenced."""
+        with self._lock:
+            hand = self._hand
+            if hand is None or hand.held.item[0] != operator:
+                return True  # what it reads is not what is shared
+            hand.is_read = True
+            part = hand.read()
+            if part.is_whole:
+                return True
+            hand.completes = self._claims.finish(part)
+            return hand.completes
+
     def check(self) -> None:
         """Raises what has happened to the thread: Fenced, when another attempt has begun, or an error of storage."""
         if self._failure is not None:
@@ -145,7 +158,7 @@ class SharedWork:
 
     def parts(self) -> list[list[Any]]:
         """What has been read."""
-        return [list(part) for part in self._done]
+        return [part.to_list() for part in self._done]
 
     def again(self, spec: TaskSpec, parts: Sequence[Sequence[Any]]) -> TaskSpec:
         """The task that reads just these parts, which an earlier attempt has reported, in their order."""

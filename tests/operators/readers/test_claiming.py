@@ -58,6 +58,9 @@ class Splitter:
             if residual is not None:
                 self.residuals.append(tuple(residual))
 
+    def completes(self, operator: str) -> bool:
+        return not self.residuals
+
 
 READERS = {
     "pieces": lambda: BlockReader(),
@@ -85,7 +88,9 @@ def read_all(make: Any, blocks: list[Any], chance: random.Random | None, batches
                 task.context.cursor.part = ItemPart(block, part.start, part.stop)
             task.give("blocks_metadata_input", [block if part is None else narrowed(block, part)])
             emitted = task.emitted["messages"]
-            assert len(task.emitted["blocks_metadata_output"]) == task.counters.get("blocks", 0) == (part is None)
+            assert task.counters.get("blocks", 0) == (part is None)
+            completes = part is None if sharing is None else not sharing.residuals
+            assert task.emitted["blocks_metadata_output"] == ([block] if completes else [])
         found += [tuple(record.values() if isinstance(record, dict) else record) for record in emitted]
         parts += [(block, Part(0, *residual)) for residual in (sharing.residuals if sharing is not None else ())]
     return sorted(found)
@@ -128,6 +133,9 @@ class Watching:
     def check(self) -> None:
         self.claimed.append(self.tracker.split_points()[0] + 1)
 
+    def completes(self, operator: str) -> bool:
+        return True
+
 
 @attrs.define
 class Noting:
@@ -136,6 +144,9 @@ class Noting:
     look: Callable[[], None]
 
     def track(self, tracker: Any) -> None: ...
+
+    def completes(self, operator: str) -> bool:
+        return True
 
     def check(self) -> None:
         self.look()

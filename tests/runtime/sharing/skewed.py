@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from dagflow import ReaderRecord
+from dagflow import DAG, FileBlockMetadata, ReaderRecord
 from dagflow.runtime.events import Event
 from dagflow.runtime.launch import launch
 from dagflow.runtime.report import RunReport
@@ -18,26 +18,60 @@ from tests.runtime.sharing.threads import ThreadRunner
 SLOW = 0.004  # seconds
 
 
+NOTES: Path | None = None
+"""Where tasks note what they have come to, in the order of time: lines by their positions, blocks by their starts."""
+
+
+def note(kind: str, position: int) -> None:
+    if NOTES is not None:
+        with NOTES.open("a", encoding="ascii") as file:
+            file.write(f"{kind} {position}\n")
+
+
+def noted(block: FileBlockMetadata) -> str:
+    note("block", block.start)
+    return str(block.start)
+
+
 def slowly(line: ReaderRecord[str]) -> ReaderRecord[str]:
     if line.record.startswith("slow"):
         time.sleep(SLOW)
+    note("line", line.position)
     return line
 
 
 def run(
-    source: Path, output: Path, runner: Any = None, *, blocks: int = 2, rebalance: str = "auto", per_block: bool = False
+    source: Path,
+    output: Path,
+    runner: Any = None,
+    *,
+    blocks: int = 2,
+    rebalance: str = "auto",
+    per_block: bool = False,
+    told: Path | None = None,
 ) -> tuple[RunReport, list[Event]]:
+    """`told`: where to write the numbers of the blocks that have been read."""
     size = sum(path.stat().st_size for path in source.iterdir())
+    reader: Any = BlockReader(min_readers=2, max_readers=2)
     application = chain(
         source,
         Map(slowly),
         sink=RecordWriter(str(output), per_block=per_block),
-        reader=BlockReader(min_readers=2, max_readers=2),
+        reader=reader,
         block_size=-(-size // blocks),
     )
+
+    def and_blocks(dag: DAG, conf: Any) -> None:
+        application(dag, conf)
+        if told is not None:
+            ids = dag.add_operator("ids", Map(noted))
+            sink = dag.add_operator("told", RecordWriter(str(told)))
+            dag.add_stream("read", reader.blocks_metadata_output, ids.input)
+            dag.add_stream("ids", ids.output, sink.input)
+
     events: list[Event] = []
     report = launch(
-        application, runner=runner or ThreadRunner(), durability="process", subscribers=[events.append], rebalance=rebalance
+        and_blocks, runner=runner or ThreadRunner(), durability="process", subscribers=[events.append], rebalance=rebalance
     ).report
     return report, events
 

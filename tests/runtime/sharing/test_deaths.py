@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -33,8 +34,9 @@ def test_a_kill_at_any_step_loses_nothing(source: Path, tmp_path: Path, step: st
     runner = ThreadRunner()
     if step == "recovered":  # only who has died before gets there
         steps.hook = lambda at: kill(step) if at in ("asked", "recovered") else None
-    _, events = run(source, tmp_path / "out", runner, blocks=4)
+    _, events = run(source, tmp_path / "out", runner, blocks=4, told=tmp_path / "told")
     assert lines_in(tmp_path / "out") == expected(source)
+    assert lines_in(tmp_path / "told") == Counter([b"0", b"3000", b"6000", b"9000"])
     assert not [event for event in events if isinstance(event, WindowRetried)]
     if step not in MAY_NOT_COME:
         assert runner.deaths
@@ -67,8 +69,9 @@ def test_who_dies_with_its_report_ready_reads_again_just_what_is_its_own(
 def test_an_attempt_that_lives_on_when_another_one_has_begun_counts_for_nothing(source: Path, tmp_path: Path, step: str) -> None:
     runner = ZombieRunner(step, giver=GIVER)
     steps.hook = runner.at
-    _, events = run(source, tmp_path / "out", runner, blocks=4)
+    _, events = run(source, tmp_path / "out", runner, blocks=4, told=tmp_path / "told")
     assert lines_in(tmp_path / "out") == expected(source)
+    assert lines_in(tmp_path / "told") == Counter([b"0", b"3000", b"6000", b"9000"])
     assert left_over(tmp_path / "out") == []
     assert runner.was_doubled or step in MAY_NOT_COME
     assert runner.fenced or step in (*MAY_NOT_COME, "after report")  # who comes after the report finds it, and agrees

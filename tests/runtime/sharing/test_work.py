@@ -65,6 +65,18 @@ def test_a_single_slow_block_is_cut_while_it_is_read_and_its_parts_have_files_of
     assert lines_in(tmp_path / "out") == expected(source)
 
 
+def test_a_block_is_told_once_when_all_of_it_has_been_read(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever reads its last part."""
+    monkeypatch.setattr(skewed, "NOTES", tmp_path / "notes")
+    report, _ = run(source, tmp_path / "out", blocks=2, told=tmp_path / "told")
+    assert report.rebalanced
+    assert lines_in(tmp_path / "told") == Counter([b"0", b"6000"])
+    notes = (tmp_path / "notes").read_text().splitlines()
+    for start in (0, 6000):
+        after = [note.split() for note in notes[notes.index(f"block {start}") :]]
+        assert not [position for kind, position in after if kind == "line" and start <= int(position) < start + 6000]
+
+
 def test_even_work_stays_where_it_is(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
@@ -180,7 +192,7 @@ def test_a_record_that_cannot_be_read_is_one_error_and_ends_the_part_that_it_is_
     assert report.operators["lines"].errors == 1
     decision = WindowLog.open(f"{output}/_dagflow", durable=False).read_decision(0)
     assert decision is not None
-    ends = sorted(stop for parts in decision.parts.values() for _, _, stop in parts if stop is not None)
+    ends = sorted(stop for parts in decision.parts.values() for _, _, stop, *_ in parts if stop is not None)
     starts = [15 * n + (2986 if n > bad else 0) for n in range(400)]
     end = next((stop for stop in ends if stop > starts[bad]), 10_000)
     found = lines_in(output)
