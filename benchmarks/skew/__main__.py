@@ -22,6 +22,7 @@ SLOTS = 2
 MANY = 40  # tasks of the over-partitioned peer
 TITLES = {
     "slow": "One block in 40 costs 30 times the others",
+    "keyed": "One block in 40 costs 30 times the others, before records are counted by key",
     "huge": "One file of 90 % of the bytes, in one block, among 20 small ones",
     "last": "All the work is in the last of 40 blocks",
     "turn": "One block of quick lines and then slow ones, read in one go",
@@ -40,7 +41,7 @@ def case(name: str, made: Input, output: Path, speculating: Speculating) -> Case
     """Static blocks, many tasks with speculation, dagflow, and the ideal, on two slots."""
     clean = functools.partial(remove, output)
     check = functools.partial(lines_in, output)
-    one = functools.partial(run, made.folder, made.block_size, output)
+    one = functools.partial(run, made.folder, made.block_size, output, counts=made.counts)
 
     def ideal() -> float:
         """What the same job takes without the work, and the work on all slots."""
@@ -49,7 +50,7 @@ def case(name: str, made: Input, output: Path, speculating: Speculating) -> Case
         return time.perf_counter() - began + made.seconds / SLOTS
 
     def speculate() -> float:
-        return speculating.run(made.folder, made.block_size, output, MANY)
+        return speculating.run(made, output, MANY)
 
     def timed(rebalance: str) -> None:
         one(readers=SLOTS, rebalance=rebalance)

@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+from benchmarks.skew.work import Input, run
+
 MASTER = "local-cluster[2,1,1024]"
 CONF = {
     "spark.speculation": "true",
@@ -24,14 +26,15 @@ class Speculating:
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
 
-    def run(self, source: Path, block_size: int, output: Path, readers: int) -> float:
+    def run(self, made: Input, output: Path, readers: int) -> float:
         """Runs the application once; seconds."""
         if self._process is None:
             command = [sys.executable, "-m", "benchmarks.skew.peer"]
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps([str(source), block_size, str(output), readers]) + "\n")
+        asked = [str(made.folder), made.block_size, str(output), readers, made.counts]
+        self._process.stdin.write(json.dumps(asked) + "\n")
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
         if not answer:
@@ -47,14 +50,13 @@ class Speculating:
 
 def serve() -> None:
     """Runs what standard input names, line by line."""
-    from benchmarks.skew.work import run
     from dagflow.spark.session import open_session
 
     session, _ = open_session("skew", MASTER, None, CONF)
     for line in sys.stdin:
-        source, block_size, output, readers = json.loads(line)
+        source, block_size, output, readers, counts = json.loads(line)
         began = time.perf_counter()
-        run(Path(source), block_size, Path(output), readers=readers, rebalance="off")
+        run(Path(source), block_size, Path(output), readers=readers, rebalance="off", counts=counts)
         print(time.perf_counter() - began, flush=True)
     session.stop()
 

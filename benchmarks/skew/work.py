@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from dagflow import DAG, InputPort, Operator, OutputPort, ReaderRecord, WindowState, launch
-from operators import BlockReader, FileSplitterInput, RecordWriter
+from operators import BlockReader, Count, FileSplitterInput, KeyValue, Map, RecordWriter
 
 LINE = 100  # bytes
 OWED = 0.002  # seconds that are waited for at once: a shorter sleep is never exact
@@ -45,11 +45,12 @@ class Costly(Operator):
 
 @attrs.frozen
 class Input:
-    """A folder to be read, the size of its blocks, and how many seconds of work it is."""
+    """A folder to be read, the size of its blocks, and how many seconds of work it is. `counts`: by key, behind an exchange."""
 
     folder: Path
     block_size: int
     seconds: float
+    counts: bool = False
 
     @property
     def size(self) -> int:
@@ -71,6 +72,11 @@ def slow_block(folder: Path, unit: float) -> Input:
     lines = 500
     make_file(folder / "a.txt", [(lines, 30 * unit if n == 7 else unit) for n in range(40)])
     return Input(folder, lines * LINE, 69 * unit)
+
+
+def before_a_keyed_level(folder: Path, unit: float) -> Input:
+    """The same; what comes out of it is counted by key."""
+    return attrs.evolve(slow_block(folder, unit), counts=True)
 
 
 def huge_file(folder: Path, unit: float) -> Input:
@@ -103,19 +109,45 @@ def even(folder: Path, unit: float) -> Input:
     return Input(folder, 500 * LINE, 80 * unit)
 
 
-INPUTS = {"slow": slow_block, "huge": huge_file, "last": last_block, "turn": quick_then_slow, "even": even}
+INPUTS = {
+    "slow": slow_block,
+    "keyed": before_a_keyed_level,
+    "huge": huge_file,
+    "last": last_block,
+    "turn": quick_then_slow,
+    "even": even,
+}
 
 
-def run(source: Path, block_size: int, output: Path, *, readers: int, rebalance: str, share: float = 1.0) -> Any:
+def number(line: ReaderRecord[str]) -> int:
+    """A key: one of 97."""
+    return line.position // LINE % 97
+
+
+def told(counted: KeyValue[int, int]) -> str:
+    """A key and its count as a line."""
+    return f"{counted.key} {counted.value}"
+
+
+def run(
+    source: Path, block_size: int, output: Path, *, readers: int, rebalance: str, share: float = 1.0, counts: bool = False
+) -> Any:
     """Runs the application once; the report."""
 
     def populate_dag(dag: DAG, conf: Any) -> None:
         files = dag.add_operator("files", FileSplitterInput(files=[str(source)], block_size=block_size))
         reader = dag.add_operator("reader", BlockReader(min_readers=readers, max_readers=readers, collect_stats=False))
         work = dag.add_operator("work", Costly(share=share))
-        writer = dag.add_operator("writer", RecordWriter(str(output)))
+        writer: RecordWriter[Any] = dag.add_operator("writer", RecordWriter(str(output)))
         dag.add_stream("blocks", files.blocks_metadata_output, reader.blocks_metadata_input)
         dag.add_stream("lines", reader.messages, work.input)
-        dag.add_stream("done", work.output, writer.input)
+        if not counts:
+            dag.add_stream("done", work.output, writer.input)
+            return
+        count = dag.add_operator("count", Count(by=number))
+        text = dag.add_operator("text", Map(told))
+        dag.add_stream("done", work.output, count.input)
+        dag.add_stream("counts", count.output, text.input)
+        dag.add_stream("told", text.output, writer.input)
 
     return launch(populate_dag, runner="spark", durability="process", progress="none", rebalance=rebalance).report
