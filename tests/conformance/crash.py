@@ -45,7 +45,9 @@ def run(source: Path, output: Path, kill_at: int | None, **options: Any) -> int:
 
 
 def run_here(source: Path, output: Path, **options: Any) -> None:
-    run_dag(APPLICATION(source, output), windows_in_flight=2, **options)
+    made = APPLICATION(source, output)
+    populate_dag, settings = made if isinstance(made, tuple) else (made, {})
+    run_dag(populate_dag, settings, windows_in_flight=2, **options)
 
 
 def filters(source: Path, output: Path) -> Any:
@@ -116,6 +118,12 @@ def keyed(source: Path, output: Path) -> Any:
     return populate_dag
 
 
+def word_count(source: Path, output: Path) -> Any:
+    """The application: totals of words over all windows, in two partitions."""
+    apart = {"block_size": 5, "operator.lines.splitter.blocks_threshold": 3, "operator.count.partitioner": "2"}
+    return str(Path(__file__).parents[2] / "apps" / "word_count"), {"input": str(source), "output": str(output), **apart}
+
+
 def parquet(source: Path, output: Path) -> Any:
     """Several files of a table in several folders."""
     sink = ParquetWriter[Any](str(output), folders_by=["position"], max_file_rows=1)
@@ -136,7 +144,8 @@ def rows_in(output: Path) -> Counter[bytes]:
     return found
 
 
-APPLICATION: Any = {"states": states, "keyed": keyed, "parquet": parquet, "packed": packed}.get(sys.argv[-1], filters)
+APPLICATIONS = {"states": states, "keyed": keyed, "word_count": word_count, "parquet": parquet, "packed": packed}
+APPLICATION: Any = APPLICATIONS.get(sys.argv[-1], filters)
 OUTCOME: Any = rows_in if APPLICATION in (parquet, packed) else lines_in
 
 
