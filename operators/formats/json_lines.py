@@ -13,7 +13,7 @@ from operators.compression import DecompressingContext
 from operators.contexts import Piece, ReadAheadLineReaderContext
 from operators.contexts.errors import RecordTooLong
 from operators.formats.json_rows import DANGER, BadLine, JsonRows, is_dangerous, is_deep, type_of_rows
-from operators.formats.lines import LinesReader
+from operators.formats.lines import PIECE_BYTES, LinesReader, parts_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,6 +95,8 @@ def _first_lines(stream: BinaryReader, path: str, length: int) -> bytes:
 class JsonLinesReader(LinesReader):
     """Reads the lines of a block: with pyarrow's parser where all is well, else line by line, with the same result."""
 
+    piece_bytes: ClassVar[int] = PIECE_BYTES
+
     _loader: Any = attrs.field(init=False, default=None)
     _rows: Any = attrs.field(init=False, default=None)
     _parse: Any = attrs.field(init=False, default=None)
@@ -108,28 +110,35 @@ class JsonLinesReader(LinesReader):
 
     def load(self, piece: Piece) -> None:
         """Loads a piece."""
-        lines = _filled(piece)
-        if lines is not None and self._negotiator.is_projection_empty:  # the ends of lines are all that is looked at
-            self._loader.skip_rows(len(lines), piece.positions[lines])
-            return
-        if lines is not None and self._parse is not None:
-            batch = self._parse(piece, len(lines))
-            if batch is not None:
-                starts = piece.positions[lines]
-                self._loader.add_batch(batch, self._origin_of(piece, lines), starts)
-                return
-        self._load_slowly(piece)
+        if not self._load_at_once(piece, piece, 0):
+            for start, part in parts_of(piece):
+                if part is piece or not self._load_at_once(part, piece, start):
+                    self._load_slowly(part, piece, start)
+
+    def _load_at_once(self, part: Piece, piece: Piece, start: int) -> bool:
+        """Loads a part of a piece that begins with line `start` of it, unless its lines have to be read one by one."""
+        lines = _filled(part)
+        if lines is None:
+            return False
+        if self._negotiator.is_projection_empty:  # the ends of lines are all that is looked at
+            self._loader.skip_rows(len(lines), part.positions[lines])
+            return True
+        batch = None if self._parse is None else self._parse(part, len(lines))
+        if batch is None:
+            return False
+        self._loader.add_batch(batch, self._origin_of(piece, lines + start), part.positions[lines])
+        return True
 
     def _origin_of(self, piece: Piece, lines: NDArray[np.int64]) -> Callable[[int], RowOrigin]:
         return lambda row: self.origin(piece, int(lines[row]))
 
-    def _load_slowly(self, piece: Piece) -> None:
+    def _load_slowly(self, part: Piece, piece: Piece, start: int) -> None:
         """Line by line: lines that cannot be read are reported and left out."""
         import numpy as np
 
         rows, kept = [], []
-        positions = piece.positions
-        for number, data in enumerate(piece.bytes_list()):
+        positions = part.positions
+        for number, data in enumerate(part.bytes_list()):
             line = data.removeprefix(BOM) if positions[number] == 0 else data
             if not line.strip():
                 continue
@@ -137,11 +146,11 @@ class JsonLinesReader(LinesReader):
                 rows.append(self._rows.row(line))
                 kept.append(number)
             except BadLine as bad:
-                where = self.origin(piece, number)
+                where = self.origin(piece, start + number)
                 self._negotiator.bad_row(str(bad), position=where.position, line=where.line, column=bad.column, raw=where.raw)
         if rows:
             lines = np.array(kept, np.int64)
-            self._loader.add_batch(self._rows.batch(rows), self._origin_of(piece, lines), positions[lines])
+            self._loader.add_batch(self._rows.batch(rows), self._origin_of(piece, lines + start), positions[lines])
 
 
 def _filled(piece: Piece) -> NDArray[np.int64] | None:

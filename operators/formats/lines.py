@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
@@ -15,9 +15,21 @@ from operators.compression import DecompressingContext
 from operators.contexts import Piece, ReadAheadLineReaderContext
 from operators.contexts.entity import PieceReaderContext
 from operators.contexts.errors import RecordTooLong
+from operators.contexts.sizes import MIB
 from operators.readers.claiming import Claiming
 
 RAW_BYTES = 4_000
+PIECE_BYTES = 4 * MIB
+"""For fast parsers: each call of one of pyarrow's starts a thread, and pieces of 1 MiB took a quarter more processor time."""
+ODD_BYTES = MIB // 2
+"""What a fast parser refuses is cut into parts of this size, so that an odd row makes only those around it slow."""
+
+
+def parts_of(piece: Piece) -> Iterator[tuple[int, Piece]]:
+    """A piece that a fast parser has refused, in parts that are worth to be tried again: the number of each one's first row."""
+    step = max(1, len(piece) * ODD_BYTES // max(1, piece.used_bytes))
+    for start in range(0, len(piece), step):
+        yield start, piece.part(start, start + step)
 
 
 @attrs.frozen
@@ -48,8 +60,11 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
     What finds rows that are no lines is made by `make_context`.
 
     Attributes:
+        piece_bytes: how much is read, and loaded, at a time.
         first_line: the number of the first line of the piece at hand, from 1; None where the range began inside the file.
     """
+
+    piece_bytes: ClassVar[int] = MIB
 
     first_line: int | None = attrs.field(init=False, default=None)
 
@@ -69,7 +84,7 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
         return self.begin(negotiator) is not False
 
     def next(self) -> bool:
-        """Loads a piece of about 1 MiB; where work is shared, as much of it as is worth to be claimed at once."""
+        """Loads a piece; where work is shared, as much of it as is worth to be claimed at once."""
         if self._load_part():
             return True
         if self._claiming.is_over:
@@ -107,7 +122,7 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
 
     def make_context(self, negotiator: FileSchemaNegotiator) -> PieceReaderContext:
         """What finds the rows: here lines."""
-        return ReadAheadLineReaderContext(max_record_bytes=negotiator.limits.max_record_bytes)
+        return ReadAheadLineReaderContext(max_record_bytes=negotiator.limits.max_record_bytes, piece_bytes=self.piece_bytes)
 
     @abstractmethod
     def begin(self, negotiator: FileSchemaNegotiator) -> bool | None:

@@ -10,15 +10,14 @@ import pyarrow as pa
 from dagflow.errors.scan import RowTooLarge
 from dagflow.scan import FileSchemaNegotiator, ResultSetLoader, RowOrigin
 from operators.contexts.piece import Piece
-from operators.contexts.sizes import MIB
 from operators.formats.delimited.columns import is_direct
 from operators.formats.delimited.context import DelimitedContext
 from operators.formats.delimited.errors import HeaderBad, QuoteLeftOpen
 from operators.formats.delimited.fields import FieldSplitter, column_names
 from operators.formats.delimited.lines import LineNumbers, LinesSoFar
-from operators.formats.delimited.rows import ListParser, RowParser
+from operators.formats.delimited.rows import ListParser, RowParser, Rows
 from operators.formats.delimited.text import BadRecord, PieceText
-from operators.formats.lines import LinesReader
+from operators.formats.lines import PIECE_BYTES, LinesReader, parts_of
 from operators.readers.reading import whole_numbers
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class CsvReader(LinesReader):
             names = [] if negotiator.provided_schema is None else list(negotiator.provided_schema.names)
         if names is None:
             return None
-        self._inner.piece_bytes = min(max(MIB, len(names) * BYTES_A_COLUMN), 8 * MIB)
+        self._inner.piece_bytes = min(max(PIECE_BYTES, len(names) * BYTES_A_COLUMN), 2 * PIECE_BYTES)
         types = {name: negotiator.type_of(name) or pa.string() for name in names}
         negotiator.set_table_schema(pa.schema(list(types.items())))
         texts = negotiator.parsed.union(name for name, kind in types.items() if not is_direct(kind))
@@ -94,6 +93,7 @@ class CsvReader(LinesReader):
 
     def load(self, piece: Piece) -> None:
         """Makes columns of whole records."""
+        self._piece, self._first = piece, 0
         if self._lines is not None:
             self._lines.come_to(piece)
         if self._inner.opened is not None:
@@ -103,12 +103,24 @@ class CsvReader(LinesReader):
         if self._negotiator.is_projection_empty or (isinstance(parser, RowParser) and not parser.types):
             self._loader.skip_rows(len(self._text.record_numbers(piece)))
             return
-        rows = parser.rows(piece)
+        if isinstance(parser, ListParser):
+            self._add(piece, parser.rows(piece))
+            return
+        rows = parser.rows_at_once(piece)
+        if rows is not None:
+            self._add(piece, rows)
+            return
+        for first, part in parts_of(piece):
+            self._first = first
+            self._add(part, parser.odd_rows(part) if part is piece else parser.rows(part))
+
+    def _add(self, part: Piece, rows: Rows) -> None:
+        """Loads the rows of a part of the piece at hand."""
         if rows.batch.num_rows:
-            records, positions = rows.records, piece.positions
+            piece, first, records, positions = self._piece, self._first, rows.records, part.positions
             self._loader.add_batch(
                 rows.batch,
-                lambda number: self.origin(piece, number if records is None else int(records[number])),
+                lambda number: self.origin(piece, first + (number if records is None else int(records[number]))),
                 whole_numbers(positions if records is None else positions[records]),
             )
 
@@ -120,8 +132,8 @@ class CsvReader(LinesReader):
         line = None if self._lines is None else self._lines.at(begin)
         return RowOrigin(position, line, raw.decode(self.format.dialect.bytes_encoding, "backslashreplace"))
 
-    def _report(self, piece: Piece, record: BadRecord) -> None:
-        position, line, raw = self.origin(piece, record.number)
+    def _report(self, part: Piece, record: BadRecord) -> None:
+        position, line, raw = self.origin(self._piece, self._first + record.number)
         reason, opened, opened_at = record.reason, self._inner.opened, self._inner.opened_at
         if opened_at is not None:
             where = "" if self._lines is None else f" (line {self._lines.at(opened_at)})"

@@ -48,14 +48,19 @@ class RowParser:
 
     def rows(self, piece: Piece) -> Rows:
         """The rows of a piece."""
+        found = self.rows_at_once(piece)
+        return self.odd_rows(piece) if found is None else found
+
+    def rows_at_once(self, piece: Piece) -> Rows | None:
+        """The same where all rows are in order; else None."""
         text = self.text.as_it_stands(piece)
-        if text is not None:
-            try:
-                batch = self._parsed(text, self.types)
-                return Rows(batch, None if batch.num_rows == len(piece) else self.text.record_numbers(piece))
-            except pa.ArrowInvalid:
-                pass
-        return self._odd_rows(piece)
+        if text is None:
+            return None
+        try:
+            batch = self._parsed(text, self.types)
+        except pa.ArrowInvalid:
+            return None
+        return Rows(batch, None if batch.num_rows == len(piece) else self.text.record_numbers(piece))
 
     def _parsed(self, text: pa.Buffer, types: dict[str, pa.DataType], *, has_blank_rows: bool = False) -> pa.RecordBatch:
         delimiter, text = self.text.one_byte_delimiter(text)
@@ -79,7 +84,7 @@ class RowParser:
 
     # Odd pieces
 
-    def _odd_rows(self, piece: Piece) -> Rows:
+    def odd_rows(self, piece: Piece) -> Rows:
         """The same row by row: comments are left out, ragged rows evened, bad rows reported."""
         numbers, rows = [], []
         for number, row in self.text.records(piece):

@@ -345,7 +345,8 @@ def test_dialects_that_cannot_be_are_refused(options: dict[str, Any]) -> None:
 def test_lines_of_bad_rows_are_told_also_where_nobody_can_go_back(
     file: Path, packed: Any, encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("operators.formats.delimited.reader.MIB", 200)
+    monkeypatch.setattr("operators.formats.delimited.reader.PIECE_BYTES", 1_000)
+    monkeypatch.setattr("operators.formats.lines.ODD_BYTES", 100)
     rows = ["x,1" if n % 70 == 7 else f'{n},"two\nlines"' for n in range(3000)]
     text = 'no part\n\n"a",b\n' + "\n".join(rows) + "\n"
     file.write_bytes(packed((text + '5,"open').encode(encoding)))

@@ -60,7 +60,7 @@ def test_rows_in_order_are_the_same_when_they_go_the_way_of_odd_ones(data: st.Da
     rows = [row(draw) for _ in range(draw(st.integers(1, 5)))]
     piece = piece_of("".join(f"{each}\n" + "\n" * draw(st.integers(0, 1)) for each in rows))
     bad: list[BadRecord] = []
-    fast, odd = parser(bad).rows(piece), parser(bad)._odd_rows(piece)
+    fast, odd = parser(bad).rows(piece), parser(bad).odd_rows(piece)
     assert bad == []
     assert (np.arange(len(piece)) if fast.records is None else fast.records).tolist() == odd.records.tolist()  # type: ignore[union-attr]  # of odd rows, it is never None
     assert fast.batch.to_pydict().keys() == odd.batch.to_pydict().keys()
