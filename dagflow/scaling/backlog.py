@@ -86,7 +86,11 @@ class BacklogPartitioner:
             return Response(False, self._readers, backlog)
         self._due = now + self.interval_millis / 1000
         load = self._load(backlog.items, backlog.size)
-        wanted = load.clamped(self._policy.readers(load))
+        said: Any = self._policy.readers(load)
+        if not isinstance(said, int):
+            name = getattr(self._policy, "name", type(self._policy).__name__)
+            raise TypeError(f"policy {name!r} says {said!r} readers for {load}, but must say a whole number")
+        wanted = load.clamped(said)
         changes = wanted != self._readers
         self._readers, self._asked = wanted, self._asked or changes
         return Response(changes, wanted, backlog)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 import pytest
 from hypothesis import given
@@ -126,6 +128,14 @@ def test_the_bounds_hold_whatever_a_policy_says(answers: list[int], low: int, mo
         if readers.process_stats(OperatorStats(0, 1)).repartition_required:
             partitions = readers.define_partitions(partitions, PartitioningContext(clock=clock, slots=slots))
         assert len(partitions) == max(low, min(answer, low + more)) == readers.readers
+
+
+def test_a_policy_that_says_no_whole_number_is_named() -> None:
+    half: Any = 2.5
+    with pytest.raises(
+        TypeError, match=r"^policy 'wild' says 2\.5 readers for Load\(backlog=1, .*, but must say a whole number$"
+    ):
+        following(FakeClock(), policy=Wild([half])).process_stats(OperatorStats(0, 1))
 
 
 def test_with_another_clock_the_next_stats_are_looked_at_at_once() -> None:
