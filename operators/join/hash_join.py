@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, cast, get_args
 
@@ -171,15 +172,14 @@ class HashJoin(Operator, Generic[L, R, O]):
                 yield combine(record, None)
 
     def _join_batches(self, chunks: Iterator[pa.RecordBatch]) -> None:
-        right: Any = None
-        for left in chunks:
-            if right is None:
-                right = self._right()
-                if right is None:
-                    return
-                keys = names_of(self._right_by())
-                lookup = Lookup.of([right.column(name) for name in keys])
-                right = right.drop_columns(list(dict.fromkeys(keys)))
+        first = next(chunks, None)
+        right = None if first is None else self._right()
+        if first is None or right is None:
+            return
+        keys = names_of(self._right_by())
+        lookup = Lookup.of([right.column(name) for name in keys])
+        right = right.drop_columns(list(dict.fromkeys(keys)))
+        for left in _together(itertools.chain([first], chunks)):
             columns = [left.column(name) for name in names_of(self.by)]
             names = self._names(left.schema.names, right.schema.names)
             for rows, partners in lookup.pairs(columns, keep_all=self.how == "left"):
@@ -211,6 +211,21 @@ class HashJoin(Operator, Generic[L, R, O]):
 
         columns = [*left.columns, *(column.combine_chunks() for column in right.columns)]
         self.output.emit_batch(pa.RecordBatch.from_arrays(columns, names=names))
+
+
+def _together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches of many rows: what is looked up is prepared anew for each."""
+    import pyarrow as pa
+
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if waiting and (rows >= MOST_LEFT_ROWS or batch.schema != waiting[0].schema):
+            yield pa.concat_batches(waiting)
+            waiting, rows = [], 0
+        waiting.append(batch)
+        rows += batch.num_rows
+    yield pa.concat_batches(waiting)
 
 
 def _is_null(key: Any) -> bool:

@@ -35,7 +35,7 @@ class Held:
         if self._rows > self.most_rows:
             if self._file is None:
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed when all has been taken, or is forgotten
-            pickle.dump(self._chunks, self._file, protocol=5)
+            pickle.dump(list(map(_packed, self._chunks)), self._file, protocol=5)
             self._chunks, self._rows = [], 0
 
     def take(self) -> Iterator[Any]:
@@ -44,7 +44,7 @@ class Held:
             end = self._file.tell()
             self._file.seek(0)
             while self._file.tell() < end:
-                yield from pickle.load(self._file)  # what this process has just written
+                yield from map(_unpacked, pickle.load(self._file))  # what this process has just written
         chunks = self._chunks
         self.forget()
         yield from chunks
@@ -55,3 +55,24 @@ class Held:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _packed(chunk: Any) -> Any:
+    """A chunk as it is written: of a batch its own rows; pickle would write the whole that it may be a slice of."""
+    if isinstance(chunk, list):
+        return chunk
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, chunk.schema) as writer:
+        writer.write_batch(chunk)
+    return sink.getvalue().to_pybytes()
+
+
+def _unpacked(written: Any) -> Any:
+    """What `_packed` was given."""
+    if isinstance(written, list):
+        return written
+    import pyarrow as pa
+
+    return pa.ipc.open_stream(written).read_next_batch()

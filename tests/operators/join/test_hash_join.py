@@ -138,7 +138,7 @@ def test_a_window_does_not_know_the_one_before() -> None:
     }
     found = run_operator(HashJoin[Sale, Town, Any]("town", how="left"), sales)["output"]
     assert [(row["amount"], row["country"]) for row in found] == [(1, "se"), (2, None)]
-    found = run_operator(HashJoin("town", combine=lambda sale, town: (sale.amount, town.country)), sales)["output"]
+    found = run_operator(HashJoin[Any, Any, Any]("town", combine=lambda sale, town: (sale.amount, town.country)), sales)["output"]
     assert found == [(1, "se")]
 
 
@@ -150,7 +150,7 @@ def test_many_partners_come_in_several_batches_and_many_records_wait_on_disk(mon
     rows = [row for table in lefts for row in table.to_pylist()]
     wanted = [left | {"at": other["at"]} for left in rows for other in right.to_pylist() if left["key"] == other["key"]]
     assert run_operator(HashJoin("key"), {"left": lefts, "right": [right]})["output"] == wanted
-    join = HashJoin("key", combine=lambda one, other: one | {"at": other["at"]})
+    join = HashJoin[Any, Any, Any]("key", combine=lambda one, other: one | {"at": other["at"]})
     assert run_operator(join, {"left": rows, "right": right.to_pylist()})["output"] == wanted
 
 

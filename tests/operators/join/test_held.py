@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from operators.join.held import Held
+
+RECORDS = st.lists(st.integers(0, 9), max_size=5)
+BATCHES = RECORDS.map(lambda values: pa.record_batch({"value": [0, *values]}).slice(1))
+
+
+@given(st.lists(RECORDS | BATCHES, max_size=6), st.integers(0, 8))
+def test_all_chunks_come_back_in_order(chunks: list[Any], most_rows: int) -> None:
+    held = Held(most_rows)
+    for _ in range(2):
+        for chunk in chunks:
+            held.add(chunk, len(chunk))
+        assert list(held.take()) == chunks
+    held.add([1], 1)
+    held.forget()
+    assert list(held.take()) == []
+
+
+def test_a_slice_is_written_without_the_rest() -> None:
+    whole = pa.record_batch({"value": ["x" * 100] * 10_000})
+    held = Held(0)
+    for start in range(0, 10_000, 1000):
+        held.add(whole.slice(start, 1000), 1000)
+    assert held._file.tell() < 2 * whole.nbytes
+    held.forget()
