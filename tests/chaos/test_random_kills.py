@@ -41,7 +41,7 @@ SHORT = [
     pytest.param("local", "block_copy", ["driver", "driver", "driver"]),
     pytest.param("local", "word_count", ["driver", "driver", "driver"]),
     pytest.param("spark", "block_copy", ["python", "driver"], marks=SPARK),
-    pytest.param("spark", "word_count", ["python", "driver", "python"], marks=SPARK),
+    pytest.param("spark", "word_count", ["python", "driver"], marks=SPARK),
     pytest.param("cluster", "line_filter", ["executor"], marks=CLUSTER),
 ]
 LONG = [
