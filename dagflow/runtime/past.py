@@ -147,6 +147,10 @@ class PastWindow:
         above = self._above(operator)
         return [Item(*item) for head, items in self.plan.items.items() if head in above for item in items]
 
+    def keeping_above(self, operator: str) -> list[str]:
+        """The operators that lead to one, or are it, and that had kept something of earlier windows in their partitions."""
+        return sorted(self._above(operator) & self.decision.partition_states.keys()) if self.window else []
+
     def parts(self, head: str, partition: int) -> tuple[Part, ...] | None:
         """The parts of items that a partition has read, if not just what it was dealt."""
         found = self.decision.parts.get(place_of(head, partition))

@@ -30,6 +30,7 @@ _NOT_AGAIN = (
     "(`dagflow verify --replay` compares row by row)"
 )
 _BEHIND = "it was written behind an exchange: any of these ranges may have a part in it"
+_KEPT = "so may what earlier windows had brought: {names} goes on from window to window"
 
 
 @attrs.frozen(kw_only=True)
@@ -187,7 +188,10 @@ def _steps(sought: Sought, exact: bool) -> Sequence[Callable[[Trace], Trace]]:
         written = past[0].written(published)
         if written.task is not None and past[0].level_of(written.task):
             above = tuple(past[0].items_above(written.operator))
-            return attrs.evolve(found, written=written, items=above, remarks=(*found.remarks, _BEHIND))
+            remarks = [*found.remarks, *([_BEHIND] if above else [])]
+            if kept := past[0].keeping_above(written.operator):
+                remarks.append(_KEPT.format(names=", ".join(kept)))
+            return attrs.evolve(found, written=written, items=above, remarks=tuple(remarks))
         head = past[0].head_above(written.operator)
         items = past[0].items(head, int(written.task.rpartition("-")[2])) if head is not None and written.task is not None else []
         return attrs.evolve(found, written=written, head=head, items=tuple(items))

@@ -40,3 +40,22 @@ def test_an_executor_killed_between_levels_changes_nothing(master: str, place: P
         assert place.found() == expected
         assert place.events("window_retried") == [], "Spark makes again what was lost, and it is the same"
         assert place.left_over() == []
+
+
+@pytest.mark.slow
+def test_an_executor_killed_behind_a_body_of_dataframes_changes_nothing(master: str, place: Place, tmp_path: Path) -> None:
+    """What the body has made is sorted before it goes on: so it is the same again, and so is what depends on its order."""
+    place = attrs.evolve(place, application=APPLICATION / "bodies.py")
+    place.fill(*(f"word{n} again word{n % 7} x" for n in range(200)), "kill")
+    ran = place.launch(master=master, **SMALL)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    expected = place.found()
+    assert sum(expected.values()) > 200
+    shutil.rmtree(place.output)
+    (tmp_path / "kill").mkdir()
+    ran = place.launch(master=master, kill=str(tmp_path / "kill"), **SMALL)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert (tmp_path / "kill" / "killed").exists()
+    assert place.found() == expected
+    assert place.events("window_retried") == []
+    assert place.left_over() == []

@@ -35,3 +35,14 @@ def test_a_replay_deals_keys_as_the_window_did(tmp_path: Path) -> None:
     assert sum(path.is_file() and path.name[0] not in "._" for path in out.iterdir()) == 3
     report = replay(str(out))
     assert (report.windows, report.rows, report.problems, report.left_out) == (1, 50, (), ())
+
+
+def test_what_goes_on_over_windows_is_told(tmp_path: Path) -> None:
+    """The window at the end of a run has no ranges of its own."""
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    (source / "a").write_text("one\ntwo\n")
+    run(traced.windows, source, out, block_size=4)
+    found = trace(str(out), 0)
+    assert (found.problem, found.items) == (None, ())
+    assert found.remarks == ("so may what earlier windows had brought: counts goes on from window to window",)

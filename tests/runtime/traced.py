@@ -13,7 +13,7 @@ from dagflow import DAG, ErrorRecord, InputPort, Operator, OutputPort, ReaderRec
 from dagflow.config import Secret
 from dagflow.runtime.trace import Sought, Trace, trace
 from dagflow.scaling import StatelessPartitioner
-from operators import BlockReader, DatasetInput, FileSplitterInput, Filter, FlatMap, Map, RecordWriter
+from operators import BlockReader, DatasetInput, FileSplitterInput, Filter, FlatMap, Map, RecordWriter, Tumbling
 
 
 @attrs.define
@@ -67,6 +67,23 @@ def keyed(dag: DAG, conf: Settings) -> None:
     """The writer stands behind an exchange by key, whose keys are dealt by mask."""
     through(dag, conf, Map[ReaderRecord[str], str](upper))
     dag.set_attributes(dag.operators["middle"].operator, partitioner=StatelessPartitioner(3), partition_by="record")
+
+
+def position(line: ReaderRecord[str]) -> int:
+    return line.position
+
+
+def windows(dag: DAG, conf: Settings) -> None:
+    """The writer gets windows of event time."""
+    splitter = dag.add_operator("splitter", FileSplitterInput(files=conf.input, block_size=conf.block_size, blocks_threshold=1))
+    reader = dag.add_operator("reader", BlockReader(max_readers=1))
+    counts = dag.add_operator("counts", Tumbling[ReaderRecord[str], None, int](1, time=position))
+    text = dag.add_operator("text", Map(str))
+    sink = dag.add_operator("writer", RecordWriter(path=conf.output))
+    dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+    dag.add_stream("lines", reader.messages, counts.input)
+    dag.add_stream("counts", counts.output, text.input)
+    dag.add_stream("text", text.output, sink.input)
 
 
 def growing(dag: DAG, conf: Settings) -> None:
