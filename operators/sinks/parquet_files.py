@@ -133,14 +133,15 @@ class ParquetFiles:
         self._waiting += size
         part.sink.file.records(rows.num_rows)  # at once: so it is known of which record a row was made
 
-    def _write(self, part: _Part) -> None:
-        """Makes a row group of what waits."""
+    def _write(self, part: _Part, *, is_last: bool = False) -> None:
+        """Makes a row group of what waits. `is_last`: the file is being finished, maybe to make room: it needs none itself."""
         import pyarrow as pa
 
         if not part.waiting:
             return
         held = min(part.bytes_waiting, HELD_MOST)
-        self._make_room(part, held)
+        if part.writer is None or not is_last:
+            self._make_room(part, held)
         rows = pa.Table.from_batches(part.waiting)
         if part.writer is None:
             part.writer = self.make(part.sink, rows)
@@ -167,7 +168,7 @@ class ParquetFiles:
             self.closed_early += 1
 
     def _finish(self, part: _Part) -> None:
-        self._write(part)
+        self._write(part, is_last=True)
         part.writer.close()
         self._open -= 1
         self._held -= part.held

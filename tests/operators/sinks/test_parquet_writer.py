@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import random
 import re
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,21 @@ def test_few_files_are_open_and_little_waits() -> None:
     assert task.counters["files_closed_early"] >= len(task.files.files) - 50 > 0
     table = pa.concat_tables([file.read() for file in files_of(task).values()])
     assert table.num_rows == 2_000
+
+
+def test_files_that_make_room_for_others_have_rows_that_wait_themselves() -> None:
+    chance = random.Random(138)
+    keys = chance.choice([5, 10, 20, 50])
+    writer = ParquetWriter[Any]("out", folders_by=["key"], buffer_bytes=150_000, row_group_bytes=150_000)
+    batches = []
+    for number in range(keys * 60):
+        if number % keys == 0:
+            base = chance.choice([20, 60, 100, 300])
+        rows = base + chance.randrange(-base // 4, base // 4)
+        batches.append(pa.record_batch({"key": [f"k{number % keys}"] * rows, "n": list(range(rows))}))
+    task = given_batches(writer, *batches)
+    found = sum(file.metadata.num_rows for file in files_of(task).values())
+    assert found == sum(batch.num_rows for batch in batches)
 
 
 def test_with_room_no_folder_gets_two_files() -> None:
