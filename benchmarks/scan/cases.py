@@ -7,12 +7,15 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.lines.place import Place
-from benchmarks.rounds import Case, Contestant, Goal
+from benchmarks.rounds import Case, Contestant, Goal, Limit
 from benchmarks.scan import json_peers, ours, peers
+from benchmarks.scan import memory as task_memory
 from benchmarks.scan.inputs import THREE, make_json, make_table, summed
 from dagflow import DAG, launch
+from dagflow.config import MiB
 
 OURS, SAFE, SPARK, DUCKDB = "dagflow", "dagflow, durable", "Spark read.csv → write.parquet", "DuckDB, two threads"
+FIELD = 50 * MiB
 SPARK_JSON = "Spark read.json → write.parquet"
 POLARS, ARROW = "Polars, streaming, two threads", "pyarrow, one process, two threads"
 
@@ -101,4 +104,32 @@ def json(place: Place) -> Iterator[Case]:
     source.unlink()
 
 
-CASES: dict[str, Callable[[Place], Iterator[Case]]] = {"csv": csv, "json": json}
+def memory(place: Place) -> Iterator[Case]:
+    """What a task takes that scans and writes: a large file, folders by value, a field as large as a row may be."""
+    table = make_table(place.disk / "table.csv", place.size)
+    folders = task_memory.with_folders(table, place.disk / "folders.csv")
+    field = task_memory.with_huge_field(place.disk / "field.csv", place.size if place.quick else FIELD)
+    for application, source, what in (
+        ("wide", table, "CSV of 20 columns"),
+        ("folders", folders, f"the same to {task_memory.FOLDERS} folders"),
+        ("field", field, f"CSV with a field of {field.stat().st_size // MiB} MiB"),
+    ):
+
+        def work(application: str = application, source: Path = source) -> float:
+            return task_memory.peak(application, source, place.target("memory")) / MiB
+
+        clean = partial(place.clean, "memory")
+        yield Case(
+            f"memory, {what}",
+            f"{what} to Parquet: the most memory of a task, beyond what it began with",
+            [Contestant(name=OURS, run=work, clean=clean)],
+            [Limit(OURS, 256, "MiB")],
+            unit="MiB",
+            rounds=1,
+            warm_up=0,
+        )
+    for path in (table, folders, field):
+        path.unlink()
+
+
+CASES: dict[str, Callable[[Place], Iterator[Case]]] = {"csv": csv, "json": json, "memory": memory}

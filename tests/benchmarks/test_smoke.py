@@ -167,6 +167,13 @@ def test_tables_are_scanned_by_all_who_are_there(tmp_path, capsys):
     assert [entry.name for entry in tmp_path.iterdir()] == ["page.md"], "inputs and outputs are removed"
 
 
+def test_what_a_task_takes_is_measured(tmp_path, capsys):
+    assert scan(["--quick", "--only", "memory", "--disk", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert len(re.findall(r"dagflow: at most 256 MiB \| \d+(?:\.\d+)? MiB \| yes", told)) == 3, told
+    assert list(tmp_path.iterdir()) == [], "inputs and outputs are removed"
+
+
 def test_words_are_counted_alike_by_both_forms(tmp_path, capsys):
     assert exchange(["--quick", "--only", "record", "--disk", str(tmp_path)]) == 0  # it compares what they make
     assert "| dagflow, plain Python for each record |" in capsys.readouterr().out
