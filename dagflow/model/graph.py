@@ -1,29 +1,47 @@
-"""The DAG as a networkx graph; nobody outside this room sees it."""
+"""The DAG as a graph; nobody outside this room sees it."""
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable
+from graphlib import CycleError, TopologicalSorter
 
 
 def order(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[str]:
-    """Nodes such that every edge leads forward, ties in the order given. Raises ValueError on a cycle."""
-    import networkx
+    """Nodes such that every edge leads forward, ties in the order given. Raises ValueError on a cycle.
 
+    By the standard library: networkx is 0.1 s of imports, which each command would pay for.
+
+    >>> order(["c", "b", "a"], [("a", "b")])
+    ['c', 'a', 'b']
+    """
     nodes = list(nodes)
-    graph = networkx.DiGraph()
-    graph.add_nodes_from(nodes)
-    graph.add_edges_from(edges)
     place = {name: i for i, name in enumerate(nodes)}
+    sorter = TopologicalSorter({name: () for name in nodes})
+    for start, end in edges:
+        sorter.add(end, start)
     try:
-        return list(networkx.lexicographical_topological_sort(graph, key=place.__getitem__))
-    except networkx.NetworkXUnfeasible as error:
+        sorter.prepare()
+    except CycleError as error:
         raise ValueError("cycle") from error
+    ready, found = [], []
+    while sorter.is_active():
+        for name in sorter.get_ready():
+            heapq.heappush(ready, place[name])
+        found.append(nodes[heapq.heappop(ready)])
+        sorter.done(found[-1])
+    return found
 
 
 def cycles(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[list[str]]:
     """One closed path for every knot of circles: `[a, b, a]`."""
-    import networkx
-
+    nodes, edges = list(nodes), list(edges)
+    try:
+        order(nodes, edges)
+    except ValueError:
+        import networkx
+    else:
+        return []
     graph = networkx.DiGraph()
     graph.add_nodes_from(nodes)
     graph.add_edges_from(edges)
@@ -34,14 +52,3 @@ def cycles(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[list[
             ring = networkx.find_cycle(graph.subgraph(component), first)
             found.append([ring[0][0], *(edge[1] for edge in ring)])
     return found
-
-
-def components(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[list[str]]:
-    """The groups of nodes that hang together, each in the order given."""
-    import networkx
-
-    nodes = list(nodes)
-    graph = networkx.Graph()
-    graph.add_nodes_from(nodes)
-    graph.add_edges_from(edges)
-    return [[n for n in nodes if n in group] for group in networkx.connected_components(graph)]

@@ -12,12 +12,13 @@ from dagflow.model.event_time import EventTime
 from dagflow.model.keys import Key, KeyDeal
 from dagflow.model.operator import Operator
 from dagflow.model.ports import BATCH, RECORD
-from dagflow.runtime.keyed_state import Chain
-from dagflow.runtime.partition_state import PartitionStates
 from dagflow.runtime.sharing.parts import Part
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from dagflow.runtime.keyed_state import Chain
+    from dagflow.runtime.partition_state import PartitionStates
 
 BODY = 1 << 24
 """Where rows come from that a body of DataFrames has made: this and the number of Spark's partition."""
