@@ -17,7 +17,7 @@ def order(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[str]:
     """
     nodes = list(nodes)
     place = {name: i for i, name in enumerate(nodes)}
-    sorter = TopologicalSorter({name: () for name in nodes})
+    sorter = TopologicalSorter(dict.fromkeys(nodes, ()))
     for start, end in edges:
         sorter.add(end, start)
     try:
