@@ -157,6 +157,7 @@ def _objects(column: Any, tp: Any) -> list[Any]:
     return values if make is None else [None if v is None else make(v) for v in values]
 
 
+@cached
 def maker(tp: Any) -> Callable[[Any], Any] | None:
     """What makes an object of type `tp` of the plain dict or list that stands for it; None when it stands for itself."""
     tp = meaning(tp)

@@ -24,7 +24,8 @@ def order(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[str]:
         sorter.prepare()
     except CycleError as error:
         raise ValueError("cycle") from error
-    ready, found = [], []
+    ready: list[int] = []
+    found: list[str] = []
     while sorter.is_active():
         for name in sorter.get_ready():
             heapq.heappush(ready, place[name])

@@ -174,7 +174,13 @@ class WindowLoop:
     def _drive(self, last: WindowPlan | None, undone: list[int], waiting: deque[int]) -> None:
         slots = None if self._runner.grows else self._runner.slots
         self._readers = Readers(
-            self._plan, slots=slots, clock=self._clock, last=last, figures=self._report.readers, tell=self._events.send
+            self._plan,
+            slots=slots,
+            share=self._rebalancing.may_share(self._plan.stages),
+            clock=self._clock,
+            last=last,
+            figures=self._report.readers,
+            tell=self._events.send,
         )
         self._report.readers = self._readers.figures()
         self._report.rebalancing = "" if self._report.rebalanced else self._rebalancing.why_never

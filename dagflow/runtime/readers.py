@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -86,6 +86,7 @@ class Readers:
 
     Args:
         slots: how many tasks can work at once; None: as many as are asked for.
+        share: the stages whose readers take over work from each other.
         last: the plan of the window before: the number of readers goes on from there.
         figures: of the same launch, until it was begun anew: they are added to.
         tell: gets events.
@@ -96,6 +97,7 @@ class Readers:
         plan: Plan,
         *,
         slots: int | None,
+        share: Collection[str] = (),
         clock: Clock,
         last: WindowPlan | None = None,
         figures: Mapping[str, ReaderFigures] = EMPTY,
@@ -107,6 +109,7 @@ class Readers:
             stage.name: PartitioningContext(
                 slots=slots,
                 grows=slots is None,
+                shares=stage.name in share,
                 clock=clock,
                 input_ports=plan.keyed_ports(stage),
             )

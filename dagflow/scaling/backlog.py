@@ -61,6 +61,7 @@ class BacklogPartitioner:
     _due: float | None = attrs.field(init=False, default=None)
     _slots: int | None = attrs.field(init=False, default=None)
     _grows: bool = attrs.field(init=False, default=False)
+    _shares: bool = attrs.field(init=False, default=False)
 
     def __attrs_post_init__(self) -> None:
         if not 1 <= self.min_readers <= self.max_readers:
@@ -100,7 +101,7 @@ class BacklogPartitioner:
         if isinstance(context, PartitioningContext):
             if context.clock is not self.clock:
                 self.clock, self._due = context.clock, None  # times of two clocks have nothing in common
-            self._slots, self._grows = context.slots, context.grows
+            self._slots, self._grows, self._shares = context.slots, context.grows, context.shares
         if not self.collect_stats:
             self._readers = self.min_readers
         elif not self._asked:
@@ -121,4 +122,5 @@ class BacklogPartitioner:
             max_readers=self.max_readers,
             slots=self._slots,
             grows=self._grows,
+            shares=self._shares,
         )

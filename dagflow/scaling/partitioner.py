@@ -19,6 +19,7 @@ class PartitioningContext:
     Attributes:
         slots: how many tasks can work at once; None: not known.
         grows: whether there will be as many slots as are asked for, after a while (dynamic allocation).
+        shares: whether readers take over work from each other within a window (rebalancing).
         clock: where time comes from.
         input_ports: the operator's connected input ports whose records go by key (`partition_by`): those of which keys are dealt.
         parallel_partition_count: how many partitions the operator before has where this one is parallel with it; else 0.
@@ -26,6 +27,7 @@ class PartitioningContext:
 
     slots: int | None = None
     grows: bool = False
+    shares: bool = False
     clock: Clock = attrs.field(factory=SystemClock)
     input_ports: tuple[str, ...] = ()
     parallel_partition_count: int = 0

@@ -10,7 +10,7 @@ MIB = 1024 * 1024
 LARGE_BLOCK = 64 * MIB
 """A block of more bytes than this is worth several readers: within a window they share it."""
 SLACK = 2
-"""How many readers for each slot: the last ones even out what the first ones leave."""
+"""How many readers for each slot, where each keeps what it was dealt: the last ones even out what the first ones leave."""
 BLOCKS_PER_START = 2
 """Where readers have to be started: one for the first block, and one for every 2 more (`benchmarks/decisions`)."""
 
@@ -25,6 +25,7 @@ class Load:
         min_readers, max_readers: what the number is brought to afterwards, whatever a policy says.
         slots: how many tasks can work at once; None: not known.
         grows: whether there will be as many slots as are asked for, after a while (dynamic allocation).
+        shares: whether readers of a window take over from each other, so that it needs no more of them than there are slots.
     """
 
     backlog: int
@@ -34,6 +35,7 @@ class Load:
     max_readers: int = 16
     slots: int | None = None
     grows: bool = False
+    shares: bool = False
 
     def clamped(self, readers: int) -> int:
         """A number of readers, brought between the bounds."""
@@ -58,10 +60,10 @@ class ScalingPolicy(Protocol):
 class Steady:
     """The default: a reader for each waiting block, as far as slots can use them; up at once, down only when half would do.
 
-    Blocks of more than 64 MiB count as several. More than two readers for each slot are never worth it. Where slots are added for
-    those who wait (dynamic allocation), a reader has to be started first: beyond the first one, one is asked for every 2 blocks.
-    The number falls only when half of the readers would do: as long as the backlog varies by less than a factor of two, it never
-    falls, so it does not flap.
+    Blocks of more than 64 MiB count as several. More than one reader for each slot is not worth it where they take over from each
+    other, else more than two. Where slots are added for those who wait (dynamic allocation), a reader has to be started first:
+    beyond the first one, one is asked for every 2 blocks. The number falls only when half of the readers would do: as long as the
+    backlog varies by less than a factor of two, it never falls, so it does not flap.
 
     >>> [Steady().readers(Load(backlog=n, grows=True)) for n in (0, 1, 2, 4, 5, 16, 100)]
     [1, 1, 2, 3, 3, 9, 51]
@@ -77,7 +79,7 @@ class Steady:
         if load.grows:
             wanted = -(-(wanted + BLOCKS_PER_START - 1) // BLOCKS_PER_START) if wanted else 0
         elif load.slots is not None:
-            wanted = min(wanted, SLACK * load.slots)
+            wanted = min(wanted, load.slots if load.shares else SLACK * load.slots)
         falls = 2 * load.clamped(wanted) <= load.readers
         return wanted if wanted > load.readers or falls else load.readers
 

@@ -33,6 +33,11 @@ def test_a_large_block_counts_as_several() -> None:
     assert Steady().readers(Load(backlog=1, size=100 * LARGE_BLOCK, slots=6)) == 12
 
 
+@pytest.mark.parametrize(("shares", "most"), [(True, 6), (False, 12)])
+def test_readers_that_take_over_from_each_other_are_no_more_than_slots(shares: bool, most: int) -> None:
+    assert [Steady().readers(Load(backlog=n, slots=6, shares=shares)) for n in (1, 6, 12, 100)] == [1, 6, most, most]
+
+
 @pytest.mark.parametrize(
     ("backlog", "readers"), [(0, 1), (1, 1), (2, 2), (3, 2), (4, 3), (16, 9), (1_000, 501), (100_000, 50_001)]
 )

@@ -9,7 +9,7 @@ import attrs
 
 from dagflow.errors.run import WindowIncomplete
 from dagflow.model.plain import decode
-from dagflow.plan.plan import Plan
+from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime.events import Claimed, EventStream, Stolen
 from dagflow.runtime.program import TaskOutcome, TaskSpec
 from dagflow.runtime.report import RunReport, TaskReport
@@ -89,6 +89,11 @@ class Rebalancing:
         if self.keeping.get(task.stage):
             return f"{', '.join(self.keeping[task.stage])} keeps State by partition"
         return f"{task.head} reads in order" if task.stage in self.in_order else ""
+
+    def may_share(self, stages: Iterable[Stage]) -> frozenset[str]:
+        """The stages whose tasks can share their work, if they are several."""
+        names = () if self.reason else (stage.name for stage in stages if stage.level == 0)
+        return frozenset(name for name in names if not self.keeping.get(name) and name not in self.in_order)
 
     @property
     def why_never(self) -> str:

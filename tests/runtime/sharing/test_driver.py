@@ -75,3 +75,24 @@ def test_tasks_that_read_in_order_wait_for_the_window_before(tmp_path: Path, seq
     launch(application, runner=ThreadRunner(), durability="process", subscribers=[events.append], windows_in_flight=2)
     told = [type(each) for each in events if isinstance(each, WindowStarted | WindowDecided)]
     assert (told == [WindowStarted, WindowDecided] * 3) == sequential
+
+
+@pytest.mark.parametrize(
+    ("options", "readers"),
+    [
+        ({}, 3),
+        ({"sequential": True}, 6),
+        ({"rebalance": "off"}, 6),
+        ({"sharing": "they may not"}, 6),
+    ],
+)
+def test_who_takes_over_from_others_is_one_for_each_slot(tmp_path: Path, options: dict[str, Any], readers: int) -> None:
+    source = tmp_path / "in"
+    source.mkdir()
+    for n in range(20):  # files: those that are read in order have one reader each
+        (source / f"{n}.txt").write_text("a line\n")
+    reader: Any = BlockReader(sequential=options.get("sequential", False))
+    application = chain(source, Map(str), sink=RecordWriter(str(tmp_path / "out")), reader=reader)
+    runner = ThreadRunner(slots=3, sharing=options.get("sharing"))
+    run = launch(application, runner=runner, durability="process", rebalance=options.get("rebalance", "auto"))
+    assert run.report.readers["lines"].now == readers
