@@ -95,7 +95,7 @@ class Claims:
         What earlier attempts have asked for and not been answered is withdrawn, unless it is answered at that moment.
         """
         steps.at("before start")
-        state = self.own.catch_up()
+        state = self.own.state
         while state.report is None and not self.own.append(Entry(kind=START, attempt=self.attempt)):
             pass
         if state.report is not None:
@@ -223,8 +223,9 @@ class Claims:
     def report(self, report: Any) -> None:
         """Reports: the last entry. Questions without an answer are refused by it. Raises Fenced."""
         steps.at("before report")
-        self.check()
-        while not self.own.append(Entry(kind=REPORT, attempt=self.attempt, report=report)):
+        while True:
             if not self.own.state.is_owner(self.attempt):
                 raise Fenced
+            if self.own.append(Entry(kind=REPORT, attempt=self.attempt, report=report)):
+                break
         steps.at("after report")

@@ -44,6 +44,11 @@ class Others:
         """Whether tasks of another window or stage wait for slots."""
         return self._store.read(self._mark) is not None
 
+    def wait_for_slots(self, room: int) -> bool:
+        """Whether others cannot start before a slot is free. Tasks start in the order of their numbers: one look says it."""
+        last = max(self._seen, default=-1)
+        return len(self._seen) >= room and last > self._claims.partition and not self._claims.log_of(last).catch_up().attempts
+
     def look(self, since: float) -> list[Reader]:
         """The others as they are now. `since`: how long this task has been looking (`time.monotonic`)."""
         return [self._reader(number, since) for number in self._seen]

@@ -177,6 +177,8 @@ class SharedWork:
 
     def _seek(self) -> bool:
         """Looks for work with the others: whether there is some now."""
+        if self._others.wait_for_slots(self._room):
+            return False
         idle_since = time.monotonic()
         while True:
             self.check()

@@ -10,7 +10,7 @@ import pytest
 
 from dagflow.runtime.sharing.claims import Claims
 from dagflow.runtime.sharing.others import Others, gauge_of
-from dagflow.storage import MemoryStore
+from dagflow.storage import CountingStore, MemoryStore
 
 AREA = "claims/0000000000.r.s0"
 
@@ -40,6 +40,28 @@ def test_a_task_that_has_answered_is_known_by_its_record(tmp_path: Path, two: tu
     assert others.look(0.0)[0].asked
     tell(tmp_path, key="0:11")
     assert not others.look(0.0)[0].asked
+
+
+def test_one_look_shows_that_others_wait_for_a_slot(tmp_path: Path) -> None:
+    store = CountingStore()
+    claims = [Claims(store, AREA, partition=n, partitions=8, attempt=f"a{n}", dealt={}) for n in range(8)]
+    for each in claims[:3]:
+        each.begin()
+    others = Others(store, str(tmp_path), AREA, "wanted", claims[0], 8)
+    before = store.counts["read"]
+    assert others.wait_for_slots(room=2)
+    assert store.counts["read"] == before + 1
+    assert not others.wait_for_slots(room=8)  # there are slots for all: the last one starts
+    claims[7].begin()
+    assert not others.wait_for_slots(room=2)
+
+
+def test_an_attempt_that_nobody_asks_reads_nothing() -> None:
+    store = CountingStore()
+    claims = Claims(store, AREA, partition=0, partitions=8, attempt="a0", dealt={})
+    claims.begin()
+    claims.report({})
+    assert (store.counts["read"], store.counts["create"]) == (0, 2)
 
 
 def test_what_an_attempt_before_has_told_is_not_believed(tmp_path: Path, two: tuple[Claims, Others]) -> None:
