@@ -45,12 +45,17 @@ class Costly(Operator):
 
 @attrs.frozen
 class Input:
-    """A folder to be read, the size of its blocks, and how many seconds of work it is. `counts`: by key, behind an exchange."""
+    """A folder to be read, the size of its blocks, and how many seconds of work it is. `counts`: by key, behind an exchange.
+
+    `readers` and `blocks`: what a window has.
+    """
 
     folder: Path
     block_size: int
     seconds: float
     counts: bool = False
+    readers: int = 2
+    blocks: int | None = None
 
     @property
     def size(self) -> int:
@@ -109,6 +114,23 @@ def even(folder: Path, unit: float) -> Input:
     return Input(folder, 500 * LINE, 80 * unit)
 
 
+def many_windows(folder: Path, unit: float) -> Input:
+    """Small files in windows of 8 readers each, four times as many as there are slots; hardly any work."""
+    folder.mkdir()
+    files = 8 * max(2, round(120 * unit))
+    for n in range(files):
+        make_file(folder / f"{n:03d}.txt", [(20, 0.0)])
+    return Input(folder, 1 << 20, 0.0, readers=8, blocks=8)
+
+
+def small_files(folder: Path, unit: float) -> Input:
+    """Files of 50 KB, which cost the same, in one window."""
+    folder.mkdir()
+    for n in range(max(20, round(4_000 * unit))):
+        make_file(folder / f"{n:04d}.txt", [(500, 0.0)])
+    return Input(folder, 1 << 20, 0.0)
+
+
 INPUTS = {
     "slow": slow_block,
     "keyed": before_a_keyed_level,
@@ -116,6 +138,8 @@ INPUTS = {
     "last": last_block,
     "turn": quick_then_slow,
     "even": even,
+    "windows": many_windows,
+    "small": small_files,
 }
 
 
@@ -130,12 +154,20 @@ def told(counted: KeyValue[int, int]) -> str:
 
 
 def run(
-    source: Path, block_size: int, output: Path, *, readers: int, rebalance: str, share: float = 1.0, counts: bool = False
+    source: Path,
+    block_size: int,
+    output: Path,
+    *,
+    readers: int,
+    rebalance: str,
+    share: float = 1.0,
+    counts: bool = False,
+    blocks: int | None = None,
 ) -> Any:
     """Runs the application once; the report."""
 
     def populate_dag(dag: DAG, conf: Any) -> None:
-        files = dag.add_operator("files", FileSplitterInput(files=[str(source)], block_size=block_size))
+        files = dag.add_operator("files", FileSplitterInput(files=[str(source)], block_size=block_size, blocks_threshold=blocks))
         reader = dag.add_operator("reader", BlockReader(min_readers=readers, max_readers=readers, collect_stats=False))
         work = dag.add_operator("work", Costly(share=share))
         writer: RecordWriter[Any] = dag.add_operator("writer", RecordWriter(str(output)))

@@ -23,7 +23,7 @@ from dagflow.runtime.files import OURS, STAGING
 from dagflow.runtime.partition_state import PartitionStates
 from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.report import TaskReport, summed, summed_exchanges
-from dagflow.runtime.sharing.driver import moved_parts, reports_of, steals_of
+from dagflow.runtime.sharing.driver import moved_parts, reports_of
 from dagflow.runtime.window_log import Decision, PublishedFile, WindowLog, WindowPlan
 from dagflow.storage import absolute, base_name, explained, file_system, join
 
@@ -45,7 +45,7 @@ def decide(
     `before`: the states of partitions after the last decision, which is `last`.
     """
     tasks = tuple(tasks)
-    done = reports_of(log, plan, tasks)
+    done, steals = reports_of(log, plan, tasks)
     reports = [plan.driver, *done]
     notes: dict[str, list[str]] = {}
     for report in reports:
@@ -74,7 +74,7 @@ def decide(
             inputs=plan.inputs,
             decided_at=now,
             parts=moved_parts(tasks, done),
-            steals=steals_of(log, tasks),
+            steals=steals,
             event_times=latest({} if last is None else last.event_times, *(report.event_times for report in done)),
             exchanges=summed_exchanges(report.exchanges for report in done),
         )

@@ -24,8 +24,8 @@ SHARE = 0.02
 """Of the time of batches, so much at most goes into first records that are passed on by themselves: a small batch costs nearly as
 much as a large one."""
 AS_QUICK, QUICK = 2.0, 0.0005
-"""First records of a block that take at most so many times the shortest such time, and at most so many seconds, say nothing of
-its pace, which is taken to be that of the block before."""
+"""First records of a block that take at most so many seconds, and in batches at most so many times the shortest such time, say
+nothing of its pace, which is taken to be that of the block before."""
 
 
 @attrs.frozen
@@ -114,7 +114,7 @@ class Claiming:
         target, most = (TARGET_OF_BATCHES, MOST_ROWS) if self.in_batches else (TARGET, MOST)
         self._limit = max(1, int(min(most, records * target / seconds))) if seconds > 0 else most
         if self._is_first and records == FIRST:
-            if seconds <= min(QUICK, AS_QUICK * self._quickest):
+            if seconds <= min(QUICK, AS_QUICK * self._quickest if self.in_batches else QUICK):
                 self._limit = max(self._limit, self._before)
             self._quickest = min(self._quickest, seconds)
             self._spent += seconds

@@ -32,9 +32,9 @@ class Log:
         self.state = State()
 
     def catch_up(self) -> State:
-        """Reads what is new."""
+        """Reads what is new. Behind the report, nothing is."""
         state = self.state
-        while (record := self._store.read(f"{self.name}.{state.length:06d}")) is not None:
+        while state.report is None and (record := self._store.read(f"{self.name}.{state.length:06d}")) is not None:
             state.add(Entry.of(record))
         return state
 

@@ -113,9 +113,13 @@ def tell_slots_are_wanted(log: WindowLog, tasks: Sequence[TaskSpec], before: Seq
         log.passing.create(name, b"{}\n")
 
 
-def reports_of(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec]) -> list[TaskReport]:
-    """The reports of a window's tasks, if they cover its plan: each byte of each item once. Raises WindowIncomplete."""
-    found = [(task, _report(log, task)) for task in tasks]
+def reports_of(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec]) -> tuple[list[TaskReport], list[Steal]]:
+    """The reports of a window's tasks, if they cover its plan: each byte of each item once; and what was taken over.
+
+    Raises WindowIncomplete.
+    """
+    logs = {task.name: _log(log.passing, task) for task in tasks if task.shared}
+    found = [(task, _report(log, task, logs.get(task.name))) for task in tasks]
     missing = tuple(t.name for t, report in found if report is None or report.items != len(t.items))
     if missing:
         raise WindowIncomplete(plan.window, missing)
@@ -127,17 +131,19 @@ def reports_of(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec]) -> l
     wrong = [problem for head, read in parts.items() for problem in uncovered(read, len(plan.items[head]))]
     if wrong:
         raise WindowIncomplete(plan.window, (), tuple(wrong))
-    return reports
+    return reports, _steals(tasks, logs)
 
 
 def _log(store: Store, task: TaskSpec) -> Log:
-    return Log(store, log_name(task.claims_area, task.partition))
+    log = Log(store, log_name(task.claims_area, task.partition))
+    log.catch_up()
+    return log
 
 
-def _report(log: WindowLog, task: TaskSpec) -> TaskReport | None:
-    if not task.shared:
+def _report(log: WindowLog, task: TaskSpec, claims: Log | None) -> TaskReport | None:
+    if claims is None:
         return log.read_report(task.report_name)
-    data = _log(log.passing, task).catch_up().report
+    data = claims.state.report
     return None if data is None else decode(data, TaskReport)
 
 
@@ -155,12 +161,11 @@ def place_of(head: str, partition: int) -> str:
     return f"{head}-{partition:04d}"
 
 
-def steals_of(log: WindowLog, tasks: Sequence[TaskSpec]) -> list[Steal]:
-    """What tasks have taken over from one another."""
+def _steals(tasks: Sequence[TaskSpec], logs: Mapping[str, Log]) -> list[Steal]:
     names = {(task.stage, task.partition): task.name for task in tasks}
     found = []
     for task in tasks:
-        for asker, entry in _log(log.passing, task).catch_up().gives if task.shared else ():
+        for asker, entry in logs[task.name].state.gives if task.shared else ():
             thief = names[task.stage, asker]
             found.append(Steal(victim=task.name, thief=thief, parts=len(entry.parts), size=entry.size))
     return found

@@ -212,6 +212,7 @@ def claimed_of(*blocks: float, warming_up: float = 0.0, in_batches: bool = False
 def test_a_block_whose_first_records_are_as_quick_as_ever_is_taken_to_be_like_the_one_before() -> None:
     assert claimed_of(1e-7) == [FIRST, 79, 1024, 893]  # 79: the first ones took 0.1 ms
     assert claimed_of(1e-7, 1e-7) == [FIRST, 1024, 972]
+    assert claimed_of(1e-7, 1e-5)[:2] == [FIRST, 1024]  # a hundred times as slow, and still next to nothing
     assert claimed_of(1e-7, 1e-7, 1e-3)[:2] == [FIRST, 1]  # a slow block is noticed at once
     assert claimed_of(1e-3, 1e-3)[:2] == [FIRST, 1]
 
