@@ -336,7 +336,7 @@ class SchemaFieldRemoved(LedgerRuleError):
 
 @error
 class SchemaFieldRetyped(LedgerRuleError):
-    """A new schema keeps the types of fields."""
+    """A new schema keeps the types of fields, or has wider ones."""
 
     code: ClassVar[str] = "DF568"
 

@@ -48,6 +48,31 @@ def arrow_type_named(name: str) -> pa.DataType:
     return pa.type_for_alias(name)
 
 
+def is_widened(before: str, after: str) -> bool:
+    """Whether a type has become a wider one, as which the rows that are there can be read, too.
+
+    Wider are larger whole numbers (of the same sign), float64 for numbers, a timestamp for a date, and text for all of these.
+
+    >>> is_widened("int32", "int64"), is_widened("int64", "double"), is_widened("date32[day]", "string")
+    (True, True, True)
+    >>> is_widened("int64", "int32"), is_widened("string", "int64"), is_widened("string", "binary")
+    (False, False, False)
+    """
+    import pyarrow.types as t
+
+    try:
+        old, new = arrow_type_named(before), arrow_type_named(after)
+    except ValueError:
+        return False
+    is_number = t.is_integer(old) or t.is_floating(old)
+    if t.is_string(new):
+        return bool(is_number or t.is_temporal(old) or t.is_boolean(old) or t.is_decimal(old))
+    for same in (t.is_signed_integer, t.is_unsigned_integer, t.is_floating):
+        if same(old) and same(new):
+            return bool(new.bit_width > old.bit_width)
+    return bool((is_number and t.is_float64(new)) or (t.is_date(old) and t.is_timestamp(new) and new.tz is None))
+
+
 def _nested(name: str, outer: str, parts: list[str], length: str | None) -> Any:
     import pyarrow as pa
 

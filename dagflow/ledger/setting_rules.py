@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from dagflow.errors import ledger_rules as errors
+from dagflow.ledger.arrow_types import is_widened
 from dagflow.ledger.events import LedgerEntry, SchemaField, SetSchema, SetSource, SetTransform
 from dagflow.ledger.rule import Before, Broken, rule
 
@@ -82,10 +83,10 @@ def schema_keeps_fields(before: Before, entry: LedgerEntry) -> Iterator[Broken]:
 
 @rule(errors.SchemaFieldRetyped, "ODF 24")
 def schema_keeps_types(before: Before, entry: LedgerEntry) -> Iterator[Broken]:
-    """… and their types."""
+    """… and their types, or wider ones."""
     old, new = _schemas(before, entry)
     for name, field in new.items():
-        if name in old and field.type != old[name].type:
+        if name in old and field.type != old[name].type and not is_widened(old[name].type, field.type):
             yield Broken(f"schema.{name}.type", old[name].type, field.type)
 
 

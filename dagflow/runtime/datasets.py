@@ -31,6 +31,7 @@ from dagflow.ledger import (
     schema_hash,
     smallest_watermark,
 )
+from dagflow.ledger.arrow_types import is_widened
 from dagflow.ledger.codec import canonical
 from dagflow.model.forms import schema_of
 from dagflow.model.plain import decode, encode
@@ -227,13 +228,17 @@ class Datasets:
     def _late(self, fed: Fed, ledger: Ledger, decision: Decision) -> Fed:
         """A dataset with the columns that its readers have agreed on by now: what is new in them is set before the window's rows.
 
-        What the ledger says already stays, as rows rely on it.
+        What the ledger says already stays, as rows rely on it; types may become wider ones.
         """
-        found = None if fed.late is None else late_columns(self._plan, decision.agreed, fed.late)
+        found = dict((None if fed.late is None else late_columns(self._plan, decision.agreed, fed.late)) or ())
         known = {field.name for field in fed.schema.schema}
-        new = [SchemaField(name=name, type=kind, optional=True) for name, kind in found or () if name not in known]
-        if new:
-            fed = attrs.evolve(fed, schema=attrs.evolve(fed.schema, schema=(*fed.schema.schema, *new)))
+        columns = [
+            attrs.evolve(field, type=found[field.name]) if is_widened(field.type, found.get(field.name, field.type)) else field
+            for field in fed.schema.schema
+        ]
+        columns += [SchemaField(name=name, type=kind, optional=True) for name, kind in found.items() if name not in known]
+        if tuple(columns) != fed.schema.schema:
+            fed = attrs.evolve(fed, schema=attrs.evolve(fed.schema, schema=tuple(columns)))
             ledger.append(fed.schema)
             self._ledgers[fed.folder] = (fed, ledger)
         return fed

@@ -109,6 +109,19 @@ def test_columns_of_later_windows(folder: Path, tmp_path: Path) -> None:
     assert schema_in_ledger(output) == {"n": "int64", "name": "string", "new": "int64", "late": "double", "newer": "bool"}
 
 
+def test_types_that_become_wider_are_in_the_ledger(folder: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    run_dag(to_parquet(folder, output, drift={"changed": "widen"}), {})
+    assert schema_in_ledger(output) == {"n": "int64", "name": "string", "late": "double"}
+    for number, (value, kind) in enumerate([("600.5", "double"), ("700", "double")]):
+        (folder / f"{number + 3}.jsonl").write_text(f'{{"n": {value}, "name": "later"}}\n')
+        run_dag(to_parquet(folder, output, drift={"changed": "widen"}), {})
+        assert schema_in_ledger(output) == {"n": kind, "name": "string", "late": "double"}
+    rows = read_dataset(str(output)).to_table().column("n").to_pylist()
+    assert sorted(rows)[-3:] == [119.0, 600.5, 700.0]
+    assert not Ledger.open(str(output)).verify().problems
+
+
 APPLICATION = """
 from operators import FileSplitterInput, JsonLinesFormat, ParquetWriter, ScanReader
 
