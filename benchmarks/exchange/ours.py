@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import attrs
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from dagflow import DAG, InputPort, Operator, OutputPort, ReaderRecord, WindowState
 from dagflow.config import Bytes, MiB
 from operators import BlockReader, Count, CsvWriter, FileSplitterInput, FlatMap
+
+pc: Any = pyarrow.compute
 
 
 @attrs.define

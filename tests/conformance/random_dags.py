@@ -299,10 +299,11 @@ def add(dag: DAG, name: str, node: Node) -> tuple[Any, Any]:
         _partition(dag, node, operator)
         return operator, operator
     partitions = 1 if node.how == "single" else node.partitions
-    operator = dag.add_operator(name, _aggregate(node), partitioner=StatelessPartitioner(partitions))
+    operator: Any = dag.add_operator(name, _aggregate(node), partitioner=StatelessPartitioner(partitions))
     if node.kind in ("TopN", "Deduplicate"):
         return operator, operator
-    pairs: Any = dag.add_operator(f"{name}_pairs", Map(whole if node.kind == "Average" else pair_of))
+    make: Any = whole if node.kind == "Average" else pair_of
+    pairs: Any = dag.add_operator(f"{name}_pairs", Map(make))
     dag.add_stream(f"results of {name}", operator.output, pairs.input)
     return operator, pairs
 

@@ -43,7 +43,7 @@ def test_batches_come_to_what_python_comes_to(operator: Any, monkeypatch: pytest
         for batch in batches:
             for row in batch.to_pylist():
                 wanted.setdefault(row["key"], []).append(row["value"])
-        whole = operator(by="key") if operator is Count else operator("value", by="key")
+        whole: Any = operator(by="key") if operator is Count else operator("value", by="key")
         ahead, port = whole.ahead("input")
         partials: list[Any] = []
         for part in (batches[::2], batches[1::2]):
