@@ -58,9 +58,9 @@ class Numbered(Operator):
 def populate_dag(dag: DAG, conf: Settings) -> None:
     """Reader → words → the body → numbered → dealt and numbered → written."""
     files = dag.add_operator("files", FileSplitterInput(files=conf.input, block_size=200))
-    lines = dag.add_operator("lines", BlockReader[str]())
+    lines = dag.add_operator("lines", BlockReader[str](min_readers=2, max_readers=2))
     split = dag.add_operator("split", FlatMap(words))
-    body: Any = dag.add_operator("body", SparkOperator[Word, Word](joined))
+    body: Any = dag.add_operator("body", SparkOperator[Word, Word](joined), partitioner=StatelessPartitioner(2))
     numbered: Any = dag.add_operator("numbered", Numbered(conf.kill), partitioner=StatelessPartitioner(3))
     writer = dag.add_operator("writer", RecordWriter[str](path=conf.output))
     dag.add_stream("blocks", files.blocks_metadata_output, lines.blocks_metadata_input)
