@@ -19,7 +19,7 @@ run: $(READY) ## filters the lines of the Python library through Spark: make run
 	$(BIN)/dagflow launch apps/line_filter -D input="$(or $(INPUT),$$($(BIN)/python -c 'import os; print(os.path.dirname(os.__file__))'))" -D output="$(or $(OUTPUT),out)"
 
 test: $(READY) ## the tests that CI runs: make test ARGS='-k java'
-	$(BIN)/pytest -q $(ARGS)
+	$(BIN)/pytest -q -n 2 $(ARGS)
 
 test-all: $(READY) ## the slow suite too: clusters, crashes, large inputs
 	$(BIN)/pytest -q -m '' $(ARGS)
