@@ -22,7 +22,6 @@ class PartitioningContext:
         shares: whether readers take over work from each other within a window (rebalancing).
         clock: where time comes from.
         input_ports: the operator's connected input ports whose records go by key (`partition_by`): those of which keys are dealt.
-        parallel_partition_count: how many partitions the operator before has where this one is parallel with it; else 0.
     """
 
     slots: int | None = None
@@ -30,7 +29,6 @@ class PartitioningContext:
     shares: bool = False
     clock: Clock = attrs.field(factory=SystemClock)
     input_ports: tuple[str, ...] = ()
-    parallel_partition_count: int = 0
 
 
 @runtime_checkable
@@ -62,7 +60,7 @@ def _at_least_one(_: object, attribute: attrs.Attribute[Any], value: object) -> 
 
 @attrs.frozen
 class StatelessPartitioner:
-    """Always the same number of partitions; where the operator is parallel with the one before it, as many as that one has.
+    """Always the same number of partitions.
 
     >>> from dagflow.scaling import Partition, PartitioningContext, StatelessPartitioner
     >>> len(StatelessPartitioner(4).define_partitions([Partition("reader")], PartitioningContext()))
@@ -73,8 +71,7 @@ class StatelessPartitioner:
 
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext | None = None) -> list[Partition]:
         """The partitions, with the keys of the input ports dealt to them: all alike, so that what has the same key meets."""
-        parallel = 0 if context is None else context.parallel_partition_count
-        found = resized(partitions, parallel or self.partition_count)
+        found = resized(partitions, self.partition_count)
         for port in () if context is None else context.input_ports:
             assign_partition_keys(found, port)
         return found

@@ -15,12 +15,12 @@ from typing import Any
 import attrs
 import pytest
 
-from dagflow import InputPort, Operator, OperatorContext, OutputPort, ReaderRecord
+from dagflow import DAG, FileBlockMetadata, InputPort, Operator, OperatorContext, OutputPort, ReaderRecord
 from dagflow.runtime.events import Event, Stolen, WindowRetried
 from dagflow.runtime.launch import launch
 from dagflow.runtime.report import RunReport
 from dagflow.runtime.sharing import steps
-from operators import BlockReader, RecordWriter
+from operators import BlockReader, Map, RecordWriter
 from tests.conformance.apps import chain, left_over, lines_in
 
 SLOW_LINES = 150
@@ -67,7 +67,7 @@ class Slow(Operator):
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """All the work is in the first lines of one file."""
+    """All the work is in the first lines of one file: they are its first block of four."""
     folder = tmp_path / "in"
     folder.mkdir()
     lines = [f"{'slow' if n < SLOW_LINES else 'fast'} line {n:04d}\n" for n in range(4 * SLOW_LINES)]
@@ -75,14 +75,37 @@ def source(tmp_path: Path) -> Path:
     return folder
 
 
-def run(source: Path, output: Path, runner: str, slow: Slow, **settings: Any) -> tuple[RunReport, list[Event]]:
+def start_of(block: FileBlockMetadata) -> str:
+    return str(block.start)
+
+
+def run(source: Path, output: Path, runner: str, slow: Slow, rebalance: str = "auto") -> tuple[RunReport, list[Event]]:
+    """Four blocks for two readers; the starts of blocks that have been read are written beside the output."""
     size = sum(path.stat().st_size for path in source.iterdir())
     reader: BlockReader[Any] = BlockReader(min_readers=2, max_readers=2)
     application = chain(source, slow, sink=RecordWriter(str(output)), reader=reader, block_size=-(-size // 4))
+
+    def and_blocks(dag: DAG, conf: Any) -> None:
+        application(dag, conf)
+        starts = dag.add_operator("starts", Map(start_of))
+        sink = dag.add_operator("told", RecordWriter(str(told_in(output))))
+        dag.add_stream("read", reader.blocks_metadata_output, starts.input)
+        dag.add_stream("starts", starts.output, sink.input)
+
     events: list[Event] = []
-    settings = {"rebalance": "auto", **settings}
-    report = launch(application, runner=runner, durability="process", subscribers=[events.append], **settings).report
+    report = launch(and_blocks, runner=runner, durability="process", subscribers=[events.append], rebalance=rebalance).report
     return report, events
+
+
+def told_in(output: Path) -> Path:
+    """Where the blocks are told that have been read to their ends."""
+    return output.with_name("told")
+
+
+def blocks_of(source: Path) -> Counter[bytes]:
+    """What is to be told: each block once."""
+    size = sum(path.stat().st_size for path in source.iterdir())
+    return Counter(str(start).encode() for start in range(0, size, -(-size // 4)))
 
 
 def expected(source: Path) -> Counter[bytes]:
@@ -91,26 +114,28 @@ def expected(source: Path) -> Counter[bytes]:
 
 @pytest.mark.parametrize("rebalance", ["auto", "off"])
 def test_the_output_is_the_same_with_and_without(runner: str, source: Path, tmp_path: Path, rebalance: str) -> None:
-    report, _ = run(source, tmp_path / "out", runner, Slow(0.002), rebalance=rebalance)
+    report, events = run(source, tmp_path / "out", runner, Slow(), rebalance=rebalance)
     assert lines_in(tmp_path / "out") == expected(source)
+    assert lines_in(told_in(tmp_path / "out")) == blocks_of(source)
     assert report.operators["lines"].records_in == report.operators["lines"].counters["blocks"] == 4
-    assert report.rebalanced or report.rebalancing
+    assert report.rebalanced == len([event for event in events if isinstance(event, Stolen)])
+    if rebalance == "off":
+        assert (report.rebalanced, report.rebalancing) == (0, "rebalance is off")
+    elif runner == "spark":
+        assert (report.rebalanced > 0, report.rebalancing) == (True, "")
+    else:
+        assert (report.rebalanced, report.rebalancing) == (0, "tasks run one after the other")
 
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark_session")
 class TestOnSpark:
-    def test_skewed_work_is_taken_over(self, source: Path, tmp_path: Path) -> None:
-        report, events = run(source, tmp_path / "out", "spark", Slow())
-        assert lines_in(tmp_path / "out") == expected(source)
-        assert [event for event in events if isinstance(event, Stolen)]
-        assert report.rebalanced
-
     @pytest.mark.parametrize("step", [step if step in QUICK else pytest.param(step, marks=pytest.mark.slow) for step in STEPS])
     def test_a_worker_killed_at_any_step_loses_nothing(self, source: Path, tmp_path: Path, step: str) -> None:
         (tmp_path / "kills").mkdir()
         _, events = run(source, tmp_path / "out", "spark", Slow(markers=str(tmp_path / "kills"), step=step, times=1))
         assert lines_in(tmp_path / "out") == expected(source)
+        assert lines_in(told_in(tmp_path / "out")) == blocks_of(source), "each block is told once, by an attempt that counts"
         assert not [event for event in events if isinstance(event, WindowRetried)], "Spark tries a task again by itself"
         assert left_over(tmp_path / "out") == []
         if step not in MAY_NOT_COME:
@@ -165,4 +190,5 @@ def test_a_worker_killed_before_its_work_begins_loses_nothing(source: Path, tmp_
     _, retried = json.loads(ran.stdout.splitlines()[-1])
     assert retried == 0, "Spark tries a task again by itself"
     assert lines_in(tmp_path / "out") == expected(source)
+    assert lines_in(told_in(tmp_path / "out")) == blocks_of(source)
     assert left_over(tmp_path / "out") == []

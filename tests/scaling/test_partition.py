@@ -72,12 +72,10 @@ def test_what_cannot_be() -> None:
         assign_partition_keys([], "input")
 
 
-@pytest.mark.parametrize(
-    ("own", "parallel", "before", "count"), [(1, 0, 1, 1), (5, 0, 1, 5), (5, 0, 9, 5), (2, 5, 1, 5), (2, 1, 5, 1)]
-)
-def test_a_stateless_partitioner(own: int, parallel: int, before: int, count: int) -> None:
-    context = PartitioningContext(parallel_partition_count=parallel, input_ports=("one", "other"))
-    found = StatelessPartitioner(own).define_partitions(resized([Partition("value 5")], before), context)
+@pytest.mark.parametrize(("count", "before"), [(1, 1), (5, 1), (5, 9)])
+def test_a_stateless_partitioner(count: int, before: int) -> None:
+    context = PartitioningContext(input_ports=("one", "other"))
+    found = StatelessPartitioner(count).define_partitions(resized([Partition("value 5")], before), context)
     assert [partition.operator for partition in found] == ["value 5"] * count
     assert all(partition.keys["one"] == partition.keys["other"] for partition in found), "what has the same key meets"
 
