@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from dagflow.errors import ledger_rules as errors
-from dagflow.ledger.arrow_types import is_widened
+from dagflow.ledger.columns import is_widened
 from dagflow.ledger.events import LedgerEntry, SchemaField, SetSchema, SetSource, SetTransform
 from dagflow.ledger.rule import Before, Broken, rule
 

@@ -31,8 +31,8 @@ from dagflow.ledger import (
     schema_hash,
     smallest_watermark,
 )
-from dagflow.ledger.arrow_types import is_widened
 from dagflow.ledger.codec import canonical
+from dagflow.ledger.columns import is_widened
 from dagflow.model.forms import schema_of
 from dagflow.model.plain import decode, encode
 from dagflow.plan.plan import Plan

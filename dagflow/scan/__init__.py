@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dagflow.arrow_types import type_text, wider
     from dagflow.scan.agreement import agree, files_of, go_on, is_enough, told
     from dagflow.scan.bad_rows import BadRow, OnBadRow, RowOrigin
     from dagflow.scan.cast import is_overflown, text_of
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from dagflow.scan.schema import Column, Drift, TableSchema
     from dagflow.scan.settings import ScanSettings
     from dagflow.scan.shape import Agreed
-    from dagflow.scan.types import to_type, type_text, wider
+    from dagflow.scan.types import to_type
 
 __all__ = [
     "Agreed",
@@ -66,22 +67,23 @@ __all__ = [
 
 if not TYPE_CHECKING:  # type checkers know the names above only, so that they find a misspelt one
     _MODULES = {
-        "agreement": ["agree", "files_of", "go_on", "is_enough", "told"],
-        "bad_rows": ["BadRow", "OnBadRow", "RowOrigin"],
-        "cast": ["is_overflown", "text_of"],
-        "columns": ["make_scan", "reads_array"],
-        "files": ["FileScan", "FileSchemaNegotiator", "FileSplit"],
-        "format": ["Format"],
-        "implicit": ["FileFacts"],
-        "loader": ["BatchLimits", "ResultSetLoader"],
-        "machine": ["RowBatchReader", "Scan"],
-        "managed": ["ManagedReader", "SchemaNegotiator"],
-        "plain": ["plain_batch", "plain_schema"],
-        "projection": ["Asked", "is_implicit"],
-        "schema": ["Column", "Drift", "TableSchema"],
-        "settings": ["ScanSettings"],
-        "shape": ["Agreed"],
-        "types": ["to_type", "type_text", "wider"],
+        "dagflow.arrow_types": ["type_text", "wider"],
+        "dagflow.scan.agreement": ["agree", "files_of", "go_on", "is_enough", "told"],
+        "dagflow.scan.bad_rows": ["BadRow", "OnBadRow", "RowOrigin"],
+        "dagflow.scan.cast": ["is_overflown", "text_of"],
+        "dagflow.scan.columns": ["make_scan", "reads_array"],
+        "dagflow.scan.files": ["FileScan", "FileSchemaNegotiator", "FileSplit"],
+        "dagflow.scan.format": ["Format"],
+        "dagflow.scan.implicit": ["FileFacts"],
+        "dagflow.scan.loader": ["BatchLimits", "ResultSetLoader"],
+        "dagflow.scan.machine": ["RowBatchReader", "Scan"],
+        "dagflow.scan.managed": ["ManagedReader", "SchemaNegotiator"],
+        "dagflow.scan.plain": ["plain_batch", "plain_schema"],
+        "dagflow.scan.projection": ["Asked", "is_implicit"],
+        "dagflow.scan.schema": ["Column", "Drift", "TableSchema"],
+        "dagflow.scan.settings": ["ScanSettings"],
+        "dagflow.scan.shape": ["Agreed"],
+        "dagflow.scan.types": ["to_type"],
     }
     _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -91,7 +93,7 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
             raise AttributeError(f"module 'dagflow.scan' has no attribute {name!r}")
         import importlib
 
-        value = getattr(importlib.import_module(f"dagflow.scan.{_MODULE_OF[name]}"), name)
+        value = getattr(importlib.import_module(_MODULE_OF[name]), name)
         globals()[name] = value
         return value
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from dagflow.arrow_types import type_text, wider
 from dagflow.model.context import OperatorContext
 from dagflow.model.records import FileBlockMetadata
 from dagflow.ranges import OffsetRangeTracker
@@ -21,7 +22,7 @@ from dagflow.scan.plain import plain_schema
 from dagflow.scan.projection import STAR, is_implicit
 from dagflow.scan.schema import RESCUED, Drift
 from dagflow.scan.shape import Agreed
-from dagflow.scan.types import to_type, type_text, wider
+from dagflow.scan.types import to_type
 
 if TYPE_CHECKING:
     from dagflow.scan.settings import ScanSettings

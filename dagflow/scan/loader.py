@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import attrs
 import pyarrow as pa
 
+from dagflow.arrow_types import wider
 from dagflow.errors.scan import RowTooLarge
 from dagflow.scan.bad_rows import RowOrigin
 from dagflow.scan.cast import text_of
 from dagflow.scan.plain import plain_batch, plain_schema
-from dagflow.scan.types import wider
 
 KIB, MIB = 1024, 1024 * 1024
 MOST_ROWS, LEAST_BYTES = 65_536, 256 * KIB

@@ -10,6 +10,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute
 
+from dagflow.arrow_types import type_text, wider
 from dagflow.errors.scan import ColumnExtra, ColumnTwice, KeyMisfit
 from dagflow.scan.bad_rows import SHOWN_CHARACTERS, BadRow, RowOrigin
 from dagflow.scan.cast import converted, text_of, unknown_field
@@ -17,7 +18,7 @@ from dagflow.scan.implicit import FileFacts
 from dagflow.scan.loader import Harvest, counted
 from dagflow.scan.schema import Drift
 from dagflow.scan.shape import OutputColumn, Shape
-from dagflow.scan.types import above, type_text, wider
+from dagflow.scan.types import above
 
 pc: Any = pyarrow.compute  # its functions are made at run time
 LONG = r"^\s*[-+]?[0-9]{16,}\s*$"
