@@ -41,11 +41,13 @@ def execute(
     files = AttemptFiles(spec.window, spec.round, f"{spec.name}-{attempt}", spec.durable, spec.base)
     careful = footprint(log, spec) if again or spec.careful else None
     heads = {item[0] for item in spec.items}
+    ending = None
     try:
         if spec.shared:
             with shared_work(spec, log, attempt) as work:
                 report = _shared(program, spec, files, work, careful, passing)
             heads |= work.operators
+            ending = work.ending()
         else:
             with few_collections():
                 begun = partition_state.read(log.store, spec.states)
@@ -74,6 +76,7 @@ def execute(
         records=records,
         parts=len(report.parts),
         counters=dict(sum((Counter(head.counters) for head in figures), Counter())),
+        ending=ending,
     )
 
 

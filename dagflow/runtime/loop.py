@@ -332,7 +332,7 @@ class WindowLoop:
             if outcome.error is not None:
                 self._again(oldest, outcome.error.message())
                 return
-            figures = attrs.asdict(outcome, filter=lambda a, _: a.name not in ("parts", "counters", "error"))
+            figures = attrs.asdict(outcome, filter=lambda a, _: a.name not in ("parts", "counters", "error", "ending"))
             self._events.send(TaskEnded(window=oldest.plan.window, **figures))
         try:
             decision = self.patience.keep_trying(oldest.plan.window, "deciding it", lambda: self._decide(oldest))

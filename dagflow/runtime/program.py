@@ -12,6 +12,7 @@ from dagflow.model.event_time import EventTime
 from dagflow.model.keys import Key, KeyDeal
 from dagflow.model.operator import Operator
 from dagflow.model.ports import BATCH, RECORD
+from dagflow.runtime.sharing.ending import Ending
 from dagflow.runtime.sharing.parts import Part
 
 if TYPE_CHECKING:
@@ -257,7 +258,8 @@ class Job:
 class TaskOutcome:
     """What a runner hears of a task: figures of an attempt, or why it failed. What it did stands in its report.
 
-    `parts`: how many parts of items it has read, where work is shared; `counters`: of what its work items went to.
+    `parts`: how many parts of items it has read, where work is shared, and `ending`: what it tells of that; `counters`: of what
+    its work items went to.
     """
 
     task: str
@@ -268,3 +270,4 @@ class TaskOutcome:
     parts: int = 0
     counters: dict[str, int] = attrs.field(factory=dict)
     error: DagflowError | None = None
+    ending: Ending | None = None

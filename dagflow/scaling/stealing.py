@@ -11,6 +11,8 @@ STEAL_COST = 0.05  # seconds: the question, its answer, opening the file and fin
 GRACE = 1.0  # seconds that an idle reader watches one whose work seems not to be worth a steal: estimates may turn out wrong
 UNKNOWN = 0.25  # seconds within which a reader's pace is known; so long it is watched even where others want the slot
 NO_START = 2.0  # seconds after which readers that have not started are taken to wait for the idle one's slot
+SLOT_IS_WANTED = "another reader waits for the slot"
+"""Why a reader ends that may not keep its slot."""
 
 
 @attrs.frozen(kw_only=True)
@@ -69,14 +71,14 @@ def choose(readers: Sequence[Reader], *, room: int, idle: float, is_wanted: bool
     working = [r for r in readers if r.state == "working"]
     waiting = any(r.state == "waiting" for r in readers)
     if waiting and 1 + len(working) + sum(r.state == "idle" for r in readers) >= room:
-        return Choice("end", "another reader waits for the slot")
+        return Choice("end", SLOT_IS_WANTED)
     worth = [r for r in working if r.remaining is not None and is_worth(r.remaining, cost)]
     free = [r for r in worth if not r.asked]
     if free:
         most = max(free, key=lambda r: r.remaining or 0.0)
         return Choice("ask", f"{most.remaining:.1f} s left", most.partition)
     if waiting:
-        return Choice("wait", "another reader starts") if idle < NO_START else Choice("end", "another reader waits for the slot")
+        return Choice("wait", "another reader starts") if idle < NO_START else Choice("end", SLOT_IS_WANTED)
     unknown = [r for r in working if r.remaining is None and r.watched < UNKNOWN]
     if unknown:
         return Choice("wait", "nobody knows yet how long it takes")

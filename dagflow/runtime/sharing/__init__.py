@@ -7,6 +7,7 @@
 - `finished`: which part of an item was read last;
 - `giving`: what a task has before it, and which part of it is given away;
 - `work`: a task's queue, asking and answering;
+- `ending`: whether the work was even, and if not, why nothing was taken over;
 - `serving`: the thread in which a process answers;
 - `driver`: which tasks share their work, and whether what they report is all;
 - `steps`: the names of the places where a task may be killed, for tests.

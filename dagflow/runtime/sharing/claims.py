@@ -193,6 +193,13 @@ class Claims:
                 return []
         return parts
 
+    def refusal(self, asked: Asked) -> str:
+        """Why a question has brought nothing."""
+        found = self._logs[asked.partition].state.answers.get(asked.number)
+        if found is None:
+            return "the other had ended"
+        return found.reason if found.kind == REFUSE else "no answer came in time"
+
     # Being asked
 
     def asks(self) -> list[int]:

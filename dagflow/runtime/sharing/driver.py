@@ -14,6 +14,7 @@ from dagflow.runtime.events import Claimed, EventStream, Stolen
 from dagflow.runtime.program import TaskOutcome, TaskSpec
 from dagflow.runtime.report import RunReport, TaskReport
 from dagflow.runtime.sharing.claims import Log, log_name
+from dagflow.runtime.sharing.ending import Ending, Uneven, uneven
 from dagflow.runtime.sharing.parts import Part, Steal, part_of, uncovered
 from dagflow.runtime.window_log import Decision, WindowLog, WindowPlan
 from dagflow.storage import Store, is_local
@@ -47,6 +48,8 @@ class Rebalancing:
     in_order: frozenset[str] = frozenset()
     was_shared: bool = attrs.field(init=False, default=False)
     told: str = attrs.field(init=False, default="")
+    uneven: Uneven | None = attrs.field(init=False, default=None)
+    """The longest time for which a reader had nothing to do in a window in which nothing was taken over."""
 
     @classmethod
     def of(
@@ -59,14 +62,25 @@ class Rebalancing:
 
     def tell(self, decision: Decision, outcomes: Iterable[TaskOutcome], events: EventStream, report: RunReport) -> None:
         """Tells what has been claimed and taken over in a window."""
-        for outcome in outcomes if self.was_shared else ():
+        outcomes = tuple(outcomes) if self.was_shared else ()
+        for outcome in outcomes:
             if outcome.parts:
                 events.send(Claimed(window=decision.window, task=outcome.task, attempt=outcome.attempt, parts=outcome.parts))
         for steal in decision.steals:
             events.send(Stolen(window=decision.window, source=steal.victim, to=steal.thief, bytes=steal.size, parts=steal.parts))
+        if not decision.steals:
+            self._look(outcomes)
         report.rebalanced += len(decision.steals)
         report.rebalanced_bytes += sum(steal.size for steal in decision.steals)
         report.rebalancing = "" if report.rebalanced else self.why_never
+
+    def _look(self, outcomes: Iterable[TaskOutcome]) -> None:
+        by_stage: dict[str, list[Ending]] = {}
+        for outcome in outcomes:
+            if outcome.ending is not None:
+                by_stage.setdefault(outcome.task.rpartition("-")[0], []).append(outcome.ending)
+        found = [each for each in (self.uneven, *map(uneven, by_stage.values())) if each is not None]
+        self.uneven = max(found, key=lambda each: each.seconds, default=None)
 
     def shared(self, tasks: Iterable[TaskSpec], others: int) -> tuple[TaskSpec, ...]:
         """The tasks of a window; those that can share their work know it. `others`: how many tasks of other windows run."""
@@ -98,7 +112,9 @@ class Rebalancing:
     @property
     def why_never(self) -> str:
         """Why nothing has been rebalanced."""
-        return "the work was even" if self.was_shared else self.reason or self.told or "no window has run"
+        if self.was_shared:
+            return "the work was even" if self.uneven is None else str(self.uneven)
+        return self.reason or self.told or "no window has run"
 
 
 def tell_slots_are_wanted(log: WindowLog, tasks: Sequence[TaskSpec], before: Sequence[TaskSpec]) -> None:

@@ -45,6 +45,15 @@ class Held:
         """How much it is."""
         return max(1, self.stop - self.start)
 
+    @property
+    def name(self) -> str:
+        """What it is called where users read of it."""
+        path = getattr(self.value, "file_path", None)
+        if path is None:
+            return f"an item of {self.item[0]!r}"
+        start = getattr(self.value, "start", 0)
+        return f"{path} from byte {start} on" if start else str(path)
+
 
 @attrs.define
 class Queue:
@@ -145,6 +154,12 @@ class Hand:
     def key(self) -> str:
         """What names the present record."""
         return f"{self.held.part.number}:{self.held.start + self.consumed}"
+
+    def held_up(self) -> tuple[float, str]:
+        """Since when nothing of it could be given away, at the end; and why."""
+        if self.tracker is None:
+            return self.since, f"{self.held.name} cannot be split"
+        return self.claimed_at, f"the last records of {self.held.name} had been begun"
 
     def read(self) -> Part:
         """The part that has been read, at the end."""

@@ -14,11 +14,12 @@ import attrs
 from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.sharing import steps
 from dagflow.runtime.sharing.claims import Claims
+from dagflow.runtime.sharing.ending import Ending, Stretch
 from dagflow.runtime.sharing.giving import Given, Hand, Held, Pace, Queue, given_away, remaining
 from dagflow.runtime.sharing.others import Others
 from dagflow.runtime.sharing.parts import Part, part_of
 from dagflow.runtime.sharing.serving import SERVING
-from dagflow.scaling.stealing import choose
+from dagflow.scaling.stealing import SLOT_IS_WANTED, choose
 from dagflow.storage import Gauge
 
 SHORTEST_SLEEP, SLEEP = 0.002, 0.02  # seconds between looks at the others while idle
@@ -68,6 +69,7 @@ class SharedWork:
         self._noted = 0
         self._noted_at = 0.0
         self._is_idle = False
+        self._ending = Ending(begun=time.time(), until=time.time())
         self.operators: set[str] = set()
         self.report_before: Any = None
         """The report of an earlier attempt, encoded: there is nothing to do."""
@@ -130,7 +132,13 @@ class SharedWork:
             hand, self._hand = self._hand, None
             assert hand is not None
             self._done.append(hand.read())
-            self._pace.finished(hand, time.monotonic())
+            now, until = time.monotonic(), time.time()
+            self._pace.finished(hand, now)
+            since, reason = hand.held_up()
+            stretch, longest = Stretch(until - (now - since), until, reason), self._ending.longest
+            if longest is not None and longest.seconds >= stretch.seconds:
+                stretch = longest
+            self._ending = attrs.evolve(self._ending, until=until, longest=stretch)
 
     def track(self, tracker: Any) -> None:
         """See `WorkSharing.track`."""
@@ -156,6 +164,10 @@ class SharedWork:
         if self._failure is not None:
             raise self._failure
 
+    def ending(self) -> Ending | None:
+        """What there is to tell of the work at its end; None where an earlier attempt has done it."""
+        return self._ending if self.report_before is None else None
+
     def parts(self) -> list[list[Any]]:
         """What has been read."""
         return [part.to_list() for part in self._done]
@@ -178,7 +190,7 @@ class SharedWork:
     def _seek(self) -> bool:
         """Looks for work with the others: whether there is some now."""
         if self._others.wait_for_slots(self._room):
-            return False
+            return self._stop(SLOT_IS_WANTED)
         idle_since = time.monotonic()
         while True:
             self.check()
@@ -189,12 +201,16 @@ class SharedWork:
             if choice.action != "end" or any(reader.state == "idle" for reader in readers):
                 self._tell_idle(True)
             if choice.action == "end":
-                return False
+                return self._stop(choice.reason)
             if choice.partition is None:
                 time.sleep(max(min(SLEEP, max(SHORTEST_SLEEP, (now - idle_since) / 4)), LOOKING * (now - began)))
             elif self._ask(choice.partition):
                 self._tell_idle(False)
                 return True
+
+    def _stop(self, reason: str) -> bool:
+        self._ending = attrs.evolve(self._ending, stopped=reason)
+        return False
 
     def _tell_idle(self, is_idle: bool) -> None:
         """Tells at once: others that are idle, too, wait for nobody then."""
@@ -218,6 +234,9 @@ class SharedWork:
                     parts = self._claims.withdraw(asked)
                 if parts is not None:
                     self._put(parts)
+                    if not parts:
+                        said = self._claims.refusal(asked)
+                        self._ending = attrs.evolve(self._ending, vain=self._ending.vain + 1, refusal=said)
                     return bool(parts)
             time.sleep(ANSWER_POLL)
 

@@ -13,6 +13,7 @@ from dagflow import ReaderRecord
 from dagflow.runtime.events import Claimed, Stolen
 from dagflow.runtime.launch import launch
 from dagflow.runtime.replay import replay
+from dagflow.runtime.sharing import ending
 from dagflow.runtime.trace import Sought, trace
 from dagflow.runtime.window_log import WindowLog
 from dagflow.scaling import stealing
@@ -77,7 +78,8 @@ def test_a_block_is_told_once_when_all_of_it_has_been_read(source: Path, tmp_pat
         assert not [position for kind, position in after if kind == "line" and start <= int(position) < start + 6000]
 
 
-def test_even_work_stays_where_it_is(tmp_path: Path) -> None:
+def test_even_work_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ending, "is_worth", lambda seconds: seconds > 5)  # the machine may be busy
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "a.txt").write_text("".join(f"slow line {n:04d}\n" for n in range(80)))
@@ -125,8 +127,9 @@ def test_slow_lines_behind_quick_ones_in_one_block_are_shared(tmp_path: Path, mo
     folder.mkdir()
     (folder / "a.txt").write_text("".join(f"{'slow' if n >= 20_000 else 'fast'} line {n:05d}\n" for n in range(21_500)))
     monkeypatch.setattr(skewed, "SLOW", 0.001)
+    monkeypatch.setattr(stealing, "GRACE", 30.0)  # the machine may be busy
     report, _ = run(folder, tmp_path / "out", blocks=1)
-    assert report.rebalanced
+    assert report.rebalanced, report.rebalancing
     assert lines_in(tmp_path / "out") == expected(folder)
 
 

@@ -1,0 +1,87 @@
+"""Whether the work of a window was even, and if not, why nothing was taken over, by what its tasks tell at their ends."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+import attrs
+
+from dagflow.scaling.stealing import is_worth
+
+
+@attrs.frozen
+class Stretch:
+    """How long a task had something at hand of which nothing could be given away, and why. Seconds since the epoch."""
+
+    since: float
+    until: float
+    reason: str
+
+    @property
+    def seconds(self) -> float:
+        """How long that was."""
+        return self.until - self.since
+
+
+@attrs.frozen(kw_only=True)
+class Ending:
+    """What a task tells of its work when it ends.
+
+    Attributes:
+        begun, until: when it began, and when it had read its last part: seconds since the epoch.
+        longest: the longest time in which it could give away nothing of what was at hand; None: it has read nothing.
+        vain: how often it has asked others in vain; `refusal` is what the last of them said.
+        stopped: why it then looked for work no longer.
+    """
+
+    begun: float
+    until: float
+    longest: Stretch | None = None
+    vain: int = 0
+    refusal: str = ""
+    stopped: str = ""
+
+
+@attrs.frozen
+class Uneven:
+    """A reader had nothing to do for so many seconds while another one worked; and why it took nothing over."""
+
+    seconds: float
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.reason}; a reader had nothing to do for {self.seconds:.1f} s"
+
+
+def uneven(endings: Sequence[Ending]) -> Uneven | None:
+    """Why the tasks of a window, none of which has taken over anything, did not end together; None: the work was even.
+
+    A task that began when another one had ended used its slot. So it is the last tasks of the slots that are compared: the work
+    was even if they ended within what is worth to be shared.
+
+    >>> big = Stretch(0.0, 9.0, "big.gz cannot be split")
+    >>> print(uneven([Ending(begun=0.0, until=9.0, longest=big), Ending(begun=0.0, until=1.0)]))
+    big.gz cannot be split; a reader had nothing to do for 8.0 s
+    >>> uneven([Ending(begun=0.0, until=9.0, longest=big), Ending(begun=0.0, until=1.0), Ending(begun=1.0, until=8.9)])
+    """
+    slots: list[tuple[float, int]] = []
+    for number, each in sorted(enumerate(endings), key=lambda e: e[1].begun):
+        if slots and slots[0][0] <= each.begun:
+            heapq.heapreplace(slots, (each.until, number))
+        else:
+            heapq.heappush(slots, (each.until, number))
+    if not slots:
+        return None
+    idle, last = endings[slots[0][1]], max(endings, key=lambda e: e.until)
+    seconds = last.until - idle.until
+    return Uneven(seconds, _reason(idle, last)) if is_worth(seconds) else None
+
+
+def _reason(idle: Ending, last: Ending) -> str:
+    held = last.longest
+    if held is not None and held.until - max(held.since, idle.until) >= (last.until - idle.until) / 2:
+        return held.reason
+    if idle.vain:
+        return f"asked {idle.vain} times in vain, at last: {idle.refusal}"
+    return idle.stopped
