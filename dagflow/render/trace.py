@@ -100,7 +100,8 @@ def _read(trace: Trace) -> list[str]:
 
 def _source(source: SourceRecord) -> list[list[str]]:
     end = source.position + source.length
-    where = f"{source.path}, bytes [{source.position}, {end}): {size(source.length)}"
+    line = "" if source.line is None else f"line {source.line:,}, "
+    where = f"{source.path}, {line}bytes [{source.position}, {end}): {size(source.length)}"
     more = "" if source.length == len(source.data) else f" … (the first {size(len(source.data))})"
     return [["record", where], ["", f"{printable(source.data)}{more}"]]
 
@@ -123,6 +124,7 @@ def _source_json(source: SourceRecord) -> dict[str, Any]:
     return {
         "path": source.path,
         "position": source.position,
+        "line": source.line,
         "length": source.length,
         "text": text,
         "base64": base64.b64encode(source.data).decode("ascii"),

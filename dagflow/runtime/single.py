@@ -16,6 +16,7 @@ from dagflow.runtime.partition_state import Encoded
 from dagflow.runtime.past import Written
 from dagflow.runtime.program import Program, TaskSpec
 from dagflow.runtime.task import Flow, run_flow
+from dagflow.scan.bad_rows import RowOrigin
 from dagflow.storage import new_hash
 
 PIECE = 256
@@ -30,11 +31,13 @@ class Handed:
         item: the number of the work item.
         path: which chunk it was, which piece of that, which record of the piece; as far as it was taken apart.
         record: of a single record, the record itself: an object, or a batch of one row.
+        place: of a row of a batch, where it stands, if the head knows (`origin_of(row)`).
     """
 
     item: int
     path: tuple[int, ...] = ()
     record: Any = None
+    place: RowOrigin | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -134,6 +137,7 @@ class _Run:
         self._wanted = wanted
         self._path = path
         self._chunks = 0
+        self._place: Callable[[int], RowOrigin] | None = None
         self._item = 0
         self._handed: Handed | None = None
         self._arriving: _Arrived | None = None
@@ -173,6 +177,7 @@ class _Run:
 
     def _watch(self, flow: Flow) -> None:
         """Puts itself between head and the operators behind it, and before the sink."""
+        self._place = getattr(flow.nodes[self._head].operator, "origin_of", None)
         for outlet in flow.nodes[self._head].outlets.values():
             outlet._hand_on = functools.partial(self._hand_on, outlet._hand_on)  # type: ignore[method-assign]
         for inlet in flow.nodes[self._sink].inlets.values():
@@ -182,10 +187,13 @@ class _Run:
     def _hand_on(self, hand_on: Callable[[int, Any], None], count: int, chunk: Any) -> None:
         """The head hands on a chunk: as a whole, or taken apart as far as the path says."""
         number, self._chunks = self._chunks, self._chunks + 1
+        row = 0
         for path, part in _taken_apart(chunk, (number,), self._path):
             single = _only(part) if _size(part) == 1 else None
-            self._handed = Handed(self._item, path, single)
+            place = self._place(row) if self._place is not None and single is not None and not isinstance(chunk, list) else None
+            self._handed = Handed(self._item, path, single, place)
             hand_on(_size(part), part)
+            row += _size(part)
         self._handed = Handed(self._item, (number,))
 
     def _take(self, take: Callable[[Any], None], chunk: Any) -> None:

@@ -21,6 +21,7 @@ from dagflow.runtime.build import Built, build
 from dagflow.runtime.compile import loaded, pickled, stage_program
 from dagflow.runtime.past import Item, PastWindow, Written, changed_sources, stage_of, standing_in
 from dagflow.runtime.single import Origin, hash_of, origin_of, position_of
+from dagflow.scan.bad_rows import BadRow, RowOrigin
 from dagflow.storage import absolute, is_local, join
 
 MOST = 1 << 20
@@ -41,6 +42,7 @@ class SourceRecord:
         item: the work item (a block of a file, mostly) that it was in.
         position, length: bytes from the start of the file; its terminator counts.
         data: its bytes, the first MiB.
+        line: the number of the line in which it begins, from 1; None where the reader began inside the file, or counts none.
     """
 
     item: Item
@@ -48,6 +50,7 @@ class SourceRecord:
     position: int
     length: int
     data: bytes
+    line: int | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -242,6 +245,9 @@ def _told(found: Trace, origin: Origin | None, plan: Plan, head: str, reader: Op
     if origin.handed is None:
         return attrs.evolve(found, several="it was written when all records of its task had been read")
     at = origin.arrived if isinstance(origin.arrived, ErrorRecord) else origin.handed.record
+    if isinstance(at, BadRow):
+        where = f"byte {at.position}" if at.line is None else f"byte {at.position}, line {at.line:,}"
+        raise SourceSilent(head, kind, f"the row is a bad row, which has its place itself: {where} of {at.file_path}")
     if isinstance(at, ErrorRecord):
         number = next((n for n, item in enumerate(found.items) if _holds(item, at)), origin.handed.item)
         place = at.position
@@ -253,6 +259,8 @@ def _told(found: Trace, origin: Origin | None, plan: Plan, head: str, reader: Op
             number = next((n for n, item in enumerate(found.items) if _block_of(item) == known[0]), number)
     item = found.items[number]
     found = attrs.evolve(found, items=(item,))
+    if origin.handed.place is not None:
+        return attrs.evolve(found, source=_row(item, origin.handed.place, head, kind))
     if place is None:
         raise SourceSilent(head, kind, "its records do not say where they were read")
     if not callable(getattr(reader, "record_at", None)):
@@ -268,6 +276,21 @@ def _told(found: Trace, origin: Origin | None, plan: Plan, head: str, reader: Op
     path = item.path or ""
     source = SourceRecord(item=item, path=_whole(path), position=place, length=len(data), data=data[:MOST])
     return attrs.evolve(found, source=source)
+
+
+def _row(item: Item, place: RowOrigin, head: str, kind: str) -> SourceRecord:
+    """The record of a row of a scan. Raises SourceSilent where its format does not read row by row."""
+    if place.position is None:
+        raise SourceSilent(head, kind, "its format does not say where a row was read")
+    if place.data is None:
+        raise SourceSilent(
+            head, kind, f"its format reads many rows at once; those with this one begin at byte {place.position} of {item.path}"
+        )
+    data = bytes(place.data[:MOST])
+    length = len(place.data)
+    return SourceRecord(
+        item=item, path=_whole(item.path or ""), position=place.position, length=length, data=data, line=place.line
+    )
 
 
 def _written(found: Trace) -> Written:

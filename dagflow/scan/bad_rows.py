@@ -28,8 +28,12 @@ class BadRow:
 
 
 class RowOrigin(NamedTuple):
-    """Where a row of a batch comes from: made only for rows that turn out to be bad."""
+    """Where a row of a batch comes from: made only for rows that turn out to be bad, and for one that is traced.
+
+    `data`: its bytes as they stand, its terminator included; None where the format does not read row by row.
+    """
 
     position: int | None = None
     line: int | None = None
     raw: str = ""
+    data: memoryview | None = None

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dagflow.errors.scan import BadRowFound, ColumnExtra, ColumnMissing, MissingUntold
 from dagflow.ranges import OffsetRangeTracker
-from dagflow.scan.bad_rows import BadRow
+from dagflow.scan.bad_rows import BadRow, RowOrigin
 from dagflow.scan.implicit import FileFacts
 from dagflow.scan.lifecycle import ManagedBatchReader
 from dagflow.scan.loader import BatchLimits, Harvest, ResultSetLoader
@@ -156,11 +156,17 @@ class FileScan:
         if self._scan.state == "failed":  # the block before could not be read, and was let pass
             self._scan = Scan(self._next_reader)
         self._block, self._tracker = block, None
-        yield from self._scan.batches()
+        for batch in self._scan.batches():
+            yield batch
+            self._output.let_go()
 
     def consumed(self, block: FileBlockMetadata) -> int:
         """How many bytes of a block that was read are read now: all, or up to where the rest was given away."""
         return (block.stop if self._tracker is None else min(block.stop, self._tracker.stop_position)) - block.start
+
+    def origin(self, row: int) -> RowOrigin:
+        """Where a row of the batch that `read` has just given comes from; nothing in it where the format does not tell."""
+        return self._output.origin(row)
 
     @property
     def schema(self) -> pa.Schema:

@@ -41,6 +41,7 @@ class Output:
     _schema: pa.Schema | None = attrs.field(init=False, default=None)
     _of: Shape | None = attrs.field(init=False, default=None)
     _accepted: pa.Schema | None = attrs.field(init=False, default=None)
+    _made: tuple[Harvest, list[bool] | None] | None = attrs.field(init=False, default=None)  # last, and which rows were kept
 
     @property
     def schema(self) -> pa.Schema:
@@ -58,11 +59,23 @@ class Output:
         if extra:
             problems.rescue(batch, extra)
         kept = self._kept(batch, problems, loaded, facts) if problems.bad else None
+        self._made = loaded, kept
         arrays = [self._array(column, roots, loaded, facts, problems) for column in self.shape.columns]
         if not arrays:
             return counted(batch.num_rows if kept is None else sum(kept))
         made = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         return made if kept is None else made.filter(pa.array(kept, pa.bool_()))
+
+    def origin(self, row: int) -> RowOrigin:
+        """Where a row of the batch that was made last comes from; nothing in it where the format does not tell."""
+        loaded, kept = self._made or (None, None)
+        if loaded is None or loaded.origin is None:
+            return RowOrigin()
+        return loaded.origin(row if kept is None else [n for n, is_kept in enumerate(kept) if is_kept][row])
+
+    def let_go(self) -> None:
+        """Lets go of what the batch that was made last was made of."""
+        self._made = None
 
     # Columns of files
 

@@ -135,4 +135,6 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
     def origin(self, piece: Piece, row: int) -> RowOrigin:
         """Where line `row` of the piece at hand stands."""
         text = piece.part(row, row + 1).bytes_list()[0][:RAW_BYTES].decode("utf-8", "backslashreplace")
-        return RowOrigin(int(piece.positions[row]), None if self.first_line is None else self.first_line + row, text)
+        line = None if self.first_line is None else self.first_line + row
+        data = memoryview(piece.data)[int(piece.offsets[row]) : int(piece.offsets[row + 1])]
+        return RowOrigin(int(piece.positions[row]), line, text, data)

@@ -20,6 +20,7 @@ from dagflow.scan import (
     FileScan,
     Format,
     OnBadRow,
+    RowOrigin,
     ScanSettings,
     TableSchema,
     make_scan,
@@ -233,6 +234,10 @@ class ScanReader(FileBlocks, Generic[T]):
         """Closes what is open."""
         if hasattr(self, "_scan"):
             self._scan.close()
+
+    def origin_of(self, row: int) -> RowOrigin:
+        """Where a row of the batch at hand stands, for whoever traces what was made of it."""
+        return self._scan.origin(row)
 
     def _read(self, block: FileBlockMetadata) -> None:
         task = self._task

@@ -130,10 +130,11 @@ class CsvReader(LinesReader):
         begin, end = int(piece.offsets[row]), int(piece.offsets[row + 1])
         raw = piece.data[begin : min(end, begin + SHOWN_BYTES)].rstrip(b"\r\n")
         line = None if self._lines is None else self._lines.at(begin)
-        return RowOrigin(position, line, raw.decode(self.format.dialect.bytes_encoding, "backslashreplace"))
+        text = raw.decode(self.format.dialect.bytes_encoding, "backslashreplace")
+        return RowOrigin(position, line, text, memoryview(piece.data)[begin:end])
 
     def _report(self, part: Piece, record: BadRecord) -> None:
-        position, line, raw = self.origin(self._piece, self._first + record.number)
+        position, line, raw, _ = self.origin(self._piece, self._first + record.number)
         reason, opened, opened_at = record.reason, self._inner.opened, self._inner.opened_at
         if opened_at is not None:
             where = "" if self._lines is None else f" (line {self._lines.at(opened_at)})"
