@@ -30,6 +30,11 @@ class Made(Operator):
         self.output.emit_batch(batch)
 
 
+def has_bodies(plan: Plan) -> bool:
+    """Whether windows have bodies: one may leave what another would see, a temporary view say, so no two run at once."""
+    return any(exchange.kind == THROUGH for exchange in plan.exchanges.values())
+
+
 def columns_of_port(plan: Plan, operator: str, port: str) -> pa.Schema:
     """The columns of a port of an operator with such a body."""
     node = plan.dag.nodes[operator]

@@ -245,7 +245,7 @@ class Inlet:
             if isinstance(error, SystemExit) or getattr(error, "is_fatal", False):
                 self.node.fail(self._doing, error, self._culprit(batch))
             if batch.num_rows == 1:
-                self.node.bad_record(self._doing, error, to_records(batch, self.type)[0])
+                self.node.bad_record(self._doing, error, _record_of(batch, self.type))
                 self.node.flush()
                 return
             self.node.put_back(kept)
@@ -266,7 +266,7 @@ class Inlet:
                 middle = (low + high) // 2
                 low, high = (low, middle) if self._raises(batch.slice(low, middle - low)) else (middle, high)
             found = high > low and self._raises(batch.slice(low, 1))
-        return to_records(batch.slice(low, 1), self.type)[0] if found else None
+        return _record_of(batch.slice(low, 1), self.type) if found else None
 
     def _raises(self, batch: pa.RecordBatch) -> bool:
         try:
@@ -274,6 +274,14 @@ class Inlet:
         except Exception:  # noqa: BLE001
             return True
         return False
+
+
+def _record_of(row: pa.RecordBatch, tp: Any) -> Any:
+    """The record of one row; where Python has no such value (a time behind the year 9999), Arrow's text of each column."""
+    try:
+        return to_records(row, tp)[0]
+    except (OverflowError, ValueError):
+        return {name: " ".join(str(row.column(name)).split()) for name in row.schema.names}
 
 
 def _records_of(batch: pa.RecordBatch, tp: Any) -> list[Any]:

@@ -17,7 +17,7 @@ from dagflow.errors.run import PlanMismatch, WindowFailed, WindowIncomplete
 from dagflow.model.context import Clock
 from dagflow.model.operator import Operator
 from dagflow.plan.plan import Plan
-from dagflow.runtime.bodies import bodies
+from dagflow.runtime.bodies import bodies, has_bodies
 from dagflow.runtime.commit import decide, publish, roll_forward, sweep
 from dagflow.runtime.compile import halves, pickled, stage_program
 from dagflow.runtime.datasets import Datasets
@@ -271,7 +271,7 @@ class WindowLoop:
             self._events.send(Warned(text=f"window {plan.window}: an earlier launch has ended while it was running; {place}"))
         self._events.send(planned_event(plan, tasks, replayed))
         self._readers.planned(plan)
-        in_order = self._handover.is_needed() or self._rebalancing.in_order or followers(self._plan)
+        in_order = self._handover.is_needed() or self._rebalancing.in_order or followers(self._plan) or has_bodies(self._plan)
         self._has_ended = plan.is_end
         running = Running(plan, tasks, None, self._round)
         self._running.append(running if self._running and in_order else self._start(running))

@@ -136,7 +136,7 @@ class SparkRunner:
             with link.labelled(self._group_of(generation), job.name):
                 if generation != self._generation:
                     raise TasksDied("cancelled")
-                return self._ran(link.spark, job)
+                return self._ran(link, job)
         except TasksDied:
             raise
         except Exception as error:
@@ -151,7 +151,8 @@ class SparkRunner:
                 told.tasks = (job.tasks[number].name,)
             raise told from error
 
-    def _ran(self, spark: Any, job: Job) -> list[TaskOutcome]:
+    def _ran(self, link: Link, job: Job) -> list[TaskOutcome]:
+        spark = link.spark
         if job.levels:
             self._pin(spark, PINNED | (self._for_bodies() if job.bodies else {}))
             try:
@@ -160,7 +161,7 @@ class SparkRunner:
                 found = outcomes(job, ())
                 if any(outcome.error is not None for outcome in found):
                     return found  # a task has failed before
-                if (failed := failed_within(error, job.bodies)) is not None:
+                if not link.is_lost() and (failed := failed_within(error, job.bodies)) is not None:
                     raise failed from error
                 raise
             return outcomes(job, rows)

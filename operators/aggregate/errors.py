@@ -1,7 +1,9 @@
-"""What can be wrong with the keys of groups.
+"""What can be wrong with the keys of groups, and with what is kept of them.
 
 RunError
-└── KeyColumnRefused   DF463   also a TypeError
+├── KeyColumnRefused   DF463   also a TypeError
+├── ValueNotKept       DF464   also a TypeError
+└── WindowsChanged     DF465   also a ValueError
 """
 
 from __future__ import annotations
@@ -27,4 +29,44 @@ class KeyColumnRefused(RunError, TypeError):
         return (
             f"records cannot be grouped by the column {self.column!r}: its values are {self.type}, which are no keys\n"
             f"  help: give a function that makes text or a tuple of it: by=lambda record: tuple(record.{self.column})"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class ValueNotKept(RunError, TypeError):
+    """A key or a value is to be kept over windows, but would not come back as it was."""
+
+    code: ClassVar[str] = "DF464"
+    is_fatal: ClassVar[bool] = True
+
+    type: str
+
+    def message(self) -> str:
+        return (
+            f"a key or a value of type {self.type} cannot be kept over windows: it would not come back as it was\n"
+            "  help: give a function in `by` or `of` that makes plain data of it (an enumeration's value, a tuple of a class's\n"
+            "        fields): None, bool, int, float, str, bytes, decimals, dates, times and durations of `datetime`, UUIDs,\n"
+            "        and lists, tuples and dicts with text keys of these"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class WindowsChanged(RunError, ValueError):
+    """`Tumbling` has kept windows of another size or aggregate than it has now. Sizes are in seconds."""
+
+    code: ClassVar[str] = "DF465"
+    is_fatal: ClassVar[bool] = True
+
+    operator: str
+    size: float
+    aggregate: str
+    kept_size: float
+    kept_aggregate: str
+
+    def message(self) -> str:
+        return (
+            f"{self.operator} aggregates {self.aggregate} by windows of {self.size:g} s, but the windows that it has kept are "
+            f"{self.kept_aggregate} by {self.kept_size:g} s: neither can become the other\n"
+            f"  help: --fresh begins anew, with an empty output; or set size and aggregate back to {self.kept_size:g} and "
+            f"{self.kept_aggregate}"
         )

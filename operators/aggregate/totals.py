@@ -12,6 +12,8 @@ from typing import Any
 
 import attrs
 
+from operators.aggregate.errors import ValueNotKept
+
 _OTHER = "\0"
 """What the entries of keys begin with that are neither text nor whole numbers."""
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -27,11 +29,12 @@ _TAGS: dict[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
     tuple: ("tuple", lambda value: list(map(as_plain, value)), lambda data: tuple(map(from_plain, data))),
 }
 """What values of other types become: `{tag: data}`; how, and the way back."""
+_PLAIN = frozenset({type(None), bool, int, float, str, bytes})
 _BACK = {tag: back for tag, _, back in _TAGS.values()}
 
 
 def as_plain(value: Any) -> Any:
-    """A value as plain data; `from_plain` has the way back. What it does not know stays, and is refused when it is kept.
+    """A value as plain data; `from_plain` has the way back. Raises ValueNotKept for what would not come back as it was.
 
     >>> as_plain(5), as_plain((1, decimal.Decimal("1.50")))
     (5, {'tuple': [1, {'decimal': '1.50'}]})
@@ -40,8 +43,12 @@ def as_plain(value: Any) -> Any:
     """
     if type(value) is list:
         return [as_plain(each) for each in value]
+    if type(value) in _PLAIN:
+        return value
     known = _TAGS.get(type(value))
-    return value if known is None else {known[0]: known[1](value)}
+    if known is None or (known[0] == "dict" and not all(type(name) is str for name in value)):
+        raise ValueNotKept(type=type(value).__qualname__)
+    return {known[0]: known[1](value)}
 
 
 def from_plain(data: Any) -> Any:

@@ -14,7 +14,8 @@ from dagflow import InputPort, MapState, Operator, OperatorContext, OutputPort, 
 from dagflow.config import Seconds
 from dagflow.errors.choices import one_of
 from operators.aggregate.columns import Columns
-from operators.aggregate.fields import a_field, a_key, getter, names_of, no_key, one_nan
+from operators.aggregate.errors import WindowsChanged
+from operators.aggregate.fields import a_field, a_key, check_keys, getter, names_of, no_key, one_nan
 from operators.aggregate.grouping import Grouping, Groups, Merge, greatest, least
 from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
 
@@ -30,9 +31,13 @@ _MERGES = {"count": None, "sum": Merge(add, "sum"), "min": Merge(least, "min"), 
 _SECOND = 1_000_000
 _EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001  # columns of times without a zone are UTC here
 _START = "__start__"
+_MICROSECOND = datetime.timedelta(microseconds=1)
+FIRST = (datetime.date.min - _EPOCH.date()).days * 86_400 * _SECOND
+LAST = ((datetime.date.max - _EPOCH.date()).days + 1) * 86_400 * _SECOND - 1
+"""The first and the last time that a datetime can be, in microseconds since the epoch: windows begin and stop between them."""
 
 
-def a_record(_: object) -> int:
+def a_record(_: Any) -> int:
     """What counts where records are counted."""
     return 1
 
@@ -62,8 +67,7 @@ def microseconds(time: Any) -> int:
     if type(time) is int:
         return time
     if isinstance(time, datetime.datetime):
-        naive = time if time.tzinfo is None else time.astimezone(datetime.UTC).replace(tzinfo=None)
-        return (naive - _EPOCH) // datetime.timedelta(microseconds=1)
+        return (time.replace(tzinfo=None) - _EPOCH - (time.utcoffset() or datetime.timedelta())) // _MICROSECOND
     if isinstance(time, datetime.date):
         return (time - _EPOCH.date()).days * 86_400 * _SECOND
     if time is None:
@@ -102,12 +106,16 @@ class Tumbling(Operator, Generic[T, K, V]):
     there before it, and fires in the next one. At the end of a bounded run all that has not been emitted yet is (`fire_at_end`),
     in a window of its own; the watermark does not move by that, so a later launch goes on.
 
+    A record without an event time, or in a window that does not lie within the years 1 to 9999, is a bad one: see `on_error`. The
+    report's counter `late` has how many records were late, wherever they went.
+
     Args:
-        size: of a window, in seconds, or a timedelta. Windows begin at multiples of it since the epoch.
+        size: of a window, in seconds, or a timedelta. Windows begin at multiples of it since the epoch. Another `size` or
+            `aggregate` than that of the windows that have been kept is refused (WindowsChanged).
         time: the event time of a record: a function of the record or the name of a column; a datetime (UTC where it has no zone),
             a date, or microseconds since the epoch.
         by: what makes records of a window a group; None: all are. See `Aggregate`. Keys are kept over windows: plain data,
-            decimals, dates and times, UUIDs, or tuples of these.
+            decimals, dates and times, UUIDs, or tuples of these; others are refused (ValueNotKept).
         aggregate: `count` of the records, or `sum`, `min`, `max` of values.
         of: the values: a function of the record or the name of a column; None is no value. Not for `count`.
         allowed_lateness: in seconds, or a timedelta: for so long behind its end a window takes records in.
@@ -156,6 +164,7 @@ class Tumbling(Operator, Generic[T, K, V]):
         """Called by the framework."""
         self._context = context
         self._size = round(self.size * _SECOND)
+        self._begin, self._end = -(-FIRST // self._size) * self._size, LAST // self._size * self._size
         self._lateness = round(self.allowed_lateness * _SECOND)
         self._grouping = Grouping(None, None if self.aggregate == "count" else self.of, _MERGES[self.aggregate])
         told = context.event_time
@@ -180,11 +189,15 @@ class Tumbling(Operator, Generic[T, K, V]):
         """Takes records in."""
         time_of, key_by, value_of = getter(self.time), getter(self.by), getter(self._grouping.of)
         groups, take, saw, size = self.groups, self._grouping.add, self._context.saw, self._size
+        begin, end = self._begin, self._end
         counts = self.aggregate == "count"
         for record in records:
             at = microseconds(time_of(record))
             start = at - at % size
+            if not begin <= at < end:
+                raise self._beyond(at)
             if self._is_late(start):
+                self._context.count("late")
                 self.late.emit(record)
                 continue
             value = None if counts else value_of(record)
@@ -199,12 +212,16 @@ class Tumbling(Operator, Generic[T, K, V]):
 
         if not batch.num_rows:
             return
+        check_keys(batch, self.by)
         times = times_of(batch.column(names_of(self.time)[0]))
+        earliest, latest = int(times.min()), int(times.max())
+        if earliest < self._begin or latest >= self._end:
+            raise self._beyond(earliest if earliest < self._begin else latest)
         starts = times - times % self._size
-        latest = int(times.max())
+        late = 0
         if self._late_from is not None:
             is_late = starts + self._size + self._lateness <= self._late_from
-            if is_late.any():
+            if late := int(is_late.sum()):
                 self.late.emit_batch(batch.filter(pa.array(is_late)))
                 batch, starts = batch.filter(pa.array(~is_late)), starts[~is_late]
         names = names_of(self.by)
@@ -220,30 +237,52 @@ class Tumbling(Operator, Generic[T, K, V]):
             key = None if self.by is None else rest[0] if isinstance(self.by, str) else tuple(rest)
             self._grouping.add(self.groups, (start, one_nan(key)), value, count)
         self._context.saw(latest)
+        if late:
+            self._context.count("late", late)
+
+    def _beyond(self, time: int) -> ValueError:
+        return ValueError(
+            f"the event time {time} is in no window of {self.size:g} s within the years 1 to 9999: "
+            "whole numbers are microseconds since the epoch"
+        )
+
+    def _check_kept(self) -> None:
+        """Raises WindowsChanged where windows of another size or aggregate are kept."""
+        for *_, size, aggregate in self.windows.values():
+            if (size, aggregate) != (self._size, self.aggregate):
+                raise WindowsChanged(
+                    operator=self._context.name,
+                    size=self.size,
+                    aggregate=self.aggregate,
+                    kept_size=size / _SECOND,
+                    kept_aggregate=aggregate,
+                )
 
     def _is_late(self, start: int) -> bool:
         return self._late_from is not None and start + self._size + self._lateness <= self._late_from
 
     def end_window(self) -> None:
         """Takes what has come into the windows that are open, emits those that are due, and lets go of those that are over."""
+        self._check_kept()
+        declared = [self._size, self.aggregate]
         for (start, key), group in self.groups.items():
             entry = _entry(start, key)
-            _, before, total, firing, _ = self.windows.get(entry, [None, None, 0, 0, False])
+            _, before, total, firing, *_ = self.windows.get(entry, [None, None, 0, 0])
             known: Groups = {key: [from_plain(before), total]}
             self._grouping.add(known, key, *group)
             value, count = known[key]
-            self.windows[entry] = [as_plain(key), as_plain(value), count, firing, True]
+            self.windows[entry] = [as_plain(key), as_plain(value), count, firing, True, *declared]
         watermark, is_end = self._watermark, self._context.event_time.is_end and self.fire_at_end
         if watermark is None and not is_end:
             return
         for entry in list(self.windows):
             start, _ = _split(entry)
-            plain, value, count, firing, has_changed = self.windows[entry]
+            plain, value, count, firing, has_changed, *_ = self.windows[entry]
             stop = start + self._size
             if has_changed and (is_end or (watermark is not None and stop <= watermark)):
                 total = count if self.aggregate == "count" else from_plain(value)
                 self.output.emit(WindowValue(from_plain(plain), moment(start), moment(stop), total, count, firing))
-                self.windows[entry] = [plain, value, count, firing + 1, False]
+                self.windows[entry] = [plain, value, count, firing + 1, False, *declared]
             if watermark is not None and stop + self._lateness <= watermark:
                 del self.windows[entry]
 
@@ -268,6 +307,7 @@ def _split(entry: str) -> tuple[int, str | int]:
 def times_of(column: pa.Array) -> Any:
     """A column of times as microseconds since the epoch. Raises TypeError, ValueError."""
     import pyarrow as pa
+    import pyarrow.compute
 
     kinds: Any = pa.types
     kind = column.type
@@ -278,4 +318,6 @@ def times_of(column: pa.Array) -> Any:
     if not kinds.is_timestamp(kind) and not kinds.is_date(kind):
         raise TypeError(f"an event time is a timestamp, a date or a whole number of microseconds, not {kind}")
     zone = getattr(kind, "tz", None)
-    return column.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64()).to_numpy()
+    times: Any = pa.timestamp("us", zone)
+    checked = pa.compute.CastOptions(times, allow_time_truncate=True)  # but no overflow
+    return column.cast(options=checked).cast(pa.int64()).to_numpy()

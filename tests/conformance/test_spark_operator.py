@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,7 @@ def test_windows_and_tables(runner: str, source: Path, tmp_path: Path, spark_ses
 
     def with_kinds(frame: Any) -> Any:
         frame.createOrReplaceTempView("found")
+        time.sleep(0.2)  # so that another window would put its own view there
         return frame.sparkSession.sql(
             "SELECT coalesce(kind, 'other') AS word, sum(n) AS n FROM found LEFT JOIN kinds USING (word) GROUP BY 1"
         )

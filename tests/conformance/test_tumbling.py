@@ -18,6 +18,7 @@ from dagflow import DAG, InputOperator, OutputPort, State
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import run_dag
 from operators import JsonLinesWriter, Tumbling, WindowValue
+from operators.aggregate.errors import WindowsChanged
 
 SECOND = 1_000_000
 SIZE = 10
@@ -186,6 +187,25 @@ def test_the_watermark_of_sources(tmp_path: Path, of: Any) -> None:
         Counter({("a", 0, 1, 1, 0): 1, ("a", 10, 1, 1, 0): 1, ("a", 20, 1, 1, 0): 1}),
         Counter(hits(2)),
     )
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_counts_know_the_type_of_their_records(tmp_path: Path, partitions: int) -> None:
+    """Also with functions that say nothing of it; `late` goes to a sink of that type."""
+    windows = [hits(1, 2, 12), hits(3, 41), hits(4, 15)]
+    counted = Tumbling(SIZE, time=lambda hit: hit.at, by=lambda hit: hit.key)
+    run_dag(application(Given(windows), counted, tmp_path, partitions))
+    assert found(tmp_path) == model(windows, 0, 0)
+
+
+@pytest.mark.parametrize("changed", [{"size": 2 * SIZE}, {"aggregate": "max"}])
+def test_windows_of_another_kind_are_refused(tmp_path: Path, changed: dict[str, Any]) -> None:
+    run_dag(application(Given([hits(1, 2)]), by_columns(), tmp_path, 2), max_windows=1)
+    with pytest.raises(WindowsChanged, match="--fresh") as refused:
+        run_dag(application(Given([hits(1, 2), hits(3)]), attrs.evolve(by_columns(), **changed), tmp_path, 2))
+    assert (refused.value.operator, refused.value.kept_size, refused.value.kept_aggregate) == ("windows", SIZE, "sum")
+    run_dag(application(Given([hits(1, 2), hits(3)]), by_columns(), tmp_path, 2))
+    assert found(tmp_path)[0] == Counter({("a", 0, 3, 3, 0): 1}), "nothing was taken in by the one that was refused"
 
 
 def test_a_later_launch_goes_on_where_the_end_has_fired(tmp_path: Path) -> None:

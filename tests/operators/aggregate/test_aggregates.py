@@ -13,12 +13,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dagflow.errors.run import OperatorFailed
 from dagflow.model.forms import to_batch, to_records
 from dagflow.runtime.partition_state import states_of
 from dagflow.testing import Window, check_operator, run_operator
 from operators import Average, Count, KeyValue, Max, Min, Sum, TopN
 from operators.aggregate.aggregate import Aggregate, Ahead, Partial
-from operators.aggregate.errors import KeyColumnRefused
+from operators.aggregate.errors import KeyColumnRefused, ValueNotKept
 from tests.operators.fake_task import FakeTask
 
 
@@ -250,3 +251,14 @@ def test_totals_are_kept_only_where_they_are_asked_for() -> None:
 def test_columns_that_are_no_keys(operator: Any, tags: Any) -> None:
     with pytest.raises(KeyColumnRefused, match="cannot be grouped by the column 'tags'"):
         run_operator(operator, {"input": [pa.table({"tags": tags, "n": [1]})]})
+
+
+@attrs.frozen(order=True)
+class Version:
+    number: int
+
+
+def test_a_running_result_that_would_not_come_back_is_refused() -> None:
+    """At first sight: not only where another process goes on."""
+    with pytest.raises((ValueNotKept, OperatorFailed), match="Version cannot be kept over windows"):
+        run_operator(Max(lambda each: each, running=True, on_error="skip"), {"input": [Version(1)]})

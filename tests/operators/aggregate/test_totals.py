@@ -15,6 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dagflow.model.keys import key_hash
+from operators.aggregate.errors import ValueNotKept
 from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
 
 
@@ -103,3 +104,12 @@ VALUES = st.recursive(
 def test_values_come_back_as_they_were(value: Any) -> None:
     back = from_plain(as_plain(value))
     assert (type(back), back, repr(back)) == (type(value), value, repr(value))
+
+
+@pytest.mark.parametrize(
+    "value", [Point(1, 2.0), [Point(1, 2.0)], (1, {"a": Point(1, 2.0)}), Colour.RED, {1: 2}, frozenset("a"), Place.HERE]
+)
+def test_values_that_would_not_come_back_are_refused(value: Any) -> None:
+    """An attrs object would be written down, and come back as a dict."""
+    with pytest.raises(ValueNotKept, match="cannot be kept over windows"):
+        as_plain(value)

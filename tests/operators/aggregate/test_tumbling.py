@@ -1,18 +1,30 @@
 from __future__ import annotations
 
 import datetime
+import enum
 from typing import Any
 
+import attrs
 import pyarrow as pa
 import pytest
 
 from dagflow.errors.run import OperatorFailed
 from dagflow.testing import Window, run_operator
 from operators import Tumbling
-from operators.aggregate.tumbling import microseconds, times_of
+from operators.aggregate.errors import KeyColumnRefused, ValueNotKept
+from operators.aggregate.tumbling import FIRST, LAST, microseconds, times_of
 
 NOON = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
 EAST = datetime.timezone(datetime.timedelta(hours=2))
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+@attrs.frozen
+class Named:
+    name: str
 
 
 @pytest.mark.parametrize(
@@ -90,3 +102,70 @@ def test_a_window_without_values_has_none() -> None:
 def test_properties_that_do_not_fit(properties: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         Tumbling(60, time="at", **properties).check()
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        datetime.datetime(9999, 12, 31, 23, 59, 59, tzinfo=datetime.UTC),
+        datetime.datetime.min.replace(tzinfo=EAST),
+        datetime.datetime.max.replace(tzinfo=datetime.timezone(-datetime.timedelta(hours=2))),
+        1_767_268_800_000_000_000,
+        -(10**30),
+    ],
+)
+def test_a_window_that_no_datetime_has_makes_a_bad_record(time: Any) -> None:
+    """A watermark that is decided cannot be taken back: such a record must never be in it."""
+    found = run_operator(Tumbling(60, time=lambda record: record, on_error="skip"), {"input": [Window([5, time]), Window([7])]})
+    assert ([(value.count, value.firing) for value in found["output"]], found.skipped) == ([(2, 0)], 1)
+    with pytest.raises(OperatorFailed, match="years 1 to 9999"):
+        run_operator(Tumbling(60, time=lambda record: record), {"input": [time]})
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        pa.array([5, 1_767_268_800_000_000_000, 7], pa.int64()),
+        pa.array([5, 1 << 63, 7], pa.uint64()),
+        pa.array([5, 1 << 60, 7], pa.timestamp("s")),
+        pa.array([5, -1 << 60, 7], pa.timestamp("us")),
+    ],
+)
+def test_nor_does_a_row_of_one(times: Any) -> None:
+    batch = pa.RecordBatch.from_arrays([times], names=["at"])
+    found = run_operator(Tumbling(60, time="at", on_error="skip"), {"input": [batch]})
+    assert ([value.count for value in found["output"]], found.skipped) == ([2], 1)
+
+
+@pytest.mark.parametrize("size", [60, 7, 0.000003, 86_400 * 400])
+def test_the_first_and_the_last_window(size: float) -> None:
+    """Each time that has a window whose ends are datetimes is taken in; the next one to it is not."""
+    window: Tumbling[Any, Any, Any] = Tumbling(size, time=lambda record: record, on_error="skip")
+    step = round(size * 1_000_000)
+    begin, end = -(-FIRST // step) * step, LAST // step * step
+    assert run_operator(window, {"input": [begin, end - 1, begin - 1, end]}).skipped == 2
+    start, stop = (value for value in run_operator(window, {"input": [begin, end - 1]})["output"])
+    assert (microseconds(start.start), microseconds(stop.stop)) == (begin, end)
+
+
+@pytest.mark.parametrize("key", [Colour.RED, frozenset("a"), Named("a"), (1, Named("a")), (1, Colour.RED)])
+def test_keys_that_would_not_come_back_are_refused(key: Any) -> None:
+    window: Tumbling[Any, Any, Any] = Tumbling(60, time=lambda _: 0, by=lambda record: record, on_error="skip")
+    with pytest.raises((OperatorFailed, ValueNotKept), match="cannot be kept"):
+        run_operator(window, {"input": [key]})
+
+
+def test_what_is_late_is_counted() -> None:
+    """Also where nothing is connected to the port."""
+    given = [[100_000_000], [1, 2, 200_000_000]]
+    found = run_operator(Tumbling(60, time=lambda record: record), {"input": list(map(Window, given))})
+    assert found.counters["late"] == 2
+    batches = [pa.RecordBatch.from_pydict({"at": times}) for times in given]
+    found = run_operator(Tumbling(60, time="at"), {"input": [Window([batch]) for batch in batches]})
+    assert found.counters["late"] == 2
+
+
+def test_a_column_that_is_no_key_has_the_name_that_it_was_given() -> None:
+    batch = pa.RecordBatch.from_pydict({"at": [1], "tags": [["a"]]})
+    with pytest.raises((OperatorFailed, KeyColumnRefused), match="'tags'"):
+        run_operator(Tumbling(60, time="at", by="tags"), {"input": [batch]})
