@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 
-from dagflow.runtime.events import Event, WindowDecided, WindowStarted
+from dagflow.runtime.events import Event, WindowDecided, WindowRetried, WindowStarted
 from dagflow.runtime.launch import launch
 from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.sharing.driver import Rebalancing, tell_slots_are_wanted
+from dagflow.runtime.sharing.work import SharedWork
 from dagflow.runtime.window_log import WindowLog
 from dagflow.storage import MemoryStore
 from operators import BlockReader, Map, RecordWriter
-from tests.conformance.apps import chain
-from tests.runtime.sharing.skewed import slowly
+from tests.conformance.apps import chain, left_over, lines_in
+from tests.runtime.sharing.skewed import expected, run, slowly
 from tests.runtime.sharing.threads import ThreadRunner
 
 
@@ -96,3 +100,29 @@ def test_who_takes_over_from_others_is_one_for_each_slot(tmp_path: Path, options
     runner = ThreadRunner(slots=3, sharing=options.get("sharing"))
     run = launch(application, runner=runner, durability="process", rebalance=options.get("rebalance", "auto"))
     assert run.report.readers["lines"].now == readers
+
+
+@pytest.mark.parametrize(
+    ("tell", "wrong"),
+    [(lambda parts: parts[:-1], "nobody has read"), (lambda parts: [*parts, parts[-1]], "read twice")],
+    ids=["a part is missing", "a part is there twice"],
+)
+def test_a_window_whose_reports_are_not_its_plan_runs_again(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Callable[[list[Any]], list[Any]], wrong: str
+) -> None:
+    """What one task reports is changed, once."""
+    parts_of, once = SharedWork.parts, threading.Lock()
+
+    def parts(work: SharedWork) -> list[list[Any]]:
+        told = parts_of(work)
+        return tell(told) if told and once.acquire(blocking=False) else told
+
+    monkeypatch.setattr(SharedWork, "parts", parts)
+    _, events = run(source, tmp_path / "out", blocks=4, told=tmp_path / "told")
+    retried = [event for event in events if isinstance(event, WindowRetried)]
+    assert len(retried) == 1
+    assert "its tasks have not read all of it once: item " in retried[0].reason
+    assert wrong in retried[0].reason
+    assert lines_in(tmp_path / "out") == expected(source)
+    assert lines_in(tmp_path / "told") == Counter([b"0", b"3000", b"6000", b"9000"])
+    assert left_over(tmp_path / "out") == []
