@@ -58,7 +58,7 @@ def simulate(work: Sequence[Range], partitioner: Any, slots: int, *, starts: boo
             task: its slot is free for others when it ends.
     """
     clock = FakeClock()
-    context = PartitioningContext(slots=slots, grows=starts, clock=clock)
+    context = PartitioningContext(slots=slots, grows=starts, shares=stealing.is_on, clock=clock)
     partitions = partitioner.define_partitions([Partition()], context)
     warm, held_until = 0, 0.0
     now = backlog_seconds = reader_seconds = 0.0

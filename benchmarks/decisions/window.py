@@ -20,7 +20,8 @@ from dagflow.runtime.sharing.parts import Part
 from dagflow.scaling.stealing import STEAL_COST, Reader, choose
 
 SEEN = 16
-"""An idle reader is shown so many of the others: those that really have most left. The rest would not be chosen."""
+"""An idle reader is shown so many of the others: those that it may ask and that really have most left. The rest would not be
+chosen."""
 LOOKS = 0.25
 """Seconds between looks at the others, of a reader that waits; the shipped one looks more often."""
 
@@ -75,6 +76,8 @@ class _Reader:
     ends: float = 0.0
     idle_since: float | None = None
     version: int = 0
+    asked: dict[int, str] = attrs.field(factory=dict)  # during which record of others it has asked them
+    refused: str = ""  # during which of its own it has refused somebody
 
     def put(self, part: Part, blocks: Sequence[_Block]) -> None:
         held = Held.of(part, ("reader", "blocks", None), blocks[part.number], _Splitting())
@@ -107,6 +110,10 @@ class _Reader:
         tracker.try_return_record_at(True, tracker.stop_position)
         self.pace.finished(self.hand, now)
         self.hand = None
+
+    def has_answer_of(self, other: _Reader) -> bool:
+        """Whether another one has been asked during its present record, or has refused somebody."""
+        return other.hand.key in (self.asked.get(other.number), other.refused)
 
     def really_left(self, now: float) -> float:
         return self.left + self.ends - now
@@ -157,27 +164,31 @@ class _Window:
     def _seeks(self, reader: _Reader, now: float) -> bool:
         reader.idle_since = now if reader.idle_since is None else reader.idle_since
         idle = now - reader.idle_since
-        seen = [self._seen(each, idle, now) for each in heapq.nlargest(SEEN, self.working.values(), lambda r: r.really_left(now))]
+        others = heapq.nlargest(SEEN, self.working.values(), lambda r: (not reader.has_answer_of(r), r.really_left(now)))
+        seen = [self._seen(reader, each, idle, now) for each in others]
         room = len(seen) + 1  # who waits has no slot
         seen += [Reader(partition=-1, state="waiting")] if self.waiting else []
         choice = choose(seen, room=room, idle=idle, cost=self.stealing.cost)
         if choice.action == "ask" and choice.partition is not None:
             victim = self.working[choice.partition]
+            reader.asked[victim.number] = victim.hand.key
             found = given_away(victim.hand, victim.queue, victim.pace, now, cost=self.stealing.cost)
             if isinstance(found, Given):
                 self._moves(found, victim, reader)
                 self.at(now + STEAL_COST, reader)
                 return True
+            victim.refused = victim.hand.key if isinstance(found, str) else victim.refused
         if choice.action == "end":
             return False
         self.at(now + LOOKS, reader)
         return True
 
-    def _seen(self, other: _Reader, idle: float, now: float) -> Reader:
+    def _seen(self, asker: _Reader, other: _Reader, idle: float, now: float) -> Reader:
         other.see(now)
         left = remaining(other.hand, other.queue, other.pace, now)
-        is_last = not other.queue and other.hand.is_whole
-        return Reader(partition=other.number, state="working", remaining=left, is_last=is_last, watched=idle)
+        is_last = not other.queue and other.hand.cannot_be_split
+        asked = asker.has_answer_of(other)
+        return Reader(partition=other.number, state="working", remaining=left, is_last=is_last, asked=asked, watched=idle)
 
     def _moves(self, given: Given, victim: _Reader, taker: _Reader) -> None:
         self.steals += 1

@@ -24,7 +24,7 @@ class Reader:
         state: `waiting` (not started, or silent for long), `working`, `idle` (it has a slot, and nothing to do) or `done`.
         remaining: seconds of work that it could give away; None: not known yet.
         is_last: it works on the last that it has, which cannot be split: whatever it costs, there is nothing to give away.
-        asked: whether it has been asked during its present record, and has answered.
+        asked: whether it has been asked by the idle one during its present record, and has answered; or has refused anybody.
         watched: for how many seconds the idle one has seen it work.
     """
 

@@ -26,7 +26,7 @@ from benchmarks.rounds import Case, Contestant, DifferentOutput, Goal, Limit, co
 from benchmarks.scan.__main__ import main as scan
 from benchmarks.table import figures_table, goals_table
 from dagflow.ledger import Ledger, fold
-from dagflow.scaling import BacklogPartitioner, StatelessPartitioner
+from dagflow.scaling import BacklogPartitioner, StatelessPartitioner, resized
 
 START, STOP = marks(MARK)
 SILENT = lambda text: None  # noqa: E731
@@ -145,6 +145,31 @@ def test_a_straggler_is_helped():
     alone, helped = (window.run(work, 8, 8, stealing=window.Stealing(is_on)).makespan for is_on in (False, True))
     assert alone == pytest.approx(30)
     assert helped < 1.15 * 37 / 8 + 0.5
+
+
+def test_a_simulated_slow_record_is_asked_once(monkeypatch):
+    work = [Range(0.0, 30.0 if n == 0 else 1.0, 1 if n == 0 else 10_000_000, 0.001) for n in range(8)]
+    asked, given_away = [], window.given_away
+
+    def counted(hand, *rest, **more):
+        asked.append(hand.key)
+        return given_away(hand, *rest, **more)
+
+    monkeypatch.setattr(window, "given_away", counted)
+    assert window.run(work, 8, 8).makespan == pytest.approx(30)
+    assert asked.count("0:0") == 1
+
+
+def test_readers_of_a_simulated_day_share_where_shipped_ones_would():
+    class Seen:
+        def define_partitions(self, partitions, context):
+            shares.append(context.shares)
+            return resized(partitions, 2)
+
+    shares = []
+    for stealing in WITHIN.values():
+        simulate(day(10, 60.0), Seen(), 4, starts=False, stealing=stealing)
+    assert shares == [True, False, True, True]
 
 
 def test_more_readers_wait_less_and_cost_more():

@@ -60,7 +60,7 @@ def is_all(parts: Iterable[Part]) -> bool:
     (False, True)
     """
     at: int | None = None
-    for number, part in enumerate(sorted(parts, key=lambda p: (p.start is not None, p.start or 0))):
+    for number, part in enumerate(sorted(parts, key=lambda part: part.place)):
         if part.start is not None and (number == 0 or at is None or part.start > at):
             return False
         if part.stop is None:

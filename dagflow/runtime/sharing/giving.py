@@ -146,7 +146,7 @@ class Hand:
         return 0 if self.tracker is None or self.is_read else int(self.tracker.stop_position) - self.held.start - self.consumed
 
     @property
-    def is_whole(self) -> bool:
+    def cannot_be_split(self) -> bool:
         """Whether nothing can be split off any more: it cannot be cut, or all of it is claimed."""
         return not self.held.can_cut or (self.tracker is not None and self.rest <= 0)
 
@@ -244,7 +244,8 @@ def given_away(hand: Hand | None, queue: Queue, pace: Pace, now: float, cost: fl
     if left is None:
         return None
     record = now - hand.claimed_at if hand is not None else 0.0
-    wanted = share(left.hand + left.queue, record, cost) * (left.hand + left.queue)
+    part_of_it = share(left.hand + left.queue, record, cost)
+    wanted = part_of_it * (left.hand + left.queue)
     if not wanted:
         return "not worth it"
     parts: list[Part] = []
@@ -267,7 +268,7 @@ def given_away(hand: Hand | None, queue: Queue, pace: Pace, now: float, cost: fl
         seconds += own
     if hand is not None and hand.tracker is not None and left.hand and (not parts or wanted - seconds >= 2 * cost):
         before = hand.rest
-        fraction = 1.0 if record * 2 > left.hand + left.queue else min(1.0, (wanted - seconds) / left.hand)
+        fraction = 1.0 if part_of_it == 1.0 else min(1.0, (wanted - seconds) / left.hand)
         part = hand.split(fraction) if fraction > 0 else None
         if part is not None:
             parts.append(part)

@@ -81,7 +81,7 @@ class Others:
             state="working",
             remaining=told.get("left"),
             is_last=told.get("last", False),
-            asked=seen.asked == seen.key,
+            asked=seen.key in (seen.asked, told.get("refused") or None),
             watched=now - seen.works_since,
         )
 

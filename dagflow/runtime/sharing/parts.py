@@ -31,6 +31,15 @@ class Part(NamedTuple):
         """Whether it is all of the item."""
         return self.start is None and self.stop is None
 
+    @property
+    def place(self) -> tuple[int, bool, int]:
+        """Where it stands among parts, by items and within each: what they are sorted by.
+
+        >>> sorted([Part(1, 5), Part(1), Part(0, 7)], key=lambda part: part.place) == [Part(0, 7), Part(1), Part(1, 5)]
+        True
+        """
+        return self.number, self.start is not None, self.start or 0
+
 
 def part_of(data: Sequence[Any]) -> Part:
     """The part that a list of its fields stands for."""
@@ -96,7 +105,7 @@ def uncovered(parts: Iterable[Part], items: int) -> list[str]:
         by_number.setdefault(part.number, []).append(part)
     wrong = [f"item {number}: there is no such item" for number in by_number if not 0 <= number < items]
     for number in range(items):
-        mine = sorted(by_number.get(number, ()), key=lambda p: (p.start is not None, p.start or 0))
+        mine = sorted(by_number.get(number, ()), key=lambda part: part.place)
         problem = _gap(mine) if mine else "nobody has read it"
         if problem:
             wrong.append(f"item {number}: {problem}")

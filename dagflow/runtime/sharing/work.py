@@ -69,6 +69,7 @@ class SharedWork:
         self._noted = 0
         self._noted_at = 0.0
         self._is_idle = False
+        self._refused = ""  # during which record somebody was refused last
         self._ending = Ending(begun=time.time(), until=time.time())
         self.operators: set[str] = set()
         self.report_before: Any = None
@@ -104,7 +105,7 @@ class SharedWork:
             self._finish()
 
     def _put(self, parts: Iterable[Part]) -> None:
-        for part in sorted(parts, key=lambda p: (p.number, p.start is not None, p.start or 0)):
+        for part in sorted(parts, key=lambda part: part.place):
             self._queue.put(self._held(part))
 
     def _held(self, part: Part) -> Held:
@@ -265,6 +266,8 @@ class SharedWork:
             found = given_away(self._hand, self._queue, self._pace, time.monotonic())
             if isinstance(found, str):
                 self._claims.refuse(ask, found)
+                self._refused = self._key
+                self._write_gauge(time.monotonic())  # at once: others need not ask
             elif found is not None:
                 steps.at("narrowed")
                 self._give(ask, found)
@@ -273,6 +276,11 @@ class SharedWork:
         if not self._claims.give(ask, given.parts, given.size):
             self._put(given.parts)  # nobody wanted it any more
 
+    @property
+    def _key(self) -> str:
+        """What names the present record."""
+        return self._hand.key if self._hand is not None else ""
+
     def _write_gauge(self, now: float) -> None:
         self._noted += 1
         self._noted_at = now
@@ -280,8 +288,9 @@ class SharedWork:
         told = {
             "by": self._claims.attempt,
             "left": None if left is None else round(left, 3),
-            "last": not self._queue and self._hand is not None and self._hand.is_whole,
-            "key": self._hand.key if self._hand is not None else "",
+            "last": not self._queue and self._hand is not None and self._hand.cannot_be_split,
+            "key": self._key,
+            "refused": self._refused,
             "n": self._noted,
             "idle": self._is_idle,
         }

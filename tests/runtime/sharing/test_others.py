@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from dagflow.runtime.sharing.claims import Claims
 from dagflow.runtime.sharing.others import Others, gauge_of
+from dagflow.runtime.sharing.work import SharedWork
 from dagflow.storage import CountingStore, MemoryStore
 
 AREA = "claims/0000000000.r.s0"
@@ -40,6 +44,37 @@ def test_a_task_that_has_answered_is_known_by_its_record(tmp_path: Path, two: tu
     assert others.look(0.0)[0].asked
     tell(tmp_path, key="0:11")
     assert not others.look(0.0)[0].asked
+
+
+def test_who_has_refused_somebody_during_a_record_is_asked_by_nobody_else(tmp_path: Path) -> None:
+    """A task inside a slow record that cannot be cut refuses one of the others."""
+    (tmp_path / "claims").mkdir()
+    store = MemoryStore()
+    works, asker, idle = (
+        Claims(store, AREA, partition=n, partitions=3, attempt=f"a{n}", dealt={n: ("lines", "in", None)}) for n in range(3)
+    )
+    asker.begin()
+    idle.begin()
+    others = [Others(store, str(tmp_path), AREA, "wanted", each, 3) for each in (works, idle)]
+    flow = SimpleNamespace(nodes={"lines": SimpleNamespace(operator=None)}, decoded=lambda item: item)
+    with SharedWork(works, others[0], gauge_of(str(tmp_path), AREA, 0), room=3) as work:
+        items = work.items(flow)
+        next(items)
+        until(lambda: others[1].look(0.0)[0].remaining is not None)
+        assert not others[1].look(0.0)[0].asked
+        asked = asker.ask(0)
+        assert asked is not None
+        until(lambda: asker.answer(asked) is not None)
+        assert asker.refusal(asked) == "not worth it"
+        until(lambda: others[1].look(0.0)[0].asked)
+        items.close()
+
+
+def until(happens: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not happens():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_one_look_shows_that_others_wait_for_a_slot(tmp_path: Path) -> None:
