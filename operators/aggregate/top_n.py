@@ -9,6 +9,7 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, MapState, Operator, OutputPort, WindowState
+from operators.aggregate.aggregate import MOST_AHEAD
 from operators.aggregate.fields import a_field, a_key, check_keys, getter, names_of, no_key, one_nan
 from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
 from operators.transform.content import column_contents, contents
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", default=Any)
 
 MOST_ROWS = 50_000
-"""How many rows of batches wait before all but the top ones go; where the records come from, more are sent on."""
+"""So many rows of batches wait, and as many as there are top ones, before all but the top ones go."""
 
 
 def _a_number(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
@@ -45,6 +46,7 @@ class Ranked(Operator, Generic[T]):
     groups = WindowState[dict[Any, list[Entry]]](factory=dict)
     batches = WindowState[list[Any]](factory=list)
     waiting = WindowState(0)
+    kept = WindowState(0)
 
     def offered_forms(self, port: str) -> frozenset[str]:
         """Batches too where columns are named."""
@@ -68,6 +70,13 @@ class Ranked(Operator, Generic[T]):
             entries.append((value, b"\0".join(contents(record)), record))
             if len(entries) == n or len(entries) > 2 * n + 8:
                 self._cut(entries)
+        if len(groups) > MOST_AHEAD:
+            self._bound()
+
+    def _bound(self) -> None:
+        """There are more groups, or rows on top, than are kept where records come from: what is known of them is sent on."""
+        self._send()
+        self.groups, self.batches, self.waiting, self.kept = {}, [], 0, 0
 
     def _cut(self, entries: list[Entry]) -> None:
         entries.sort(key=lambda entry: entry[1])  # so that it does not matter in which order equal values came
@@ -80,9 +89,11 @@ class Ranked(Operator, Generic[T]):
         check_keys(batch, self.by)
         self.batches.append(batch)
         self.waiting += batch.num_rows
-        if self.waiting > MOST_ROWS:
-            self.batches = [self._top()]
-            self.waiting = 0
+        if self.waiting > max(MOST_ROWS, self.kept):
+            top = self._top()
+            self.batches, self.waiting, self.kept = [top], 0, top.num_rows
+            if self.kept > MOST_AHEAD:
+                self._bound()
 
     def _top(self) -> pa.RecordBatch:
         """The top rows of the batches that wait, those of each key together."""
@@ -113,6 +124,9 @@ class Ranked(Operator, Generic[T]):
 
     def end_window(self) -> None:
         """Emits the top records, those of each key together, the keys that came first first."""
+        self._send()
+
+    def _send(self) -> None:
         if self.batches:
             found = self._top()
             if found.num_rows:
@@ -166,6 +180,9 @@ class TopN(Ranked[T], Generic[T]):
         """Rows where they are kept."""
         offered = super().offered_forms(port)
         return offered & {"batch"} if self.running else offered
+
+    def _bound(self) -> None:
+        """All are kept here, where they come together."""
 
     def partition_key(self, port: str) -> Any:
         """All of a group come to one partition."""

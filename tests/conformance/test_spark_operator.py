@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from dagflow.errors import DagflowError
 from dagflow.errors.dataframes import ColumnsDiffer
 from dagflow.errors.run import OperatorFailed
 from dagflow.ledger import read_dataset
+from dagflow.runtime.events import Event, WindowDecided, WindowStarted
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag, run_operator
 from operators import CsvFormat, FileSplitterInput, FlatMap, Map, ParquetWriter, ScanReader, SparkOperator
@@ -98,14 +98,13 @@ def test_nothing_runs_twice(runner: str, source: Path, tmp_path: Path, spark_ses
 
 
 def test_windows_and_tables(runner: str, source: Path, tmp_path: Path, spark_session: Any) -> None:
-    """What a body makes of each window is committed with it, as anything else."""
+    """What a body makes of each window is committed with it, as anything else; no other window makes the same view meanwhile."""
     spark_session.createDataFrame([("dog", "animal"), ("cat", "animal")], "word string, kind string").createOrReplaceTempView(
         "kinds"
     )
 
     def with_kinds(frame: Any) -> Any:
         frame.createOrReplaceTempView("found")
-        time.sleep(0.2)  # so that another window would put its own view there
         return frame.sparkSession.sql(
             "SELECT coalesce(kind, 'other') AS word, sum(n) AS n FROM found LEFT JOIN kinds USING (word) GROUP BY 1"
         )
@@ -114,8 +113,11 @@ def test_windows_and_tables(runner: str, source: Path, tmp_path: Path, spark_ses
         made = body_behind_words(dag, source, with_kinds, blocks_threshold=2)
         dag.add_stream("made", made.output, dag.add_operator("out", ParquetWriter[Counted](str(tmp_path / "out"))).input)
 
-    report = run_dag(populate_dag, runner=runner)
+    events: list[Event] = []
+    report = run_dag(populate_dag, runner=runner, subscribers=[events.append], windows_in_flight=2)
     assert report.windows > 1
+    told = [type(each) for each in events if isinstance(each, WindowStarted | WindowDecided)]
+    assert told == [WindowStarted, WindowDecided] * report.windows
     found: Counter[str] = Counter()
     for row in read_dataset(tmp_path / "out").to_table().to_pylist():
         found[row["word"]] += row["n"]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import decimal
+import enum
 import json
 import tempfile
+import uuid
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,10 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagflow import DAG, InputOperator, OutputPort, State
+from dagflow.runtime import keyed_state
 from dagflow.scaling import StatelessPartitioner
-from dagflow.testing import run_dag
+from dagflow.testing import Collector, run_dag
 from operators import JsonLinesWriter, Tumbling, WindowValue
-from operators.aggregate.errors import WindowsChanged
+from operators.aggregate.errors import ValueNotKept, WindowsChanged
 
 SECOND = 1_000_000
 SIZE = 10
@@ -196,6 +200,57 @@ def test_counts_know_the_type_of_their_records(tmp_path: Path, partitions: int) 
     counted = Tumbling(SIZE, time=lambda hit: hit.at, by=lambda hit: hit.key)
     run_dag(application(Given(windows), counted, tmp_path, partitions))
     assert found(tmp_path) == model(windows, 0, 0)
+
+
+KEYS = {
+    "a": ("x", decimal.Decimal("1.50"), None),
+    "b": datetime.date(2026, 1, 1),
+    "c": (b"\0", True, (uuid.UUID(int=7), 1.5)),
+}
+
+
+@attrs.frozen
+class Place:
+    name: str
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+@pytest.fixture(params=[0, 4])
+def workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks that find in memory what the window before has left, and others that read it."""
+    keyed_state._known.clear()
+    monkeypatch.setattr(keyed_state, "_KEPT", request.param)
+
+
+def counted_by(keys: dict[str, Any], seen: Collector[Any]) -> Any:
+    windows = [[Hit(key, 1, 1) for key in "abc"], [Hit(key, 2, 1) for key in "aab"], [Hit("a", 11 * SECOND, 1)]]
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        source = dag.add_operator("hits", Given(windows))
+        tumbling = dag.add_operator("windows", Tumbling(SIZE, time=lambda hit: hit.at, by=lambda hit: keys[hit.key]))
+        dag.add_operator("seen", seen)
+        dag.add_stream("hits", source.output, tumbling.input)
+        dag.add_stream("fired", tumbling.output, seen.input)
+
+    return populate_dag
+
+
+@pytest.mark.usefixtures("workers")
+def test_keys_come_back_wherever_a_window_runs() -> None:
+    seen = Collector[Any]()
+    run_dag(counted_by(KEYS, seen))
+    first = {repr(each.key): each.count for each in seen.records if each.start.second == 0}
+    assert first == {repr(KEYS[key]): n for key, n in (("a", 3), ("b", 2), ("c", 1))}
+
+
+@pytest.mark.usefixtures("workers")
+@pytest.mark.parametrize("key", [Place("a"), Colour.RED, ("a", Place("b"))])
+def test_keys_that_would_not_are_refused_with_the_first_window(key: Any) -> None:
+    with pytest.raises(ValueNotKept, match=r"(?s)type (Place|Colour) cannot be kept.*operator 'windows'.*window 0"):
+        run_dag(counted_by(dict.fromkeys("abc", key), Collector[Any]()))
 
 
 @pytest.mark.parametrize("changed", [{"size": 2 * SIZE}, {"aggregate": "max"}])

@@ -9,9 +9,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import pytest
+from pyspark.errors import PySparkException
 
 from dagflow.errors.cluster import SparkLost
+from dagflow.errors.run import OperatorFailed
 from dagflow.runtime.program import Job, TaskSpec
 from dagflow.runtime.runner import TasksDied
 from dagflow.spark import runner as room
@@ -108,6 +111,29 @@ def test_a_session_of_somebody_else_is_lost(monkeypatch: pytest.MonkeyPatch, tmp
     with pytest.raises(SparkLost, match="has ended while it worked on 'w0'"):
         runner.start(job(0, tmp_path)).result(10)
     assert len(sessions.made) == 1
+    runner.close()
+
+
+class Refused(PySparkException):
+    def getCondition(self) -> str:  # noqa: N802  # Spark's name
+        return "SPARK_JOB_CANCELLED"
+
+
+@pytest.mark.parametrize("is_dead", [True, False])
+def test_a_body_is_not_blamed_for_a_session_that_is_lost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_dead: bool) -> None:
+    """What runs in a session that ends fails with a condition of Spark's too."""
+
+    def chained(spark: Any, job: Job) -> Any:
+        raise Refused("[SPARK_JOB_CANCELLED] SparkContext was shut down")
+
+    runner, sessions = opened(monkeypatch, tmp_path, ours=False)
+    monkeypatch.setattr(room, "chained", chained)
+    monkeypatch.setattr(room, "outcomes", lambda *_: [])
+    monkeypatch.setattr(runner, "_pin", lambda *_: None)
+    sessions.made[0].is_dead = is_dead
+    body: Any = SimpleNamespace(operator="body", window=0)
+    told = runner.start(attrs.evolve(job(0, tmp_path), levels=2, bodies={"s0": body})).exception(10)
+    assert type(told) is (SparkLost if is_dead else OperatorFailed)
     runner.close()
 
 

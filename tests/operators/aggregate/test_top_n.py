@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dagflow.testing import Window, check_operator, run_operator
 from operators import TopN
+from operators.aggregate.top_n import Ranked
 from tests.operators.fake_task import FakeTask
 
 
@@ -93,6 +94,45 @@ def test_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
         for start in range(0, 100, 7):
             task.give("input", pa.record_batch({"value": list(range(start, start + 7))}), "batch")
     assert task.emitted["output"] == [104, 103, 102]
+
+
+@pytest.mark.parametrize("form", ["stream", "batch"])
+def test_ahead_only_so_many_groups_are_held(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is known of them is sent on before the window ends; all together it is the same."""
+    monkeypatch.setattr("operators.aggregate.top_n.MOST_ROWS", 10)
+    monkeypatch.setattr("operators.aggregate.top_n.MOST_AHEAD", 20)
+    whole = TopN[Any](1, "value", by="key")
+    ahead, _ = whole.ahead("input")  # type: ignore[misc]
+    rows = [{"key": n % 35, "value": n} for n in range(140)]
+    given = [rows[start : start + 7] for start in range(0, 140, 7)]
+    held = []
+    with FakeTask(ahead) as task:
+        for some in given:
+            task.give("input", pa.RecordBatch.from_pylist(some) if form == "batch" else some, form)
+            held.append(len(ahead.groups) + sum(batch.num_rows for batch in ahead.batches))
+    assert max(held) <= 20 + 2 * 10 + 7
+    assert len(task.emitted["output"]) > 35
+    found = run_operator(whole, {"input": task.emitted["output"]})["output"]
+    assert sorted(row["value"] for row in found) == list(range(105, 140))
+
+
+def test_batches_wait_for_as_many_rows_as_are_on_top(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else all that is on top would be sorted again for each few rows that come."""
+    monkeypatch.setattr("operators.aggregate.top_n.MOST_ROWS", 10)
+    sorted_rows = []
+    top = TopN[Any](1, "value", by="key")
+
+    def counted(self: Any) -> pa.RecordBatch:
+        sorted_rows.append(sum(batch.num_rows for batch in self.batches))
+        return was(self)
+
+    was = Ranked._top
+    monkeypatch.setattr(Ranked, "_top", counted)
+    with FakeTask(top) as task:
+        for start in range(0, 2000, 10):
+            task.give("input", pa.record_batch({"key": list(range(start, start + 10)), "value": [1] * 10}), "batch")
+    assert len(task.emitted["output"]) == 2000
+    assert sum(sorted_rows) < 5 * 2000
 
 
 def test_a_window_does_not_know_the_one_before() -> None:
