@@ -377,3 +377,22 @@ class MergeMissing(DagError, TypeError):
         if any("merge=merged" in line for line in self.lines):
             told.append("  where merged(values) makes one value of a list of them")
         return "\n".join(told)
+
+
+@error
+class ColumnNeeded(DagError):
+    """An operator needs a column that the records which arrive at it do not have. `property`: what names it."""
+
+    port: str
+    property: str
+    column: str
+    known: tuple[str, ...]
+    where: str
+    code: ClassVar[str] = "DF047"
+
+    def message(self) -> str:
+        near = nearest(self.column, self.known) if self.known else " They have no columns."
+        return (
+            f"{self.property} of port {self.port} names column {self.column!r}, which its records do not have ({self.where}).{near}\n"
+            f"  help: name one of theirs, or ask the reader for it (columns=…)"
+        )

@@ -13,6 +13,7 @@ import attrs
 from dagflow.errors import DagError
 from dagflow.errors.dag import (
     ClassWrong,
+    ColumnNeeded,
     Cycle,
     DagErrors,
     EmptyDag,
@@ -29,10 +30,12 @@ from dagflow.model.expand import ExpandedDag, expand
 from dagflow.model.graph import cycles, order
 from dagflow.model.infer import bind_columns, bind_input, bind_output, own_bindings, port_types
 from dagflow.model.kept import kept_by
+from dagflow.model.keys import known_columns
 from dagflow.model.map_state import MapState, type_arguments
 from dagflow.model.module import ModuleNode
 from dagflow.model.operator import InputOperator
 from dagflow.model.partitioning import key_given, partitioner_of, wrong_keys
+from dagflow.model.passed_on import passed_on
 from dagflow.model.ports import handlers_of, input_ports, output_ports
 from dagflow.model.types import Bindings, difference, is_vague, type_name
 
@@ -217,11 +220,23 @@ def types_agree(dag: ExpandedDag) -> Iterator[DagError]:
 
 def keys(dag: ExpandedDag) -> Iterator[DagError]:
     """Keys are such that the records have them, on all ports of an operator or on none."""
-    types = infer(dag)[0]
+    columns = _columns(dag)
     for node in dag.operators.values():
         if node.operator.partitionable:
             connected = [sink.port for s in dag.streams.values() for sink in s.sinks if sink.operator == node.name]
-            yield from wrong_keys(node, connected, types)
+            yield from wrong_keys(node, connected, columns)
+
+
+def columns_needed(dag: ExpandedDag) -> Iterator[DagError]:
+    """Columns that operators need are there, where it is known which ones are."""
+    columns = _columns(dag)
+    for sink in [sink for s in dag.streams.values() for sink in s.sinks]:
+        node = dag.operators[sink.operator]
+        for said_by, names in node.operator.needed_columns(sink.port).items():
+            known = columns(sink)
+            for name in names if known is not None else ():
+                if name not in (known or ()):
+                    yield ColumnNeeded(str(sink), said_by, name, tuple(known or ()), node.where)
 
 
 OF_OPERATORS: tuple[Callable[[ExpandedDag], Iterator[DagError]], ...] = (
@@ -240,6 +255,7 @@ CHECKS: tuple[Callable[[ExpandedDag], Iterator[DagError]], ...] = (
     roots,
     types_agree,
     keys,
+    columns_needed,
 )
 
 
@@ -309,6 +325,26 @@ class _Solving:
 
     def _where(self, port: PortName) -> str:
         return (self.dag.operators.get(port.operator) or self.dag.modules[port.operator]).where
+
+
+def _columns(dag: ExpandedDag) -> Callable[[PortName], Sequence[str] | None]:
+    """Tells the columns of the records that arrive at an input port: by its type, else by who makes them; None: nobody knows."""
+    types = infer(dag)[0]
+    sources = {sink: s.source for s in dag.streams.values() for sink in s.sinks}
+
+    def said(port: PortName) -> Sequence[str] | None:
+        try:
+            return dag.operators[port.operator].operator.column_names(port.port)
+        except ValueError:  # its properties are wrong, which `properties` tells
+            return None
+
+    def columns(port: PortName) -> Sequence[str] | None:
+        known = known_columns(types.get(port, Any))
+        if known is not None or not types:  # streams that lead back have no types
+            return known
+        return passed_on(dag.operators, dag.streams.values(), sources[port], said)
+
+    return columns
 
 
 def _edges(dag: ExpandedDag) -> list[tuple[str, str]]:

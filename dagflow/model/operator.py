@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, cast, get_args
 
 import attrs
@@ -142,6 +142,15 @@ class Operator(Declared):
     def emitted_columns(self, port: str, agreed: Any) -> list[tuple[str, str]] | None:
         """The columns of an output port's batches, `(name, Arrow type)`, where `agreed` says what its type does not."""
         return None
+
+    def column_names(self, port: str) -> Sequence[str] | None:
+        """The names of all columns of an output port's batches, where properties say them that its type does not."""
+        said = self.emitted_columns(port, None)
+        return None if said is None else [name for name, _ in said]
+
+    def needed_columns(self, port: str) -> Mapping[str, Sequence[str]]:
+        """By property, the columns that records of an input port must have: a DAG in which they do not is refused."""
+        return {}
 
     def columns_told(self, port: str) -> str | None:
         """How `dagflow plan` tells where the columns of an output port come from, whose type does not say them."""

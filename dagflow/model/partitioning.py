@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from dagflow.errors import DagError
 from dagflow.errors.partitioning import KeyConflict, KeyFixed, KeyMissing, KeyRefused
 from dagflow.model.dag import OperatorNode, PortName
-from dagflow.model.keys import Key, key_of, known_columns
+from dagflow.model.keys import Key, key_of
 from dagflow.model.ports import input_ports
 
 UNSET: Any = object()
@@ -52,8 +52,10 @@ def _same_key(given: Any, own: Any) -> bool:
         return False
 
 
-def wrong_keys(node: OperatorNode, connected: Iterable[str], types: dict[PortName, Any]) -> Iterator[DagError]:
-    """What is wrong with the keys of an operator; `connected`: its input ports with a stream."""
+def wrong_keys(
+    node: OperatorNode, connected: Iterable[str], columns: Callable[[PortName], Sequence[str] | None]
+) -> Iterator[DagError]:
+    """What is wrong with the keys of an operator; `connected`: its input ports with a stream; `columns` of their records."""
     keyed, missing = [], []
     for port in connected:
         name, given = str(PortName(node.name, port)), key_given(node, port)
@@ -70,10 +72,10 @@ def wrong_keys(node: OperatorNode, connected: Iterable[str], types: dict[PortNam
             yield KeyRefused(name, repr(given), str(error), (), node.where)
             continue
         assert key is not None
-        known = known_columns(types.get(PortName(node.name, port), Any))
+        known = columns(PortName(node.name, port))
         for column in key.columns if known is not None else ():
             if column not in (known or ()):
-                yield KeyRefused(name, repr(column), "its records have no such column", known or (), node.where)
+                yield KeyRefused(name, repr(column), "its records have no such column", tuple(known or ()), node.where)
         if parallel_of(node, port):
             yield KeyConflict(name, str(key), node.where)
     if keyed and missing:

@@ -194,6 +194,13 @@ class ScanReader(FileBlocks, Generic[T]):
         scan = self._made(Agreed.of(agreed), OperatorContext())
         return [(field.name, str(field.type)) for field in scan.schema]
 
+    def column_names(self, port: str) -> list[str] | None:
+        """Those that are asked for by name; what `*` stands for, files and their folders say."""
+        asked = self.scan_settings.projection
+        if port != "batches" or asked.asked is None or asked.has_star or self.drift.rescues:
+            return None
+        return [each.name for each in asked.asked]
+
     def columns_told(self, port: str) -> str | None:
         """Where the columns come from, for `dagflow plan`."""
         if port != "batches":

@@ -62,6 +62,10 @@ class TableWriter(FileSink, Generic[T]):
         self._schemas.clear()
         self._names.clear()
 
+    def needed_columns(self, port: str) -> dict[str, list[str]]:
+        """Those that name folders."""
+        return {"folders_by": self.folders_by}
+
     def written_schema(self) -> None:
         """The columns of what arrives."""
 

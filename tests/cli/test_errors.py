@@ -74,6 +74,22 @@ def populate_dag""",
     writer = dag.add_operator("writer", RecordWriter("out"))
     dag.add_stream("text", lines.messages, writer.input)
 """,
+    "column_needed": """
+from dagflow import DAG
+from operators import Count, CsvFormat, FileSplitterInput, Map, ParquetWriter, RecordWriter, ScanReader
+
+def populate_dag(dag, conf):
+    files = dag.add_operator("files", FileSplitterInput(files=["logs"]))
+    sales = dag.add_operator("sales", ScanReader(CsvFormat(), columns=["country", "price", "filename"]))
+    dag.add_stream("blocks", files.blocks_metadata_output, sales.blocks_metadata_input)
+    writer = dag.add_operator("writer", ParquetWriter("out", folders_by=["year", "contry"]))
+    count = dag.add_operator("count", Count(by="contry"))
+    text = dag.add_operator("text", Map(str))
+    told = dag.add_operator("told", RecordWriter("told"))
+    dag.add_stream("sales", sales.batches, writer.input, count.input)
+    dag.add_stream("counts", count.output, text.input)
+    dag.add_stream("texts", text.output, told.input)
+""",
     "readers": (HEAD + WRITER).replace("BlockReader()", "BlockReader(min_readers=9, max_readers=4)"),
     "block_size": (HEAD + WRITER).replace('files=["logs"]', 'files=["logs"], block_size=0'),
     "regular_expression": (HEAD + WRITER)

@@ -1,0 +1,33 @@
+"""What is known of the records of a port, followed along the streams from where they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from dagflow.model.dag import OperatorNode, PortName, Stream
+from dagflow.model.ports import ports_of
+from dagflow.model.types import is_variable
+
+T = TypeVar("T")
+
+
+def passed_on(
+    operators: Mapping[str, OperatorNode], streams: Iterable[Stream], port: PortName, said: Callable[[PortName], T | None]
+) -> T | None:
+    """What the operator of an output port says of its records, or the one that they come from; None: nobody knows.
+
+    They pass operators whose output has the type of their input, whatever it is (`InputPort[R]`, `OutputPort[R]`): these let
+    batches through, or rows of them. Streams must not lead back.
+    """
+    found = said(port)
+    if found is not None:
+        return found
+    declared = ports_of(type(operators[port.operator].operator))
+    kind = declared[port.port].declared_type
+    if not is_variable(kind):
+        return None
+    streams = tuple(streams)
+    arriving = [(s.source, sink) for s in streams for sink in s.sinks if sink.operator == port.operator]
+    sources = [source for source, sink in arriving if declared[sink.port].declared_type is kind]
+    return passed_on(operators, streams, sources[0], said) if len(sources) == 1 else None

@@ -1,0 +1,99 @@
+"""Columns that nobody has are told with the DAG, where the reader says which ones there are."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import attrs
+import pyarrow.compute as pc
+import pytest
+
+from dagflow import DAG, Operator
+from dagflow.errors.base import DagError
+from dagflow.errors.dag import ColumnNeeded
+from dagflow.errors.partitioning import KeyRefused
+from dagflow.model.checks import check
+from operators import (
+    Count,
+    CsvFormat,
+    CsvWriter,
+    FileSplitterInput,
+    Filter,
+    JsonLinesWriter,
+    Map,
+    ParquetWriter,
+    RecordWriter,
+    ScanReader,
+    Sum,
+)
+
+
+@attrs.frozen
+class Sale:
+    country: str
+    price: int
+
+
+def scan(*operators: Operator, reader: ScanReader[Any]) -> None:
+    """Checks a DAG of a reader and operators behind it, one after the other."""
+    dag = DAG("sales")
+    files = dag.add_operator("files", FileSplitterInput(["in"]))
+    last: Any = dag.add_operator("sales", reader)
+    dag.add_stream("blocks", files.blocks_metadata_output, last.blocks_metadata_input)
+    port = last.batches
+    for number, operator in enumerate(operators):
+        last = dag.add_operator(f"{type(operator).__name__.lower()}", operator)
+        dag.add_stream(f"stream {number}", port, last.input)
+        port = getattr(last, "output", None)
+    check(dag)
+
+
+ASKED = {"columns": ["country", "price", "filename"]}
+
+
+@pytest.mark.parametrize("writer", [ParquetWriter, CsvWriter, JsonLinesWriter])
+def test_folders_of_a_column_that_nobody_has(writer: Any) -> None:
+    with pytest.raises(ColumnNeeded, match=re.escape("folders_by of port") + ".*'contry'.*Did you mean 'country'") as caught:
+        scan(writer("out", folders_by=["contry"]), reader=ScanReader(CsvFormat(), **ASKED))
+    assert (caught.value.column, caught.value.known) == ("contry", ("country", "price", "filename"))
+    scan(writer("out", folders_by=["country", "filename"]), reader=ScanReader(CsvFormat(), **ASKED))
+
+
+def test_columns_are_followed_through_what_lets_batches_pass() -> None:
+    cheap = Filter[Any](pc.field("price") < 7)
+    with pytest.raises(ColumnNeeded):
+        scan(cheap, ParquetWriter("out", folders_by=["contry"]), reader=ScanReader(CsvFormat(), **ASKED))
+
+
+@pytest.mark.parametrize("operator", [Count[Any, Any](by="contry"), Sum[Any, Any](by=("price", "contry"), of="price")])
+def test_groups_by_a_column_that_nobody_has(operator: Operator) -> None:
+    with pytest.raises(KeyRefused, match=r"'contry': its records have no such column.*Did you mean 'country'"):
+        scan(operator, Map[Any, str](str), RecordWriter("out"), reader=ScanReader(CsvFormat(), **ASKED))
+
+
+def test_columns_of_a_class() -> None:
+    with pytest.raises(ColumnNeeded, match="Did you mean 'country'"):
+        scan(ParquetWriter[Sale]("out", folders_by=["contry"]), reader=ScanReader[Sale](CsvFormat()))
+    scan(ParquetWriter[Sale]("out", folders_by=["country"]), reader=ScanReader[Sale](CsvFormat()))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"columns": ["price", "*"]},
+        {"schema": "price: int64"},
+        {"columns": ["price"], "drift": {"changed": "rescue"}},
+    ],
+)
+def test_what_files_and_folders_may_have_is_not_refused(said: dict[str, Any]) -> None:
+    from dagflow.scan import Drift
+
+    said = {**said, "drift": Drift(**said["drift"])} if "drift" in said else said
+    scan(ParquetWriter("out", folders_by=["year"]), reader=ScanReader(CsvFormat(), **said))
+
+
+def test_a_projection_that_is_wrong_is_told_as_such() -> None:
+    with pytest.raises(DagError, match="names no column"):
+        scan(ParquetWriter("out", folders_by=["year"]), reader=ScanReader(CsvFormat(), columns=["a["]))
