@@ -4,6 +4,7 @@ import datetime
 import decimal
 import io
 import json
+import re
 import sys
 import uuid
 from pathlib import Path
@@ -251,6 +252,17 @@ def test_files_that_are_none(path: Path, data: bytes, error: type[Exception], to
         read(path, data)
     assert str(caught.value).startswith(f"{path}: ")
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("end", range(5, len(WHOLE), 97))
+def test_a_file_cut_short_anywhere_but_behind_a_block_says_what_to_do(path: Path, end: int) -> None:
+    """Read as a whole, and in blocks."""
+    blocks = [m.end() for m in re.finditer(re.escape(WHOLE[-16:]), WHOLE)]
+    if end in blocks:
+        return
+    for block_size in (None, 50):
+        with pytest.raises(FileCutShort, match=f"the Avro file ends at byte {end}, without .*: it is incomplete\n  help: fetch"):
+            read(path, WHOLE[:end], block_size=block_size)
 
 
 def test_a_block_that_is_damaged_is_named(path: Path) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -260,12 +259,6 @@ def test_a_header_alone_gives_columns_without_rows(file: Path, data: bytes) -> N
     file.write_bytes(data)
     table = scan_table(ScanReader(CsvFormat()), file)
     assert (table.num_rows, table.schema.names) == (0, ["a", "b"])
-
-
-def test_a_file_that_is_parquet_is_told(file: Path) -> None:
-    pq.write_table(pa.table({"a": [1]}), file)
-    with pytest.raises(NotDelimited, match="Parquet"):
-        scan_table(ScanReader(CsvFormat()), file)
 
 
 def test_text_of_16_bits_is_told(file: Path) -> None:
