@@ -318,6 +318,6 @@ def times_of(column: pa.Array) -> Any:
     if not kinds.is_timestamp(kind) and not kinds.is_date(kind):
         raise TypeError(f"an event time is a timestamp, a date or a whole number of microseconds, not {kind}")
     zone = getattr(kind, "tz", None)
-    times: Any = pa.timestamp("us", zone)
-    checked = pa.compute.CastOptions(times, allow_time_truncate=True)  # but no overflow
+    compute: Any = pyarrow.compute
+    checked = compute.CastOptions(pa.timestamp("us", zone), allow_time_truncate=True)  # but no overflow
     return column.cast(options=checked).cast(pa.int64()).to_numpy()
