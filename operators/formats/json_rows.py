@@ -21,7 +21,7 @@ MOST_NESTED = 100
 """Objects and lists in one another, at most; what is deeper would overflow the stack of one parser or another."""
 DANGER = 5_000
 """A line with so many brackets must not come to pyarrow, which such depths may kill."""
-_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|([\[{])|([\]}])', re.DOTALL)
+_BRACKETS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|([\[{])|([\]}])', re.DOTALL)  # a run of characters at a time
 
 
 _MEMBER = re.compile(r'"(?:[^"\\]|\\.)*"\s*:')
