@@ -56,9 +56,9 @@ def test_who_has_refused_somebody_during_a_record_is_asked_by_nobody_else(tmp_pa
     asker.begin()
     idle.begin()
     others = [Others(store, str(tmp_path), AREA, "wanted", each, 3) for each in (works, idle)]
-    flow = SimpleNamespace(nodes={"lines": SimpleNamespace(operator=None)}, decoded=lambda item: item)
+    flow: Any = SimpleNamespace(nodes={"lines": SimpleNamespace(operator=None)}, decoded=lambda item: item)
     with SharedWork(works, others[0], gauge_of(str(tmp_path), AREA, 0), room=3) as work:
-        items = work.items(flow)
+        items: Any = work.items(flow)
         next(items)
         until(lambda: others[1].look(0.0)[0].remaining is not None)
         assert not others[1].look(0.0)[0].asked
