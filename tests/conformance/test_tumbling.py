@@ -17,12 +17,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagflow import DAG, InputOperator, OutputPort, State
+from dagflow import DAG
 from dagflow.runtime import keyed_state
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
 from operators import JsonLinesWriter, Tumbling, WindowValue
 from operators.aggregate.errors import ValueNotKept, WindowsChanged
+from tests.conformance.windows import InWindows
 
 SECOND = 1_000_000
 SIZE = 10
@@ -36,25 +37,10 @@ class Hit:
 
 
 @attrs.define
-class Given(InputOperator):
+class Given(InWindows[Hit]):
     """Emits one list of hits after the other, each in a window of its own; and says, in seconds, how far they have come."""
 
-    windows: list[list[Hit]]
     marks: list[int] | None = None
-    output = OutputPort[Hit]()
-    at = State(0)
-
-    def setup(self, context: Any) -> None:
-        self.context = context
-
-    def emit_tuples(self) -> None:
-        if self.at < len(self.windows):
-            self.output.emit_all(self.windows[self.at])
-            self.at += 1
-            self.context.close_window()
-
-    def is_exhausted(self) -> bool:
-        return self.at >= len(self.windows)
 
     def watermark(self) -> int | None:
         return None if self.marks is None or not self.at else self.marks[self.at - 1] * SECOND

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import pytest
 
-from dagflow import DAG, InputOperator, InputPort, Operator, OperatorContext, OutputPort, State, launch
+from dagflow import DAG, InputPort, Operator, OutputPort, launch
 from dagflow.errors.application import SchemasDiffer
 from dagflow.errors.ledger import LedgerCut, LedgerDamaged
 from dagflow.errors.run import PlanMismatch
@@ -22,27 +22,12 @@ from dagflow.scaling import OperatorStats, Partition, PartitioningContext, Respo
 from dagflow.storage import LocalStore
 from dagflow.storage.local import LocalFileSystem
 from operators import Filter, RecordWriter
+from tests.conformance.windows import InWindows
 
 
 @attrs.define
-class Windows(InputOperator):
-    """Emits one list of lines a window, from `state` on; an empty list moves only the state."""
-
-    windows: list[list[str]]
-    output = OutputPort[str]()
-    at = State(0)
-
-    def setup(self, context: OperatorContext) -> None:
-        self.context = context
-
-    def emit_tuples(self) -> None:
-        if self.at < len(self.windows):
-            self.output.emit_all(self.windows[self.at])
-            self.at += 1
-            self.context.close_window()
-
-    def is_exhausted(self) -> bool:
-        return self.at >= len(self.windows)
+class Windows(InWindows[str]):
+    """Lines."""
 
 
 @attrs.define
