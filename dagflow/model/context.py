@@ -109,12 +109,31 @@ class WorkSharing(Protocol):
         ...
 
 
+@attrs.frozen
+class Place:
+    """Where records have come from: a file, a position in it; or, over an exchange, the task that sent them."""
+
+    path: str | None = None
+    position: int | None = None
+    sender: str | None = None
+
+
+@attrs.frozen
+class Blame:
+    """Which record an exception is about, and where that has come from."""
+
+    error: BaseException
+    record: Any
+    place: Place
+
+
 @attrs.define
 class Cursor:
     """Which bytes a task is working on; shared by the operators of one task. `position` in bytes from the file's start.
 
     `footprint`: in tasks that are tried again, where all of it is written down. `part`: of the work item at hand, where that is
-    not all of it. `sender`: where records have come from over an exchange: `task s0-0001`.
+    not all of it. `sender`: where records have come from over an exchange: `task s0-0001`. `blame`: which record it is that an
+    operator has handled later than it came, and that failed then.
     """
 
     path: str | None = None
@@ -122,6 +141,7 @@ class Cursor:
     footprint: Notes | None = None
     part: ItemPart | None = None
     sender: str | None = None
+    blame: Blame | None = None
 
     def move(self, path: str | None, position: int | None) -> None:
         """Goes on to other bytes."""
@@ -208,6 +228,19 @@ class OperatorContext:
     def at(self, path: str | None, position: int | None = None) -> None:
         """Tells which bytes are being worked on: error messages name them."""
         self.cursor.move(path, position)
+
+    @property
+    def place(self) -> Place:
+        """Where the records at hand have come from. Who keeps records for later keeps it with them: for `blame`."""
+        return Place(self.cursor.path, self.cursor.position, self.cursor.sender)
+
+    def blame(self, error: BaseException, record: Any, place: Place) -> None:
+        """For operators that handle records later than they came: which one an exception is about, that is raised next.
+
+        Error messages name the record, and where it has come from (`place`, when it came). Handlers need not do so: the framework
+        knows which record they were given.
+        """
+        self.cursor.blame = Blame(error, record, place)
 
     def noted(self, positions: Sequence[int], records: Iterable[Any]) -> Iterator[Any]:
         """For operators that make records one by one: iterates over what they make them of.

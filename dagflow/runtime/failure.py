@@ -9,7 +9,7 @@ from typing import Any
 from dagflow.errors import DagflowError
 from dagflow.errors.application import is_ours
 from dagflow.errors.run import OperatorFailed
-from dagflow.model.context import Cursor
+from dagflow.model.context import Cursor, Place
 from dagflow.model.records import FileBlockMetadata, FileInfo, FileMetadata, ReaderRecord
 from dagflow.model.source import shown
 
@@ -28,8 +28,11 @@ class Abort(BaseException):
 
 def abort(operator: str, window: int | None, doing: str, error: BaseException, record: Any, cursor: Cursor) -> Abort:
     """An `Abort` with all that is known of an exception. dagflow's own errors stay what they are."""
+    came_from: Cursor | Place = cursor
+    if cursor.blame is not None and cursor.blame.error is error:
+        record, came_from = cursor.blame.record, cursor.blame.place
     at = record.position if isinstance(record, ReaderRecord) else None  # the cursor's would be that of a chunk
-    where = {"operator": operator, "window": window, "path": cursor.path, "position": at}
+    where = {"operator": operator, "window": window, "path": came_from.path, "position": at}
     if isinstance(error, DagflowError):
         error.happened(**where)
         if not error.notes and not hasattr(error, "operator"):
@@ -41,7 +44,7 @@ def abort(operator: str, window: int | None, doing: str, error: BaseException, r
         doing=doing,
         error=describe(error),
         window=window,
-        source=source_of(record, cursor),
+        source=source_of(record, came_from),
         record=None if record is None else short(record),
         frames=user_frames(error),
         trace="".join(traceback.format_exception(error)),
@@ -89,7 +92,7 @@ def text_of(record: Any) -> str:
     return (inner if isinstance(inner, str) else repr(inner))[:_ERROR_CHARACTERS]
 
 
-def source_of(record: Any, cursor: Cursor) -> str | None:
+def source_of(record: Any, cursor: Cursor | Place) -> str | None:
     """`PATH, position N` of a record; of one that has come over an exchange, the task that sent it."""
     if cursor.path is None:
         return cursor.sender

@@ -11,6 +11,7 @@ from dagflow.errors.run import WrongRecordType
 from dagflow.model.forms import to_batch, to_records
 from dagflow.model.ports import BATCH, STREAM
 from dagflow.model.records import ReaderRecord
+from dagflow.runtime.culprit import culprit, raising, record_of
 from dagflow.runtime.failure import Abort
 
 if TYPE_CHECKING:
@@ -245,7 +246,7 @@ class Inlet:
             if isinstance(error, SystemExit) or getattr(error, "is_fatal", False):
                 self.node.fail(self._doing, error, self._culprit(batch))
             if batch.num_rows == 1:
-                self.node.bad_record(self._doing, error, _record_of(batch, self.type))
+                self.node.bad_record(self._doing, error, record_of(batch, self.type))
                 self.node.flush()
                 return
             self.node.put_back(kept)
@@ -260,28 +261,8 @@ class Inlet:
 
     def _culprit(self, batch: pa.RecordBatch) -> Any:
         """The first row for which the handler raises on its own; None when it is not one row's fault."""
-        low, high = 0, batch.num_rows
         with self.node.discarding():
-            while high - low > 1:
-                middle = (low + high) // 2
-                low, high = (low, middle) if self._raises(batch.slice(low, middle - low)) else (middle, high)
-            found = high > low and self._raises(batch.slice(low, 1))
-        return _record_of(batch.slice(low, 1), self.type) if found else None
-
-    def _raises(self, batch: pa.RecordBatch) -> bool:
-        try:
-            self.handler(batch)
-        except Exception:  # noqa: BLE001
-            return True
-        return False
-
-
-def _record_of(row: pa.RecordBatch, tp: Any) -> Any:
-    """The record of one row; where Python has no such value (a time behind the year 9999), Arrow's text of each column."""
-    try:
-        return to_records(row, tp)[0]
-    except (OverflowError, ValueError):
-        return {name: " ".join(str(row.column(name)).split()) for name in row.schema.names}
+            return culprit(batch, self.type, raising(self.handler))
 
 
 def _records_of(batch: pa.RecordBatch, tp: Any) -> list[Any]:

@@ -14,30 +14,38 @@ import attrs
 
 from dagflow.errors import RunError
 
+LARGEST = (1 << 31) - 1
+"""How many bytes of text a column of Arrow's holds in one piece, and so how many a side of a join may be."""
+
 
 @attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
 class JoinSideTooLarge(RunError):
-    """A partition has more rows on the right side of a join than it is to keep in memory.
+    """A partition has more on the right side of a join than it is to keep in memory.
 
     Attributes:
-        most: how many rows it may be.
+        setting: which property of the operator says so: `most_right_rows` or `most_right_bytes`.
+        most, found: how much that is, and how much has come before the operator gave up; in records, or in bytes.
     """
 
     code: ClassVar[str] = "DF460"
     is_fatal: ClassVar[bool] = True
 
     operator: str
+    window: int
+    setting: str
     most: int
+    found: int
     partition: int
     partitions: int
 
     def message(self) -> str:
+        unit = "records" if self.setting == "most_right_rows" else "bytes"
+        room = f"; or, where there is room, set {self.setting}" if self.most < LARGEST or unit == "records" else ""
         return (
-            f"operator {self.operator!r}: the right side has more than {self.most:,} records in partition {self.partition} of "
-            f"{self.partitions}, which keeps them in memory\n"
+            f"operator {self.operator!r}: in window {self.window}, the right side has more than {self.most:,} {unit} "
+            f"in partition {self.partition} of {self.partitions}, which keeps them in memory ({self.found:,} have come so far)\n"
             "  help: connect the smaller stream to `right`; or share it among more partitions,\n"
-            f"        -D operator.{self.operator}.partitioner={max(4 * self.partitions, 8)}; or, where there is room, set "
-            "most_right_rows"
+            f"        -D operator.{self.operator}.partitioner={max(4 * self.partitions, 8)}{room}"
         )
 
 

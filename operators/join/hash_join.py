@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, get_args
 
 import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OperatorContext, OutputPort, WindowState
+from dagflow.config import Bytes
 from dagflow.errors.choices import one_of
 from dagflow.scan import TableSchema
 from operators.aggregate.fields import a_key, getter, names_of, one_nan
-from operators.join.errors import JoinColumnsClash, JoinColumnsUnknown, JoinSideTooLarge
+from operators.join.errors import LARGEST, JoinColumnsClash, JoinColumnsUnknown, JoinSideTooLarge
 from operators.join.held import Held
 from operators.join.lookup import Lookup
+from operators.join.sizes import portions, row_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +29,10 @@ O = TypeVar("O", default=Any)  # noqa: E741  # as L and R
 How = Literal["inner", "left"]
 
 MOST_LEFT_ROWS = 1 << 20
-"""How many rows of the left side wait in memory for the window's end; more wait in a temporary file."""
+MOST_LEFT_BYTES = 256 << 20
+"""How many rows of the left side wait in memory for the window's end, and how many bytes; more wait in a temporary file."""
+MOST_BYTES = 64 << 20
+"""How many bytes a batch of joined rows has, but for single rows that are larger."""
 
 
 @attrs.define
@@ -50,6 +55,8 @@ class HashJoin(Operator, Generic[L, R, O]):
             nothing comes on the right side and its records are not of a known class.
         most_right_rows: so many records of the right side a partition keeps in memory; connect the smaller stream there. The left
             side waits in a temporary file where it is large.
+        most_right_bytes: so many bytes of its rows, at most 2 GiB less one: a column of text has room for so many. Records that
+            are joined with `combine` are counted only.
 
     Raises JoinSideTooLarge, JoinColumnsClash, JoinColumnsUnknown.
 
@@ -76,6 +83,11 @@ class HashJoin(Operator, Generic[L, R, O]):
     most_right_rows: int = attrs.field(
         default=5_000_000, kw_only=True, validator=[attrs.validators.instance_of(int), attrs.validators.ge(1)]
     )
+    most_right_bytes: Bytes = attrs.field(
+        default=LARGEST,
+        kw_only=True,
+        validator=[attrs.validators.instance_of(int), attrs.validators.ge(1), attrs.validators.le(LARGEST)],
+    )
 
     left = InputPort[L]()
     right = InputPort[R]()
@@ -83,6 +95,7 @@ class HashJoin(Operator, Generic[L, R, O]):
     known = WindowState[dict[Any, list[Any]]](factory=dict)
     batches = WindowState[list[Any]](factory=list)
     rows = WindowState(0)
+    bytes_held = WindowState(0)
 
     def check(self) -> None:
         """Raises ValueError where the properties do not fit together."""
@@ -111,7 +124,7 @@ class HashJoin(Operator, Generic[L, R, O]):
     def setup(self, context: OperatorContext) -> None:
         """Called by the framework."""
         self._context = context
-        self._held = Held(MOST_LEFT_ROWS)
+        self._held = Held(MOST_LEFT_ROWS, MOST_LEFT_BYTES)
 
     def teardown(self) -> None:
         """Called by the framework."""
@@ -121,7 +134,7 @@ class HashJoin(Operator, Generic[L, R, O]):
     def hold_all(self, records: Iterator[L]) -> None:
         """Keeps the records of the left side for the end of the window."""
         chunk = list(records)
-        self._held.add(chunk, len(chunk))
+        self._held.add((self._context.place, chunk), len(chunk))
 
     @left.batch
     def hold_batch(self, batch: pa.RecordBatch) -> None:
@@ -142,15 +155,27 @@ class HashJoin(Operator, Generic[L, R, O]):
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """The same for a batch."""
         self.batches.append(batch)
-        self._count(batch.num_rows)
+        self._count(batch.num_rows, batch.nbytes)
 
-    def _count(self, rows: int) -> None:
+    def _count(self, rows: int, size: int = 0) -> None:
         self.rows += rows
+        self.bytes_held += size
         if self.rows > self.most_right_rows:
-            context = self._context
-            raise JoinSideTooLarge(
-                operator=context.name, most=self.most_right_rows, partition=context.partition, partitions=context.partitions
-            )
+            raise self._too_large("most_right_rows", self.rows)
+        if self.bytes_held > self.most_right_bytes:
+            raise self._too_large("most_right_bytes", self.bytes_held)
+
+    def _too_large(self, setting: str, found: int) -> JoinSideTooLarge:
+        context = self._context
+        return JoinSideTooLarge(
+            operator=context.name,
+            window=context.window,
+            setting=setting,
+            most=getattr(self, setting),
+            found=found,
+            partition=context.partition,
+            partitions=context.partitions,
+        )
 
     def end_window(self) -> None:
         """Emits what has come together."""
@@ -158,45 +183,60 @@ class HashJoin(Operator, Generic[L, R, O]):
         if self.combine is None:
             self._join_batches(chunks)
         else:
-            for records in chunks:
-                self.output.emit_all(self._joined(records, self.combine))
+            for place, records in chunks:
+                self.output.emit_all(self._joined(records, place, self.combine))
 
-    def _joined(self, records: list[L], combine: Callable[[L, Any], O]) -> Iterator[O]:
+    def _joined(self, records: list[L], place: Any, combine: Callable[[L, Any], O]) -> Iterator[O]:
         key_of, known, keep_all = getter(self.by), self.known, self.how == "left"
         for record in records:
-            key = key_of(record)
-            partners = () if _is_null(key) else known.get(one_nan(key), ())
-            for partner in partners:
-                yield combine(record, partner)
-            if keep_all and not partners:
-                yield combine(record, None)
+            try:
+                key = key_of(record)
+                partners = () if _is_null(key) else known.get(one_nan(key), ())
+                for partner in partners:
+                    yield combine(record, partner)
+                if keep_all and not partners:
+                    yield combine(record, None)
+            except Exception as error:
+                self._context.blame(error, record, place)
+                raise
 
     def _join_batches(self, chunks: Iterator[pa.RecordBatch]) -> None:
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.compute
+
+        compute: Any = pyarrow.compute
         first = next(chunks, None)
         right = None if first is None else self._right()
         if first is None or right is None:
             return
         keys = names_of(self._right_by())
         lookup = Lookup.of([right.column(name) for name in keys])
-        right = right.drop_columns(list(dict.fromkeys(keys)))
+        right = right.select([name for name in right.schema.names if name not in keys])
+        bytes_of_right = np.append(row_bytes(right.columns, right.num_rows), 0)  # at the end: of no partner
         for left in _together(itertools.chain([first], chunks)):
             columns = [left.column(name) for name in names_of(self.by)]
             names = self._names(left.schema.names, right.schema.names)
+            bytes_of_left = row_bytes(left.columns, left.num_rows)
             for rows, partners in lookup.pairs(columns, keep_all=self.how == "left"):
-                self._emit(left.take(rows), right.take(partners), names)
+                sizes = bytes_of_left[rows] + bytes_of_right[compute.fill_null(partners, -1).to_numpy()]
+                for some in portions(sizes, MOST_BYTES):
+                    joined = [*left.take(rows[some]).columns, *right.take(partners[some]).columns]
+                    self.output.emit_batch(pa.RecordBatch.from_arrays(joined, names=names))
 
-    def _right(self) -> pa.Table | None:
+    def _right(self) -> pa.RecordBatch | None:
         """The rows of the right side; None where nothing is known of it, and need not be."""
         import pyarrow as pa
 
         said = None if self.right_columns is None else TableSchema.of(self.right_columns).arrow
         if self.batches:
             table = pa.concat_tables(map(pa.Table.from_batches, ([batch] for batch in self.batches)), promote_options="default")
-            return table.combine_chunks()
+            columns = [column.combine_chunks() for column in table.columns]  # fewer bytes than one holds: see most_right_bytes
+            return pa.RecordBatch.from_arrays(columns, schema=table.schema)
         schema = said if said is not None else self.right.schema
         if schema is None and self.how == "left":
             raise JoinColumnsUnknown(operator=self._context.name)
-        return None if schema is None else cast("pa.Table", schema.empty_table())
+        return None if schema is None else pa.RecordBatch.from_pylist([], schema=schema)
 
     def _names(self, left: list[str], right: list[str]) -> list[str]:
         """The names of the columns of both. Raises JoinColumnsClash."""
@@ -206,25 +246,21 @@ class HashJoin(Operator, Generic[L, R, O]):
             raise JoinColumnsClash(operator=self._context.name, columns=twice, suffix=self.suffix)
         return names
 
-    def _emit(self, left: pa.RecordBatch, right: pa.Table, names: list[str]) -> None:
-        import pyarrow as pa
-
-        columns = [*left.columns, *(column.combine_chunks() for column in right.columns)]
-        self.output.emit_batch(pa.RecordBatch.from_arrays(columns, names=names))
-
 
 def _together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Batches of many rows: what is looked up is prepared anew for each."""
     import pyarrow as pa
 
     waiting: list[pa.RecordBatch] = []
-    rows = 0
+    rows = size = 0
     for batch in batches:
-        if waiting and (rows >= MOST_LEFT_ROWS or batch.schema != waiting[0].schema):
+        is_full = rows >= MOST_LEFT_ROWS or size + batch.nbytes > MOST_LEFT_BYTES
+        if waiting and (is_full or batch.schema != waiting[0].schema):
             yield pa.concat_batches(waiting)
-            waiting, rows = [], 0
+            waiting, rows, size = [], 0, 0
         waiting.append(batch)
         rows += batch.num_rows
+        size += batch.nbytes
     yield pa.concat_batches(waiting)
 
 

@@ -12,11 +12,12 @@ import attrs
 
 @attrs.define
 class Held:
-    """Chunks (lists of records, or batches) in the order in which they came.
+    """Chunks (batches, or lists of records, or tuples with such) in the order in which they came.
 
-    Those that came last are in memory, at most `most_rows` rows of them; those before them in a temporary file without a name.
+    Those that came last are in memory, at most `most_rows` rows of them, and `most_bytes` of batches; those before them in a
+    temporary file without a name.
 
-    >>> held = Held(most_rows=3)
+    >>> held = Held(most_rows=3, most_bytes=1 << 20)
     >>> for chunk in (["a", "b"], ["c", "d"], ["e"]):
     ...     held.add(chunk, len(chunk))
     >>> list(held.take()), list(held.take())
@@ -24,19 +25,22 @@ class Held:
     """
 
     most_rows: int
+    most_bytes: int
     _chunks: list[Any] = attrs.field(factory=list, init=False)
     _rows: int = attrs.field(default=0, init=False)
+    _bytes: int = attrs.field(default=0, init=False)
     _file: Any = attrs.field(default=None, init=False)
 
     def add(self, chunk: Any, rows: int) -> None:
         """Adds a chunk."""
         self._chunks.append(chunk)
         self._rows += rows
-        if self._rows > self.most_rows:
+        self._bytes += getattr(chunk, "nbytes", 0)  # what Python's objects weigh is not known
+        if self._rows > self.most_rows or self._bytes > self.most_bytes:
             if self._file is None:
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed when all has been taken, or is forgotten
             pickle.dump(list(map(_packed, self._chunks)), self._file, protocol=5)
-            self._chunks, self._rows = [], 0
+            self._chunks, self._rows, self._bytes = [], 0, 0
 
     def take(self) -> Iterator[Any]:
         """All chunks, once."""
@@ -51,7 +55,7 @@ class Held:
 
     def forget(self) -> None:
         """Drops all chunks."""
-        self._chunks, self._rows = [], 0
+        self._chunks, self._rows, self._bytes = [], 0, 0
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -59,7 +63,7 @@ class Held:
 
 def _packed(chunk: Any) -> Any:
     """A chunk as it is written: of a batch its own rows; pickle would write the whole that it may be a slice of."""
-    if isinstance(chunk, list):
+    if isinstance(chunk, list | tuple):
         return chunk
     import pyarrow as pa
 
@@ -71,7 +75,7 @@ def _packed(chunk: Any) -> Any:
 
 def _unpacked(written: Any) -> Any:
     """What `_packed` was given."""
-    if isinstance(written, list):
+    if isinstance(written, list | tuple):
         return written
     import pyarrow as pa
 

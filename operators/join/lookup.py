@@ -47,10 +47,9 @@ class Lookup:
         made = cls([], [], np.zeros(0, np.int64), np.zeros(1, np.int64))
         codes: Any = None
         for column in columns:
-            plain = _plain(column)
-            values = plain.unique().drop_null()
+            values = _plain(_values(column)).unique().drop_null()
             made._values.append(values)
-            found = _codes(plain, values)
+            found = _coded(column, values)
             if codes is None:
                 codes = found
             else:
@@ -93,7 +92,7 @@ class Lookup:
 
         codes: Any = None
         for number, (column, values) in enumerate(zip(columns, self._values, strict=True)):
-            found = _codes(_plain(column), values)
+            found = _coded(column, values)
             codes = found if codes is None else _codes(pa.array(_pairs(codes, found, len(values))), self._tuples[number - 1])
         return codes  # type: ignore[no-any-return]
 
@@ -111,9 +110,6 @@ def _plain(column: Any) -> Any:
     import pyarrow.compute
 
     compute: Any = pyarrow.compute
-    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
     kind = column.type
     if pa.types.is_floating(kind):
         return compute.add(column.cast(pa.float64()), 0.0)  # -0.0 becomes 0.0, which it equals
@@ -124,6 +120,25 @@ def _plain(column: Any) -> Any:
     if pa.types.is_large_binary(kind) or kind == pa.binary_view():
         return column.cast(pa.binary())
     return column
+
+
+def _values(column: Any) -> Any:
+    """The values of a column; where that has a dictionary, those in it."""
+    import pyarrow as pa
+
+    return column.dictionary if pa.types.is_dictionary(column.type) else column
+
+
+def _coded(column: Any, values: Any) -> Any:
+    """For each row of a column, which of some values it has; see `_codes`."""
+    import numpy as np
+    import pyarrow.compute
+
+    found = _codes(_plain(_values(column)), values)
+    if _values(column) is column:
+        return found
+    compute: Any = pyarrow.compute
+    return np.append(found, -1)[compute.fill_null(column.indices.cast("int64"), -1).to_numpy()]  # null is at the end
 
 
 def _codes(column: Any, values: Any) -> Any:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import pyarrow as pa
 import pytest
 
-from dagflow import DAG, InputPort, Module, Operator, OutputPort, ProxyInputPort, ProxyOutputPort, WindowState
+from dagflow import DAG, InputPort, Module, Operator, OperatorContext, OutputPort, ProxyInputPort, ProxyOutputPort, WindowState
 from dagflow.errors.run import OperatorFailed
 from dagflow.testing import Collector, run_dag
 from operators import Count, Deduplicate, Filter, FlatMap, HashJoin, Map, Min, Sample, Split, Sum, TopN, Tumbling
@@ -57,6 +58,46 @@ class Combined(Operator):
 
 
 @attrs.define
+class CombinedInBatches(Operator):
+    input = InputPort[Counted](partition_by="n")
+    output = OutputPort[Counted]()
+
+    @input.process
+    def each(self, counted: Counted) -> None:
+        self.output.emit(counted)
+
+    @input.combine_batch
+    def combine_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        for word in batch["word"].to_pylist():
+            text(Counted(word, 1))
+        return batch
+
+
+@attrs.define
+class Later(Operator):
+    """Handles records when all have come, and says which one fails."""
+
+    input = InputPort[Counted](partition_by="word")
+    output = OutputPort[str]()
+    waiting = WindowState[list[Any]](factory=list)
+
+    def setup(self, context: OperatorContext) -> None:
+        self.context = context
+
+    @input.process
+    def each(self, counted: Counted) -> None:
+        self.waiting.append((counted, self.context.place))
+
+    def end_window(self) -> None:
+        for counted, place in self.waiting:
+            try:
+                self.output.emit(text(counted))
+            except ValueError as error:
+                self.context.blame(error, counted, place)
+                raise
+
+
+@attrs.define
 class AtTheEnd(Operator):
     input = InputPort[Counted](partition_by="word")
     output = OutputPort[Counted]()
@@ -90,6 +131,8 @@ CASES: dict[str, tuple[Callable[[], Any], str, str | None]] = {
     "sample": (lambda: Sample(0.5, key=text), "it", BEFORE),
     "key": (ByKey, "it", BEFORE),
     "combiner": (Combined, "it", BEFORE),
+    "combiner of batches": (CombinedInBatches, "it", BEHIND),
+    "later": (Later, "it", BEHIND),
     "end of a window": (AtTheEnd, "it", None),
     "module": (Within, "it.inner", BEFORE),
     "ahead": (lambda: Count(by=text), "it.ahead", BEFORE),
@@ -100,7 +143,8 @@ CASES: dict[str, tuple[Callable[[], Any], str, str | None]] = {
     "event time": (lambda: Tumbling(60, time=number, by="word"), "it", BEHIND),
     "windows": (lambda: Tumbling(60, time=lambda _: 1, by="word", aggregate="sum", of=number), "it", BEHIND),
     "join's key": (lambda: HashJoin(text, combine=both), "it", BEFORE),
-    "join": (lambda: HashJoin("word", combine=both), "it", None),
+    "join": (lambda: HashJoin("word", combine=both), "it", BEHIND),
+    "join without a partner": (lambda: HashJoin("word", right_by="n", how="left", combine=both), "it", BEHIND),
 }
 
 
@@ -126,6 +170,8 @@ def check(runner: str, folder: Path, name: str) -> None:
     error = caught.value
     assert (error.operator, error.window) == (operator, 0)
     assert (source or "") in (error.source or "")
+    assert (error.record is None) == (source is None)
+    assert source is None or "dog" in str(error.record)
     told = str(error).splitlines()
     assert told[0].endswith("ValueError: this line")
     assert "test_errors.py" in told[1], "the user's line comes first"
@@ -139,7 +185,7 @@ def test_in_process(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["ahead", "values", "event time", "module", "combiner", "join"])
+@pytest.mark.parametrize("name", ["ahead", "values", "event time", "module", "combiner of batches", "join"])
 def test_on_spark(spark_session: Any, tmp_path: Path, name: str) -> None:
     check("spark", tmp_path, name)
 

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 from dagflow.errors.dataframes import ColumnsDiffer
 from dagflow.errors.partitioning import CombinedKeyChanged
 from dagflow.model.columns import RecordMisfit
+from dagflow.model.context import Cursor
 from dagflow.model.forms import schema_of, to_batch, to_records
 from dagflow.model.keys import KeyDeal, Router
 from dagflow.model.types import type_name
 from dagflow.plan.place import ALONG, BY_KEY, TO_ONE
+from dagflow.runtime.culprit import culprit, raising
 from dagflow.runtime.exchange.fitting import fitted
 from dagflow.runtime.exchange.hottest import ExchangeFigures, Hottest
 from dagflow.runtime.exchange.rows import BLOB, Row, arrow_blobs, pickled_blobs
@@ -54,6 +56,7 @@ class Sender:
         self._first = first
         self._own = spec.partition
         self._src = spec.number
+        self._here = Cursor(sender=f"task {spec.name}")  # where records have come from that were held for a while
         self._send = send
         self._sequence = [0] * self._partitions
         self._records: list[list[Any]] = [[] for _ in range(self._partitions)]
@@ -182,8 +185,8 @@ class Sender:
     def _no_key(self, error: Exception, record: Any) -> None:
         raise self._failed(f"the key ({self._plan.key}) of {self._plan.port}", error, record) from error
 
-    def _failed(self, doing: str, error: Exception, record: Any) -> Abort:
-        return abort(self._plan.sink[0], self._node.window, doing, error, record, self._node.context.cursor)
+    def _failed(self, doing: str, error: Exception, record: Any, cursor: Cursor | None = None) -> Abort:
+        return abort(self._plan.sink[0], self._node.window, doing, error, record, cursor or self._node.context.cursor)
 
     # Combining
 
@@ -224,10 +227,10 @@ class Sender:
             found = self._router.key(record)
         except Exception as error:
             told = TypeError("it returned None, and must return a record") if record is None else error
-            raise self._failed("combine()", told, record) from error
+            raise self._failed("combine()", told, record, self._here) from error
         if found != key and repr(found) not in (repr(key), key):  # NaN differs from itself; a list is here by its repr
             changed = CombinedKeyChanged(self._plan.port, repr(found)[:200])
-            raise self._failed("combine()", changed, record)
+            raise self._failed("combine()", changed, record, self._here)
 
     def _check_keys(self, partition: int, batch: pa.RecordBatch) -> None:
         """Ends the task where combining a batch has made rows of other partitions."""
@@ -236,7 +239,7 @@ class Sender:
         strange = self._router.is_foreign(batch, partition)
         if strange.any():
             row = batch.slice(int(strange.argmax()), 1).select(list(self._plan.key.columns)).to_pylist()[0]
-            raise self._failed("combine_batch()", CombinedKeyChanged(self._plan.port, repr(row)[:200]), None)
+            raise self._failed("combine_batch()", CombinedKeyChanged(self._plan.port, repr(row)[:200]), None, self._here)
 
     # From records to blobs
 
@@ -324,10 +327,12 @@ class Sender:
         batch = whole.slice(0, rows)
         if self._combine_batch is not None:
             try:
-                batch = _a_batch(self._combine_batch(batch))
-                self._check_keys(partition, batch)
+                combined = _a_batch(self._combine_batch(batch))
+                self._check_keys(partition, combined)
             except Exception as error:
-                raise self._failed("combine_batch()", error, None) from error
+                record = culprit(batch, self._plan.type, raising(self._combine_batch))
+                raise self._failed("combine_batch()", error, record, self._here) from error
+            batch = combined
         self.figures.records += batch.num_rows
         if batch.num_rows:
             for blob in arrow_blobs(batch):

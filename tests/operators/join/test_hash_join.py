@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagflow.errors.run import OperatorFailed
+from dagflow.runtime.flow import Outlet
 from dagflow.testing import Window, run_operator
 from operators import HashJoin
 from operators.join.errors import JoinColumnsClash, JoinColumnsUnknown, JoinSideTooLarge
@@ -182,8 +183,58 @@ def test_a_right_side_that_is_too_large(combine: Any) -> None:
     sides = {"left": [], "right": [right] if combine is None else [1, 2, 3]}
     join = HashJoin("key" if combine is None else lambda key: key, combine=combine, most_right_rows=2)
     told = str(failure(join, sides))
-    assert "the right side has more than 2 records in partition 0 of 1" in told
-    assert "partitioner=8" in told
+    assert "operator 'operator': in window 0, the right side has more than 2 records in partition 0 of 1" in told
+    assert "(3 have come so far)" in told
+    assert "partitioner=8; or, where there is room, set most_right_rows" in told
+
+
+def test_a_right_side_of_too_many_bytes() -> None:
+    rights = [pa.table({"key": [n], "text": ["x" * 1000]}) for n in range(3)]
+    error = failure(HashJoin("key", most_right_bytes=2500), {"left": [], "right": rights})
+    assert isinstance(error, JoinSideTooLarge)
+    assert (error.operator, error.window, error.most) == ("operator", 0, 2500)
+    assert 3000 < error.found < 3100
+    assert "more than 2,500 bytes in partition 0 of 1" in str(error)
+    assert "set most_right_bytes" in str(error)
+    assert run_operator(HashJoin("key", most_right_bytes=4000), {"left": rights, "right": rights})["output"]
+    with pytest.raises(ValueError, match="most_right_bytes"):
+        HashJoin("key", most_right_bytes=1 << 31)
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_joined_rows_come_in_batches_that_fit(monkeypatch: pytest.MonkeyPatch, how: Any) -> None:
+    """Many rows that share a few large ones are much larger than both sides."""
+    monkeypatch.setattr("operators.join.hash_join.MOST_BYTES", 10_000)
+    monkeypatch.setattr("operators.join.hash_join.MOST_LEFT_BYTES", 500)
+    left = pa.table({"key": [n % 4 for n in range(100)], "row": range(100), "tags": [["y" * n] for n in range(100)]})
+    right = pa.table({"key": [0, 1, 2], "text": ["a" * 4000, "b", "c" * 20_000]})
+    lefts = [left.slice(start, 10) for start in range(0, 100, 10)]
+    sizes: list[tuple[int, int]] = []
+    emit_batch = Outlet.emit_batch
+
+    def noting(self: Outlet, batch: pa.RecordBatch) -> None:
+        sizes.append((batch.nbytes, batch.num_rows))
+        emit_batch(self, batch)
+
+    monkeypatch.setattr(Outlet, "emit_batch", noting)
+    found = run_operator(HashJoin("key", how=how), {"left": lefts, "right": [right]})["output"]
+    texts = dict(zip(range(3), right["text"].to_pylist(), strict=True))
+    rows = [row | {"text": texts.get(row["key"])} for row in left.to_pylist() if how == "left" or row["key"] in texts]
+    assert found == rows
+    assert all(size <= 10_000 or count == 1 for size, count in sizes)
+
+
+def test_a_right_side_of_keys_only() -> None:
+    tables = {"left": [pa.table({"key": [1, 2], "a": ["x", "y"]})], "right": [pa.table({"key": [2, 2]})]}
+    assert run_operator(HashJoin("key"), tables)["output"] == 2 * [{"key": 2, "a": "y"}]
+
+
+def test_keys_of_dictionaries_meet() -> None:
+    lefts = pa.DictionaryArray.from_arrays(pa.array([0, None, 2, 1], pa.int8()), ["a", "b", None])
+    rights = pa.DictionaryArray.from_arrays(pa.array([1, 1, None, 0], pa.int32()), ["b", "a"])
+    tables = {"left": [pa.table({"key": lefts, "row": range(4)})], "right": [pa.table({"key": rights, "at": range(4)})]}
+    found = run_operator(HashJoin("key", how="left"), tables)["output"]
+    assert [(row["row"], row["at"]) for row in found] == [(0, 0), (0, 1), (1, None), (2, None), (3, 3)]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,70 @@
+"""How many bytes each row has: a batch of many rows may be more than memory, or a column of Arrow's, can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+    Numbers = np.ndarray[Any, Any]
+
+
+def row_bytes(columns: Sequence[pa.Array], rows: int) -> Numbers:
+    """About how many bytes each row of some columns has.
+
+    Text, bytes, lists, maps and structs count as they are; what a column of another type weighs is shared by all of its rows.
+
+    >>> import pyarrow as pa
+    >>> row_bytes([pa.array([1, 2]), pa.array(["a", "abc"]), pa.array([["bb", "c"], None])], 2).tolist()
+    [28, 19]
+    """
+    import numpy as np
+
+    found = np.zeros(rows, np.int64)
+    for column in columns:
+        found += _of_column(column)
+    return found
+
+
+def _of_column(column: Any) -> Any:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute
+
+    compute: Any = pyarrow.compute
+    types: Any = pa.types
+    kind = column.type
+    if isinstance(column, pa.ExtensionArray):
+        return _of_column(column.storage)
+    if kind == pa.string_view() or kind == pa.binary_view():
+        return _of_column(column.cast(pa.large_binary()))
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind):
+        return compute.fill_null(compute.binary_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64) + 4
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
+        values = [column.keys, column.items] if types.is_map(kind) else [column.values]
+        ends = np.concatenate([[0], np.cumsum(row_bytes(values, len(values[0])))])
+        offsets = column.offsets.to_numpy()
+        return np.where(column.is_valid().to_numpy(zero_copy_only=False), ends[offsets[1:]] - ends[offsets[:-1]], 0) + 4
+    if types.is_struct(kind):
+        return row_bytes(column.flatten(), len(column))
+    return np.full(len(column), -(-column.nbytes // max(1, len(column))), np.int64)
+
+
+def portions(sizes: Numbers, most: int) -> Iterator[slice]:
+    """Cuts rows into runs of at most `most` bytes, but for single rows that are larger.
+
+    >>> import numpy as np
+    >>> [(each.start, each.stop) for each in portions(np.array([3, 3, 9, 1, 1]), 6)]
+    [(0, 2), (2, 3), (3, 5)]
+    """
+    import numpy as np
+
+    ends = np.cumsum(sizes)
+    start, before = 0, 0
+    while start < len(sizes):
+        stop = max(start + 1, int(np.searchsorted(ends, before + most, side="right")))
+        yield slice(start, stop)
+        start, before = stop, int(ends[stop - 1])
