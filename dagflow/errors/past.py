@@ -112,9 +112,11 @@ class StateForgotten(NotTraceable):
     code: ClassVar[str] = "DF356"
 
     def message(self) -> str:
+        names = ", ".join(map(repr, self.operators))
         return (
-            f"operators with State ({', '.join(self.operators)}) went on in window {self.window} with what the windows before "
-            "had left, which is no longer kept"
+            f"window {self.window} began with what {names} had kept of the windows before, which is no longer there: of a State, "
+            "only what the next window needs is sure to be kept\n"
+            "  help: to see whether it comes out the same, launch the application on the same input into an empty folder, and compare"
         )
 
 

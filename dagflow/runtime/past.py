@@ -24,11 +24,13 @@ from dagflow.ledger import DataFile, LedgerEntry
 from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime import datasets, partition_state
 from dagflow.runtime.build import Built
+from dagflow.runtime.event_time import event_times
 from dagflow.runtime.files import OURS
 from dagflow.runtime.folders import APP_ID, OWNER
-from dagflow.runtime.jobs import tasks_of
+from dagflow.runtime.jobs import tasks_of, with_states
+from dagflow.runtime.keyed_state import KeyedStates
 from dagflow.runtime.launched import Launched
-from dagflow.runtime.partition_state import Encoded
+from dagflow.runtime.partition_state import Encoded, Handover
 from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.same import differences, other_values
 from dagflow.runtime.sharing.driver import place_of
@@ -217,30 +219,51 @@ class PastWindow:
         laid_out = tasks_of(
             plan, self.plan, TaskSpec(window=0, round="", stage="", partition=0, partitions=1), self.decision.round
         )
+        before = self._before()
+        handover = Handover({stage.name: _keeping(plan, stage)}, (), {} if before is None else before.partition_states)
         for task in laid_out:
             if task.stage == stage.name:
                 given = self.task(stage, task.partition, base)
-                yield attrs.evolve(task, items=given.items, numbers=given.numbers, parts=given.parts, base=base, durable=False)
+                yield attrs.evolve(
+                    with_states(task, handover),
+                    items=given.items,
+                    numbers=given.numbers,
+                    parts=given.parts,
+                    event_times=event_times(plan, self.plan, before),
+                    base=base,
+                    durable=False,
+                )
 
     def items_of(self, stage: Stage, partition: int) -> list[Item]:
         """The work items of a task; behind an exchange, all that may have a part in it."""
         return self.items(stage.head, partition) if stage.level == 0 else self.items_above(stage.operators[0])
 
     def states(self, plan: Plan, stage: Stage, partition: int) -> Mapping[str, Sequence[Encoded]]:
-        """What a task's operators began with. Raises StateForgotten."""
-        names = [name for name in stage.operators if partition_state.states_of(plan.dag.nodes[name].operator)]
+        """What a task's operators began with, but for their maps of keys. Raises StateForgotten."""
+        names = _keeping(plan, stage)
         if not names or self.window == 0:
             return {}
-        before = self.log.read_decision(self.window - 1)
+        before = self._before()
         if before is None:
             raise StateForgotten(tuple(names), self.window)
-        if any(ref.segment is not None for name in names for ref in before.partition_states.get(name, ())):
-            raise StateForgotten(tuple(names), self.window)  # segments are put together as windows go by
         begun = partition_state.predecessors(before.partition_states, names, partition, self.plan.partitions[stage.head])
         try:
             return partition_state.read(self.log.store, begun)
         except StateLost:
             raise StateForgotten(tuple(names), self.window) from None
+
+    def maps(self, task: TaskSpec) -> KeyedStates:
+        """The maps of keys that a task began with."""
+        return KeyedStates(self.log.store.url, False, self.window, task.partition, task.keys, task.chains)
+
+    def _before(self) -> Decision | None:
+        """What the window before has left; None where that is no longer kept."""
+        return self.log.read_decision(self.window - 1) if self.window else None
+
+
+def _keeping(plan: Plan, stage: Stage) -> list[str]:
+    """The operators of a stage that keep State."""
+    return [name for name in stage.operators if partition_state.states_of(plan.dag.nodes[name].operator)]
 
 
 def check_end(dataset: str) -> None:

@@ -12,7 +12,8 @@ from typing import IO, Any
 import attrs
 
 from dagflow.errors.base import DagflowError
-from dagflow.errors.past import ReplayDiffers, SourceChanged
+from dagflow.errors.past import ReplayDiffers, SourceChanged, StateForgotten
+from dagflow.errors.run import SegmentMissing
 from dagflow.ledger import DataFile, Ledger, LedgerEntry
 from dagflow.ledger.find import find_dataset
 from dagflow.ledger.tables import Files, kind_of_file
@@ -26,6 +27,7 @@ from dagflow.runtime.execute import few_collections
 from dagflow.runtime.failure import Abort
 from dagflow.runtime.files import place
 from dagflow.runtime.jobs import levels_of
+from dagflow.runtime.keyed_state import KeyedStates
 from dagflow.runtime.partition_state import Encoded
 from dagflow.runtime.past import PastWindow, Written, changed_sources, stage_of, standing_in
 from dagflow.runtime.program import TaskSpec
@@ -125,7 +127,7 @@ class _Replaying:
                     passing = spool.passing(spec, levels_of(plan))
                     with tempfile.TemporaryDirectory(prefix="dagflow-replay-") as temporary:
                         files = _TemporaryFiles(temporary)
-                        _run(program, spec, files, past.states(plan, stage, spec.partition), passing)
+                        _run(program, spec, files, past.states(plan, stage, spec.partition), past.maps(spec), passing)
                         made = [file for file in files.made if place(file.folder, base) in folders]
                         for name, reason in _differences(made, spec.name, expected, self.dataset):
                             for change in changed_sources(past.items_of(stage, spec.partition)):
@@ -154,13 +156,20 @@ def _leading(plan: Plan, sinks: Iterable[str]) -> list[tuple[Stage, bytes]]:
 
 
 def _run(
-    program: bytes, spec: TaskSpec, files: _TemporaryFiles, begun: Mapping[str, Sequence[Encoded]], passing: Passing
+    program: bytes,
+    spec: TaskSpec,
+    files: _TemporaryFiles,
+    begun: Mapping[str, Sequence[Encoded]],
+    maps: KeyedStates,
+    passing: Passing,
 ) -> None:
     try:
         with few_collections():
-            run_flow(program, spec, files, begun=begun, passing=passing)
+            run_flow(program, spec, files, begun=begun, keyed=maps, passing=passing)
     except Abort as abort:
         raise abort.error from abort
+    except SegmentMissing:  # later windows have put it together with theirs
+        raise StateForgotten(tuple(spec.chains), spec.window) from None
     finally:
         files.close()
 

@@ -299,7 +299,8 @@ def leading_to(program: Program, sinks: Iterable[str]) -> Program:
             }
             found.append(attrs.evolve(item, outputs=outputs))
     sends = tuple(each for each in program.sends if each.sink[0] in kept)
-    return Program(program.stage, tuple(found), sends, {tag: to for tag, to in program.receives.items() if to[0] in kept})
+    receives = {tag: to for tag, to in program.receives.items() if to[0] in kept}
+    return Program(program.stage, tuple(found), sends, receives, program.keyed & kept)
 
 
 def position_of(record: Any) -> tuple[int, int] | None:

@@ -134,6 +134,36 @@ def test_windows_that_cannot_be_run_again(source: Path, out: Path, tmp_path: Pat
     assert [name for _, name in left_out(replay(str(out)))] == ["ApplicationUnknown", "ApplicationUnknown", "WindowForgotten"]
 
 
+class TestMapsByKey:
+    """What operators keep by key is a chain of segments, of which later windows remove those that they have put together."""
+
+    @pytest.fixture
+    def source(self, source: Path) -> Path:
+        for path in source.iterdir():
+            path.write_text("".join(f"{letter}\n" for letter in "abcab" + path.name))
+        return source
+
+    @pytest.mark.parametrize("application", [traced.running, traced.windows])
+    def test_windows_go_on_from_the_one_before(self, source: Path, out: Path, application: Application) -> None:
+        run(application, source, out, block_size=4, readers=2)
+        rows = Ledger.open(str(out)).resume().next_offset
+        report = replay(str(out))
+        assert (report.rows, report.problems, report.left_out) == (rows, (), ())
+        assert report.windows > 5
+
+    def test_those_whose_segments_are_gone_are_told(self, source: Path, out: Path) -> None:
+        run(traced.running, source, out, readers=2)
+        run(traced.running, source, out, readers=2, run_options={"max_windows": 1})
+        (source / "d").write_text("d\n")
+        run(traced.running, source, out, readers=3)  # which begins all chains anew
+        report = replay(str(out))
+        assert (report.windows, report.problems) == (1, ())
+        assert left_out(report) == [(3, "StateForgotten"), (2, "StateForgotten"), (1, "StateForgotten")]
+        told = str(report.left_out[0][1])
+        assert told.startswith("window 3 began with what 'counted' had kept of the windows before, which is no longer there")
+        assert "launch the application on the same input into an empty folder" in told
+
+
 def test_sources_that_the_reader_does_not_mind(source: Path, out: Path) -> None:
     run(traced.careless, source, out)
     assert replay(str(out)).windows == 1

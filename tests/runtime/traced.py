@@ -14,6 +14,7 @@ from dagflow.config import Secret
 from dagflow.runtime.trace import Sought, Trace, trace
 from dagflow.scaling import StatelessPartitioner
 from operators import BlockReader, DatasetInput, FileSplitterInput, Filter, FlatMap, Map, RecordWriter, Tumbling
+from operators import Count as KeyCount
 
 
 @attrs.define
@@ -83,6 +84,23 @@ def windows(dag: DAG, conf: Settings) -> None:
     dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
     dag.add_stream("lines", reader.messages, counts.input)
     dag.add_stream("counts", counts.output, text.input)
+    dag.add_stream("text", text.output, sink.input)
+
+
+def first_letter(line: ReaderRecord[str]) -> str:
+    return line.record[:1]
+
+
+def running(dag: DAG, conf: Settings) -> None:
+    """How many lines there are of each first letter, over all windows."""
+    splitter = dag.add_operator("splitter", FileSplitterInput(files=conf.input, block_size=conf.block_size, blocks_threshold=1))
+    reader = dag.add_operator("reader", BlockReader(max_readers=1))
+    counted = dag.add_operator("counted", KeyCount(by=first_letter, running=True), partitioner=StatelessPartitioner(conf.readers))
+    text = dag.add_operator("text", Map(str))
+    sink = dag.add_operator("writer", RecordWriter(path=conf.output))
+    dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
+    dag.add_stream("lines", reader.messages, counted.input)
+    dag.add_stream("counts", counted.output, text.input)
     dag.add_stream("text", text.output, sink.input)
 
 
