@@ -1,168 +1,28 @@
-"""Random DAGs with exchanges, and what they come to by a plain interpreter."""
+"""Random DAGs with exchanges, and what they come to by a plain interpreter. `random_operators.py` makes applications of them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
-import pyarrow as pa
-import pyarrow.compute as pc
+from hypothesis import reject
 from hypothesis import strategies as st
 
-from dagflow import (
-    DAG,
-    InputOperator,
-    InputPort,
-    MapState,
-    Module,
-    Operator,
-    OutputPort,
-    ProxyInputPort,
-    ProxyOutputPort,
-    State,
-    WindowState,
-)
-from dagflow.scaling import StatelessPartitioner
-from dagflow.testing import Collector
-from operators import Average, Count, Deduplicate, KeyValue, Map, Max, Sum, TopN
-
-
-@attrs.frozen
-class Pair:
-    key: int
-    n: int
-
-
 Records = Counter[tuple[int, int]]
+Windows = Sequence[Sequence[tuple[int, int]]]
 
-
-@attrs.define
-class Given(InputOperator):
-    """Emits one list of pairs after the other, each in a window of its own."""
-
-    windows: list[list[tuple[int, int]]]
-    output = OutputPort[Pair]()
-    at = State(0)
-
-    def setup(self, context: Any) -> None:
-        self.context = context
-
-    def emit_tuples(self) -> None:
-        if self.at < len(self.windows):
-            self.output.emit_all(Pair(*pair) for pair in self.windows[self.at])
-            self.at += 1
-            self.context.close_window()
-
-    def is_exhausted(self) -> bool:
-        return self.at >= len(self.windows)
-
-
-@attrs.define
-class Add(Operator):
-    """Adds to the numbers, record by record."""
-
-    by: int
-    input = InputPort[Pair]()
-    output = OutputPort[Pair]()
-
-    @input.process
-    def each(self, pair: Pair) -> None:
-        self.output.emit(Pair(pair.key, pair.n + self.by))
-
-
-@attrs.define
-class AddToBatches(Add):
-    """The same by batches."""
-
-    @Add.input.batch
-    def each_batch(self, pairs: pa.RecordBatch) -> None:
-        columns = [pairs.column("key"), pc.call_function("add", [pairs.column("n"), self.by])]
-        self.output.emit_batch(pa.RecordBatch.from_arrays(columns, schema=pairs.schema))
-
-
-@attrs.define
-class Sums(Operator):
-    """The sum of the numbers of each key, one less for each record: so a record that is lost or doubled shows."""
-
-    input = InputPort[Pair](partition_by="key")
-    output = OutputPort[Pair]()
-    sums = WindowState[dict[int, int]](factory=dict)
-
-    @input.process
-    def each(self, pair: Pair) -> None:
-        self.sums[pair.key] = self.sums.get(pair.key, 0) + pair.n
-
-    def end_window(self) -> None:
-        self.output.emit_all(Pair(key % 3, n) for key, n in self.sums.items())
-
-
-@attrs.define
-class CombinedSums(Sums):
-    @Sums.input.combine
-    def combine(self, one: Pair, other: Pair) -> Pair:
-        return Pair(one.key, one.n + other.n)
-
-
-@attrs.define
-class BatchCombinedSums(Sums):
-    @Sums.input.combine_batch
-    def combine_batch(self, pairs: pa.RecordBatch) -> pa.RecordBatch:
-        grouped = pa.Table.from_batches([pairs]).group_by("key", use_threads=False).aggregate([("n", "sum")])
-        columns = [grouped.column("key").combine_chunks(), grouped.column("n_sum").combine_chunks()]
-        return pa.RecordBatch.from_arrays(columns, schema=pairs.schema)
-
-
-@attrs.define
-class Both(Operator):
-    """The pairs of two streams."""
-
-    left = InputPort[Pair]()
-    right = InputPort[Pair]()
-    output = OutputPort[Pair]()
-
-    @left.process
-    def from_left(self, pair: Pair) -> None:
-        self.output.emit(pair)
-
-    @right.process
-    def from_right(self, pair: Pair) -> None:
-        self.output.emit(Pair(pair.key, -pair.n))
-
-
-@attrs.define
-class Running(Operator):
-    """The sum of the numbers of each key over all windows so far; of the keys that a window has."""
-
-    input = InputPort[Pair](partition_by="key")
-    output = OutputPort[Pair]()
-    totals = MapState[int, int]()
-    seen = WindowState[dict[int, None]](factory=dict)
-
-    @input.process
-    def each(self, pair: Pair) -> None:
-        self.totals[pair.key] = self.totals.get(pair.key, 0) + pair.n
-        self.seen[pair.key] = None
-
-    def end_window(self) -> None:
-        self.output.emit_all(Pair(key % 3, self.totals[key]) for key in self.seen)
-
-
-def by_key(pair: Pair) -> int:
-    return pair.key
-
-
-def n_of(pair: Pair) -> int:
-    return pair.n
-
-
-def pair_of(result: KeyValue[int, int]) -> Pair:
-    return Pair(result.key % 3, result.value)
-
-
-def whole(result: KeyValue[int, float]) -> Pair:
-    return Pair(result.key % 3, round(result.value))
+SIZE = 10
+"""Of windows of event time, in microseconds: a record's number is its time."""
+TOP = 2
+"""How many records `TopN` leaves of each key."""
+ALONE = 1000
+"""What a left join adds to a number that has no partner."""
+MARKS = {"even": 10, "negative": 20, "rest": 30}
+"""What is added to the numbers that leave by each port of `Split`."""
+LATE = 7
+"""What is added to the numbers of records that are late."""
 
 
 @attrs.frozen
@@ -171,6 +31,7 @@ class Node:
 
     Attributes:
         modules: in how many modules, one in the other, it is.
+        choice: which of its properties it has: 0 to 7.
     """
 
     kind: str
@@ -179,25 +40,27 @@ class Node:
     partitions: int
     combiner: bool = True
     modules: int = 0
+    choice: int = 0
 
+    @property
+    def bound(self) -> int:
+        """How much later than others a record may come to windows of event time, in microseconds."""
+        return 15 * (self.choice % 2)
 
-@attrs.define
-class Inside(Module):
-    """A node in a module."""
-
-    node: Node
-    input = ProxyInputPort[Pair]()
-    output = ProxyOutputPort[Pair]()
-
-    def populate_dag(self, dag: DAG) -> None:
-        first, last = add(dag, "inside", self.node)
-        self.input.set(first.input)
-        self.output.set(last.output)
+    @property
+    def lateness(self) -> int:
+        """For how long behind their end they take records in."""
+        return 25 * (self.choice // 2 % 2)
 
 
 ADDING = ("add", "add batches")
+PASSING = (*ADDING, "Split", "Sample")
 SUMMING = ("sums", "combined", "combined batches", "running")
-AGGREGATES = ("Count", "Sum", "Max", "Average", "TopN", "Deduplicate", "Count running", "Sum running")
+AGGREGATES = ("Count", "Sum", "Min", "Max", "Average", "TopN", "Deduplicate")
+RUNNING = ("Count running", "Sum running", "Min running", "Max running", "Average running", "TopN running")
+JOINS = ("HashJoin inner", "HashJoin left")
+MERGING = ("both", "Union")
+WINDOWING = ("Tumbling count", "Tumbling sum", "Tumbling min", "Tumbling max")
 WAYS = ("parallel", "counted", "single", "by column", "by function")
 
 
@@ -206,12 +69,15 @@ def shapes(draw: st.DrawFn, most: int = 7) -> list[Node]:
     """Nodes in an order in which all get their records from earlier ones; node 0 is the first operator in tasks."""
     nodes = [Node("add", (), "counted", draw(st.integers(1, 3)))]
     for number in range(1, draw(st.integers(2, most))):
-        kind = draw(st.sampled_from([*ADDING, *SUMMING, *AGGREGATES, "both"]))
-        inputs = tuple(draw(st.integers(-1 if kind == "both" else 0, number - 1)) for _ in range(1 + (kind == "both")))
-        ways = WAYS if kind in ADDING or kind == "both" else WAYS[3:] if kind == "running" else WAYS[2:]
-        modules = 0 if kind == "both" else draw(st.sampled_from([0, 0, 1, 2]))
-        how, partitions = draw(st.sampled_from(ways)), draw(st.integers(1, 4))
-        nodes.append(Node(kind, inputs if inputs != (-1, -1) else (0, -1), how, partitions, draw(st.booleans()), modules))
+        families = (PASSING, SUMMING, AGGREGATES, RUNNING, JOINS, MERGING, WINDOWING)
+        kind = draw(st.sampled_from(families).flatmap(st.sampled_from))
+        several = kind in JOINS or kind in MERGING
+        inputs = tuple(draw(st.integers(-1 if several else 0, number - 1)) for _ in range(1 + several))
+        ways = WAYS if kind in PASSING or kind in MERGING else WAYS[3:4] if kind == "TopN running" else WAYS[2:]
+        how = draw(st.sampled_from(WAYS[3:] if kind == "running" else ways))
+        modules = 0 if several else draw(st.sampled_from([0, 0, 1, 2]))
+        partitions, combiner, choice = draw(st.integers(1, 4)), draw(st.booleans()), draw(st.integers(0, 7))
+        nodes.append(Node(kind, inputs if inputs != (-1, -1) else (0, -1), how, partitions, combiner, modules, choice))
     return nodes
 
 
@@ -229,112 +95,121 @@ PAIRS = st.tuples(st.integers(0, 9), st.integers(-99, 99))
 WINDOWS = st.lists(st.lists(PAIRS, min_size=1, max_size=30), min_size=1, max_size=4)
 
 
-def interpreted(nodes: Sequence[Node], windows: Sequence[Sequence[tuple[int, int]]]) -> dict[int, Records]:
-    """What each node emits in all windows."""
+def has_end(nodes: Sequence[Node]) -> bool:
+    """Whether the end of the input is a window of its own."""
+    return any(node.kind in WINDOWING for node in nodes)
+
+
+def interpreted(nodes: Sequence[Node], windows: Windows, is_sampled: Callable[[tuple[int, int]], bool]) -> dict[int, Records]:
+    """What each node emits in all windows. `is_sampled`: whether a record, looked at alone, is one of the sample."""
     total: dict[int, Records] = {number: Counter() for number in range(len(nodes))}
-    before: dict[int, dict[int, int]] = {number: {} for number in range(len(nodes))}
-    for window in windows:
-        emitted: dict[int, Records] = {-1: Counter(window)}
+    kept: dict[int, Any] = {number: _EventTime(node) if node.kind in WINDOWING else {} for number, node in enumerate(nodes)}
+    for window in [*windows, *([None] if has_end(nodes) else [])]:
+        emitted: dict[int, Records] = {-1: Counter(window or ())}
         for number, node in enumerate(nodes):
             given = [emitted[source] for source in node.inputs or (-1,)]
-            emitted[number] = _emitted(node.kind, given, before[number])
+            if node.kind in WINDOWING:
+                emitted[number] = kept[number].emitted(given[0], is_end=window is None)
+            elif node.kind == "Sample":
+                emitted[number] = Counter({pair: times for pair, times in given[0].items() if is_sampled(pair)})
+            else:
+                emitted[number] = _emitted(node, given, kept[number])
             total[number].update(emitted[number])
+        _check_size(emitted)
     return total
 
 
-def _emitted(kind: str, given: list[Records], before: dict[int, int]) -> Records:
-    """What a node emits in a window. `before`: the totals of earlier ones, which are added to."""
-    if kind in ADDING:
+def _check_size(emitted: dict[int, Records]) -> None:
+    """Leaves out examples that take long, or whose numbers neither columns nor floats hold."""
+    if any(records.total() > 2000 or any(abs(n) > 1 << 50 for _, n in records) for records in emitted.values()):
+        reject()
+
+
+def _emitted(node: Node, given: list[Records], before: dict[int, Any]) -> Records:
+    """What a node emits in a window. `before`: what it keeps of earlier ones, which is changed."""
+    kind, _, how = node.kind.partition(" ")
+    if kind == "add":
         return Counter({(key, n + 1): times for (key, n), times in given[0].items()})
     if kind == "both":
         return given[0] + Counter({(key, -n): times for (key, n), times in given[1].items()})
+    if kind == "Union":
+        return given[0] + given[1]
+    if kind == "Split":
+        return _marked(given[0], matches_all=bool(node.choice % 2))
+    if kind == "HashJoin":
+        return _joined(*given, keep_all=how == "left")
     if kind == "Deduplicate":
         return Counter(given[0].keys())
     groups: dict[int, list[int]] = {}
     for key, n in given[0].elements():
         groups.setdefault(key, []).append(n)
     if kind == "TopN":
-        return Counter((key, n) for key, group in groups.items() for n in sorted(group, reverse=True)[:2])
-    results = {key: _RESULTS.get(kind.partition(" ")[0], sum)(group) for key, group in groups.items()}
-    if kind.endswith("running"):
-        before.update({key: before.get(key, 0) + result for key, result in results.items()})
-        results = {key: before[key] for key in results}
-    return Counter((key % 3, result) for key, result in results.items())
+        tops = {key: sorted([*group, *(before.get(key, ()) if how else ())])[-TOP:] for key, group in groups.items()}
+        before.update(tops)
+        return Counter((key, n) for key, top in tops.items() for n in top)
+    if how == "running" or kind == "running":  # else it ends with the window
+        before.update({key: [*before.get(key, ()), *group] for key, group in groups.items()})
+        groups = {key: before[key] for key in groups}
+    return Counter((key % 3, _RESULTS.get(kind, sum)(group)) for key, group in groups.items())
 
 
-_RESULTS: dict[str, Any] = {"Count": len, "Max": max, "Average": lambda group: round(sum(group) / len(group))}
-
-
-_CLASSES: dict[str, Any] = {
-    "add": lambda: Add(1),
-    "add batches": lambda: AddToBatches(1),
-    "sums": Sums,
-    "combined": CombinedSums,
-    "combined batches": BatchCombinedSums,
-    "running": Running,
-    "both": Both,
+_RESULTS: dict[str, Any] = {
+    "Count": len,
+    "Min": min,
+    "Max": max,
+    "Average": lambda group: round(sum(group) / len(group)),
 }
 
 
-def _aggregate(node: Node) -> Operator:
-    by: Any = by_key if node.how == "by function" else "key"
-    of: Any = n_of if node.how == "by function" else "n"
-    kind, _, running = node.kind.partition(" ")
-    if kind == "Deduplicate":
-        return Deduplicate[Pair](combiner=node.combiner)
-    if kind == "TopN":
-        return TopN[Pair](2, of, by=by, combiner=node.combiner)
-    if kind == "Count":
-        return Count[Pair, int](by=by, combiner=node.combiner, running=bool(running))
-    return {"Sum": Sum, "Max": Max, "Average": Average}[kind](of, by=by, combiner=node.combiner, running=bool(running))
+def _marked(given: Records, matches_all: bool) -> Records:
+    """What leaves the ports of `Split`, marked by which one it was."""
+    found: Records = Counter()
+    for (key, n), times in given.items():
+        ports = [port for port, holds in (("even", n % 2 == 0), ("negative", n < 0)) if holds] or ["rest"]
+        for port in ports if matches_all else ports[:1]:
+            found[key, n + MARKS[port]] += times
+    return found
 
 
-def add(dag: DAG, name: str, node: Node) -> tuple[Any, Any]:
-    """Adds a node; what has its input, and what has its output."""
-    if node.modules:
-        inside = dag.add_module(name, Inside(attrs.evolve(node, modules=node.modules - 1)))
-        return inside, inside
-    if node.kind not in AGGREGATES:
-        operator = dag.add_operator(name, _CLASSES[node.kind]())
-        _partition(dag, node, operator)
-        return operator, operator
-    partitions = 1 if node.how == "single" else node.partitions
-    operator: Any = dag.add_operator(name, _aggregate(node), partitioner=StatelessPartitioner(partitions))
-    if node.kind in ("TopN", "Deduplicate"):
-        return operator, operator
-    make: Any = whole if node.kind == "Average" else pair_of
-    pairs: Any = dag.add_operator(f"{name}_pairs", Map(make))
-    dag.add_stream(f"results of {name}", operator.output, pairs.input)
-    return operator, pairs
+def _joined(left: Records, right: Records, keep_all: bool) -> Records:
+    found: Records = Counter()
+    for (key, n), times in left.items():
+        partners = [(other, often) for (its_key, other), often in right.items() if its_key == key]
+        if not partners and keep_all:
+            partners = [(ALONE, 1)]
+        for other, often in partners:
+            found[key % 3, n + other] += times * often
+    return found
 
 
-def populate(nodes: Sequence[Node], windows: Sequence[Sequence[tuple[int, int]]], seen: dict[int, Collector[Pair]]) -> Any:
-    """An application of these nodes; a collector gets what each of them emits."""
+class _EventTime:
+    """Windows of event time in plain Python. What is late is so by what came in earlier windows of the run."""
 
-    def populate_dag(dag: DAG, conf: Any) -> None:
-        given = dag.add_operator("given", Given([list(window) for window in windows]))
-        added = [add(dag, f"n{number}", node) for number, node in enumerate(nodes)]
-        sinks: dict[int, list[Any]] = {number: [] for number in range(-1, len(nodes))}
-        for number, (node, (first, _)) in enumerate(zip(nodes, added, strict=True)):
-            ports = [first.left, first.right] if node.kind == "both" else [first.input]
-            for source, port in zip(node.inputs or (-1,), ports, strict=True):
-                sinks[source].append(port)
-            collector = dag.add_operator(f"seen{number}", seen[number])
-            sinks[number].append(collector.input)
-        for number, ports in sinks.items():
-            dag.add_stream(f"of {number}", (given if number < 0 else added[number][1]).output, *ports)
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.values: dict[tuple[int, int], list[int]] = {}
+        self.firings: Counter[tuple[int, int]] = Counter()
+        self.changed: set[tuple[int, int]] = set()
+        self.latest: int | None = None
 
-    return populate_dag
+    def emitted(self, given: Records, is_end: bool) -> Records:
+        watermark = float("-inf") if self.latest is None else self.latest - self.node.bound
+        found: Records = Counter()
+        for key, n in given.elements():
+            start = n // SIZE * SIZE
+            if start + SIZE + self.node.lateness <= watermark:
+                found[key, n + LATE] += 1
+                continue
+            self.values.setdefault((key, start), []).append(n)
+            self.changed.add((key, start))
+            self.latest = n if self.latest is None else max(self.latest, n)
+        for key, start in list(self.changed):
+            if start + SIZE <= watermark or is_end:
+                result = _RESULTS_OF_WINDOWS[self.node.kind](self.values[key, start])
+                found[key % 3, result + self.firings[key, start]] += 1
+                self.firings[key, start] += 1
+                self.changed.discard((key, start))
+        return found
 
 
-def _partition(dag: DAG, node: Node, operator: Any) -> None:
-    if node.how == "single":
-        dag.set_attributes(operator, partitioner=StatelessPartitioner(1), partition_by=None)
-    elif node.how == "by column":
-        dag.set_attributes(operator, partition_by="key", partitioner=StatelessPartitioner(node.partitions))
-    elif node.how == "by function":
-        dag.set_attributes(operator, partition_by=by_key, partitioner=StatelessPartitioner(node.partitions))
-    elif node.how == "counted" or (node.kind == "both" and -1 in node.inputs):
-        dag.set_attributes(operator, partitioner=StatelessPartitioner(node.partitions))
-    elif node.kind == "both":
-        dag.set_port_attributes(operator.right, partition_parallel=False)
+_RESULTS_OF_WINDOWS: dict[str, Any] = dict(zip(WINDOWING, (len, sum, min, max), strict=True))

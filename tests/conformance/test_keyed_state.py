@@ -11,10 +11,11 @@ import pytest
 
 from dagflow import DAG, InputPort, MapState, Operator, OutputPort
 from dagflow.errors.partitioning import ForeignStateKey
+from dagflow.errors.run import OperatorFailed
 from dagflow.runtime import keyed_state
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
-from operators import Count, FlatMap, Sum, TopN
+from operators import Count, FlatMap, KeyValue, Sum, TopN
 from tests.conformance.exchanges import Counted, Line, adaptive, read, words
 
 
@@ -163,6 +164,66 @@ def test_keys_of_one_name_in_a_tuple(source: Path, tmp_path: Path, operator: Any
             assert {(kv.key, kv.value) for kv in seen.records} == wanted
         else:
             assert sorted(counted.word for counted in seen.records) == list("abcdefgh")
+
+
+@attrs.define
+class OnceFailing(Operator):
+    """Behind the operators that keep something; fails in one window, the first time that it runs there."""
+
+    mark: str
+    input = InputPort[KeyValue[str, int]]()
+    output = OutputPort[KeyValue[str, int]]()
+
+    @input.process
+    def each(self, total: KeyValue[str, int]) -> None:
+        self.output.emit(total)
+
+    def begin_window(self, window: int) -> None:
+        self.__dict__["window"] = window
+
+    def end_window(self) -> None:
+        if self.__dict__["window"] == 2 and not Path(self.mark).exists():
+            Path(self.mark).touch()
+            raise ValueError("the first time")
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["in the same process", "in another process"])
+def test_a_window_that_is_run_again_sees_the_state_of_the_first_time(
+    runner: str, source: Path, tmp_path: Path, is_known: bool
+) -> None:
+    """Though all tasks below had saved theirs; also where a launch asks for another number of partitions meanwhile."""
+    (source / "a.txt").write_text("".join(f"the cat and dog{n % 5}\n" for n in range(20)))
+    found, failed = [], []
+    for name, partitions in (("undisturbed", (3,)), ("failing", (3, 2))):
+        seen = Collector[Any]()
+        if name == "undisturbed":
+            (tmp_path / "mark").touch()
+        else:
+            (tmp_path / "mark").unlink()
+        for each in partitions:
+
+            def populate_dag(dag: DAG, conf: Any, partitions: int = each, seen: Collector[Any] = seen) -> None:
+                _, lines = read(dag, source, blocks_threshold=2, block_size=40)
+                split = dag.add_operator("words", FlatMap(words))
+                kept = dag.add_operator("running", Running(), partitioner=StatelessPartitioner(partitions))
+                total = dag.add_operator("total", Sum("n", by="word", running=True), partitioner=StatelessPartitioner(partitions))
+                failing = dag.add_operator("failing", OnceFailing(str(tmp_path / "mark")), partitioner=StatelessPartitioner(1))
+                dag.add_stream("text", lines.messages, split.input)
+                dag.add_stream("ones", split.output, kept.input)
+                dag.add_stream("totals", kept.output, total.input)
+                dag.add_stream("sums", total.output, failing.input)
+                dag.add_stream("passed", failing.output, dag.add_operator("seen", seen).input)
+
+            if not is_known:
+                keyed_state._known.clear()
+            try:
+                run_dag(populate_dag, runner=runner, run_folder=str(tmp_path / name))
+            except OperatorFailed as error:
+                failed.append((name, error.window, each))
+        found.append(Counter((kv.key, kv.value) for kv in seen.records))
+    assert failed == [("failing", 2, 3)]
+    assert found[0] == found[1]
+    assert max(value for _, value in found[0]) > 40
 
 
 @attrs.define

@@ -1,4 +1,4 @@
-"""Random DAGs: shape, partitioning, combiners, aggregates, modules, forms of handlers, windows, state over them.
+"""Random DAGs: shape, partitioning, combiners, library operators, modules, forms of handlers, windows, state over them.
 
 Equal to a plain interpreter: in process and on Spark, with few exchanges and with one before each operator, and where the
 numbers of partitions change from window to window.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,38 +15,39 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from dagflow.testing import Collector, run_dag
-from tests.conformance.random_dags import WINDOWS, Node, Pair, interpreted, populate, repartitioned, shapes, unfused
+from tests.conformance.random_dags import WINDOWS, Node, Records, Windows, has_end, interpreted, repartitioned, shapes, unfused
+from tests.conformance.random_operators import Pair, is_sampled, populate
 
-Windows = Sequence[Sequence[tuple[int, int]]]
-CHECKS = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.function_scoped_fixture]
 
 
-def check(nodes: Sequence[Node], windows: Windows, runner: str) -> None:
+def check(nodes: list[Node], windows: Windows, expected: dict[int, Records], runner: str) -> None:
     """In one launch."""
     seen = {number: Collector[Pair]() for number in range(len(nodes))}
     report = run_dag(populate(nodes, windows, seen), runner=runner)
-    assert found(seen) == interpreted(nodes, windows)
-    assert report.windows == report.jobs == len(windows)
+    assert found(seen) == expected
+    assert report.windows == report.jobs == len(windows) + has_end(nodes)
 
 
-def check_repartitioned(nodes: Sequence[Node], windows: Windows, runner: str) -> None:
+def check_repartitioned(nodes: list[Node], windows: Windows, expected: dict[int, Records], runner: str) -> None:
     """Each window in a launch of its own, in other numbers of partitions than the one before."""
     seen = {number: Collector[Pair]() for number in range(len(nodes))}
     with tempfile.TemporaryDirectory() as folder:
-        for launch in range(len(windows)):
-            application = populate(repartitioned(nodes, launch), windows[: launch + 1], seen)
-            assert run_dag(application, runner=runner, run_folder=str(Path(folder, "run"))).windows == 1
-    assert found(seen) == interpreted(nodes, windows)
+        for launch in range(len(windows) + has_end(nodes)):
+            application = populate(repartitioned(nodes, launch), windows, seen)
+            assert run_dag(application, runner=runner, run_folder=str(Path(folder, "run")), max_windows=1).windows == 1
+    assert found(seen) == expected
 
 
-def found(seen: dict[int, Collector[Pair]]) -> dict[int, Counter[tuple[int, int]]]:
+def found(seen: dict[int, Collector[Pair]]) -> dict[int, Records]:
     return {number: Counter((pair.key, pair.n) for pair in collector.records) for number, collector in seen.items()}
 
 
 def check_all(nodes: list[Node], windows: Windows, runner: str) -> None:
-    check(nodes, windows, runner)
-    check(unfused(nodes), windows, runner)
-    check_repartitioned(nodes, windows, runner)
+    expected = interpreted(nodes, windows, is_sampled)
+    check(nodes, windows, expected, runner)
+    check(unfused(nodes), windows, expected, runner)
+    check_repartitioned(nodes, windows, expected, runner)
 
 
 @given(shapes(), WINDOWS)
@@ -60,7 +60,7 @@ def test_in_process(nodes: list[Node], windows: list[list[tuple[int, int]]]) -> 
 @given(nodes=shapes(), windows=WINDOWS)
 @settings(max_examples=4, suppress_health_check=CHECKS)
 def test_on_spark(spark_session: Any, nodes: list[Node], windows: list[list[tuple[int, int]]]) -> None:
-    check(nodes, windows, "spark")
+    check_all(nodes, windows, "spark")
 
 
 @pytest.mark.slow

@@ -128,19 +128,22 @@ HITS = st.builds(Hit, st.sampled_from("abc"), st.integers(-30, 60).map(lambda se
     windows=st.lists(st.lists(HITS, max_size=6).filter(bool), min_size=1, max_size=4),
     lateness=st.sampled_from([0, 5, 20]),
     bound=st.sampled_from([0, 5]),
-    partitions=st.integers(1, 3),
-    stop=st.integers(0, 4),
+    partitions=st.lists(st.integers(1, 4), min_size=1, max_size=3),
     of=st.sampled_from([by_columns, by_functions]),
 )
 def test_any_partitions_forms_and_restarts(
-    windows: list[list[Hit]], lateness: int, bound: int, partitions: int, stop: int, of: Any
+    windows: list[list[Hit]], lateness: int, bound: int, partitions: list[int], of: Any
 ) -> None:
+    """The number of partitions changes between launches, and with it where windows are that are still open."""
     expected = model(windows, lateness, bound)
     with tempfile.TemporaryDirectory() as folder:
-        source = Given(windows)
-        populate_dag = application(source, of(allowed_lateness=lateness, out_of_orderness=bound), Path(folder), partitions)
-        if stop:
-            run_dag(populate_dag, max_windows=stop)
+        *first, last = (
+            application(Given(windows), of(allowed_lateness=lateness, out_of_orderness=bound), Path(folder), each)
+            for each in partitions
+        )
+        for populate_dag in first:
+            run_dag(populate_dag, max_windows=1)
+        populate_dag = last
         run_dag(populate_dag)
         fired, late = found(Path(folder))
         assert run_dag(populate_dag).windows == 0, "the end comes once"
@@ -161,6 +164,25 @@ def test_both_runners(runner: str, tmp_path: Path) -> None:
     fired, late = found(tmp_path)
     assert (fired, late) == model(windows, 25, 0)
     assert late == Counter(hits(4)), "the first window closed at 35 s, when 41 s had come"
+
+
+@pytest.mark.parametrize("of", [by_columns, by_functions])
+def test_open_windows_move_when_the_number_of_partitions_changes(runner: str, tmp_path: Path, of: Any) -> None:
+    """Also what has been emitted of a window goes along (how often), and whether something is late."""
+    seconds = [(1, 12), (2, 13, 41), (3, 14, 60), (5,)]
+    windows = [[Hit(key, second * SECOND, 1) for second in each for key in "abcdefgh"] for each in seconds]
+    for launch, partitions in enumerate((2, 5, 1, 3)):
+        keyed_state._known.clear()  # another process
+        is_last = launch == len(windows) - 1
+        populate_dag = application(Given(windows), of(allowed_lateness=40), tmp_path, partitions)
+        report = run_dag(populate_dag, runner=runner, **({} if is_last else {"max_windows": 1}))
+        assert (report.readers["windows"].lowest, report.readers["windows"].highest) == (partitions, partitions)
+    fired, late = found(tmp_path)
+    assert (fired, late) == model(windows, 40, 0)
+    assert {count for *_, count, _ in fired} == {1, 2, 3}
+    assert len({start for _, start, *_ in fired}) == 4
+    assert {firing for *_, firing in fired} == {0, 1}
+    assert len(late) == 8
 
 
 @pytest.mark.parametrize("of", [by_columns, by_functions])
