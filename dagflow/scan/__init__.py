@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dagflow.scan.projection import Asked, is_implicit
     from dagflow.scan.schema import Column, Drift, TableSchema
     from dagflow.scan.settings import ScanSettings
-    from dagflow.scan.shape import Agreed
+    from dagflow.scan.shape import Agreed, column_names
     from dagflow.scan.types import to_type
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "SchemaNegotiator",
     "TableSchema",
     "agree",
+    "column_names",
     "files_of",
     "go_on",
     "is_enough",
@@ -82,7 +83,7 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "dagflow.scan.projection": ["Asked", "is_implicit"],
         "dagflow.scan.schema": ["Column", "Drift", "TableSchema"],
         "dagflow.scan.settings": ["ScanSettings"],
-        "dagflow.scan.shape": ["Agreed"],
+        "dagflow.scan.shape": ["Agreed", "column_names"],
         "dagflow.scan.types": ["to_type"],
     }
     _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

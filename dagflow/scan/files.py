@@ -141,6 +141,7 @@ class FileScan:
             settings.drift,
             null_type=settings.null_arrow_type,
             is_array=self._is_array,
+            is_by_position=not self.format.has_header,
             named_as=self.format.column_name,
         )
         check_tested(self.format.tested_columns, self.agreed, shape)
@@ -216,12 +217,18 @@ class FileScan:
             stream.close()
             raise
         return ManagedBatchReader(
-            reader=reader, negotiator=negotiator, output=self._made, empty_of=self._empty, done=stream.close
+            reader=reader,
+            negotiator=negotiator,
+            output=self._made,
+            empty_of=self._empty,
+            at_end=lambda: self._at_end(negotiator),
+            done=stream.close,
         )
 
     def _build(self, negotiator: SchemaNegotiator) -> ResultSetLoader:
         said = negotiator.table_schema
-        if self.settings.drift.missing == "error" and not negotiator.is_schema_complete and self._output.shape.roots:
+        is_late = not negotiator.is_schema_complete and self.format.cuts == "any"  # its rows are told to several readers
+        if self.settings.drift.missing == "error" and is_late and self._output.shape.roots:
             raise MissingUntold(path=negotiator.source, format=type(self.format).__name__)
         if said is not None and not self._is_array:
             self._compare(said, negotiator.is_schema_complete, negotiator.source)
@@ -239,13 +246,27 @@ class FileScan:
         """Holds what a file says of its columns against what is known of all."""
         drift, shape = self.settings.drift, self._output.shape
         names = frozenset(said.names)
-        lacking = tuple(root for root in shape.roots if root not in names)
-        if lacking and is_complete and drift.missing == "error":
-            raise ColumnMissing(path=path, missing=lacking, found=tuple(said.names))
+        if is_complete and drift.missing == "error":
+            self._refuse_missing(said.names, path)
         if shape.is_open and drift.extra == "error":
             extra = tuple(name for name in said.names if name not in shape.known)
             if extra:
                 raise ColumnExtra(path=path, extra=extra, known=tuple(shape.known))
+
+    def _refuse_missing(self, names: Sequence[str], path: str) -> None:
+        """Raises ColumnMissing where neither a file of these columns nor its folders have one that is wanted."""
+        assert self._facts is not None
+        had = {*names, *self._facts.keys}
+        lacking = tuple(root for root in self._output.shape.roots if root not in had)
+        if lacking:
+            raise ColumnMissing(path=path, missing=lacking, found=tuple(names))
+
+    def _at_end(self, negotiator: SchemaNegotiator) -> None:
+        """At the end of a whole file whose rows have told which columns it has; a file without rows has told nothing."""
+        loaded = None if negotiator.loader is None else negotiator.loader.schema
+        if self.settings.drift.missing == "error" and loaded is not None and not negotiator.is_schema_complete:
+            said = negotiator.table_schema
+            self._refuse_missing([*(said.names if said is not None else ()), *loaded.names], negotiator.source)
 
     def _report(self, row: BadRow) -> None:
         if self.settings.on_bad_row == "fail":

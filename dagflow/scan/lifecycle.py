@@ -23,6 +23,7 @@ class ManagedBatchReader:
         reader, negotiator: the format's, and what it is given.
         output: makes what the scan gives of what the reader has loaded.
         empty_of: a batch of no rows of what the scan gives, once the reader has said its schema.
+        at_end: called once all that the reader has was given.
         done: called once the reader is closed.
     """
 
@@ -30,6 +31,7 @@ class ManagedBatchReader:
     negotiator: SchemaNegotiator
     output: Callable[[Harvest], pa.RecordBatch]
     empty_of: Callable[[], pa.RecordBatch]
+    at_end: Callable[[], None] = attrs.field(default=lambda: None)
     done: Callable[[], None] = attrs.field(default=lambda: None)
     _has_more: bool = attrs.field(init=False, default=True)
     _is_closed: bool = attrs.field(init=False, default=False)
@@ -55,6 +57,7 @@ class ManagedBatchReader:
                 with self._failing("next"):
                     self._has_more = bool(self.reader.next())
             else:
+                self.at_end()
                 return None
 
     @property

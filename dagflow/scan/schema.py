@@ -103,7 +103,7 @@ class TableSchema:
     """The columns of a scan that the user provides, in their order.
 
     Not `strict`: what `*` gives are these columns, then those that files have beside. Strict: exactly these; others that files
-    have are left out, and may not be asked for.
+    have are left out, and may not be asked for; keys of folders may.
 
     >>> TableSchema.of("id: int64, tags: list<string>").columns["tags"].arrow
     ListType(list<item: string>)
@@ -138,7 +138,8 @@ class Drift:
     """What becomes of files that are not as the schema says that was given or agreed.
 
     Args:
-        missing: a file lacks a column: "null" (or the column's default), or "error".
+        missing: a file lacks a column, and so do its folders: "null" (or the column's default), or "error", which is refused where
+            no reader sees all rows of a file, and only these say which columns there are (MissingUntold).
         extra: a file has a column more: "error"; "ignore" it; "widen": it is a column from there on; "rescue" its values into the
             column `_rescued`. It matters only where all columns are asked for.
         changed: a value is none of its column's type: "error": its row is a bad row (see `on_bad_row`); "null" in its place;

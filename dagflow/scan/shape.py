@@ -130,40 +130,63 @@ def make_shape(
     *,
     null_type: pa.DataType | None = None,
     is_array: bool = False,
+    is_by_position: bool = False,
     named_as: Callable[[str], str] = str,
 ) -> Shape:
     """The columns that a scan gives.
 
     `null_type`: of columns of which nobody has seen a value (text by default). `is_array`: text is read as the array `columns`.
+    `is_by_position`: the columns of files are those of the schema in order, so it has none that folders alone have.
     `named_as`: what a column is called that is asked for by another name (Format.column_name).
     Raises ColumnUnknown, ColumnNoSuchPart, ColumnReserved.
     """
     unseen = pa.string() if null_type is None else null_type
     given = {} if schema is None else dict(schema.columns)
+    is_strict = schema is not None and schema.strict
     known: dict[str, pa.DataType] = {name: column.arrow for name, column in given.items()}
     if is_array:
         known = {COLUMNS: pa.list_(pa.string())}
-    elif schema is None or not schema.strict:
+    elif not is_strict:
         for name, text in agreed.columns:
             known.setdefault(name, without_null_types(to_type(text), unseen))
     keys = {name: given[name].arrow if name in given else to_type(kind) for name, kind in agreed.keys.items()}
-    known = {name: kind for name, kind in known.items() if name not in keys or name in dict(agreed.columns)}
+    of_files = dict(agreed.columns) if agreed.files or is_by_position else known  # where nobody has looked, files may have all
+    known = {name: kind for name, kind in known.items() if name not in keys or name in of_files}
     asked = (Asked(STAR, STAR),) if projection.asked is None else projection.asked
     named = {each.root if each.root in known else named_as(each.root) for each in asked if not each.steps}
     columns: list[OutputColumn] = []
     for each in asked:
         if each.root == STAR and not each.steps:
-            columns += [_table(Asked(n, n), k, given.get(n)) for n, k in known.items() if n not in named]
-            columns += [_other(n, "key", k) for n, k in keys.items() if n not in named and n not in known]
+            names = given if is_strict else dict.fromkeys((*given, *known, *keys))
+            columns += [
+                _table(Asked(n, n), known[n], given.get(n)) if n in known else _other(n, "key", keys[n])
+                for n in names
+                if n not in named and (n in known or n in keys)
+            ]
         elif (root := each.root if each.root in known else named_as(each.root)) in known:
             columns.append(_table(attrs.evolve(each, root=root), known[root], given.get(root)))
         else:
             columns.append(_unread(each, keys, drift, tuple(known), agreed.files))
-    is_open = projection.has_star and (schema is None or not schema.strict) and not is_array
+    is_open = projection.has_star and not is_strict and not is_array
     must_rescue = drift.changed == "rescue" or (drift.extra == "rescue" and is_open)
     if must_rescue and all(c.kind != "rescued" for c in columns):
         columns.append(_other(RESCUED, "rescued", pa.string()))
     return Shape(columns=tuple(columns), known=known, is_open=is_open)
+
+
+def column_names(projection: Projection, schema: TableSchema | None, drift: Drift) -> list[str] | None:
+    """The names of all columns that a scan gives, where no file has to say them; None where `*` stands for what files have.
+
+    >>> column_names(Projection.of(["a", "*"]), TableSchema("b: int8, a: int8", strict=True), Drift())
+    ['a', 'b']
+    """
+    is_strict = schema is not None and schema.strict
+    if projection.has_star and not is_strict:
+        return None
+    asked = [STAR] if projection.asked is None else [each.name for each in projection.asked]
+    own = [] if schema is None else [name for name in schema.columns if name not in asked]
+    names = [name for each in asked for name in (own if each == STAR else [each])]
+    return [*names, RESCUED] if drift.changed == "rescue" and RESCUED not in names else names
 
 
 def check_tested(names: Sequence[str], agreed: Agreed, shape: Shape) -> None:

@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, MapState, Operator, OutputPort, WindowState
 from operators.aggregate.columns import COUNT, KEY, VALUE, Columns
-from operators.aggregate.fields import a_field, a_key, key_of_groups
+from operators.aggregate.fields import a_field, a_key, key_of_groups, needed_of
 from operators.aggregate.grouping import Grouping, Groups, Merge
 from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
 
@@ -239,6 +239,10 @@ class AggregateOfValues(Aggregate[T, K, V], Generic[T, K, V]):
     """An aggregate of values of the records: of a function of the record, or of a column. None is no value."""
 
     of: Callable[[T], V] | str = attrs.field(default="value", validator=a_field)
+
+    def needed_columns(self, port: str) -> dict[str, tuple[str, ...]]:
+        """The column of the values."""
+        return needed_of(port, of=self.of)
 
 
 def _partials(groups: pa.RecordBatch) -> pa.RecordBatch:

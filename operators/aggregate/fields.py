@@ -109,3 +109,16 @@ class _Several:
 def names_of(what: object) -> tuple[str, ...]:
     """The columns of a field that is given by names; none where it is a function or None."""
     return (what,) if isinstance(what, str) else what if isinstance(what, tuple) else ()
+
+
+def needed_of(port: str, **properties: object) -> dict[str, tuple[str, ...]]:
+    """What `Operator.needed_columns` says of properties that are fields of the records of `input`.
+
+    Not `value`: of a record that has no such field, it is the record itself.
+
+    >>> needed_of("input", of="price", time=len), needed_of("input", of="value"), needed_of("partials", of="price")
+    ({'of': ('price',), 'time': ()}, {'of': ()}, {})
+    """
+    if port != "input":
+        return {}
+    return {name: tuple(column for column in names_of(what) if column != VALUE) for name, what in properties.items()}

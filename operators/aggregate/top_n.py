@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, MapState, Operator, OutputPort, WindowState
 from operators.aggregate.aggregate import MOST_AHEAD
-from operators.aggregate.fields import a_field, a_key, check_keys, getter, names_of, no_key, one_nan
+from operators.aggregate.fields import a_field, a_key, check_keys, getter, names_of, needed_of, no_key, one_nan
 from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
 from operators.transform.content import column_contents, contents
 
@@ -187,6 +187,10 @@ class TopN(Ranked[T], Generic[T]):
     def partition_key(self, port: str) -> Any:
         """All of a group come to one partition."""
         return no_key if self.by is None else self.by
+
+    def needed_columns(self, port: str) -> dict[str, tuple[str, ...]]:
+        """The column of the values."""
+        return needed_of(port, of=self.of)
 
     def end_window(self) -> None:
         """Emits the top records, those of each key together, the keys that came first first."""

@@ -23,6 +23,7 @@ from dagflow.scan import (
     RowOrigin,
     ScanSettings,
     TableSchema,
+    column_names,
     make_scan,
     reads_array,
     to_type,
@@ -195,11 +196,9 @@ class ScanReader(FileBlocks, Generic[T]):
         return [(field.name, str(field.type)) for field in scan.schema]
 
     def column_names(self, port: str) -> list[str] | None:
-        """Those that are asked for by name; what `*` stands for, files and their folders say."""
-        asked = self.scan_settings.projection
-        if port != "batches" or asked.asked is None or asked.has_star or self.drift.rescues:
-            return None
-        return [each.name for each in asked.asked]
+        """Those that are asked for by name, and those of a strict schema; what `*` stands for else, files and folders say."""
+        said = self.scan_settings
+        return column_names(said.projection, said.schema, said.drift) if port == "batches" else None
 
     def columns_told(self, port: str) -> str | None:
         """Where the columns come from, for `dagflow plan`."""

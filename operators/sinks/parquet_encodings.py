@@ -12,6 +12,8 @@ RUNS, RUN_ROWS = 8, 1024
 """A sample is so many runs of rows, evenly spread, of so many rows each."""
 FEWEST_REPEATS = 0.2
 """The part of a sample that must be repeats for a dictionary to pay."""
+LARGE = 1 << 20
+"""Values of more bytes, on the average, fill a dictionary each: they have none, and are not copied to see whether they repeat."""
 
 
 def encodings_of(table: pa.Table) -> dict[str, Any]:
@@ -19,7 +21,7 @@ def encodings_of(table: pa.Table) -> dict[str, Any]:
 
     Where values repeat, a dictionary makes a column smaller. Where they do not, looking each of them up costs more than all else
     of writing it, and the column is as large at last: it has none, and what Parquet stores as whole numbers is packed by
-    differences (DELTA_BINARY_PACKED). Nested columns are judged leaf by leaf.
+    differences (DELTA_BINARY_PACKED). Nested columns are judged leaf by leaf. Large values have no dictionary.
 
     >>> import pyarrow as pa
     >>> encodings_of(pa.table({"id": range(1000), "x": [n / 7 for n in range(1000)], "country": ["se", "no"] * 500}))
@@ -41,6 +43,8 @@ def _sample(table: pa.Table) -> pa.RecordBatch:
     import pyarrow as pa
 
     rows = table.num_rows
+    small = [n for n, column in enumerate(table.columns) if column.nbytes <= rows * LARGE or pa.types.is_nested(column.type)]
+    table = table.select(small)
     if rows > RUNS * RUN_ROWS:
         table = pa.concat_tables(table.slice((rows - RUN_ROWS) * run // (RUNS - 1), RUN_ROWS) for run in range(RUNS))
     arrays = [column.combine_chunks() for column in table.columns]

@@ -139,10 +139,20 @@ def test_a_schema_that_widens_has_new_columns_from_there_on(files: list[str]) ->
     assert found[-2:] == [{"a": None, "b": "z"}, {"a": "4", "b": None, "c": "new"}]
 
 
-def test_files_that_lack_columns_may_be_refused(files: list[str]) -> None:
+@pytest.mark.parametrize("says", ["early", "late"])
+def test_files_that_lack_columns_may_be_refused(files: list[str], says: str) -> None:
     with pytest.raises(ColumnMissing, match=r"2.pairs: the file lacks a; it has b"):
-        rows(files[:2], "early", drift={"missing": "error"})
+        rows(files[:2], says, drift={"missing": "error"})
     assert files[:2] == CLOSED
+    assert rows(files[:2], says, columns=["b"], drift={"missing": "error"})[-1] == {"b": "z"}
+
+
+@pytest.mark.parametrize(("says", "is_refused"), [("early", True), ("late", False)])
+def test_only_rows_tell_what_a_file_without_rows_lacks(tmp_path: Path, says: str, is_refused: bool) -> None:
+    path = tmp_path / "empty.pairs"
+    path.write_text("\n")
+    with pytest.raises(ColumnMissing) if is_refused else contextlib.nullcontext():
+        rows(path, says, schema="a: int64", drift={"missing": "error"})
 
 
 def test_columns_in_the_order_asked_for_with_what_is_known_of_files(files: list[str]) -> None:
@@ -302,6 +312,32 @@ def test_keys_of_folders_are_columns(tmp_path: Path) -> None:
     assert [row["year"] for row in rows([*paths, odd])] == ["2023", "2024", "?"]
     with pytest.raises(KeyMisfit, match=r"f.pairs: the value of year=\? is no int64"):
         rows([*paths, odd], schema="year: int64")
+
+
+@attrs.frozen
+class Numbered:
+    a: int
+    year: int
+
+
+@pytest.mark.parametrize("says", ["early", "late"])
+def test_keys_of_folders_beside_a_schema(tmp_path: Path, says: str) -> None:
+    folder = tmp_path / "year=2024" / "month=1"
+    folder.mkdir(parents=True)
+    own, path = folder / "1.pairs", folder / "2.pairs"
+    own.write_text("a=1 year=1999\n")
+    path.write_text("a=2\n")
+    strict = TableSchema("a: int64", strict=True)
+    assert rows([own, path], says, schema=strict) == [{"a": 1}, {"a": 2}]
+    assert rows(path, says, schema=strict, columns=["month", "*"]) == [{"month": 1, "a": 2}]
+    both = [{"year": 1999, "a": 1}, {"year": 2024, "a": 2}]
+    for schema in (TableSchema("year: int64, a: int64", strict=True), "year: int64, a: int64"):
+        assert rows([own, path], says, schema=schema, columns=["year", "a"], drift={"missing": "error"}) == both
+    assert rows([own, path], says, schema=strict, columns=["year"]) == [{"year": 2024}, {"year": 2024}]
+    assert rows([own, path], says, schema="year: int64, a: int64") == [{**row, "month": 1} for row in both]
+    reader = ScanReader[Numbered](Pairs(says))  # type: ignore[arg-type]
+    blocks = [*blocks_of(str(own)), *blocks_of(str(path))]
+    assert run_operator(reader, {"blocks_metadata_input": blocks})["batches"] == [Numbered(1, 1999), Numbered(2, 2024)]
 
 
 def test_files_are_left_out_by_what_their_paths_say(tmp_path: Path) -> None:

@@ -121,6 +121,20 @@ def test_without_a_header_a_row_is_a_list(file: Path) -> None:
     ]
 
 
+def test_the_array_is_there_with_a_header_too_which_is_left_out(file: Path) -> None:
+    text = "a,b,c\n1,x\n2,y,z\n"
+    found = read(file, text, CsvFormat(), columns=["columns[2]", "columns[0]", "filename"], block_size=5)
+    assert found == [
+        {"columns[2]": None, "columns[0]": "1", "filename": "f.csv"},
+        {"columns[2]": "z", "columns[0]": "2", "filename": "f.csv"},
+    ]
+    both = read(file, text, CsvFormat(), columns=["columns", "columns[1]"])
+    assert both == [{"columns": ["1", "x"], "columns[1]": "x"}, {"columns": ["2", "y", "z"], "columns[1]": "y"}]
+    assert read(file, text, CsvFormat(header=False), columns=["*", "suffix"])[0] == {"columns": ["a", "b", "c"], "suffix": "csv"}
+    file.write_text("")
+    assert scan_table(ScanReader(CsvFormat(header=False)), file).schema == pa.schema([("columns", pa.list_(pa.string()))])
+
+
 def test_without_a_header_a_schema_names_columns_by_position(file: Path) -> None:
     schema = pa.schema([("n", pa.int64()), ("s", pa.string())])
     found = read(file, "1,x\n2,y\n", CsvFormat(header=False), schema=schema, block_size=3)

@@ -14,6 +14,7 @@ from dagflow.errors.base import DagError
 from dagflow.errors.dag import ColumnNeeded
 from dagflow.errors.partitioning import KeyRefused
 from dagflow.model.checks import check
+from dagflow.scan import Drift, TableSchema
 from operators import (
     Count,
     CsvFormat,
@@ -22,10 +23,13 @@ from operators import (
     Filter,
     JsonLinesWriter,
     Map,
+    Max,
     ParquetWriter,
     RecordWriter,
     ScanReader,
     Sum,
+    TopN,
+    Tumbling,
 )
 
 
@@ -72,6 +76,33 @@ def test_groups_by_a_column_that_nobody_has(operator: Operator) -> None:
         scan(operator, Map[Any, str](str), RecordWriter("out"), reader=ScanReader(CsvFormat(), **ASKED))
 
 
+@pytest.mark.parametrize(
+    "operator",
+    [
+        Sum[Any, Any](by="country", of="prise"),
+        Max[Any, Any](of="prise"),
+        TopN[Any](3, "prise"),
+        Tumbling[Any, Any, Any](60, time="prise"),
+        Tumbling[Any, Any, Any](60, time="price", aggregate="sum", of="prise"),
+    ],
+    ids=lambda operator: type(operator).__name__,
+)
+def test_values_of_a_column_that_nobody_has(operator: Operator) -> None:
+    for reader in (ScanReader(CsvFormat(), **ASKED), ScanReader[Sale](CsvFormat())):
+        with pytest.raises(ColumnNeeded, match=r"(of|time) of port .*input names column 'prise'.*Did you mean 'price'"):
+            scan(operator, Map[Any, str](str), RecordWriter("out"), reader=reader)
+
+
+def test_a_strict_schema_says_all_that_there_is() -> None:
+    strict = TableSchema("country: string, price: int64", strict=True)
+    for said in ({}, {"columns": ["filename", "*"]}, {"drift": Drift(changed="rescue")}):
+        with pytest.raises(ColumnNeeded, match="'country'"):
+            scan(ParquetWriter("out", folders_by=["contry"]), reader=ScanReader(CsvFormat(), schema=strict, **said))
+    scan(ParquetWriter("out", folders_by=["country"]), reader=ScanReader(CsvFormat(), schema=strict))
+    rescuing = ScanReader(CsvFormat(), schema=strict, drift=Drift(changed="rescue"))
+    scan(Count[Any, Any](by="_rescued"), Map[Any, str](str), RecordWriter("out"), reader=rescuing)
+
+
 def test_columns_of_a_class() -> None:
     with pytest.raises(ColumnNeeded, match="Did you mean 'country'"):
         scan(ParquetWriter[Sale]("out", folders_by=["contry"]), reader=ScanReader[Sale](CsvFormat()))
@@ -84,12 +115,10 @@ def test_columns_of_a_class() -> None:
         {},
         {"columns": ["price", "*"]},
         {"schema": "price: int64"},
-        {"columns": ["price"], "drift": {"changed": "rescue"}},
+        {"columns": ["price", "*"], "drift": {"changed": "rescue"}},
     ],
 )
 def test_what_files_and_folders_may_have_is_not_refused(said: dict[str, Any]) -> None:
-    from dagflow.scan import Drift
-
     said = {**said, "drift": Drift(**said["drift"])} if "drift" in said else said
     scan(ParquetWriter("out", folders_by=["year"]), reader=ScanReader(CsvFormat(), **said))
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from operators.sinks.parquet_encodings import RUN_ROWS, RUNS, encodings_of
+from operators.sinks.parquet_encodings import LARGE, RUN_ROWS, RUNS, encodings_of
 
 MANY = 20_000
 EARLY = datetime.datetime(1969, 12, 31, tzinfo=datetime.UTC)
@@ -101,3 +101,11 @@ def test_rows_that_come_later_may_be_of_another_kind() -> None:
     other = pa.table({"few": [str(n) for n in range(2 * MANY)], "many": [1] * 2 * MANY})
     assert file_of(pa.concat_tables([table, other]), first=table).read() == pa.concat_tables([table, other])
     assert file_of(pa.concat_tables([table, other]), first=other).read() == pa.concat_tables([table, other])
+
+
+def test_large_values_are_not_looked_at() -> None:
+    few = ["x" * (2 * LARGE)] * 4
+    table = pa.table({"large": few, "list": [["x"] * (LARGE // 3)] * 4, "n": [1] * 4})
+    assert table["list"].nbytes > table.num_rows * LARGE
+    assert encodings_of(table)["use_dictionary"] == ["list.list.element", "n"]
+    assert file_of(table).read() == table
