@@ -154,6 +154,10 @@ class Piece:
         offsets = self.offsets[: count + 1]
         return Piece(self.data, self.begin, int(offsets[-1]), self.position, self.layout, self.path, True, offsets)
 
+    def let_go(self, kept: int) -> None:
+        """Keeps only the first bytes of a piece that was read, beside the places of its records: of a record of many megabytes."""
+        self.data, self._even = self.data[: self.begin + kept], None
+
     def first_longer_than(self, limit: int) -> int | None:
         """Which is the first record of more than `limit` bytes (its terminator not counted)."""
         import numpy as np

@@ -71,6 +71,8 @@ class PairsReader(ManagedReader[FileSchemaNegotiator]):
         if not self.lines:
             return False
         line = self.lines.pop(0)
+        if line == "#":
+            return True
         self.loader.start(RowOrigin(raw=line))
         for pair in line.split():
             name, _, value = pair.partition("=")
@@ -150,7 +152,7 @@ def test_files_that_lack_columns_may_be_refused(files: list[str], says: str) -> 
 @pytest.mark.parametrize(("says", "is_refused"), [("early", True), ("late", False)])
 def test_only_rows_tell_what_a_file_without_rows_lacks(tmp_path: Path, says: str, is_refused: bool) -> None:
     path = tmp_path / "empty.pairs"
-    path.write_text("\n")
+    path.write_text("#\n")
     with pytest.raises(ColumnMissing) if is_refused else contextlib.nullcontext():
         rows(path, says, schema="a: int64", drift={"missing": "error"})
 

@@ -273,8 +273,13 @@ class DelimitedContext(PieceReaderContext):
             is_all, offsets = is_all and mine == len(ends), offsets[: mine + 1]
         if int(offsets[-1]) - self._at > self.max_record_bytes:
             is_all, offsets = self._within_limit(source, offsets, is_all)
+        is_large = int(offsets[1]) - self._at > WINDOW
+        if is_large and len(offsets) > 2:  # alone, so that its reader can let go of it
+            is_all, offsets = False, offsets[:2]
         piece = Piece.of_slices(self._data, offsets, position=self._base + self._at, path=source.path)
         self._at, self._is_searched = piece.end, is_all
+        if is_large:
+            self._data, self._base, self._at = self._data[piece.end :], self._base + piece.end, 0
         self._is_over = self._base + self._at >= source.stop
         return piece
 

@@ -65,12 +65,12 @@ class LinesSoFar:
 
     before: int
     _piece: Piece | None = None
+    _within: int = 0
 
     def come_to(self, piece: Piece) -> None:
         """The piece at hand is the next one."""
-        if self._piece is not None:
-            self.before += self._piece.data.count(b"\n", self._piece.begin, self._piece.end)
-        self._piece = piece
+        self.before += self._within
+        self._piece, self._within = piece, piece.data.count(b"\n", piece.begin, piece.end)
 
     def at(self, offset: int) -> int:
         """The number of the line (from 1) that has the byte at an offset of the data of the piece at hand."""

@@ -11,7 +11,7 @@ from dagflow.errors.scan import RowTooLarge
 from dagflow.scan import FileSchemaNegotiator, ResultSetLoader, RowOrigin
 from operators.contexts.piece import Piece
 from operators.formats.delimited.columns import is_direct
-from operators.formats.delimited.context import DelimitedContext
+from operators.formats.delimited.context import WINDOW, DelimitedContext
 from operators.formats.delimited.errors import HeaderBad, QuoteLeftOpen
 from operators.formats.delimited.fields import FieldSplitter, column_names
 from operators.formats.delimited.lines import LineNumbers, LinesSoFar
@@ -93,6 +93,11 @@ class CsvReader(LinesReader):
 
     def load(self, piece: Piece) -> None:
         """Makes columns of whole records."""
+        self._load(piece)
+        if len(piece) == 1 and piece.used_bytes > WINDOW:  # what is made of it takes memory enough
+            piece.let_go(SHOWN_BYTES)
+
+    def _load(self, piece: Piece) -> None:
         self._piece, self._first = piece, 0
         if self._lines is not None:
             self._lines.come_to(piece)
@@ -131,7 +136,7 @@ class CsvReader(LinesReader):
         raw = piece.data[begin : min(end, begin + SHOWN_BYTES)].rstrip(b"\r\n")
         line = None if self._lines is None else self._lines.at(begin)
         text = raw.decode(self.format.dialect.bytes_encoding, "backslashreplace")
-        return RowOrigin(position, line, text, memoryview(piece.data)[begin:end])
+        return RowOrigin(position, line, text, memoryview(piece.data)[begin:end] if end <= len(piece.data) else None)
 
     def _report(self, part: Piece, record: BadRecord) -> None:
         position, line, raw, _ = self.origin(self._piece, self._first + record.number)
