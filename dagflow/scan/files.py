@@ -245,7 +245,6 @@ class FileScan:
     def _compare(self, said: pa.Schema, is_complete: bool, path: str) -> None:
         """Holds what a file says of its columns against what is known of all."""
         drift, shape = self.settings.drift, self._output.shape
-        names = frozenset(said.names)
         if is_complete and drift.missing == "error":
             self._refuse_missing(said.names, path)
         if shape.is_open and drift.extra == "error":

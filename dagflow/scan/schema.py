@@ -138,8 +138,8 @@ class Drift:
     """What becomes of files that are not as the schema says that was given or agreed.
 
     Args:
-        missing: a file lacks a column, and so do its folders: "null" (or the column's default), or "error", which is refused where
-            no reader sees all rows of a file, and only these say which columns there are (MissingUntold).
+        missing: a file lacks a column, and so do its folders: "null" (or the column's default), or "error", which is refused
+            where no reader sees all rows of a file, and only these say which columns there are (MissingUntold).
         extra: a file has a column more: "error"; "ignore" it; "widen": it is a column from there on; "rescue" its values into the
             column `_rescued`. It matters only where all columns are asked for.
         changed: a value is none of its column's type: "error": its row is a bad row (see `on_bad_row`); "null" in its place;

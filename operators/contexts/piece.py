@@ -155,7 +155,7 @@ class Piece:
         return Piece(self.data, self.begin, int(offsets[-1]), self.position, self.layout, self.path, True, offsets)
 
     def let_go(self, kept: int) -> None:
-        """Keeps only the first bytes of a piece that was read, beside the places of its records: of a record of many megabytes."""
+        """Keeps only the first bytes of a piece that was read, beside the places of its records: of one of many megabytes."""
         self.data, self._even = self.data[: self.begin + kept], None
 
     def first_longer_than(self, limit: int) -> int | None:
