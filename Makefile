@@ -24,7 +24,7 @@ test: $(READY) ## the tests that CI runs: make test ARGS='-k java'
 test-all: $(READY) ## the slow suite too: clusters, crashes, large inputs
 	$(BIN)/pytest -q -m '' $(ARGS)
 
-chaos: $(READY) ## kills launches at random, some hundred times (half an hour): make chaos ARGS='-k cluster'
+chaos: $(READY) ## kills launches at random, some hundred times (an hour): make chaos ARGS='-k cluster'
 	$(BIN)/pytest -q -m chaos tests/chaos/test_random_kills.py $(ARGS)
 
 proofs: $(READY) ## proves every shipped reader splittable, at depth (some minutes each): make proofs ARGS='-k BGZF'

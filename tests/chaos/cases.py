@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -11,6 +12,30 @@ from typing import Any
 import attrs
 
 from tests.chaos import oracle
+from tests.conformance.tumbled import SECOND, Hit, fired_in, late_in, model
+
+APPS = Path(__file__).parents[2] / "apps"
+OUTPUT = "OUTPUT"  # in settings: the folder of one series of launches
+
+
+def lines_of(data: bytes) -> int:
+    """How many rows a file of lines has."""
+    return data.count(b"\n")
+
+
+@attrs.frozen
+class Sink:
+    """An output of an application, and what is to stand there.
+
+    Attributes:
+        folder: below that of the series; that itself, if it has no name.
+        rows_of: counts the rows in a file's bytes.
+    """
+
+    content: oracle.Content
+    expected: Any
+    rows_of: Callable[[bytes], int] = lines_of
+    folder: str = ""
 
 
 @attrs.frozen
@@ -24,10 +49,13 @@ class Application:
     name: str
     folder: Path
     settings: dict[str, str]
-    content: oracle.Content
-    expected: Any
-    rows_of: Callable[[bytes], int]
+    sinks: tuple[Sink, ...]
     windows: int
+    path: Path = attrs.field(default=attrs.Factory(lambda self: APPS / self.name, takes_self=True))
+
+    def settings_for(self, output: str) -> dict[str, str]:
+        """The settings of launches that write to this folder."""
+        return {key: value.replace(OUTPUT, output) for key, value in self.settings.items()}
 
 
 def line_filter(folder: Path, files: int = 12) -> Application:
@@ -38,8 +66,9 @@ def line_filter(folder: Path, files: int = 12) -> Application:
         lines = [f"{'.' * (rng.random() < 0.3)}{number} {n} {'x' * rng.randrange(40)}".encode() for n in range(200)]
         (folder / "in" / f"{number:02d}.txt").write_bytes(b"".join(line + b"\n" for line in lines))
         kept.update(line for line in lines if not line.startswith(b"."))
-    settings = {"input": "in", "operator.splitter.block_size": "1024", "operator.splitter.blocks_threshold": "2"}
-    return Application("line_filter", folder, settings, oracle.lines, kept, lambda data: data.count(b"\n"), 3 * files)
+    small = {"operator.splitter.block_size": "1024", "operator.splitter.blocks_threshold": "2"}
+    settings = {"input": "in", "output": OUTPUT, **small}
+    return Application("line_filter", folder, settings, (Sink(oracle.lines, kept),), 3 * files)
 
 
 def block_copy(folder: Path, files: int = 12) -> Application:
@@ -52,8 +81,8 @@ def block_copy(folder: Path, files: int = 12) -> Application:
         for start in range(0, len(data), 2048):
             copies[f"{len(copies):x}"] = data[start : start + 2048]
     (folder / "list.txt").write_text("".join(f"in/{number:02d}.bin\n" for number in range(files)))
-    settings = {"list": "list.txt", "block_size": "2048", "operator.splitter.blocks_threshold": "2"}
-    return Application("block_copy", folder, settings, oracle.files, copies, lambda data: 1, 3 * files)
+    settings = {"list": "list.txt", "output": OUTPUT, "block_size": "2048", "operator.splitter.blocks_threshold": "2"}
+    return Application("block_copy", folder, settings, (Sink(oracle.files, copies, lambda data: 1),), 3 * files)
 
 
 def word_count(folder: Path, files: int = 12) -> Application:
@@ -65,11 +94,93 @@ def word_count(folder: Path, files: int = 12) -> Application:
         (folder / "in" / f"{number:02d}.txt").write_text(text)
         words.update(text.split())
     small = {"block_size": "1024", "operator.lines.splitter.blocks_threshold": "2", "operator.writer.header": "false"}
-    settings = {"input": "in", **small}
-    return Application("word_count", folder, settings, oracle.totals, words, lambda data: data.count(b"\n"), 2 * files)
+    settings = {"input": "in", "output": OUTPUT, **small}
+    return Application("word_count", folder, settings, (Sink(oracle.totals, words),), 2 * files)
 
 
-APPLICATIONS = {"line_filter": line_filter, "block_copy": block_copy, "word_count": word_count}
+def access_log(folder: Path, files: int = 12) -> Application:
+    """Requests by status and by hour, with totals that are kept over windows, and what is no request: three outputs."""
+    rng, first = random.Random(4), datetime.datetime(2026, 2, 28, 20, tzinfo=datetime.UTC)
+    statuses, hours, rejected = Counter[str](), Counter[str](), Counter[str]()
+    (folder / "in").mkdir(parents=True, exist_ok=True)
+    for number in range(files):
+        lines = []
+        for request in range(100):
+            if rng.random() < 0.05:
+                lines.append(f"no request: {number}, {request}")
+                rejected[lines[-1]] += 1
+                continue
+            time, status = first + datetime.timedelta(minutes=rng.randrange(60 * files)), rng.choice(("200", "304", "404"))
+            lines.append(f'10.0.0.1 - - [{time:%d/%b/%Y:%H:%M:%S %z}] "GET /{"x" * rng.randrange(40)}" {status} 7 "-" "A"')
+            statuses[status] += 1
+            hours[f"{time:%Y-%m-%dT%H:00:00Z}"] += 1
+        (folder / "in" / f"{number:02d}.log").write_text("".join(f"{line}\n" for line in lines))
+    small = {"block_size": "2048", "operator.splitter.blocks_threshold": "2"}
+    bare = {f"operator.{name}_writer.header": "false" for name in ("statuses", "hours")}
+    sinks = (
+        Sink(oracle.totals, statuses, folder="statuses"),
+        Sink(oracle.totals, hours, folder="hours"),
+        Sink(oracle.rejected, rejected, folder="rejects"),
+    )
+    return Application("access_log", folder, {"input": "in", "output": OUTPUT, **small, **bare}, sinks, 2 * files)
+
+
+def package_stats(folder: Path, files: int = 12) -> Application:
+    """What packages take: tables of each window, which is one index, in two outputs."""
+    rng, sections, maintainers = random.Random(5), Counter[str](), Counter[str]()
+    texts = []
+    for _ in range(files):
+        packages, size, by_maintainer = Counter[str](), Counter[str](), Counter[str]()
+        paragraphs = []
+        for number in range(40):
+            section, maintainer, kib = rng.choice(("libs", "net", "doc")), f"Team {rng.randrange(8)}", rng.randrange(1 << 20)
+            packages[section] += 1
+            size[section] += kib
+            by_maintainer[maintainer] += kib
+            fields = {"Package": f"lib{number}", "Section": section, "Maintainer": maintainer, "Installed-Size": kib}
+            paragraphs.append("".join(f"{name}: {value}\n" for name, value in fields.items()) + " more\n" * rng.randrange(5))
+        texts.append("\n".join(paragraphs))
+        sections.update(f"{name},{packages[name]},{size[name]}" for name in packages)
+        maintainers.update(f"{name},{kib}" for name, kib in by_maintainer.most_common(3))
+    settings = {"input": "in", "sections": f"{OUTPUT}/sections", "maintainers": f"{OUTPUT}/maintainers", "top": "3"}
+    settings |= {"block_size": one_window_each(folder, texts), "operator.index.splitter.blocks_threshold": "2"}
+    settings |= {f"operator.{name}_writer.header": "false" for name in ("sections", "maintainers")}
+    sinks = (Sink(oracle.texts, sections, folder="sections"), Sink(oracle.texts, maintainers, folder="maintainers"))
+    return Application("package_stats", folder, settings, sinks, files)
+
+
+def tumbling(folder: Path, files: int = 12) -> Application:
+    """Sums by windows of event time, kept over windows; each of these is one file, so that it is known what comes late."""
+    rng, windows = random.Random(6), []
+    for number in range(files):
+        seconds = (8 * number + min(0, round(rng.gauss(5, 15))) + rng.randrange(8) for _ in range(120))
+        windows.append([Hit(rng.choice("abcde"), second * SECOND, rng.randrange(100)) for second in seconds])
+    texts = ["".join(f"{hit.key} {hit.at:09d} {hit.n:2d}\n" for hit in hits) for hits in windows]
+    settings = {"input": "in", "output": OUTPUT, "lateness": "12", "disorder": "5"}
+    settings |= {"block_size": one_window_each(folder, texts), "operator.lines.splitter.blocks_threshold": "2"}
+    fired, late = model(windows, 12, 5)
+    sinks = (Sink(fired_in, fired, folder="fired"), Sink(late_in, late, folder="late"))
+    return Application("tumbling", folder, settings, sinks, files + 1, Path(__file__).parent / "tumbling")
+
+
+def one_window_each(folder: Path, texts: list[str]) -> str:
+    """Writes files; the size of blocks of which each file has two: with a threshold of two, it is a window."""
+    (folder / "in").mkdir(parents=True, exist_ok=True)
+    for number, text in enumerate(texts):
+        (folder / "in" / f"{number:02d}.txt").write_text(text)
+    size = -(-max(map(len, texts)) // 2)
+    assert min(map(len, texts)) > size
+    return str(size)
+
+
+APPLICATIONS = {
+    "line_filter": line_filter,
+    "block_copy": block_copy,
+    "word_count": word_count,
+    "access_log": access_log,
+    "package_stats": package_stats,
+    "tumbling": tumbling,
+}
 
 
 @attrs.define

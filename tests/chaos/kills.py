@@ -53,11 +53,11 @@ class Figures:
 class Launch:
     """One launch of an application, as a process of its own."""
 
-    def __init__(self, command: list[str], folder: Path, output: Path, number: int) -> None:
-        self._events = output / "_dagflow" / "events"
-        self._before = {path.name for path in self._events.glob("*.jsonl")}
+    def __init__(self, command: list[str], folder: Path, datasets: list[Path], errors: Path, number: int) -> None:
+        self._datasets = datasets
+        self._before = set(self._events())
         self._file: Path | None = None
-        self.errors = folder / f"{output.name}.{number}.err"
+        self.errors = errors
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK"))}
         environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [environment.get("PYTHONPATH")])])
         with self.errors.open("wb") as err:  # no pipe: children that outlive the launch would keep it open
@@ -73,11 +73,15 @@ class Launch:
 
     def _lines(self) -> list[bytes]:
         if self._file is None:
-            new = [path for path in self._events.glob("*.jsonl") if path.name not in self._before]
+            new = [path for path in self._events() if path not in self._before]
             if not new:
                 return []
             [self._file] = new
         return self._file.read_bytes().split(b"\n")[:-1]
+
+    def _events(self) -> list[Path]:
+        """The files of events of all launches: the run folder is that of one of the outputs."""
+        return [path for folder in self._datasets for path in folder.glob("_dagflow/events/*.jsonl")]
 
     def runs(self) -> bool:
         """Whether it has not ended."""
@@ -132,6 +136,7 @@ class Series:
     def __init__(self, application: Application, place: Place, rng: random.Random, number: int, figures: Figures) -> None:
         self._application, self._place, self._rng, self._figures = application, place, rng, figures
         self.output = application.folder / f"out-{place.name}-{number}"
+        self._datasets = [self.output / sink.folder for sink in application.sinks]
         options = {
             "windows-in-flight": rng.choice((1, 2, 4)),
             "durability": rng.choice(("machine", "process")),
@@ -186,26 +191,27 @@ class Series:
             self._fail(f"left behind: {[(p.pid, p.command[:200]) for p in left]}")
 
     def _check(self) -> None:
-        app = self._application
-        head = Ledger.open(str(self.output)).head()
+        heads = self._heads()
         if self._ended(self._begin(local())) != 0:
             self._fail("the launch after the last one has failed")
-        if Ledger.open(str(self.output)).head() != head:
-            self._fail(f"one more launch has written entries after {head}")
-        if wrong := list(oracle.wrong(self.output, app.content, app.expected, app.rows_of)):
-            self._fail(*wrong)
+        if self._heads() != heads:
+            self._fail(f"one more launch has written entries after {heads}")
+        for folder, sink in zip(self._datasets, self._application.sinks, strict=True):
+            if wrong := list(oracle.wrong(folder, sink.content, sink.expected, sink.rows_of)):
+                self._fail(f"in {folder.name}:", *wrong)
         self._figures.outputs += 1
 
     # ------------------------------------------------------------------------------------------------------------- launches
 
     def _begin(self, place: Place | None = None) -> Launch:
         app, place = self._application, place or self._place
-        settings = {**app.settings, **place.settings, "output": self.output.name}
+        settings = {**app.settings_for(self.output.name), **place.settings}
         given = [part for key, value in settings.items() for part in ("-D", f"{key}={value}")]
-        application = str(ROOT / "apps" / app.name)
-        command = [sys.executable, "-m", "dagflow", "launch", application, "--progress", "none", *place.options, *self._options]
+        command = [sys.executable, "-m", "dagflow", "launch", str(app.path), "--progress", "none", *place.options, *self._options]
         self._figures.launches += 1
-        self._launches.append(Launch([*command, *given], app.folder, self.output, len(self._launches) + 1))
+        number = len(self._launches) + 1
+        errors = app.folder / f"{self.output.name}.{number}.err"
+        self._launches.append(Launch([*command, *given], app.folder, self._datasets, errors, number))
         return self._launches[-1]
 
     def _moment(self, launch: Launch, left: int) -> bool:
@@ -241,8 +247,13 @@ class Series:
 
     def _wrong_meanwhile(self) -> Iterator[str]:
         """What must hold after any launch, however it ended."""
-        if (self.output / "_dagflow" / "ledger").exists():
-            yield from (str(problem) for problem in Ledger.open(str(self.output)).verify().problems)
+        for folder in self._datasets:
+            if (folder / "_dagflow" / "ledger").exists():
+                yield from (f"{folder.name}: {problem}" for problem in Ledger.open(str(folder)).verify().problems)
+
+    def _heads(self) -> list[Any]:
+        """The newest entries of all ledgers."""
+        return [Ledger.open(str(folder)).head() for folder in self._datasets]
 
     # ---------------------------------------------------------------------------------------------------------------- kills
 
@@ -281,12 +292,12 @@ class Series:
             events = launch.events() if stands_still(launch.popen.pid, 10) else []
             holds = bool(events) and events[-1]["event"] != "run_ended"  # after that it lets go of the folder
             if holds:
-                head = Ledger.open(str(self.output)).head()
+                heads = self._heads()
                 other = self._begin(local())
                 status = other.ends()
                 if status != 3 or "in use by process" not in other.said():
                     self._fail(f"another launch beside one that is stopped ended with {status}: {other.said()}")
-                if Ledger.open(str(self.output)).head() != head:
+                if self._heads() != heads:
                     self._fail("another launch beside one that is stopped has written to the ledger")
         finally:
             launch.popen.send_signal(signal.SIGCONT)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from dagflow.ledger import DataFile, Ledger, LedgerEntry, fold
 
@@ -36,6 +38,16 @@ def totals(output: Path) -> Counter[str]:
         word, total = line.decode().split(",")
         last[word] = max(last[word], int(total))
     return last
+
+
+def texts(output: Path) -> Counter[str]:
+    """The lines of all visible files, as text."""
+    return Counter({line.decode(): times for line, times in lines(output).items()})
+
+
+def rejected(output: Path) -> Counter[str]:
+    """The lines that could not be read, of the JSON lines that tell them."""
+    return Counter(json.loads(line)["raw"] for line in lines(output).elements())
 
 
 def visible(output: Path) -> list[str]:
@@ -124,5 +136,5 @@ def difference(found: object, expected: object) -> str:
     return f"too many {sorted(found.keys() - expected)}, missing {sorted(expected.keys() - found)}, others {changed}"
 
 
-def _some(rows: Counter[bytes]) -> str:
+def _some(rows: Counter[Any]) -> str:
     return f"{rows.total()} rows {list(rows.items())[:5]}"

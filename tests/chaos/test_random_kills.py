@@ -40,14 +40,17 @@ SHORT = [
     pytest.param("local", "line_filter", ["driver", "pause", "driver", "driver"]),
     pytest.param("local", "block_copy", ["driver", "driver", "driver"]),
     pytest.param("local", "word_count", ["driver", "driver", "driver"]),
+    pytest.param("local", "access_log", ["driver", "driver"]),
+    pytest.param("local", "package_stats", ["driver", "driver"]),
+    pytest.param("local", "tumbling", ["driver", "driver"]),
     pytest.param("spark", "block_copy", ["python", "driver"], marks=SPARK),
     pytest.param("spark", "word_count", ["python", "driver"], marks=SPARK),
     pytest.param("cluster", "line_filter", ["executor"], marks=CLUSTER),
 ]
 LONG = [
-    *(pytest.param("local", name, 45) for name in APPLICATIONS),
-    *(pytest.param("spark", name, 40, marks=SPARK) for name in APPLICATIONS),
-    *(pytest.param("cluster", name, 25, marks=CLUSTER) for name in APPLICATIONS),
+    *(pytest.param("local", name, 30) for name in APPLICATIONS),
+    *(pytest.param("spark", name, 25, marks=SPARK) for name in APPLICATIONS),
+    *(pytest.param("cluster", name, 15, marks=CLUSTER) for name in APPLICATIONS),
 ]
 
 

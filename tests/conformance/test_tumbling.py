@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import decimal
 import enum
-import json
 import tempfile
 import uuid
 from collections import Counter
@@ -23,17 +22,8 @@ from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
 from operators import JsonLinesWriter, Tumbling, WindowValue
 from operators.aggregate.errors import ValueNotKept, WindowsChanged
+from tests.conformance.tumbled import SECOND, SIZE, Fired, Hit, fired_in, late_in, model
 from tests.conformance.windows import InWindows
-
-SECOND = 1_000_000
-SIZE = 10
-
-
-@attrs.frozen
-class Hit:
-    key: str
-    at: int
-    n: int
 
 
 @attrs.define
@@ -76,48 +66,8 @@ def application(source: Given, tumbling: Tumbling[Hit, str, int], out: Path, par
     return populate_dag
 
 
-def lines(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for path in folder.glob("*.jsonl") for line in path.read_text().splitlines()]
-
-
-Fired = tuple[str, int, int, int, int]
-
-
 def found(out: Path) -> tuple[Counter[Fired], Counter[Hit]]:
-    """Key, start in seconds, sum, count and number of the firing; and what was late."""
-
-    def start(text: str) -> int:
-        return int(datetime.datetime.fromisoformat(text).replace(tzinfo=datetime.UTC).timestamp())
-
-    fired = Counter((r["key"], start(r["start"]), r["value"], r["count"], r["firing"]) for r in lines(out / "fired"))
-    return fired, Counter(Hit(**r) for r in lines(out / "late"))
-
-
-def model(windows: list[list[Hit]], lateness: int, bound: int) -> tuple[Counter[Fired], Counter[Hit]]:
-    """The same in plain Python: what is late by what came in earlier windows; windows fire when that has passed their end."""
-    fired: Counter[Fired] = Counter()
-    late: Counter[Hit] = Counter()
-    kept: dict[tuple[str, int], list[Hit]] = {}
-    firings: Counter[tuple[str, int]] = Counter()
-    changed: set[tuple[str, int]] = set()
-    latest = -(10**9)
-    for hits in [*windows, None]:
-        watermark = latest - bound
-        for hit in hits or ():
-            start = hit.at // SECOND // SIZE * SIZE
-            if start + SIZE + lateness <= watermark:
-                late[hit] += 1
-                continue
-            kept.setdefault((hit.key, start), []).append(hit)
-            changed.add((hit.key, start))
-        for key, start in sorted(changed):
-            if start + SIZE <= watermark or hits is None:
-                of = kept[key, start]
-                fired[key, start, sum(hit.n for hit in of), len(of), firings[key, start]] += 1
-                firings[key, start] += 1
-                changed.discard((key, start))
-        latest = max([latest, *(hit.at // SECOND for hit in hits or ())])
-    return fired, late
+    return fired_in(out / "fired"), late_in(out / "late")
 
 
 HITS = st.builds(Hit, st.sampled_from("abc"), st.integers(-30, 60).map(lambda second: second * SECOND), st.integers(-5, 5))
