@@ -284,8 +284,8 @@ class WindowLoop:
             future: Future[list[TaskOutcome]] = Future()
             future.set_result([])
             return attrs.evolve(window, future=future)
-        times = event_times(self._plan, plan, self._before)
-        states = (with_states(attrs.evolve(task, event_times=times), self._handover) for task in window.tasks)
+        times, slots = event_times(self._plan, plan, self._before), self._runner.slots
+        states = (with_states(attrs.evolve(task, event_times=times, slots=slots), self._handover) for task in window.tasks)
         before = [task for running in self._running if running.future is not None for task in running.tasks]
         tasks = self._rebalancing.shared(states, others=len(before))
         tell_slots_are_wanted(self._log, tasks, before)

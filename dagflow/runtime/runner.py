@@ -36,7 +36,7 @@ class Runner(Protocol):
 
     @property
     def slots(self) -> int:
-        """How many tasks can work at once."""
+        """How many tasks can work at once, now: asked before each window."""
         ...
 
     @property

@@ -34,6 +34,10 @@ class Link(Protocol):
         """How many tasks can work at once. May wait for executors."""
         ...
 
+    def slots_now(self) -> int | None:
+        """The same of the executors that are there at this moment, at once; None: only a job would tell."""
+        ...
+
     def labelled(self, group: str, name: str) -> contextlib.AbstractContextManager[None]:
         """While this lasts, jobs that the calling thread starts belong to `group` and show `name` in Spark's UI."""
         ...
@@ -76,7 +80,11 @@ class ClassicLink:
                 time.sleep(0.05)
                 if context.defaultParallelism != slots:
                     slots, since = context.defaultParallelism, time.monotonic()
-        return max(1, int(context.defaultParallelism))
+        return self.slots_now()
+
+    def slots_now(self) -> int:
+        """Spark's default parallelism."""
+        return max(1, int(self.spark.sparkContext.defaultParallelism))
 
     @contextlib.contextmanager
     def labelled(self, group: str, name: str) -> Iterator[None]:
@@ -117,6 +125,9 @@ class ConnectLink:
         self.spark.range(0, 1, 1, 1).collect()  # waits for the first executor
         found = self.spark.range(0, 1 << 14).selectExpr("spark_partition_id() AS p").selectExpr("max(p)").collect()
         return int(found[0][0]) + 1
+
+    def slots_now(self) -> None:
+        """Nothing tells it but a job."""
 
     @contextlib.contextmanager
     def labelled(self, group: str, name: str) -> Iterator[None]:

@@ -48,6 +48,7 @@ class SparkRunner:
         self._link: Link | None = None
         self._ours = False
         self._slots = 1
+        self._comes_and_goes = False
         self._threads = JobThreads("dagflow-window")
         self._group = f"dagflow-{uuid.uuid4().hex[:8]}"
         self._generation = 0
@@ -58,7 +59,10 @@ class SparkRunner:
 
     @property
     def slots(self) -> int:
-        """How many tasks can work at once."""
+        """How many tasks can work at once; where executors come and go, of those that are there now."""
+        if self._link is not None and self._comes_and_goes:
+            with contextlib.suppress(Exception):  # a session that has ended: whoever starts a job sees it
+                self._slots = self._link.slots_now() or self._slots
         return self._slots
 
     @property
@@ -95,6 +99,7 @@ class SparkRunner:
         try:
             with self._link.labelled(self._group, doing):
                 self._slots = self._link.slots()
+                self._comes_and_goes = self.grows
             if not self._link.in_one_process:
                 self._probe(self._link, application, run_folder)
         except Exception as error:

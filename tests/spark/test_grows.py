@@ -1,7 +1,8 @@
-"""Whether Spark adds slots for tasks that wait is asked of the session."""
+"""Whether Spark adds slots for tasks that wait is asked of the session, and then how many there are, before each window."""
 
 from __future__ import annotations
 
+import contextlib
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,42 @@ import pytest
 from dagflow.spark.runner import SparkRunner
 
 ON = "spark.dynamicAllocation.enabled"
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A runner that was opened when a session had so many slots, with what it knows of that session."""
+
+    def opened(slots: list[int | None], **conf: str) -> tuple[SparkRunner, Any]:
+        link: Any = SimpleNamespace(
+            spark=SimpleNamespace(conf=conf),
+            in_one_process=True,
+            labelled=lambda group, name: contextlib.nullcontext(),
+            slots=lambda: slots[0],
+            slots_now=lambda: slots[-1],
+        )
+        monkeypatch.setattr("dagflow.spark.runner.connect", lambda application, **wanted: (link, False))
+        runner = SparkRunner()
+        runner.open("application", "run folder")
+        return runner, link
+
+    return opened
+
+
+def test_slots_are_those_of_the_executors_that_are_there(opened: Any) -> None:
+    slots: list[int | None] = [2]
+    runner, link = opened(slots, **{ON: "true"})
+    assert runner.slots == 2
+    slots.append(7)
+    assert runner.slots == 7
+    slots.append(None)  # Spark Connect: only a job would tell
+    assert runner.slots == 7
+    link.slots_now = None  # nobody answers
+    assert runner.slots == 7
+
+
+def test_slots_that_stay_are_asked_for_once(opened: Any) -> None:
+    assert opened([2, 7])[0].slots == 2
 
 
 @pytest.mark.parametrize(

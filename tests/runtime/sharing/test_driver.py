@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from dagflow.runtime.events import Event, WindowDecided, WindowRetried, WindowStarted
 from dagflow.runtime.launch import launch
-from dagflow.runtime.program import TaskSpec
+from dagflow.runtime.program import Job, TaskOutcome, TaskSpec
 from dagflow.runtime.sharing.driver import Rebalancing, tell_slots_are_wanted
 from dagflow.runtime.sharing.work import SharedWork
 from dagflow.runtime.window_log import WindowLog
@@ -100,6 +101,30 @@ def test_who_takes_over_from_others_is_one_for_each_slot(tmp_path: Path, options
     runner = ThreadRunner(slots=3, sharing=options.get("sharing"))
     run = launch(application, runner=runner, durability="process", rebalance=options.get("rebalance", "auto"))
     assert run.report.readers["lines"].now == readers
+
+
+class Growing(ThreadRunner):
+    """Has one slot more before each window. Notes what each task is told."""
+
+    def __init__(self) -> None:
+        super().__init__(slots=8)
+        self.slots = 2
+        self.told: list[tuple[int, int]] = []
+
+    def start(self, job: Job) -> Future[list[TaskOutcome]]:
+        self.slots += 1
+        self.told += {(spec.slots, spec.room) for spec in job.tasks}
+        return super().start(job)
+
+
+def test_tasks_are_told_how_many_slots_there_are_when_their_window_starts(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("a line\n" * 30)
+    reader: Any = BlockReader(min_readers=2, max_readers=2)
+    sink = RecordWriter(str(tmp_path / "out"))
+    application = chain(tmp_path / "in.txt", Map(str), sink=sink, reader=reader, block_size=70, blocks_threshold=1)
+    runner = Growing()
+    launch(application, runner=runner, durability="process", windows_in_flight=1)
+    assert runner.told == [(2, 2), (3, 3), (4, 4)]
 
 
 @pytest.mark.parametrize(
