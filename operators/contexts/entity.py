@@ -92,7 +92,7 @@ class ReaderContext(ABC):
         """The next record of the block, or None when it has no more."""
 
     def next_piece(self) -> Piece | None:
-        """The next run of whole records of the block (about 1 MiB), or None when it has no more."""
+        """The next run of whole records of the block (1 to 4 MiB), or None when it has no more."""
         raise NotImplementedError(f"{type(self).__name__} yields one record at a time: call next()")
 
     def close(self) -> None:  # noqa: B027  (few contexts keep anything)

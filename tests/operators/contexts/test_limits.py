@@ -69,7 +69,7 @@ def test_a_long_record_is_searched_once_and_kept_once(helpers: Any) -> None:
 
     data = b"x" * (32 * MIB) + b"\nshort\n"
     stream = helpers.watched(data)
-    context = ReadAheadLineReaderContext()
+    context = ReadAheadLineReaderContext(piece_bytes=MIB)
     context.initialize(stream, helpers.block(0, len(data), len(data)), False)
     tracemalloc.start()
     try:
@@ -84,7 +84,7 @@ def test_a_long_record_is_searched_once_and_kept_once(helpers: Any) -> None:
 
 def test_records_over_the_limit_are_noticed_before_all_is_read(helpers: Any) -> None:
     stream = helpers.watched(bytes(64 * MIB))
-    context = ReadAheadLineReaderContext(max_record_bytes=5 * MIB)
+    context = ReadAheadLineReaderContext(max_record_bytes=5 * MIB, piece_bytes=MIB)
     context.initialize(stream, helpers.block(0, 64 * MIB, 64 * MIB), False)
     with pytest.raises(RecordTooLong):
         context.next()
@@ -95,7 +95,7 @@ def test_what_stands_before_a_blocks_first_line_is_skipped_not_kept(helpers: Any
     import tracemalloc
 
     data = b"x" * (40 * MIB) + b"\nend"
-    context = ReadAheadLineReaderContext(max_record_bytes=MIB)
+    context = ReadAheadLineReaderContext(max_record_bytes=MIB, piece_bytes=MIB)
     tracemalloc.start()
     try:
         context.initialize(io.BytesIO(data), helpers.block(100, len(data), len(data)), False)
@@ -118,7 +118,7 @@ def test_nothing_past_stop_is_read_but_what_the_last_line_needs(helpers: Any) ->
 def test_reads_past_stop_grow_with_the_record(helpers: Any) -> None:
     data = b"x" * 5 * MIB
     stream = helpers.watched(data)
-    context = ReadAheadLineReaderContext()
+    context = ReadAheadLineReaderContext(piece_bytes=MIB)
     context.initialize(stream, helpers.block(0, 1000, len(data)), False)
     assert helpers.drain(context, "next") == [(data, len(data), 0)]
     sizes = [1000] + [8192 << index for index in range(7)] + [MIB] * 5
