@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, get_args
 import attrs
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, MapState, Operator, OutputPort, WindowState
+from dagflow import InputPort, MapState, Operator, OperatorContext, OutputPort, WindowState
 from operators.aggregate.columns import COUNT, KEY, VALUE, Columns
 from operators.aggregate.fields import a_field, a_key, key_of_groups, needed_of
 from operators.aggregate.grouping import Grouping, Groups, Merge
@@ -155,8 +155,9 @@ class Aggregate(Operator, Generic[T, K, V]):
         """Totals only where they are asked for: else windows may overlap."""
         return self.running or state != "totals"
 
-    def setup(self, context: object) -> None:
+    def setup(self, context: OperatorContext) -> None:
         """Called by the framework."""
+        self._context = context
         self._grouping = self.grouping()
 
     def partition_key(self, port: str) -> Any:
@@ -219,7 +220,15 @@ class Aggregate(Operator, Generic[T, K, V]):
         self._grouping.settle(self.groups)
         if self.running:
             self._add_totals()
-        self.output.emit_all([KeyValue(key, self.result(value, count)) for key, (value, count) in self.groups.items()])
+        self.output.emit_all(self._results())
+
+    def _results(self) -> Iterator[KeyValue[K, V]]:
+        for key, (value, count) in self.groups.items():
+            try:
+                yield KeyValue(key, self.result(value, count))
+            except Exception as error:
+                self._context.blame(error, Partial(key, value, count), self._context.place)
+                raise
 
     def _add_totals(self) -> None:
         """Adds what is known of the window's groups from earlier windows, and keeps it for later ones."""

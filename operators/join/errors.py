@@ -57,13 +57,15 @@ class JoinColumnsClash(RunError, ValueError):
     is_fatal: ClassVar[bool] = True
 
     operator: str
+    window: int
     columns: tuple[str, ...]
     suffix: str
 
     def message(self) -> str:
         names = ", ".join(map(repr, self.columns))
         return (
-            f"operator {self.operator!r}: both sides have {names}, also with the suffix {self.suffix!r} of the right side\n"
+            f"operator {self.operator!r}: in window {self.window}, both sides have {names}, also with the suffix {self.suffix!r} "
+            "of the right side\n"
             '  help: set another suffix (suffix="_of_right"), or rename or drop the columns before the join'
         )
 
@@ -76,9 +78,11 @@ class JoinColumnsUnknown(RunError, ValueError):
     is_fatal: ClassVar[bool] = True
 
     operator: str
+    window: int
 
     def message(self) -> str:
         return (
-            f"operator {self.operator!r}: no record came on the right side, and nothing tells which columns its records have\n"
+            f"operator {self.operator!r}: in window {self.window}, no record came on the right side, and nothing tells which "
+            "columns its records have\n"
             '  help: say them, right_columns="name: string, people: int64"; or annotate the function that makes these records'
         )

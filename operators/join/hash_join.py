@@ -235,7 +235,7 @@ class HashJoin(Operator, Generic[L, R, O]):
             return pa.RecordBatch.from_arrays(columns, schema=table.schema)
         schema = said if said is not None else self.right.schema
         if schema is None and self.how == "left":
-            raise JoinColumnsUnknown(operator=self._context.name)
+            raise JoinColumnsUnknown(operator=self._context.name, window=self._context.window)
         return None if schema is None else pa.RecordBatch.from_pylist([], schema=schema)
 
     def _names(self, left: list[str], right: list[str]) -> list[str]:
@@ -243,7 +243,8 @@ class HashJoin(Operator, Generic[L, R, O]):
         names = [*left, *(f"{name}{self.suffix}" if name in left else name for name in right)]
         twice = tuple(name for name in dict.fromkeys(names) if names.count(name) > 1)
         if twice:
-            raise JoinColumnsClash(operator=self._context.name, columns=twice, suffix=self.suffix)
+            context = self._context
+            raise JoinColumnsClash(operator=context.name, window=context.window, columns=twice, suffix=self.suffix)
         return names
 
 

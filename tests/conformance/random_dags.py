@@ -92,7 +92,11 @@ def repartitioned(nodes: Sequence[Node], launch: int) -> list[Node]:
 
 
 PAIRS = st.tuples(st.integers(0, 9), st.integers(-99, 99))
-WINDOWS = st.lists(st.lists(PAIRS, min_size=1, max_size=30), min_size=1, max_size=4)
+
+
+def windows(most: int = 4) -> st.SearchStrategy[list[list[tuple[int, int]]]]:
+    """What the input operator emits, window by window."""
+    return st.lists(st.lists(PAIRS, min_size=1, max_size=30), min_size=1, max_size=most)
 
 
 def has_end(nodes: Sequence[Node]) -> bool:
@@ -100,11 +104,11 @@ def has_end(nodes: Sequence[Node]) -> bool:
     return any(node.kind in WINDOWING for node in nodes)
 
 
-def interpreted(nodes: Sequence[Node], windows: Windows, is_sampled: Callable[[tuple[int, int]], bool]) -> dict[int, Records]:
+def interpreted(nodes: Sequence[Node], given_in: Windows, is_sampled: Callable[[tuple[int, int]], bool]) -> dict[int, Records]:
     """What each node emits in all windows. `is_sampled`: whether a record, looked at alone, is one of the sample."""
     total: dict[int, Records] = {number: Counter() for number in range(len(nodes))}
     kept: dict[int, Any] = {number: _EventTime(node) if node.kind in WINDOWING else {} for number, node in enumerate(nodes)}
-    for window in [*windows, *([None] if has_end(nodes) else [])]:
+    for window in [*given_in, *([None] if has_end(nodes) else [])]:
         emitted: dict[int, Records] = {-1: Counter(window or ())}
         for number, node in enumerate(nodes):
             given = [emitted[source] for source in node.inputs or (-1,)]

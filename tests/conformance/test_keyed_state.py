@@ -189,9 +189,10 @@ class OnceFailing(Operator):
 
 @pytest.mark.parametrize("is_known", [True, False], ids=["in the same process", "in another process"])
 def test_a_window_that_is_run_again_sees_the_state_of_the_first_time(
-    runner: str, source: Path, tmp_path: Path, is_known: bool
+    runner: str, source: Path, tmp_path: Path, is_known: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though all tasks below had saved theirs; also where a launch asks for another number of partitions meanwhile."""
+    monkeypatch.setattr(keyed_state, "_KEPT", 100)  # of all tasks, the one that failed included
     (source / "a.txt").write_text("".join(f"the cat and dog{n % 5}\n" for n in range(20)))
     found, failed = [], []
     for name, partitions in (("undisturbed", (3,)), ("failing", (3, 2))):
