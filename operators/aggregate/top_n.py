@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 T = TypeVar("T", default=Any)
 
 MOST_ROWS = 50_000
-"""So many rows of batches wait, and as many as there are top ones, before all but the top ones go."""
+MOST_BYTES = 64 << 20
+"""So many rows of batches wait, or bytes of them, and as many as there are top ones, before all but the top ones go."""
+BYTES_AHEAD = 256 << 20
+"""How many bytes of top rows are kept where records come from; when there are more, they are sent on."""
 
 
 def _a_number(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
@@ -45,8 +48,8 @@ class Ranked(Operator, Generic[T]):
     output = OutputPort[T]()
     groups = WindowState[dict[Any, list[Entry]]](factory=dict)
     batches = WindowState[list[Any]](factory=list)
-    waiting = WindowState(0)
-    kept = WindowState(0)
+    waiting = WindowState((0, 0))
+    kept = WindowState((0, 0))
 
     def offered_forms(self, port: str) -> frozenset[str]:
         """Batches too where columns are named."""
@@ -76,7 +79,7 @@ class Ranked(Operator, Generic[T]):
     def _bound(self) -> None:
         """There are more groups, or rows on top, than are kept where records come from: what is known of them is sent on."""
         self._send()
-        self.groups, self.batches, self.waiting, self.kept = {}, [], 0, 0
+        self.groups, self.batches, self.waiting, self.kept = {}, [], (0, 0), (0, 0)
 
     def _cut(self, entries: list[Entry]) -> None:
         entries.sort(key=lambda entry: entry[1])  # so that it does not matter in which order equal values came
@@ -88,11 +91,11 @@ class Ranked(Operator, Generic[T]):
         """Takes a batch in."""
         check_keys(batch, self.by)
         self.batches.append(batch)
-        self.waiting += batch.num_rows
-        if self.waiting > max(MOST_ROWS, self.kept):
+        rows, size = self.waiting = self.waiting[0] + batch.num_rows, self.waiting[1] + batch.nbytes
+        if rows > max(MOST_ROWS, self.kept[0]) or size > max(MOST_BYTES, self.kept[1]):
             top = self._top()
-            self.batches, self.waiting, self.kept = [top], 0, top.num_rows
-            if self.kept > MOST_AHEAD:
+            self.batches, self.waiting, self.kept = [top], (0, 0), (top.num_rows, top.nbytes)
+            if top.num_rows > MOST_AHEAD or top.nbytes > BYTES_AHEAD:
                 self._bound()
 
     def _top(self) -> pa.RecordBatch:

@@ -96,6 +96,25 @@ def test_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert task.emitted["output"] == [104, 103, 102]
 
 
+@pytest.mark.parametrize("is_ahead", [True, False])
+def test_wide_rows_do_not_wait_by_their_number(monkeypatch: pytest.MonkeyPatch, is_ahead: bool) -> None:
+    """Fifty thousand of them may be more than a column of text holds."""
+    monkeypatch.setattr("operators.aggregate.top_n.MOST_BYTES", 5_000)
+    monkeypatch.setattr("operators.aggregate.top_n.BYTES_AHEAD", 8_000)
+    whole = TopN[Any](1, "value", by="key")
+    top: Any = whole.ahead("input")[0] if is_ahead else whole  # type: ignore[index]
+    held = []
+    with FakeTask(top) as task:
+        for start in range(0, 100, 2):
+            rows = [{"key": n % 20, "value": n, "text": "x" * 1000} for n in (start, start + 1)]
+            task.give("input", pa.RecordBatch.from_pylist(rows), "batch")
+            held.append(sum(batch.nbytes for batch in top.batches))
+    assert max(held) < (8_000 + 5_000 + 3_000 if is_ahead else 2 * 20 * 1_100 + 3_000)
+    assert (len(task.emitted["output"]) > 20) == is_ahead, "what is on top is sent on, or kept"
+    found = run_operator(whole, {"input": task.emitted["output"]})["output"]
+    assert sorted(row["value"] for row in found) == list(range(80, 100))
+
+
 @pytest.mark.parametrize("form", ["stream", "batch"])
 def test_ahead_only_so_many_groups_are_held(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is known of them is sent on before the window ends; all together it is the same."""
