@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, get_args
 
 import attrs
@@ -16,7 +16,7 @@ from dagflow.scan import TableSchema
 from operators.aggregate.fields import a_key, getter, names_of, one_nan
 from operators.join.errors import LARGEST, JoinColumnsClash, JoinColumnsUnknown, JoinSideTooLarge
 from operators.join.held import Held
-from operators.join.lookup import Lookup
+from operators.join.lookup import MOST_PAIRS, Lookup
 from operators.join.sizes import portions, row_bytes
 
 if TYPE_CHECKING:
@@ -218,9 +218,14 @@ class HashJoin(Operator, Generic[L, R, O]):
             columns = [left.column(name) for name in names_of(self.by)]
             names = self._names(left.schema.names, right.schema.names)
             bytes_of_left = row_bytes(left.columns, left.num_rows)
+            is_small = int(bytes_of_left.max(initial=0) + bytes_of_right.max()) * MOST_PAIRS <= MOST_BYTES
             for rows, partners in lookup.pairs(columns, keep_all=self.how == "left"):
-                sizes = bytes_of_left[rows] + bytes_of_right[compute.fill_null(partners, -1).to_numpy()]
-                for some in portions(sizes, MOST_BYTES):
+                if is_small:
+                    runs: Iterable[slice] = [slice(None)]
+                else:
+                    sizes = bytes_of_left[rows] + bytes_of_right[compute.fill_null(partners, -1).to_numpy()]
+                    runs = portions(sizes, MOST_BYTES)
+                for some in runs:
                     joined = [*left.take(rows[some]).columns, *right.take(partners[some]).columns]
                     self.output.emit_batch(pa.RecordBatch.from_arrays(joined, names=names))
 

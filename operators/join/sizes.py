@@ -30,6 +30,7 @@ def row_bytes(columns: Sequence[pa.Array], rows: int) -> Numbers:
 
 
 def _of_column(column: Any) -> Any:
+    """The same of one column; one number where all rows have the same."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute
@@ -42,7 +43,8 @@ def _of_column(column: Any) -> Any:
     if kind == pa.string_view() or kind == pa.binary_view():
         return _of_column(column.cast(pa.large_binary()))
     if types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind):
-        return compute.fill_null(compute.binary_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64) + 4
+        lengths = compute.binary_length(column)
+        return (lengths if not lengths.null_count else compute.fill_null(lengths, 0)).to_numpy() + 4
     if types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
         values = [column.keys, column.items] if types.is_map(kind) else [column.values]
         ends = np.concatenate([[0], np.cumsum(row_bytes(values, len(values[0])))])
@@ -50,7 +52,7 @@ def _of_column(column: Any) -> Any:
         return np.where(column.is_valid().to_numpy(zero_copy_only=False), ends[offsets[1:]] - ends[offsets[:-1]], 0) + 4
     if types.is_struct(kind):
         return row_bytes(column.flatten(), len(column))
-    return np.full(len(column), -(-column.nbytes // max(1, len(column))), np.int64)
+    return -(-column.nbytes // max(1, len(column)))
 
 
 def portions(sizes: Numbers, most: int) -> Iterator[slice]:
