@@ -113,7 +113,8 @@ class _Reader:
 
     def has_answer_of(self, other: _Reader) -> bool:
         """Whether another one has been asked during its present record, or has refused somebody."""
-        return other.hand.key in (self.asked.get(other.number), other.refused)
+        asked = self.asked.get(other.number)
+        return (asked is not None or other.refused != "") and other.hand.key in (asked, other.refused)
 
     def really_left(self, now: float) -> float:
         return self.left + self.ends - now

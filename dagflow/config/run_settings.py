@@ -59,8 +59,8 @@ class RunSettings:
     continuous: bool = False
     """goes on waiting for new input; otherwise the run ends when all input is read"""
 
-    rebalance: Literal["auto", "off"] = "auto"
-    """auto: readers that are done take over work of slower ones; off: every reader keeps what it was dealt"""
+    rebalance: Literal["auto", "yield", "off"] = "auto"
+    """auto: readers that are done take over work of slower ones; yield: by further jobs, for run folders on slow mounts; off"""
 
     progress: Literal["auto", "plain", "none", "json"] = "auto"
     """how progress is shown; auto: live on a terminal, plain lines elsewhere"""

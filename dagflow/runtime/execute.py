@@ -22,6 +22,7 @@ from dagflow.runtime.report import TaskReport
 from dagflow.runtime.sharing.claims import Claims, Fenced
 from dagflow.runtime.sharing.others import Others, gauge_of
 from dagflow.runtime.sharing.work import SharedWork
+from dagflow.runtime.sharing.yielding import Yielding, given
 from dagflow.runtime.task import Flow, failure_of, run_flow
 from dagflow.runtime.window_log import WindowLog
 from dagflow.storage import local_path
@@ -49,13 +50,13 @@ def execute(
             heads |= work.operators
             ending = work.ending()
         else:
-            with few_collections():
+            with few_collections(), Yielding(spec, log.passing) if spec.yields else contextlib.nullcontext() as own:
                 begun = partition_state.read(log.store, spec.states)
                 keyed = KeyedStates(log.store.url, spec.durable, spec.window, spec.partition, spec.keys, spec.chains)
-                flow = run_flow(program, spec, files, begun=begun, keyed=keyed, footprint=careful, passing=passing)
+                flow = run_flow(program, spec, files, begun=begun, keyed=keyed, footprint=careful, work=own, passing=passing)
             states = with_maps(partition_state.publish(log.store, spec.window, flow.kept, spec.states), keyed.save())
-            report = _report(flow, spec, files, states=states)
-            log.report(spec.report_name, report)
+            report = _report(flow, spec, files, states=states, parts=[] if own is None else own.parts())
+            report = log.report(spec.report_name, report)
     except BaseException as error:
         files.abandon()
         if isinstance(error, Fenced):
@@ -77,6 +78,7 @@ def execute(
         parts=len(report.parts),
         counters=dict(sum((Counter(head.counters) for head in figures), Counter())),
         ending=ending,
+        has_left=spec.yields and report.parts != [part.to_list() for part in given(spec)],
     )
 
 

@@ -13,11 +13,13 @@ from dagflow.config.run_settings import RunSettings
 from dagflow.errors import DagflowError
 from dagflow.errors.run import OperatorFailed
 from dagflow.plan.plan import Plan
+from dagflow.runtime.bodies import bodies
 from dagflow.runtime.commit import Followed
-from dagflow.runtime.events import EntryAppended, Event, Warned, WindowDecided, WindowPlanned
+from dagflow.runtime.events import EntryAppended, Event, TaskEnded, Warned, WindowDecided, WindowPlanned
 from dagflow.runtime.keyed_state import chains
 from dagflow.runtime.partition_state import Handover
-from dagflow.runtime.program import TaskSpec
+from dagflow.runtime.program import Job, TaskOutcome, TaskSpec
+from dagflow.runtime.running import Running
 from dagflow.runtime.window_log import Decision, WindowPlan
 
 _TOLD = 3
@@ -115,6 +117,23 @@ def levels_of(plan: Plan) -> dict[int, int]:
     return {each.tag: plan.stage_of(each.sink.operator).level for each in plan.exchanges.values()}
 
 
+def job_of(
+    plan: Plan, window: Running, tasks: tuple[TaskSpec, ...], programs: dict[str, bytes], run_folder: str, durable: bool
+) -> Job:
+    """Tasks of a window, as a runner gets them."""
+    return Job(
+        window=window.plan.window,
+        round=window.round,
+        name=job_name(plan, window.plan),
+        tasks=tasks,
+        programs=programs,
+        run_folder=run_folder,
+        durable=durable,
+        levels=levels_of(plan),
+        bodies=bodies(plan, tasks),
+    )
+
+
 def job_name(plan: Plan, window: WindowPlan) -> str:
     """Application, window and operators, as Spark's UI shows them."""
     stages = [" → ".join(s.operators) for s in plan.stages if s.head in window.partitions]
@@ -126,6 +145,18 @@ def planned_event(plan: WindowPlan, tasks: Sequence[TaskSpec], replayed: bool) -
     size = sum(report.counters.get("bytes_planned", 0) for report in plan.driver.operators.values())
     items = sum(len(items) for items in plan.items.values())
     return WindowPlanned(window=plan.window, items=items, bytes=size, tasks=len(tasks), replayed=replayed)
+
+
+def ended_event(window: int, outcome: TaskOutcome) -> TaskEnded:
+    """A task of a window has ended."""
+    return TaskEnded(
+        window=window,
+        task=outcome.task,
+        attempt=outcome.attempt,
+        started=outcome.started,
+        ended=outcome.ended,
+        records=outcome.records,
+    )
 
 
 def decided_event(decision: Decision) -> WindowDecided:

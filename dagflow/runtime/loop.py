@@ -17,7 +17,7 @@ from dagflow.errors.run import PlanMismatch, WindowFailed, WindowIncomplete
 from dagflow.model.context import Clock
 from dagflow.model.operator import Operator
 from dagflow.plan.plan import Plan
-from dagflow.runtime.bodies import bodies, has_bodies
+from dagflow.runtime.bodies import has_bodies
 from dagflow.runtime.commit import decide, publish, roll_forward, sweep
 from dagflow.runtime.compile import halves, pickled, stage_program
 from dagflow.runtime.datasets import Datasets
@@ -25,7 +25,6 @@ from dagflow.runtime.driver import Driver
 from dagflow.runtime.event_time import event_times, followers
 from dagflow.runtime.events import (
     EventStream,
-    TaskEnded,
     Warned,
     WindowDone,
     WindowRetried,
@@ -36,9 +35,9 @@ from dagflow.runtime.footprint import places
 from dagflow.runtime.jobs import (
     decided_event,
     driver_spec,
+    ended_event,
     followed_events,
-    job_name,
-    levels_of,
+    job_of,
     planned_event,
     seconds_open,
     tasks_of,
@@ -48,13 +47,14 @@ from dagflow.runtime.jobs import (
 from dagflow.runtime.launched import Launched
 from dagflow.runtime.partition_state import Handover, states_of
 from dagflow.runtime.patience import POLL, Patience
-from dagflow.runtime.program import Job, TaskOutcome
+from dagflow.runtime.program import TaskOutcome, TaskSpec
 from dagflow.runtime.readers import Readers
 from dagflow.runtime.report import RunReport
 from dagflow.runtime.runner import Runner, TasksDied
 from dagflow.runtime.running import Running
 from dagflow.runtime.same import changed_properties
 from dagflow.runtime.sharing.driver import Rebalancing, tell_slots_are_wanted
+from dagflow.runtime.sharing.further import further
 from dagflow.runtime.states import check_left
 from dagflow.runtime.window_log import Decision, WindowLog, WindowPlan
 from dagflow.state import MapLog
@@ -114,7 +114,7 @@ class WindowLoop:
         self._halves = halves(programs.values(), plan)
         keeping = {name: [o.name for o in program.operators if states_of(o.operator)] for name, program in programs.items()}
         self._handover = Handover(keeping, [name for name in plan.driver if states_of(plan.dag.nodes[name].operator)])
-        self._rebalancing = Rebalancing.of(plan, settings.rebalance, runner.sharing, run_folder, keeping)
+        self._rebalancing = Rebalancing.of(plan, settings.rebalance, runner, run_folder, keeping)
         self._maps = MapLog(log.store, trying=self.patience.keep_trying)
         self._running: deque[Running] = deque()
         self._before: Decision | None = None
@@ -135,11 +135,8 @@ class WindowLoop:
         decided = set(self._log.windows("decision"))
         undone = sorted(decided - set(self._log.windows("done")))
         for window in undone:  # their files appear, whatever happens then; operators hear of it when they live
-            self.patience.keep_trying(
-                window,
-                "giving its files their final names",
-                functools.partial(self._publish_again, window),
-            )
+            again = functools.partial(self._publish_again, window)
+            self.patience.keep_trying(window, "giving its files their final names", again)
         newest = max(decided, default=-1)
         # Windows are decided in order. An older plan without its decision is one whose removal a power cut has undone.
         self._log.drop(window for window in planned if window < newest and window not in decided)
@@ -289,19 +286,19 @@ class WindowLoop:
         before = [task for running in self._running if running.future is not None for task in running.tasks]
         tasks = self._rebalancing.shared(states, others=len(before))
         tell_slots_are_wanted(self._log, tasks, before)
-        job = Job(
-            window=plan.window,
-            round=window.round,
-            name=job_name(self._plan, plan),
-            tasks=tasks,
-            programs=self._programs,
-            run_folder=self._run_folder,
-            durable=self._durable,
-            levels=levels_of(self._plan),
-            bodies=bodies(self._plan, tasks),
-        )
+        return attrs.evolve(window, tasks=tasks, future=self._run_job(window, tasks))
+
+    def _run_job(self, window: Running, tasks: tuple[TaskSpec, ...]) -> Future[list[TaskOutcome]]:
         self._report.jobs += 1
-        return attrs.evolve(window, tasks=tasks, future=self._runner.start(job))
+        return self._runner.start(job_of(self._plan, window, tasks, self._programs, self._run_folder, self._durable))
+
+    def _goes_on(self, window: Running, outcomes: list[TaskOutcome]) -> bool:
+        """Whether tasks of a window have left something; then a further job of it has begun."""
+        looking = functools.partial(further, self._log, window.plan, window.tasks, outcomes)
+        tasks = self.patience.keep_trying(window.plan.window, "looking at what is left of it", looking)
+        if tasks:
+            self._running[0] = window.further(tasks, self._run_job(window, tasks), outcomes)
+        return bool(tasks)
 
     def _finish(self, wait: bool) -> None:
         """Decides the oldest window once its tasks have ended."""
@@ -332,8 +329,10 @@ class WindowLoop:
             if outcome.error is not None:
                 self._again(oldest, outcome.error.message())
                 return
-            figures = attrs.asdict(outcome, filter=lambda a, _: a.name not in ("parts", "counters", "error", "ending"))
-            self._events.send(TaskEnded(window=oldest.plan.window, **figures))
+            self._events.send(ended_event(oldest.plan.window, outcome))
+        if self._goes_on(oldest, outcomes):
+            return
+        outcomes = [*oldest.outcomes, *outcomes]
         try:
             decision = self.patience.keep_trying(oldest.plan.window, "deciding it", lambda: self._decide(oldest))
         except WindowIncomplete as error:

@@ -233,6 +233,10 @@ class PastWindow:
                     base=base,
                     durable=False,
                 )
+        partition = self.plan.partitions.get(stage.head, 0)
+        while self.parts(stage.head, partition) is not None:  # of further jobs
+            yield self.task(stage, partition, base)
+            partition += 1
 
     def items_of(self, stage: Stage, partition: int) -> list[Item]:
         """The work items of a task; behind an exchange, all that may have a part in it."""

@@ -123,6 +123,7 @@ class TaskSpec:
         numbers: the number of each among those of the stage in the window's plan.
         parts: which part of each it is; empty: all are whole.
         shared: other tasks of the stage may take parts of the work over, through logs of claims.
+        yields: it stops where it is when a slot has nothing to do; a further job of the window reads what is left.
         room: how many slots the tasks of its stage had for themselves when they were started.
         agreed: what operators have agreed on for the window, by operator.
         event_times: what those are told that follow event time.
@@ -150,6 +151,7 @@ class TaskSpec:
     numbers: tuple[int, ...] = ()
     parts: tuple[Part, ...] = ()
     shared: bool = False
+    yields: bool = False
     room: int = 1
     states: PartitionStates = attrs.field(factory=dict)
     chains: dict[str, tuple[Chain, ...]] = attrs.field(factory=dict)
@@ -201,9 +203,19 @@ class TaskSpec:
         return f"claims/{self.window:010d}.{self.round}.wanted"
 
     @property
+    def slot_is_free(self) -> str:
+        """The record that tells that a slot has nothing to do while tasks of its stage, which yield, are at work."""
+        return f"{self.claims_area}.free"
+
+    @property
+    def reports_of_stage(self) -> str:
+        """What the reports of the tasks of its stage are called, up to the partition."""
+        return f"reports/{self.window:010d}.{self.round}.{self.stage}"
+
+    @property
     def report_name(self) -> str:
         """Where the task's report stands in the run folder."""
-        return f"reports/{self.window:010d}.{self.round}.{self.name}"
+        return f"{self.reports_of_stage}-{self.partition:04d}"
 
 
 @attrs.frozen(kw_only=True)
@@ -259,7 +271,7 @@ class TaskOutcome:
     """What a runner hears of a task: figures of an attempt, or why it failed. What it did stands in its report.
 
     `parts`: how many parts of items it has read, where work is shared, and `ending`: what it tells of that; `counters`: of what
-    its work items went to.
+    its work items went to; `has_left`: whether it has stopped before it had read all that it was dealt.
     """
 
     task: str
@@ -271,3 +283,4 @@ class TaskOutcome:
     counters: dict[str, int] = attrs.field(factory=dict)
     error: DagflowError | None = None
     ending: Ending | None = None
+    has_left: bool = False

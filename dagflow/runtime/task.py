@@ -31,8 +31,8 @@ from dagflow.runtime.footprint import Footprint
 from dagflow.runtime.keyed_state import KeyedStates
 from dagflow.runtime.program import Program, ProgramOperator, SendPlan, TaskSpec
 from dagflow.runtime.report import SAMPLES, OperatorFigures
+from dagflow.runtime.sharing.at_work import AtWork
 from dagflow.runtime.sharing.parts import Part, narrowed
-from dagflow.runtime.sharing.work import SharedWork
 from dagflow.runtime.typecheck import type_check
 
 
@@ -154,7 +154,7 @@ class Flow:
         spec: TaskSpec,
         files: FileMaker | None = None,
         clock: Clock | None = None,
-        work: SharedWork | None = None,
+        work: AtWork | None = None,
         send: Callable[[Row], None] = nothing_sent,
     ) -> None:
         self.spec = spec
@@ -352,14 +352,14 @@ def run_flow(
     clock: Clock | None = None,
     begun: Mapping[str, Sequence[partition_state.Encoded]] | None = None,
     footprint: Footprint | None = None,
-    work: SharedWork | None = None,
+    work: AtWork | None = None,
     passing: Passing | None = None,
     keyed: KeyedStates | None = None,
 ) -> Flow:
     """One task from setup to teardown; the flow that it leaves holds the figures, and what operators keep. Raises Abort.
 
     `begun`: the states that predecessors have left, by operator; `footprint`: where to write down which record comes next;
-    `work`: what there is to do, where it is shared with other tasks; `passing`: what comes and goes over exchanges; `keyed`:
+    `work`: what there is to do, where parts of it may go to other tasks; `passing`: what comes and goes over exchanges; `keyed`:
     the maps of keyed operators.
     """
     program: Program = pickle.loads(program_bytes)  # made by this launch, handed over in memory or by Spark

@@ -1,13 +1,19 @@
-"""Readers for `assert_reader_is_splittable`: one made of a reader context, and files that count what is read of them."""
+"""Readers for `assert_reader_is_splittable`: one made of a block reader, and files that count what is read of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import copy
+import itertools
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing
 from threading import Lock
 from typing import Any
 
 import attrs
 
+from dagflow.model.context import OperatorContext
+from dagflow.model.operator import Operator
+from dagflow.model.ports import output_ports
 from dagflow.model.records import FileBlockMetadata
 from dagflow.ranges import RangeTracker
 from dagflow.storage import BinaryReader, FileStatus, file_system
@@ -77,60 +83,156 @@ class _CountedReader:
         self._inner.close()
 
 
-def reader_of(make_context: Callable[[], Any], *, files: CountedFiles | None = None, in_pieces: bool = False) -> MakeReader:
-    r"""A `make_reader` of a reader context: reads the tracker's range as a block, and claims each record before it is returned.
+PACES = (0.0005, 0.00005, 0.005)
+"""Seconds that records are taken to need, in turn: readers claim few of slow ones at once, and more of others."""
+OF_BATCHES = 25
+"""So many times longer where they come in batches, of which readers claim so many times more at once."""
+
+
+def reader_of(reader: Operator, *, files: CountedFiles | None = None, in_batches: bool = False) -> MakeReader:
+    r"""A `make_reader` of a block reader of files: what is proved is the code that reads, and claims, in a run.
 
     Args:
-        make_context: makes a reader context (`operators.ReaderContext`, or whatever has its methods) for each range.
-        files: opens the files; by default, what their paths or URLs name.
-        in_pieces: read pieces (`next_piece`), each with one claim for all of its split points.
+        reader: a `BlockReader`, or any operator with its `read_block`, `tracker_of` and `claimed_at`; it works on copies. The
+            records are what its port `messages` emits.
+        files: opens the files, instead of its own `get_file_system`; by default, what their paths or URLs name.
+        in_batches: the port is asked for batches.
 
     What is claimed, and yielded as position, is in bytes of the file also where the positions of records are not (compressed).
+    Records are returned when those that were claimed at once have been handed on: four at first, then as many as their pace says,
+    which is made up here, so that every proof is the same. A reader that does not track its block (slices of fixed lengths) gives
+    nothing of it away in a run: all of it counts as claimed before its first record is returned.
 
     >>> import pathlib, tempfile
     >>> from dagflow.ranges import OffsetRangeTracker
-    >>> from operators import ReadAheadLineReaderContext
-    >>> make_reader = reader_of(ReadAheadLineReaderContext)
+    >>> from operators import BlockReader
+    >>> make_reader = reader_of(BlockReader())
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "lines.txt")
     ...     _ = path.write_bytes(b"one\ntwo\nthree\n")
     ...     list(make_reader(str(path), OffsetRangeTracker(1, 9)))
-    [(4, True, b'two'), (8, True, b'three')]
+    [(4, True, 'two'), (8, True, 'three')]
     """
-    opened = CountedFiles() if files is None else files
+    opened, ports = CountedFiles() if files is None else files, tuple(output_ports(type(reader)))
 
     def make_reader(path: str, tracker: RangeTracker[int]) -> Iterator[tuple[int, bool, Any]]:
         start, stop, length = tracker.start_position, tracker.stop_position, opened.status(path).length
         block = FileBlockMetadata(0, path, start, stop, length, is_last_block=stop == length)
-        context, stream = make_context(), opened.open(path)
-        try:
-            context.initialize(stream, block, False)
-            yield from (_pieces if in_pieces else _entities)(context, tracker)
-        finally:
-            context.close()
-            stream.close()
+        return _Read(copy.deepcopy(reader), _Asked(tracker), in_batches, ports).records(block, opened)
 
     return make_reader
 
 
-def _entities(context: Any, tracker: RangeTracker[int]) -> Iterator[tuple[int, bool, Any]]:
-    claimed_at = getattr(context, "claimed_at", int)
-    while (found := context.next()) is not None:
-        at = claimed_at(found.position)
-        if not tracker.try_return_record_at(found.is_split_point, at):
-            return
-        yield at, found.is_split_point, found.record
+@attrs.define(eq=False)
+class _Asked:
+    """A tracker that notes which records a reader says are no split points; and, in a task, those who might split it."""
+
+    inner: RangeTracker[int]
+    points: set[int] = attrs.field(factory=set)
+    within: set[int] = attrs.field(factory=set)
+    is_tracked: bool = False
+
+    def try_return_record_at(self, is_at_split_point: bool, record_start: int) -> bool:
+        if is_at_split_point:
+            self.points.add(record_start)
+        elif record_start not in self.points:
+            self.within.add(record_start)
+        return self.inner.try_return_record_at(is_at_split_point, record_start)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def track(self, tracker: Any) -> None:
+        """See WorkSharing."""
+        if tracker is not self:
+            raise TypeError(f"it is read through {tracker!r}, which is none that its tracker_of() has made")
+        self.is_tracked = True
+
+    def check(self) -> None:
+        """See WorkSharing."""
+
+    def completes(self, operator: str) -> bool:
+        """See WorkSharing."""
+        return True
 
 
-def _pieces(context: Any, tracker: RangeTracker[int]) -> Iterator[tuple[int, bool, Any]]:
-    claimed_at, last = getattr(context, "claimed_at", int), tracker.start_position
-    while (piece := context.next_piece()) is not None:
-        points = piece.split_points.tolist()
-        owned = tracker.try_return_batch_at(points)
-        kept = piece if owned == len(points) else piece.before(owned)
-        if kept is not None:
-            for entity in kept.entities():
-                last = claimed_at(entity.position) if entity.is_split_point else last
-                yield last, entity.is_split_point, entity.record
-        if kept is not piece:
-            return
+@attrs.define(eq=False)
+class _Read:
+    """A copy of a reader, in a task of its own; and the clock of that task."""
+
+    reader: Any
+    tracker: _Asked
+    in_batches: bool
+    ports: Collection[str]
+    found: list[tuple[int, Any]] = attrs.field(factory=list)  # emitted, and not returned yet: position, record
+    seconds: float = 0.0
+    paces: Iterator[float] = attrs.field(factory=lambda: itertools.cycle(PACES))
+    last: tuple[int, int] | None = None  # of the record before: its split point, its position
+
+    def records(self, block: FileBlockMetadata, files: CountedFiles) -> Iterator[tuple[int, bool, Any]]:
+        """What it reads of a block."""
+        for port in map(self.reader.__getattribute__, self.ports):
+            port.emit = port.emit_all = port.emit_batch = _nowhere
+            port.is_connected = port.wants_batches = False
+        messages = self.reader.messages
+        messages.is_connected, messages.wants_batches = True, self.in_batches
+        messages.emit_all, messages.emit_batch = self.take, self.take_batch
+        self.reader.get_file_system = lambda: files
+        self.reader.tracker_of = lambda block: self.tracker
+        self.reader.setup(OperatorContext(name="reader", sharing=self.tracker, clock=self))
+        try:
+            with closing(self.reader.read_block(block)) as steps:
+                for _ in itertools.chain(steps, (None,)):  # the last ones come with no step
+                    if self.tracker.is_tracked:
+                        yield from self.returned()
+            yield from self.claimed_at_once(list(self.returned()))
+        finally:
+            self.reader.teardown()
+
+    def take(self, records: Any) -> None:
+        """Records have been emitted."""
+        before = len(self.found)
+        self.found += ((each.position, each.record) for each in records)
+        self.seconds += (len(self.found) - before) * next(self.paces) * (OF_BATCHES if self.in_batches else 1)
+
+    def take_batch(self, batch: Any) -> None:
+        """A batch has been emitted."""
+        self.take(map(_Row, batch["position"].to_pylist(), batch["record"].to_pylist()))
+
+    def returned(self) -> Iterator[tuple[int, bool, Any]]:
+        """What has been emitted, each with its split point."""
+        found, self.found = self.found, []
+        for position, record in found:
+            at = self.reader.claimed_at(position)
+            again = self.last is not None and self.last[0] == at and self.last[1] != position
+            self.last = at, position
+            yield at, not again and at not in self.tracker.within, record
+
+    def claimed_at_once(self, found: list[tuple[int, bool, Any]]) -> Iterator[tuple[int, bool, Any]]:
+        """Records of a block of which nothing is given away, as far as they belong to the range."""
+        points = [at for at, is_split_point, _ in found if is_split_point]
+        granted = self.tracker.try_return_batch_at(points) if points else 0
+        refused = points[granted] if granted < len(points) else None
+        return itertools.takewhile(lambda each: each[0] != refused, found)
+
+    def now(self) -> float:
+        """See Clock."""
+        return self.seconds
+
+    def monotonic(self) -> float:
+        """See Clock."""
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        """See Clock."""
+        self.seconds += seconds
+
+
+@attrs.frozen
+class _Row:
+    position: int
+    record: Any
+
+
+def _nowhere(what: object) -> None:
+    """Where records of other ports go."""

@@ -57,7 +57,7 @@ def assert_reader_is_splittable(
 
     Args:
         make_reader: `make_reader(path, tracker)` yields (position, is_split_point, record) of the tracker's range, and claims
-            each split point before it yields it. `reader_of(make_context)` makes one of a reader context.
+            each split point before it yields it. `reader_of(reader)` makes one of a block reader.
         path: what is read, as `make_reader` gets it.
         bounds: the whole range; by default all bytes of the file.
         make_tracker: makes the tracker of a range; positions may be integers or keys.
@@ -74,13 +74,13 @@ def assert_reader_is_splittable(
 
     >>> import pathlib, tempfile
     >>> from dagflow.testing.readers import reader_of
-    >>> from operators import FixedBytesReaderContext, ReadAheadLineReaderContext
+    >>> from operators import BlockReader, FixedBytesReaderContext, FSSliceReader
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "lines.txt")
-    ...     _ = path.write_bytes(b"one\ntwo\r\nthree")
-    ...     assert_reader_is_splittable(reader_of(ReadAheadLineReaderContext), path)
+    ...     _ = path.write_bytes(b"one\ntwo\r\nthree\nfour\nfive\n")
+    ...     assert_reader_is_splittable(reader_of(BlockReader()), path)
     ...     try:
-    ...         assert_reader_is_splittable(reader_of(lambda: FixedBytesReaderContext(4)), path)
+    ...         assert_reader_is_splittable(reader_of(FSSliceReader(reader_context=FixedBytesReaderContext(4))), path)
     ...     except AssertionError as error:
     ...         print(str(error).partition(": ")[0])
     law 2, cuts

@@ -106,6 +106,10 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
         """Whether a block may be split into parts that are read by different readers."""
         return self._is_cut_anywhere(item) and getattr(item, "as_planned", True)
 
+    def tracker_of(self, block: B) -> Any:
+        """What guards the range of a block that `can_split` while it is read (`dagflow.ranges`): here, of integers."""
+        return OffsetRangeTracker(block.start, block.stop)  # type: ignore[attr-defined]
+
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
         """Records also come in batches where neither the context nor the conversion is one record at a time."""
         if port == "messages" and self._is_vectorised():
@@ -125,6 +129,11 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
     @blocks_metadata_input.process
     def process_block(self, block: B) -> None:
         """Reads one block, on the stream of the one before where it is its successor."""
+        for _ in self.read_block(block):
+            pass
+
+    def read_block(self, block: B) -> Iterator[None]:
+        """Does so step by step where others may take over the rest: all that is claimed has been handed on after each step."""
         task = self._task
         path = getattr(block, "file_path", None)
         task.context.at(path, getattr(block, "start", None))
@@ -136,7 +145,7 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
                 task.stream = self.setup_stream(block)
                 task.has_stream = True
                 task.context.count("streams_opened")
-            self._read(block, path, is_consecutive)
+            yield from self._read(block, path, is_consecutive)
         except BaseException as error:
             if isinstance(error, ReadError):
                 error.of(task.context.name)
@@ -150,6 +159,10 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
         task.end()
         if self.blocks_metadata_output.is_connected and task.context.completes_item():
             self.blocks_metadata_output.emit(block if part is None else part.whole)
+
+    def claimed_at(self, position: int) -> int:
+        """Where the split point of a record of the block at hand is, in the unit of blocks: what was claimed for it."""
+        return self._finder.claimed_at(position)
 
     def record_at(self, block: B, position: int) -> bytes | None:
         """The bytes that the record at a position of a block uses in the source, read again; None when none starts there.
@@ -195,10 +208,10 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
         """Records that use so many bytes of their stream have been found."""
         self._task.context.count("bytes", used)
 
-    def _read(self, block: B, path: str | None, is_consecutive: bool) -> None:
+    def _read(self, block: B, path: str | None, is_consecutive: bool) -> Iterator[None]:
         """The one loop over what a block holds: pieces, where the context has them, else single entities."""
         if self._claiming is not None:
-            self._read_claimed(block, path, is_consecutive, self._claiming)
+            yield from self._read_claimed(block, path, is_consecutive, self._claiming)
         elif self._has_pieces:
             for piece in self._found(block, is_consecutive):
                 self._task.context.at(path, piece.position)
@@ -208,20 +221,21 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
                 self._take_entity(block, entity)
             self._pass_on_entities(block)
 
-    def _read_claimed(self, block: B, path: str | None, is_consecutive: bool, claiming: Claiming) -> None:
+    def _read_claimed(self, block: B, path: str | None, is_consecutive: bool, claiming: Claiming) -> Iterator[None]:
         """The same where others may take over what is not claimed; what is claimed is passed on to the end before more is."""
         task, context = self._task, self._finder
         claiming.begin()
         clock, began = claiming.clock, 0.0
         for found in self._found(block, is_consecutive):
             if claiming.tracker is None and self.can_split(block) and context.can_be_cut():
-                claiming.track(OffsetRangeTracker(block.start, block.stop))  # type: ignore[attr-defined]
+                claiming.track(self.tracker_of(block))
                 task.context.track(claiming.tracker)
             if self._has_pieces:
                 for piece in (found,) if claiming.tracker is None else claiming.parts(found):
                     task.context.at(path, piece.position)
                     self._take_piece(block, piece)
                     task.context.flush()
+                    yield
             elif claiming.tracker is None or claiming.entity(context, found):
                 began = began if task.data else clock.monotonic()
                 self._take_entity(block, found)
@@ -230,6 +244,7 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
                     self._pass_on_entities(block)
                     task.context.flush()
                     claiming.passed_on(count, clock.monotonic() - began)
+                    yield
             if claiming.is_over:
                 break
         self._pass_on_entities(block)

@@ -45,6 +45,8 @@ class _Positions(Sequence[int]):
             start, stop, _ = number.indices(len(self))
             return _Positions(self.piece, self.first + start, self.first + stop)
         at = number + (self.stop if number < 0 else self.first)
+        if not self.first <= at < self.stop:
+            raise IndexError(number)
         return int(self.piece.offsets[at]) + self.piece.position - self.piece.begin
 
 

@@ -8,7 +8,6 @@ import io
 import json
 import random
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,9 @@ from dagflow.testing import assert_reader_is_splittable, scan_reader_of
 from dagflow.testing.readers import CountedFiles, reader_of
 from operators import (
     AvroFormat,
+    BlockReader,
     CsvFormat,
+    Entity,
     FixedRecordsReaderContext,
     FixedWidthFormat,
     JsonLinesFormat,
@@ -34,7 +35,6 @@ from operators import (
     RegexFormat,
     ScanReader,
 )
-from operators.compression import DecompressingContext
 from tests.operators.compression.samples import TOOLS, bgzf
 
 HEADER = 64 * 1024  # is read at once of CSV (it names the columns) and of Avro (it has the schema), for each range
@@ -119,20 +119,35 @@ class Proved:
     short: float = 0.1
 
 
-def of_context(
-    make_context: Callable[..., Any], small: bytes, large: bytes, properties: dict[str, Any], buffer_bytes: int, in_pieces: bool
-) -> Proved:
-    """A proof of a context."""
+def one_by_one(kind: Any) -> Any:
+    """The same context, read one record at a time."""
+
+    class OneByOne(kind):  # type: ignore[misc]  # any of them
+        def next(self) -> Entity | None:
+            found: Entity | None = super().next()
+            return found
+
+    return OneByOne
+
+
+HOW: dict[str, tuple[Callable[[Any], Any], Callable[[ReaderContext], BlockReader[Any]], bool]] = {
+    "records in pieces": (lambda kind: kind, lambda context: BlockReader(reader_context=context), False),
+    "batches": (lambda kind: kind, lambda context: BlockReader(reader_context=context), True),
+    "one by one, converted": (one_by_one, lambda context: BlockReader(bytes, reader_context=context), False),
+}
+"""What block readers do differently: how they find records, what they make of them, and in which form they hand them on."""
+
+
+def of_context(kind: Any, small: bytes, large: bytes, properties: dict[str, Any], buffer_bytes: int, how: str) -> Proved:
+    """A proof of a block reader with a context."""
+    found, make, in_batches = HOW[how]
 
     def make_reader(files: CountedFiles, piece_bytes: int) -> Any:
-        return reader_of(partial(make_context, piece_bytes=piece_bytes, **properties), files=files, in_pieces=in_pieces)
+        context = found(kind)(piece_bytes=piece_bytes, **properties)
+        assert context.supports_pieces == (found is not one_by_one)
+        return reader_of(make(context), files=files, in_batches=in_batches)
 
-    kind = make_context if inspect.isclass(make_context) else DecompressingContext
-    return Proved(kind, make_reader, small, large, buffer_bytes, short=0.1 if buffer_bytes == 4096 else 0.03)
-
-
-def unpacked(**properties: Any) -> DecompressingContext:
-    return DecompressingContext(ReadAheadLineReaderContext(**properties))
+    return Proved(kind, make_reader, small, large, buffer_bytes, short=0.04 if buffer_bytes == 4096 else 0.01)
 
 
 def of_format(made: Format, write: Callable[[list[dict[str, Any]]], bytes], **properties: Any) -> Proved:
@@ -149,7 +164,6 @@ def of_format(made: Format, write: Callable[[list[dict[str, Any]]], bytes], **pr
 
 
 LINES = text(8, 15)
-FIXED = partial(FixedWidthFormat, {"begin": (0, 10), "end": (2_990, 10)})
 TABLE: dict[str, tuple[Any, bytes, bytes, dict[str, Any], int]] = {
     "lines": (ReadAheadLineReaderContext, LINES, text(3_000), {}, 4096),
     "lines that end with \\n, \\r\\n or \\r": (
@@ -161,7 +175,7 @@ TABLE: dict[str, tuple[Any, bytes, bytes, dict[str, Any], int]] = {
     ),
     "lines with a long delimiter": (
         ReadAheadLineReaderContext,
-        text(8, 15, (b"abcabd", b"abc")),
+        text(20, 15, (b"abcabd", b"abc")),
         text(3_000, 60, (b"abcabd", b"abc", b"abcabcabd")),
         {"terminators": "abcabd"},
         4096,
@@ -181,18 +195,14 @@ TABLE: dict[str, tuple[Any, bytes, bytes, dict[str, Any], int]] = {
         4096,
     ),
     "lines, compressed by members (BGZF)": (
-        unpacked,
+        ReadAheadLineReaderContext,
         bgzf(LINES, [9, 1, 30]),
         TOOLS["bgzf"](text(40_000)),
         {},
         64 * 1024,
     ),
 }
-READERS = {
-    f"{name}, {'in pieces' if in_pieces else 'one by one'}": of_context(*given, in_pieces)
-    for name, given in TABLE.items()
-    for in_pieces in (False, True)
-} | {
+READERS = {f"{name}, {how}": of_context(*given, how) for name, given in TABLE.items() for how in HOW} | {
     "JSON lines": of_format(JsonLinesFormat(), json_lines),
     "CSV": of_format(CsvFormat(), comma_separated, besides_bytes=HEADER),
     "Avro": of_format(AvroFormat(), avro, besides_bytes=HEADER, is_claimed_at_once=True),

@@ -1,23 +1,29 @@
-"""The shipped reader contexts are proved: those that may be cut anywhere pass, the others fail, and old defects stay away."""
+"""The shipped reader contexts are proved, alone and in block readers: those that may be cut anywhere pass, the others fail."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from dagflow.ranges import OffsetRangeTracker
 from dagflow.testing.readers import CountedFiles, reader_of
 from dagflow.testing.splittable import assert_reader_is_splittable
+from operators import BlockReader, Entity, FSSliceReader, ReaderContext
 from operators.contexts import (
     FixedBytesReaderContext,
     FixedRecordsReaderContext,
     LineReaderContext,
+    Piece,
     ReadAheadLineReaderContext,
 )
+from operators.readers.claiming import Claiming
+from tests.operators.context_reader import context_reader
 
 LINES = b"one\ntwo\n\nthree\r\nfour\nfive\nsix"
 LONG = b"".join(b"%d," % i * (i % 12) + b"\n" for i in range(150))
@@ -46,7 +52,7 @@ def file(tmp_path: Path) -> Callable[[bytes], Path]:
 )
 def test_contexts_that_may_be_cut_anywhere(file: Any, context: Any, data: bytes, in_pieces: bool) -> None:
     assert context().cuts == "any"
-    assert_reader_is_splittable(reader_of(context, in_pieces=in_pieces), file(data))
+    assert_reader_is_splittable(context_reader(context, in_pieces=in_pieces), file(data))
 
 
 @pytest.mark.parametrize("in_pieces", [False, True])
@@ -54,23 +60,23 @@ def test_contexts_that_may_be_cut_anywhere(file: Any, context: Any, data: bytes,
 def test_contexts_that_depend_on_the_cuts(file: Any, context: Any, in_pieces: bool) -> None:
     assert context().cuts == "fixed"
     with pytest.raises(AssertionError, match=r"2, cuts: .*is not \[0, 29\)"):
-        assert_reader_is_splittable(reader_of(context, in_pieces=in_pieces), file(LINES))
+        assert_reader_is_splittable(context_reader(context, in_pieces=in_pieces), file(LINES))
 
 
 def test_slices_are_compared_by_their_bytes(file: Any) -> None:
     """However a file is cut into blocks, their slices hold the same bytes; but a slice that was begun is not divided."""
-    make_reader = reader_of(partial(FixedBytesReaderContext, 4))
+    make_reader = context_reader(partial(FixedBytesReaderContext, 4))
     assert_reader_is_splittable(make_reader, file(LINES), compare=b"".join, while_reading=False)
     with pytest.raises(AssertionError, match=r"4, splits: .*\n  expected b"):
         assert_reader_is_splittable(make_reader, file(LINES), compare=b"".join)
     with pytest.raises(AssertionError, match=r"2, cuts: .*\n  expected b"):
-        assert_reader_is_splittable(reader_of(LineReaderContext), file(LINES), compare=b"".join, while_reading=False)
+        assert_reader_is_splittable(context_reader(LineReaderContext), file(LINES), compare=b"".join, while_reading=False)
 
 
 def test_contexts_read_their_range_and_little_more(file: Any) -> None:
     files, path = CountedFiles(), file(LONG)
     for context in (ReadAheadLineReaderContext, partial(FixedRecordsReaderContext, 50, partial="emit")):
-        make_reader = reader_of(partial(context, piece_bytes=64), files=files)
+        make_reader = context_reader(partial(context, piece_bytes=64), files=files)
         assert_reader_is_splittable(make_reader, path, files=files, buffer_bytes=64, effort=0.2)
 
 
@@ -110,7 +116,7 @@ def test_defects_known_elsewhere(
 ) -> None:
     path = file(data)
     context = partial(ReadAheadLineReaderContext, terminators=terminators, piece_bytes=piece_bytes)
-    make_reader = reader_of(context, files=CountedFiles(most), in_pieces=in_pieces)
+    make_reader = context_reader(context, files=CountedFiles(most), in_pieces=in_pieces)
     found = [record for _, _, record in make_reader(str(path), OffsetRangeTracker(0, len(data)))]
     assert found == records
     is_claimed_at_once = in_pieces and piece_bytes >= len(data)
@@ -120,7 +126,7 @@ def test_defects_known_elsewhere(
 def test_an_unterminated_last_line_at_the_edge_of_the_original_s_buffer(file: Any) -> None:
     for length in (8191, 8192, 8193):
         path = file(b"first\n" + b"x" * length)
-        assert_reader_is_splittable(reader_of(ReadAheadLineReaderContext), path)
+        assert_reader_is_splittable(context_reader(ReadAheadLineReaderContext), path)
 
 
 def test_files_count_every_byte_that_is_read(file: Any) -> None:
@@ -137,3 +143,211 @@ def test_files_count_every_byte_that_is_read(file: Any) -> None:
         assert opened.bytes_read == len(whole) + filled
         with pytest.raises(ValueError, match="closed"):
             stream.read()
+
+
+# Block readers: the code that runs
+
+
+@attrs.define
+class OneByOne(ReadAheadLineReaderContext):
+    """Overrides `next`, so that it is read one record at a time."""
+
+    def next(self) -> Entity | None:
+        return super().next()
+
+
+CONTEXTS = {"in pieces": ReadAheadLineReaderContext, "one by one": OneByOne}
+MANY_LINES = b"".join(b"%d," % (n * n) + b"\n" * (n % 3) for n in range(60))
+
+
+@pytest.mark.parametrize("in_batches", [False, True])
+@pytest.mark.parametrize("kind", CONTEXTS)
+def test_a_block_reader_is_proved_as_it_runs(file: Any, kind: str, in_batches: bool) -> None:
+    reader = BlockReader(reader_context=CONTEXTS[kind](piece_bytes=64))
+    assert_reader_is_splittable(reader_of(reader, in_batches=in_batches), file(MANY_LINES), effort=0.5)
+
+
+def test_what_a_block_reader_claims_at_once_is_returned_at_once(file: Any) -> None:
+    """Four records at first, then as many as take 2 ms at the pace that the proof makes up."""
+    tracker = OffsetRangeTracker(0, 10_000)
+    records = reader_of(BlockReader())(str(file(b"line\n" * 100)), tracker)
+    claimed = [tracker.split_points()[0] for _ in records]
+    assert claimed[:9] == [3, 3, 3, 3, 7, 7, 7, 7, 47]
+
+
+def test_slices_in_a_run_are_compared_by_their_bytes(file: Any) -> None:
+    make_reader = reader_of(FSSliceReader(reader_context=FixedBytesReaderContext(4)))
+    assert_reader_is_splittable(make_reader, file(LINES), compare=b"".join, while_reading=False)
+    with pytest.raises(AssertionError, match=r"4, splits: .* none succeeded"):
+        assert_reader_is_splittable(make_reader, file(LINES), compare=b"".join)
+    with pytest.raises(AssertionError, match="2, cuts"):
+        assert_reader_is_splittable(make_reader, file(LINES))
+
+
+# Faults, one each, in what a run consists of
+
+
+@attrs.define
+class Skips(OneByOne):
+    """Skips to the next line end, also where a line starts at the cut."""
+
+    def initialize(self, stream: Any, block: Any, consecutive: bool) -> None:
+        start = min(block.stop, block.start + bool(block.start))
+        super().initialize(stream, attrs.evolve(block, start=start), consecutive)
+
+
+@attrs.define
+class SkipsInPieces(Skips):
+    """The same in pieces."""
+
+    def next_piece(self) -> Piece | None:
+        return ReadAheadLineReaderContext.next_piece(self)
+
+
+@attrs.define
+class BeginsInTheMiddle(OneByOne):
+    """What stands before the first line is given out, too."""
+
+    is_first: bool = False
+
+    def initialize(self, stream: Any, block: Any, consecutive: bool) -> None:
+        super().initialize(stream, block, consecutive)
+        self.is_first = block.start > 0
+
+    def next(self) -> Entity | None:
+        found = super().next()
+        if found is None or not self.is_first:
+            return found
+        self.is_first = False
+        return found._replace(is_split_point=False)
+
+
+@attrs.define
+class Doubles(ReaderContext):
+    """Its first record comes twice."""
+
+    inner: OneByOne = attrs.field(factory=OneByOne)
+    again: Entity | None = None
+
+    def initialize(self, stream: Any, block: Any, consecutive: bool) -> None:
+        self.inner.initialize(stream, block, consecutive)
+
+    def next(self) -> Entity | None:
+        if self.again is not None:
+            found, self.again = self.again, None
+            return found
+        found = self.inner.next()
+        self.again = found if found is not None and found.position == 0 else None
+        return found
+
+
+@attrs.define
+class ClaimsLate(Claiming):
+    """Hands on first."""
+
+    late: int | None = None
+
+    def parts(self, piece: Piece) -> Iterator[Piece]:
+        yield piece
+        self.is_over = self.tracker.try_return_batch_at(piece.split_points) < len(piece)
+
+    def entity(self, context: ReaderContext, entity: Entity) -> bool:
+        if self.late is not None and self.late < entity.position:
+            self.tracker.try_return_record_at(True, self.late)
+        self.late = entity.position
+        self.is_over = entity.position >= self.tracker.stop_position
+        return not self.is_over
+
+
+@attrs.define
+class ClaimsAllAtOnce(Claiming):
+    """Looks at the whole range before it hands on anything."""
+
+    def parts(self, piece: Piece) -> Iterator[Piece]:
+        if not self.is_over:
+            granted = self.tracker.try_return_batch_at(piece.split_points)
+            self.is_over = granted < len(piece)
+            yield from filter(None, [piece.before(granted)])
+
+
+@attrs.define
+class IgnoresTheAnswer(Claiming):
+    """Claims, and takes what it was refused."""
+
+    def entity(self, context: ReaderContext, entity: Entity) -> bool:
+        stop = self.tracker.stop_position
+        super().entity(context, entity)
+        self.is_over = entity.position >= stop + 4
+        return not self.is_over
+
+    def parts(self, piece: Piece) -> Iterator[Piece]:
+        taken = 0
+        for part in super().parts(piece):
+            taken += len(part)
+            yield part
+        if self.is_over:
+            yield piece.part(taken, len(piece))
+
+
+class SplitsConsumed(OffsetRangeTracker):
+    """A tracker whose position of the last record may be given away."""
+
+    def _try_split(self, position: int) -> bool:
+        if self._last is None or position < self._last or position >= self.stop_position:
+            return False
+        self._stop = position
+        return True
+
+
+@pytest.mark.parametrize(
+    ("context", "message"),
+    [
+        (Skips, r"2, cuts: .*\n  lost"),
+        (SkipsInPieces, r"2, cuts: .*\n  lost"),
+        (BeginsInTheMiddle, "1, claims: .* no split point"),
+        (Doubles, "1, claims"),
+    ],
+)
+def test_a_fault_of_a_context_is_found(file: Any, context: Any, message: str) -> None:
+    with pytest.raises(AssertionError) as caught:
+        assert_reader_is_splittable(reader_of(BlockReader(reader_context=context())), file(MANY_LINES))
+    assert re.search(message, str(caught.value), re.DOTALL), str(caught.value)
+
+
+@pytest.mark.parametrize("in_batches", [False, True])
+@pytest.mark.parametrize(
+    ("claiming", "kind", "message"),
+    [
+        (ClaimsLate, "in pieces", "1, claims: .* had not been claimed"),
+        (ClaimsLate, "one by one", "1, claims: .* had not been claimed"),
+        (ClaimsAllAtOnce, "in pieces", "4, splits: .* none succeeded"),
+        (IgnoresTheAnswer, "in pieces", "1, claims: .* had not been claimed"),
+        (IgnoresTheAnswer, "one by one", "1, claims: .* had not been claimed"),
+    ],
+)
+def test_a_fault_of_what_claims_is_found(
+    file: Any, monkeypatch: pytest.MonkeyPatch, claiming: Any, kind: str, message: str, in_batches: bool
+) -> None:
+    monkeypatch.setattr("operators.readers.abstract_block_reader.Claiming", claiming)
+    reader = BlockReader(reader_context=CONTEXTS[kind]())
+    with pytest.raises(AssertionError) as caught:
+        assert_reader_is_splittable(reader_of(reader, in_batches=in_batches), file(MANY_LINES))
+    assert re.search(message, str(caught.value), re.DOTALL), str(caught.value)
+
+
+@pytest.mark.parametrize("kind", CONTEXTS)
+def test_a_fault_of_a_tracker_is_found_in_a_run(file: Any, kind: str) -> None:
+    make_reader = reader_of(BlockReader(reader_context=CONTEXTS[kind](piece_bytes=64)))
+    with pytest.raises(AssertionError, match=r"(?s)4, splits: .*\n  (twice|new)"):
+        assert_reader_is_splittable(make_reader, file(MANY_LINES), make_tracker=SplitsConsumed)
+
+
+def test_a_reader_with_a_tracker_of_its_own_is_refused(file: Any) -> None:
+    @attrs.define
+    class Own(BlockReader[str]):
+        def read_block(self, block: Any) -> Any:
+            self._task.context.track(OffsetRangeTracker(block.start, block.stop))
+            return super().read_block(block)
+
+    with pytest.raises(TypeError, match="none that its tracker_of"):
+        assert_reader_is_splittable(reader_of(Own()), file(MANY_LINES))

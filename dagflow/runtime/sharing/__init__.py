@@ -6,7 +6,9 @@
 - `others`: what an idle task sees of the others;
 - `finished`: which part of an item was read last;
 - `giving`: what a task has before it, and which part of it is given away;
-- `work`: a task's queue, asking and answering;
+- `at_work`: a task's queue, what it has at hand and what it has read;
+- `work`: asking and answering;
+- `yielding`, `further`: the fallback for slow stores: tasks stop early, and a further job of the window reads the rest;
 - `ending`: whether the work was even, and if not, why nothing was taken over;
 - `serving`: the thread in which a process answers;
 - `driver`: which tasks share their work, and whether what they report is all;

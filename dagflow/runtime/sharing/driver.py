@@ -13,24 +13,34 @@ from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime.events import Claimed, EventStream, Stolen
 from dagflow.runtime.program import TaskOutcome, TaskSpec
 from dagflow.runtime.report import RunReport, TaskReport
+from dagflow.runtime.runner import Runner
 from dagflow.runtime.sharing.claims import Log, log_name
 from dagflow.runtime.sharing.ending import Ending, Uneven, uneven
+from dagflow.runtime.sharing.further import moved
 from dagflow.runtime.sharing.parts import Part, Steal, part_of, uncovered
 from dagflow.runtime.window_log import Decision, WindowLog, WindowPlan
 from dagflow.storage import Store, is_local
 
+BLOCKS = "blocks_metadata_output"
+"""The port of readers on which they tell that all of a block has been read."""
+LITTLE_LEFT = "no reader had much left when another one had nothing to do"
 
-def why_not(*, setting: str, runner: str | None, run_folder: str) -> str:
-    """Why no task of a run shares its work; empty where they may.
 
-    >>> why_not(setting="off", runner=None, run_folder="out/_dagflow")
-    'rebalance is off'
-    """
+def why_not(*, setting: str, runner: Runner) -> str:
+    """Why no task of a run shares its work; empty where they may."""
     if setting == "off":
         return "rebalance is off"
-    if runner is not None:
-        return runner
-    return "" if is_local(run_folder) else "the run folder is not on a disk: its store is too slow for claims"
+    return runner.sharing or ("there is one slot" if runner.slots == 1 and not runner.grows else "")
+
+
+def why_no_yield(plan: Plan) -> str:
+    """Why readers do not stop early, where logs of claims would be too slow; empty where they may."""
+    slow = "the store of the run folder is too slow for claims, and"
+    if plan.exchanges:
+        return f"{slow} what readers send over exchanges comes from one job"
+    heads = {stage.head for stage in plan.stages if stage.level == 0}
+    telling = sorted({s.source.operator for s in plan.dag.streams.values() if s.source.port == BLOCKS} & heads)
+    return f"{slow} {telling[0]} tells on {BLOCKS} which blocks have been read" if telling else ""
 
 
 @attrs.define
@@ -39,6 +49,7 @@ class Rebalancing:
 
     Args:
         reason: why no task shares its work; empty where they may.
+        yields: they do so by further jobs, since logs of claims would be too slow.
         keeping: the operators in tasks that keep State, by stage.
         in_order: the stages whose items stay where they were dealt.
     """
@@ -46,19 +57,20 @@ class Rebalancing:
     reason: str
     keeping: Mapping[str, Sequence[str]]
     in_order: frozenset[str] = frozenset()
+    yields: bool = False
     was_shared: bool = attrs.field(init=False, default=False)
     told: str = attrs.field(init=False, default="")
     uneven: Uneven | None = attrs.field(init=False, default=None)
     """The longest time for which a reader had nothing to do in a window in which nothing was taken over."""
 
     @classmethod
-    def of(
-        cls, plan: Plan, setting: str, runner: str | None, run_folder: str, keeping: Mapping[str, Sequence[str]]
-    ) -> Rebalancing:
-        """For a run. `runner`: why its tasks cannot share their work; None where they can."""
+    def of(cls, plan: Plan, setting: str, runner: Runner, run_folder: str, keeping: Mapping[str, Sequence[str]]) -> Rebalancing:
+        """For a run."""
         operators = {stage.name: plan.dag.nodes[stage.head].operator for stage in plan.stages}
         in_order = frozenset(name for name, operator in operators.items() if getattr(operator, "sequential", False))
-        return cls(why_not(setting=setting, runner=runner, run_folder=run_folder), keeping, in_order)
+        reason = why_not(setting=setting, runner=runner)
+        yields = not reason and (setting == "yield" or not is_local(run_folder))
+        return cls(why_no_yield(plan) if yields else reason, keeping, in_order, yields)
 
     def tell(self, decision: Decision, outcomes: Iterable[TaskOutcome], events: EventStream, report: RunReport) -> None:
         """Tells what has been claimed and taken over in a window."""
@@ -92,7 +104,7 @@ class Rebalancing:
             self.told = reason if task.level == 0 else self.told
             beside = sum(each.level == task.level for each in tasks) - task.partitions
             room = max(1, task.slots - others - beside)
-            found.append(attrs.evolve(task, shared=not reason, room=room))
+            found.append(attrs.evolve(task, shared=not (reason or self.yields), yields=not reason and self.yields, room=room))
         return tuple(found)
 
     def _why_not(self, task: TaskSpec) -> str:
@@ -106,12 +118,14 @@ class Rebalancing:
 
     def may_share(self, stages: Iterable[Stage]) -> frozenset[str]:
         """The stages whose tasks can share their work, if they are several."""
-        names = () if self.reason else (stage.name for stage in stages if stage.level == 0)
+        names = () if self.reason or self.yields else (stage.name for stage in stages if stage.level == 0)
         return frozenset(name for name in names if not self.keeping.get(name) and name not in self.in_order)
 
     @property
     def why_never(self) -> str:
         """Why nothing has been rebalanced."""
+        if self.was_shared and self.yields:
+            return LITTLE_LEFT
         if self.was_shared:
             return "the work was even" if self.uneven is None else str(self.uneven)
         return self.reason or self.told or "no window has run"
@@ -125,7 +139,7 @@ def tell_slots_are_wanted(log: WindowLog, tasks: Sequence[TaskSpec], before: Seq
     if not tasks or len(tasks) + len(before) <= tasks[0].slots:
         return
     several = any(task.stage != tasks[0].stage for task in tasks)
-    for name in {task.slots_wanted for task in (*before, *(tasks if several else ())) if task.shared}:
+    for name in {task.slots_wanted for task in (*before, *(tasks if several else ())) if task.shared or task.yields}:
         log.passing.create(name, b"{}\n")
 
 
@@ -142,7 +156,7 @@ def reports_of(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec]) -> t
     reports = [report for _, report in found if report is not None]
     parts: dict[str, list[Part]] = {}
     for task, report in zip(tasks, reports, strict=True):
-        if task.shared:
+        if task.shared or task.yields:
             parts.setdefault(task.head, []).extend(part_of(part) for part in report.parts)
     wrong = [problem for head, read in parts.items() for problem in uncovered(read, len(plan.items[head]))]
     if wrong:
@@ -168,7 +182,7 @@ def moved_parts(tasks: Sequence[TaskSpec], reports: Sequence[TaskReport]) -> dic
     return {
         place_of(task.head, task.partition): report.parts
         for task, report in zip(tasks, reports, strict=True)
-        if task.shared and report.parts != [[number, None, None] for number in task.numbers]
+        if task.parts or ((task.shared or task.yields) and report.parts != [[n, None, None] for n in task.numbers])
     }
 
 
@@ -179,7 +193,7 @@ def place_of(head: str, partition: int) -> str:
 
 def _steals(tasks: Sequence[TaskSpec], logs: Mapping[str, Log]) -> list[Steal]:
     names = {(task.stage, task.partition): task.name for task in tasks}
-    found = []
+    found = moved(tasks)
     for task in tasks:
         for asker, entry in logs[task.name].state.gives if task.shared else ():
             thief = names[task.stage, asker]

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 
 from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.sharing import steps
+from dagflow.runtime.sharing.at_work import AtWork
 from dagflow.runtime.sharing.claims import Claims
 from dagflow.runtime.sharing.ending import Ending, Stretch
-from dagflow.runtime.sharing.giving import Given, Hand, Held, Pace, Queue, given_away, remaining
+from dagflow.runtime.sharing.giving import Given, Hand, given_away, remaining
 from dagflow.runtime.sharing.others import Others
 from dagflow.runtime.sharing.parts import Part, part_of
 from dagflow.runtime.sharing.serving import SERVING
@@ -29,20 +29,7 @@ PATIENCE = 1.0  # seconds to wait for an answer
 GAUGE_EVERY = 0.05  # seconds between writings of what is left
 
 
-class Flow(Protocol):
-    """What is needed of the operators at work."""
-
-    @property
-    def nodes(self) -> Mapping[str, Any]:
-        """The operators, each with what is around it, by name."""
-        ...
-
-    def decoded(self, item: tuple[str, str, Any]) -> Any:
-        """A work item as its operator gets it."""
-        ...
-
-
-class SharedWork:
+class SharedWork(AtWork):
     """The work of one attempt of a task; a context manager, within which who asks is answered.
 
     Args:
@@ -53,25 +40,16 @@ class SharedWork:
     """
 
     def __init__(self, claims: Claims, others: Others, gauge: Gauge, room: int) -> None:
+        super().__init__(claims.items)
         self._claims = claims
         self._others = others
         self._gauge = gauge
         self._room = room
-        self._lock = threading.RLock()
-        self._queue = Queue()
-        self._hand: Hand | None = None
-        self._pace = Pace()
-        self._done: list[Part] = []
-        self._flow: Flow | None = None
-        self._failure: BaseException | None = None
-        self._is_served = False
-        self._begun: list[Part] = []
         self._noted = 0
         self._noted_at = 0.0
         self._is_idle = False
         self._refused = ""  # during which record somebody was refused last
         self._ending = Ending(begun=time.time(), until=time.time())
-        self.operators: set[str] = set()
         self.report_before: Any = None
         """The report of an earlier attempt, encoded: there is nothing to do."""
 
@@ -92,35 +70,11 @@ class SharedWork:
 
     # The task's own thread
 
-    def items(self, flow: Flow) -> Iterator[Held]:
-        """What there is to do, one part of an item after the other; what others give, too. Raises Fenced."""
-        with self._lock:
-            self._flow = flow
-            self._put(self._begun)
-        while self._next():
-            hand = self._hand
-            assert hand is not None
-            self.operators.add(hand.held.item[0])
-            yield hand.held
-            self._finish()
-
-    def _put(self, parts: Iterable[Part]) -> None:
-        for part in sorted(parts, key=lambda part: part.place):
-            self._queue.put(self._held(part))
-
-    def _held(self, part: Part) -> Held:
-        assert self._flow is not None
-        item = tuple(self._claims.items[part.number])
-        operator = self._flow.nodes[item[0]].operator
-        return Held.of(part, item, self._flow.decoded(item), operator)
-
     def _next(self) -> bool:
+        """Looks for it with others, too. Raises Fenced."""
         while True:
-            self.check()
-            with self._lock:
-                if self._queue:
-                    self._hand = Hand(self._queue.first(), time.monotonic())
-                    return True
+            if super()._next():
+                return True
             if not self._seek():
                 with self._lock:
                     late = self._claims.recover()
@@ -128,50 +82,25 @@ class SharedWork:
                 if not late:
                     return False
 
-    def _finish(self) -> None:
+    def _finish(self) -> Hand:
         with self._lock:
-            hand, self._hand = self._hand, None
-            assert hand is not None
-            self._done.append(hand.read())
+            hand = super()._finish()
             now, until = time.monotonic(), time.time()
-            self._pace.finished(hand, now)
             since, reason = hand.held_up()
             stretch, longest = Stretch(until - (now - since), until, reason), self._ending.longest
             if longest is not None and longest.seconds >= stretch.seconds:
                 stretch = longest
             self._ending = attrs.evolve(self._ending, until=until, longest=stretch)
+            return hand
 
-    def track(self, tracker: Any) -> None:
-        """See `WorkSharing.track`."""
-        with self._lock:
-            if self._hand is not None:
-                self._hand.track(tracker)
-
-    def completes(self, operator: str) -> bool:
-        """See `WorkSharing.completes`. Raises Fenced."""
-        with self._lock:
-            hand = self._hand
-            if hand is None or hand.held.item[0] != operator:
-                return True  # what it reads is not what is shared
-            hand.is_read = True
-            part = hand.read()
-            if part.is_whole:
-                return True
-            hand.completes = self._claims.finish(part)
-            return hand.completes
-
-    def check(self) -> None:
-        """Raises what has happened to the thread: Fenced, when another attempt has begun, or an error of storage."""
-        if self._failure is not None:
-            raise self._failure
+    def _completes(self, hand: Hand, part: Part) -> bool:
+        """Raises Fenced."""
+        hand.completes = self._claims.finish(part)
+        return hand.completes
 
     def ending(self) -> Ending | None:
         """What there is to tell of the work at its end; None where an earlier attempt has done it."""
         return self._ending if self.report_before is None else None
-
-    def parts(self) -> list[list[Any]]:
-        """What has been read."""
-        return [part.to_list() for part in self._done]
 
     def again(self, spec: TaskSpec, parts: Sequence[Sequence[Any]]) -> TaskSpec:
         """The task that reads just these parts, which an earlier attempt has reported, in their order."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dagflow import FileBlockMetadata
 from dagflow.testing import assert_reader_is_splittable, read_file
 from dagflow.testing.files import blocks_of
-from dagflow.testing.readers import CountedFiles, reader_of
+from dagflow.testing.readers import CountedFiles
 from operators import BlockReader, FixedRecordsReaderContext, LineReaderContext, ReadAheadLineReaderContext
 from operators.compression import CompressionCorrupt, CompressionTruncated, DecompressingContext
 from operators.compression.bgzf import Members
@@ -23,6 +23,7 @@ from operators.contexts.errors import ReadError
 from operators.contexts.source import Source
 from tests.operators.compression.samples import END_MARK, TOOLS, bgzf, by_tool, member
 from tests.operators.compression.tasks import run
+from tests.operators.context_reader import context_reader
 from tests.strategies import file_contents, lines_of
 
 in_tmp_path = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -103,7 +104,7 @@ def test_other_terminators_that_members_cut(tmp_path: Path, terminators: Any) ->
 def test_a_small_file_is_splittable(tmp_path: Path, in_pieces: bool) -> None:
     path = tmp_path / "file"
     path.write_bytes(bgzf(b"one\ntwo\r\n\nthree, which is longer\nfour\n", [5, 1, 9, 3]))
-    make_reader = reader_of(lambda: finder(piece_bytes=8), in_pieces=in_pieces)
+    make_reader = context_reader(lambda: finder(piece_bytes=8), in_pieces=in_pieces)
     assert_reader_is_splittable(make_reader, path, effort=0.3)
 
 
@@ -112,7 +113,7 @@ def test_a_file_of_bgzip_is_splittable_and_is_read_efficiently(tmp_path: Path, i
     path = tmp_path / "file"
     path.write_bytes(TOOLS["bgzf"](text(12_000)))
     files = CountedFiles()
-    make_reader = reader_of(lambda: finder(piece_bytes=64 * 1024), files=files, in_pieces=in_pieces)
+    make_reader = context_reader(lambda: finder(piece_bytes=64 * 1024), files=files, in_pieces=in_pieces)
     assert_reader_is_splittable(make_reader, path, files=files, buffer_bytes=64 * 1024, effort=0.05)
 
 

@@ -7,6 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from dagflow import DAG, FileBlockMetadata, ReaderRecord
 from dagflow.runtime.events import Event
 from dagflow.runtime.launch import launch
@@ -78,3 +80,15 @@ def run(
 
 def expected(source: Path) -> Counter[bytes]:
     return Counter(line for path in source.iterdir() for line in path.read_bytes().splitlines())
+
+
+@attrs.define
+class Settings:
+    input: str
+    output: str
+
+
+def skewed(dag: DAG, conf: Settings) -> None:
+    """An application that is found again by its name: two readers, slow lines."""
+    reader: Any = BlockReader(min_readers=2, max_readers=2)
+    chain(Path(conf.input), Map(slowly), sink=RecordWriter(conf.output), reader=reader, block_size=6000)(dag, conf)

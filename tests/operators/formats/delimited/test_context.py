@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from dagflow import FileBlockMetadata
 from dagflow.testing import assert_reader_is_splittable
-from dagflow.testing.readers import reader_of
 from operators.contexts.errors import FileShortened, ReadError, RecordTooLong
 from operators.formats.delimited import context as module
 from operators.formats.delimited.context import DelimitedContext
 from operators.formats.delimited.dialect import Dialect
 from operators.formats.delimited.errors import HeaderBad, NotDelimited, QuoteLeftOpen
+from tests.operators.context_reader import context_reader
 
 FILES = {
     "quoted line ends": (Dialect(), b'a,b\n1,"x\ny"\n2,"""\n"\n"3\n\n",\n4,z\n'),
@@ -53,7 +53,7 @@ def test_files_can_be_cut_anywhere(name: str, in_pieces: bool, tmp_path: Path) -
     path = tmp_path / "f.csv"
     path.write_bytes(data)
     assert_reader_is_splittable(
-        reader_of(lambda: DelimitedContext(dialect, piece_bytes=7 if in_pieces else 1 << 20), in_pieces=in_pieces),
+        context_reader(lambda: DelimitedContext(dialect, piece_bytes=7 if in_pieces else 1 << 20), in_pieces=in_pieces),
         path,
         while_reading=not in_pieces,
         effort=0.3,
