@@ -13,7 +13,8 @@ RUNS, RUN_ROWS = 8, 1024
 FEWEST_REPEATS = 0.2
 """The part of a sample that must be repeats for a dictionary to pay."""
 LARGE = 1 << 20
-"""Values of more bytes, on the average, fill a dictionary each: they have none, and are not copied to see whether they repeat."""
+"""Values of more bytes, on the average, fill a dictionary each: they have none, and are not copied to see whether they repeat.
+Of a column that has one, Parquet is not asked for the least and greatest: it copies them four times, and writes no long ones."""
 
 
 def encodings_of(table: pa.Table) -> dict[str, Any]:
@@ -21,7 +22,8 @@ def encodings_of(table: pa.Table) -> dict[str, Any]:
 
     Where values repeat, a dictionary makes a column smaller. Where they do not, looking each of them up costs more than all else
     of writing it, and the column is as large at last: it has none, and what Parquet stores as whole numbers is packed by
-    differences (DELTA_BINARY_PACKED). Nested columns are judged leaf by leaf. Large values have no dictionary.
+    differences (DELTA_BINARY_PACKED). Nested columns are judged leaf by leaf. Large values have neither a dictionary nor
+    statistics.
 
     >>> import pyarrow as pa
     >>> encodings_of(pa.table({"id": range(1000), "x": [n / 7 for n in range(1000)], "country": ["se", "no"] * 500}))
@@ -36,7 +38,9 @@ def encodings_of(table: pa.Table) -> dict[str, Any]:
                 dictionaries.append(path)
             elif _is_whole(values.type):
                 packed[path] = "DELTA_BINARY_PACKED"
-    return {"use_dictionary": dictionaries, "column_encoding": packed}
+    large = {name for name, column in zip(table.schema.names, table.columns, strict=True) if _has_large(column)}
+    described = {"write_statistics": [path for path in _paths(table) if path not in large]} if large else {}
+    return {"use_dictionary": dictionaries, "column_encoding": packed, **described}
 
 
 def _sample(table: pa.Table) -> pa.RecordBatch:
@@ -49,6 +53,23 @@ def _sample(table: pa.Table) -> pa.RecordBatch:
         table = pa.concat_tables(table.slice((rows - RUN_ROWS) * run // (RUNS - 1), RUN_ROWS) for run in range(RUNS))
     arrays = [column.combine_chunks() for column in table.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
+
+
+def _has_large(column: pa.ChunkedArray) -> bool:
+    """Whether one of the values of a column of text or bytes is large."""
+    import pyarrow as pa
+    import pyarrow.compute
+
+    counted: Any = pyarrow.compute
+    types, kind = pa.types, column.type
+    is_long = types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind)
+    return bool(is_long and column.nbytes > LARGE and counted.max(counted.binary_length(column)).as_py() > LARGE)
+
+
+def _paths(table: pa.Table) -> list[str]:
+    """What Parquet calls the columns that it makes of these."""
+    empty = [(field.name, column.slice(0, 0).combine_chunks()) for field, column in zip(table.schema, table.columns, strict=True)]
+    return [path for name, values in empty for path, _ in _leaves(name, values)]
 
 
 def _leaves(path: str, values: Any) -> Iterator[tuple[str, Any]]:

@@ -96,6 +96,7 @@ class CsvReader(LinesReader):
         self._load(piece)
         if len(piece) == 1 and piece.used_bytes > WINDOW:  # what is made of it takes memory enough
             piece.let_go(SHOWN_BYTES)
+            pa.default_memory_pool().release_unused()
 
     def _load(self, piece: Piece) -> None:
         self._piece, self._first = piece, 0

@@ -108,4 +108,7 @@ def test_large_values_are_not_looked_at() -> None:
     table = pa.table({"large": few, "list": [["x"] * (LARGE // 3)] * 4, "n": [1] * 4})
     assert table["list"].nbytes > table.num_rows * LARGE
     assert encodings_of(table)["use_dictionary"] == ["list.list.element", "n"]
-    assert file_of(table).read() == table
+    file = file_of(table)
+    assert file.read() == table
+    assert [file.metadata.row_group(0).column(n).is_stats_set for n in range(3)] == [False, True, True]
+    assert "write_statistics" not in encodings_of(table.drop_columns(["large"]))

@@ -26,11 +26,13 @@ UNITS = {
     "one line": b"some, text without any and so on ",
     "doubled quotes": b'{""a"": ""b c d e"", ""f"": 5}',
     "no quotes": b"some. text without any and so on ",
+    "quotes astray": b'a 5" disk and "other" text so on ',
 }
+UNQUOTED = ("no quotes", "quotes astray")
 
 
 def write_huge(path: Path, unit: bytes, size: int) -> int:
-    quote = b"" if unit == UNITS["no quotes"] else b'"'
+    quote = b"" if any(unit == UNITS[name] for name in UNQUOTED) else b'"'
     piece = unit * (MIB // len(unit))
     with path.open("wb") as file:
         file.write(b"id,text,n\n1," + quote)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import operators.formats.delimited.lexer as module
 from operators.formats.delimited.dialect import Dialect
 from operators.formats.delimited.lexer import Lexer
 
@@ -25,15 +26,19 @@ DIALECTS = {
 
 @pytest.mark.parametrize("name", DIALECTS)
 @settings(max_examples=300)
-@given(data=st.data(), is_inside=st.booleans(), is_last=st.booleans())
-def test_both_ways_find_the_same(name: str, data: st.DataObject, is_inside: bool, is_last: bool) -> None:
+@given(data=st.data(), is_inside=st.booleans(), is_last=st.booleans(), near=st.sampled_from([1, 3, 4096]))
+def test_both_ways_find_the_same(name: str, data: st.DataObject, is_inside: bool, is_last: bool, near: int) -> None:
     """The vectorised way is right whenever it is taken; what it cannot do goes the slow way by itself."""
     dialect, alphabet = DIALECTS[name]
     text = data.draw(st.text(alphabet, max_size=30)).encode()
     is_inside = is_inside and dialect.quote is not None
     lexer = Lexer(dialect)
     found = lexer.find(text, 0, len(text), is_inside=is_inside, is_last=is_last)
-    slow = lexer._find_slowly(text, 0, len(text), is_inside, is_last)
+    with pytest.MonkeyPatch.context() as patch:
+        slow = lexer._find_slowly(text, 0, len(text), is_inside, is_last)
+        patch.setattr(module, "NEAR", near)
+        far = lexer._find_slowly(text, 0, len(text), is_inside, is_last)
+    assert (far.ends.tolist(), far.opened) == (slow.ends.tolist(), slow.opened)
     assert (found.ends.tolist(), found.opened) == (slow.ends.tolist(), slow.opened)
 
 
