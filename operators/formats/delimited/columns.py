@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -102,6 +103,7 @@ class ColumnParser:
 
         name = self.names[0]
         convert = arrow_csv.ConvertOptions(include_columns=[name], column_types={name: pa.binary()})
+        text = pa.py_buffer(text.to_pybytes().translate(self._as_ascii))  # pyarrow cannot tell of a row that is no UTF-8
         arrow_csv.read_csv(pa.BufferReader(text), self._read_options(text), self._options(note, has_blank_rows=True), convert)
         return odd
 
@@ -112,6 +114,8 @@ class ColumnParser:
 
     def _read(self, text: pa.Buffer, convert: arrow_csv.ConvertOptions, has_blank_rows: bool) -> pa.RecordBatch:
         options = self._with_blanks if has_blank_rows else self._parse
+        if text.slice(0, min(len(BOM_UTF8), text.size)).to_pybytes() == BOM_UTF8:  # here it is text, but pyarrow skips one
+            text = pa.py_buffer(BOM_UTF8 + text.to_pybytes())
         batch = _one_batch(arrow_csv.read_csv(pa.BufferReader(text), self._read_options(text), options, convert))
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             if pa.types.is_floating(column.type) and pc.any(pc.is_inf(column)).as_py():
@@ -171,6 +175,11 @@ class ColumnParser:
     def _has_both(self) -> bool:
         texts = sum(map(is_text, self.types.values()))
         return 0 < texts < len(self.types)
+
+    @cached_property
+    def _as_ascii(self) -> bytes:
+        letter = next(letter for letter in "abcd" if letter not in (self.delimiter, self.quote, self.escape))
+        return bytes(range(128)) + letter.encode() * 128
 
     @cached_property
     def _quoted_null(self) -> bytes:

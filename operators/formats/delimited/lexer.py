@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from operators.contexts.search import places
 from operators.formats.delimited.dialect import Dialect
 
 LF, CR = 10, 13
@@ -60,7 +61,7 @@ class Lexer:
         escaped = _escaped(octets, escape[0]) if escape and data.find(escape, begin, end) >= 0 else NONE
         is_line[escaped] = False
         if not quote or data.find(quote, begin, end) < 0:
-            return Lexed(NONE, -1) if is_inside else Lexed(np.flatnonzero(is_line) + (begin + 1), None)
+            return Lexed(NONE, -1) if is_inside else Lexed(places(is_line) + (begin + 1), None)
         is_quote = octets == quote[0]
         is_quote[escaped] = False
         marks = np.flatnonzero(is_line | is_quote)  # one search for both takes little longer than one for either

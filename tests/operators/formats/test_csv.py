@@ -101,6 +101,7 @@ def ends_in_quotes(text: str) -> bool:
         (CsvFormat(encoding="utf-16"), 'a,b\n1,"é\n🙂"\n2,x\n', [[1, "é\n🙂"], [2, "x"]]),
         (CsvFormat(encoding="cp1252"), "a,b\n1,€\n", [[1, "€"]]),
         (CsvFormat(), "a,b\n1\n2,x,3\n,\n", [[1, None], [2, "x"], [None, None]]),
+        (CsvFormat(), "a,b\nx,1\n\ufeff,2\n", [["x", 1], ["\ufeff", 2]]),
     ],
 )
 def test_dialects(file: Path, size: int | None, format: CsvFormat, text: str, rows: list[list[Any]]) -> None:
@@ -217,6 +218,12 @@ def test_numbers_that_are_too_large_are_bad(file: Path) -> None:
 def test_one_bad_time_takes_no_others_with_it(file: Path) -> None:
     good, bad = bad_rows(file, "id,t\n" + "1,12:30:00\n" * 40 + "2,noon\n", CsvFormat(), schema="id: int8, t: time32[s]")
     assert (len(good), [(row.line, row.reason) for row in bad]) == (40, [(42, "'noon' is no time32[s]")])
+
+
+def test_rows_of_too_few_fields_may_be_no_text(file: Path) -> None:
+    rows, bad = bad_rows(file, b"a,b\n1,x\n\xff\n3,y,z\xff\n", schema={"a": "string", "b": "string"})
+    assert rows == lists(["1", "x"], ["3", "y"], names="ab")
+    assert [row.reason for row in bad] == ["byte 8 (ff) is not utf-8"]
 
 
 def test_bad_utf8_is_named_by_its_position(file: Path) -> None:
