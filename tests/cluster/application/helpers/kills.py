@@ -8,14 +8,24 @@ import time
 from pathlib import Path
 
 
-def once(folder: str, victim: str) -> None:
-    """Kills the Python worker, or the executor that it belongs to: the parent of the parent of this process."""
-    try:
-        os.close(os.open(os.path.join(folder, "killed"), os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-    except FileExistsError:
+def once(folder: str, victim: str, after: int = 0) -> None:
+    """Kills the Python worker, or the executor that it belongs to: the parent of the parent of this process.
+
+    `after`: so many calls, by whomever, do nothing before that.
+    """
+    names = (*(f"before{n}" for n in range(after)), "killed")
+    if next((name for name in names if _is_first(os.path.join(folder, name))), None) != "killed":
         return
     os.kill(os.getpid() if victim == "worker" else _parent(os.getppid()), signal.SIGKILL)
     time.sleep(60)  # Spark's daemon ends with the executor, and takes this worker along
+
+
+def _is_first(file: str) -> bool:
+    try:
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    except FileExistsError:
+        return False
+    return True
 
 
 def _parent(process: int) -> int:
