@@ -135,8 +135,9 @@ class ColumnUnknown(ScanError, LookupError):
             iter(difflib.get_close_matches(self.column, self.known, n=1)), None
         )
         hint = f"did you mean {near!r}? Names are compared as they are written" if near else "ask for one of these"
+        found = f"{self.files} looked at have" if self.files else "known are"
         return (
-            f"no file has a column {self.column!r}; {self.files} looked at have: {_list(self.known)}\n"
+            f"no file has a column {self.column!r}; {found}: {_list(self.known)}\n"
             f"  help: {hint}. For a column of nulls, give it a type: {definition(self.reader, 'schema', f'{self.column}: string')}"
         )
 

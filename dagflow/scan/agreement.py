@@ -54,14 +54,16 @@ def agree(
     readable = [path for path, length in files.items() if length > 0 and keeps(facts[path], keys)]
     chosen = spread(readable, settings.sample_files) if looks(format, settings) else []
     found: dict[str, pa.DataType] = {}
+    telling = 0
     for path in chosen:
         with open_file(path) as stream:
             look = _first_loaded if type(format).sample_schema is Format.sample_schema else type(format).sample_schema
             said = look(format, stream, path, files[path])
+        telling += bool(said)
         for f in plain_schema(said or pa.schema([])):
             found[f.name] = wider(found[f.name], f.type) if f.name in found else f.type
     columns = tuple((name, type_text(kind)) for name, kind in found.items())
-    return Agreed(columns=columns, files=len(chosen), root=root, keys=keys)
+    return Agreed(columns=columns, files=telling, root=root, keys=keys)
 
 
 def _first_loaded(format: Format, stream: BinaryReader, path: str, length: int) -> pa.Schema | None:
@@ -132,7 +134,7 @@ def is_enough(format: Format, settings: ScanSettings, agreed: Agreed) -> bool:
 
 def looks(format: Format, settings: ScanSettings) -> bool:
     """Whether files have to be looked at: not where a schema says all that is asked for."""
-    if reads_array(format, settings):
+    if reads_array(format, settings) or not format.has_header:  # without names, there is nothing beside a schema
         return False
     schema, asked = settings.schema, settings.projection.asked
     if schema is None:

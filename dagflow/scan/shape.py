@@ -26,7 +26,7 @@ class Agreed:
 
     Attributes:
         columns: of the files that were looked at, put together: `(name, type)`, types as text (`null`: no value was seen).
-        files: how many files were looked at.
+        files: how many of the files that were looked at have columns: blank ones, say, tell nothing.
         root: the folder below which `dir0` begins.
         keys: the keys of folders `key=value`, with the types of their values.
     """

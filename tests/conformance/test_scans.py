@@ -25,6 +25,8 @@ from dagflow.scan import BadRow
 from dagflow.testing import Collector, run_dag
 from operators import CsvFormat, FileSplitterInput, Filter, JsonLinesFormat, ParquetWriter, ScanReader
 
+JSON_LINES = JsonLinesFormat()
+
 
 def rows_of(folder: Path, runner: str, **properties: Any) -> tuple[list[dict[str, Any]], Any]:
     seen = Collector[Any]()
@@ -62,10 +64,10 @@ def test_all_files_have_the_schema_that_was_agreed_on(folder: Path, runner: str)
     ]
 
 
-def to_parquet(source: Path, output: Path, **properties: Any) -> Callable[[DAG, Any], None]:
+def to_parquet(source: Path, output: Path, format: Any = JSON_LINES, **properties: Any) -> Callable[[DAG, Any], None]:
     def populate(dag: DAG, conf: Any) -> None:
         splitter = dag.add_operator("splitter", FileSplitterInput([str(source)], block_size=300))
-        reader = dag.add_operator("reader", ScanReader(JsonLinesFormat(), **properties))
+        reader = dag.add_operator("reader", ScanReader(format, **properties))
         some = dag.add_operator("some", Filter(pc.field("n") >= 10))
         writer = dag.add_operator("writer", ParquetWriter[Any](str(output)))
         dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)
@@ -107,6 +109,20 @@ def test_columns_of_later_windows(folder: Path, tmp_path: Path) -> None:
     (folder / "4.jsonl").write_text('{"n": 501, "newer": true}\n')
     run_dag(to_parquet(folder, output, drift={"extra": "widen"}), {})
     assert schema_in_ledger(output) == {"n": "int64", "name": "string", "new": "int64", "late": "double", "newer": "bool"}
+
+
+@pytest.mark.parametrize("blank", ["", "\n\n"])
+@pytest.mark.parametrize(("format", "text"), [(JsonLinesFormat(), '{"n": 50}\n'), (CsvFormat(), "n\n50\n")], ids=["json", "csv"])
+def test_files_that_tell_nothing_do_not_decide_what_later_ones_may_have(
+    tmp_path: Path, format: Any, blank: str, text: str
+) -> None:
+    source, output = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    for number, content in enumerate([blank, text]):
+        (source / f"{number}").write_text(content)
+        run_dag(to_parquet(source, output, format), {})
+    assert read_dataset(str(output)).to_table().to_pylist() == [{"n": 50}]
+    assert schema_in_ledger(output) == {"n": "int64"}
 
 
 def test_types_that_become_wider_are_in_the_ledger(folder: Path, tmp_path: Path) -> None:
