@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 import operators.formats.delimited.context as module
 from dagflow.errors.scan import RowTooLarge
 from dagflow.scan import BatchLimits
-from dagflow.testing import scan_table
+from dagflow.testing import run_operator, scan_table
+from dagflow.testing.files import blocks_of
 from operators import CsvFormat, ScanReader
 from operators.formats.delimited.dialect import Dialect
 from operators.formats.delimited.errors import QuoteLeftOpen
@@ -78,6 +80,20 @@ def test_a_field_of_a_gibibyte(tmp_path: Path, searched: list[int]) -> None:
     reader = ScanReader(CsvFormat(), columns=["n"], limits=BatchLimits(max_record_bytes=2048 * MIB))
     assert scan_table(reader, tmp_path / "f.csv").to_pylist() == [{"n": "5"}, {"n": "6"}]  # the sample has no whole row
     assert sum(searched) < 3 * size
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+@pytest.mark.parametrize("is_last", [False, True])
+def test_a_huge_row_that_is_bad_and_those_behind_it_have_their_places(tmp_path: Path, pack: Any, is_last: bool) -> None:
+    path, lines = tmp_path / "f.csv", 300_000
+    huge = b'a,"' + b"some text with lines\xc3\xa9 and so\n" * lines + b'"\n'
+    path.write_bytes(pack(b"id,text\n1,x\n" + huge + (b"" if is_last else b"2,y\nb,z\n")))
+    reader = ScanReader(CsvFormat(), schema="id: int64, text: string", on_bad_row="route")
+    emitted = run_operator(reader, {"blocks_metadata_input": blocks_of(str(path))})
+    found = [(bad.position, bad.line, bad.reason, bad.raw[:9]) for bad in emitted["errors"]]
+    expected = [(12, 3, "'a' is no int64", 'a,"some t'), (12 + len(huge) + 4, lines + 5, "'b' is no int64", "b,z")]
+    assert found == expected[: 1 if is_last else 2]
+    assert [row["id"] for row in emitted["batches"]] == ([1] if is_last else [1, 2])
 
 
 @settings(max_examples=300, deadline=None)
