@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,3 +60,28 @@ def test_an_executor_killed_behind_a_body_of_dataframes_changes_nothing(master: 
     assert place.found() == expected
     assert place.events("window_retried") == []
     assert place.left_over() == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_an_executor_killed_around_a_combiner_changes_nothing(master: str, place: Place, tmp_path: Path) -> None:
+    """Before, in and behind the level that gets what was combined a hundred keys at a time."""
+    place = attrs.evolve(place, application=APPLICATION / "combined.py")
+    place.fill(*(f"word{n} again word{n % 7} x" for n in range(200)), "kill kill")
+    settings = {"rebalance": "off", **SMALL}  # so that each launch deals the same to its tasks
+    ran = place.launch(master=master, **settings)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    expected = place.found()
+    trails = {line.split(",")[1]: line.split(",")[2:] for line in expected}
+    words = Counter(word for file in (place.folder / "in").iterdir() for word in file.read_text().split())
+    assert {word: sum(len(piece.split("+")) for piece in pieces) for word, pieces in trails.items()} == words
+    assert 2 < len(trails["again"]) < 200, "two tasks have combined it, and have given it away now and then"
+    for at in ("combine", "process", "numbered"):
+        shutil.rmtree(place.output)
+        (tmp_path / at).mkdir()
+        ran = place.launch(master=master, kill=str(tmp_path / at), at=at, **settings)
+        assert (ran.returncode, ran.stderr) == (0, "")
+        assert (tmp_path / at / "killed").exists()
+        assert place.found() == expected
+        assert place.events("window_retried") == [], "Spark makes again what was lost, and it is the same"
+        assert place.left_over() == []
