@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import pyarrow as pa
@@ -60,12 +60,15 @@ class FileSchemaNegotiator(SchemaNegotiator):
         stream: the opened file: `seek(position)`, `read(size)`. The framework closes it.
         options: the format.
         is_array: for text: a row's fields are wanted as one list of texts, in the column `columns`; a header is left out.
+        left_behind: what readers of the same file have left in it, earlier in this task, for those that come after them. What
+            a reader finds there may spare it work; what it loads does not depend on it.
     """
 
     split: FileSplit
     stream: BinaryReader
     options: Format
     is_array: bool = False
+    left_behind: dict[str, Any] = attrs.field(factory=dict)
     _is_whole: bool = attrs.field(init=False, default=False)
     _is_tracked: bool = attrs.field(init=False, default=False)
 
@@ -129,6 +132,7 @@ class FileScan:
     _facts: FileFacts | None = attrs.field(init=False, default=None)
     _stream: BinaryReader | None = attrs.field(init=False, default=None)
     _tracker: RangeTracker[int] | None = attrs.field(init=False, default=None)
+    _left_behind: tuple[tuple[str, int] | None, dict[str, Any]] = attrs.field(init=False, default=(None, {}))
 
     def __attrs_post_init__(self) -> None:
         settings = self.settings
@@ -196,6 +200,9 @@ class FileScan:
                 return None
             stop = block.file_length
         self._facts = FileFacts.of(block.file_path, self.agreed.root)
+        file = block.file_path, block.file_length
+        if self._left_behind[0] != file:
+            self._left_behind = file, {}
         stream = self._stream = self.open_stream(block)
         tracker = self._tracker = self.tracker_of(start, stop)
         negotiator = FileSchemaNegotiator(
@@ -210,6 +217,7 @@ class FileScan:
             stream=stream,
             options=self.format,
             is_array=self._is_array,
+            left_behind=self._left_behind[1],
         )
         try:
             reader = self.format.make_reader()

@@ -68,6 +68,12 @@ class DelimitedContext(PieceReaderContext):
     lines_before_records: int = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=0)
     """Of the file at hand: how many line ends stand before its records."""
 
+    known: tuple[int, int] | None = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=None)
+    """Of the file at hand, before `initialize`: at or behind the first place, the first record begins at the second."""
+
+    reached: tuple[int, int] | None = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=None)
+    """The same, behind the piece given last: where the next block of the file need not look back. None: no piece was given."""
+
     _lexer: Lexer = attrs.field(
         init=False, eq=False, repr=False, default=attrs.Factory(lambda s: Lexer(s.dialect), takes_self=True)
     )
@@ -90,6 +96,7 @@ class DelimitedContext(PieceReaderContext):
         self._source, self._is_first = source, True
         self._entities = iter(())
         self.opened, self._is_searched, self._is_over = None, False, False
+        self.reached = None
         self._begin(source, 0)
         self.beginning = self._find_beginning(source)
         first = self.beginning.records_at
@@ -127,6 +134,11 @@ class DelimitedContext(PieceReaderContext):
 
     def _go_to(self, source: Source, start: int, first: int) -> None:
         """To the first record that begins at `start` or behind; the first of the file begins at `first`."""
+        if self.known is not None and first <= self.known[0] <= start:
+            first = self.known[1]  # one that is as good as the file's first
+            if start <= first:
+                self._begin(source, first)
+                return
         last, is_inside = self._state_before(source, start, first)
         self._begin(source, last)
         self._inside = 0 if is_inside else None
@@ -281,6 +293,7 @@ class DelimitedContext(PieceReaderContext):
         if is_large:
             self._data, self._base, self._at = self._data[piece.end :], self._base + piece.end, 0
         self._is_over = self._base + self._at >= source.stop
+        self.reached = min(source.stop, self._base + self._at), self._base + self._at
         return piece
 
     def _within_limit(self, source: Source, offsets: Any, is_all: bool) -> tuple[bool, Any]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from operators.formats.csv import CsvFormat
 
 SHOWN_BYTES = 4_000
+REACHED = "delimited.reached"
 BYTES_A_COLUMN = 4096  # of a piece, at least: each column of each piece costs some microseconds
 
 
@@ -36,6 +37,7 @@ class CsvReader(LinesReader):
     def make_context(self, negotiator: FileSchemaNegotiator) -> DelimitedContext:
         """What finds the records."""
         self._inner = context_of(self.format, negotiator.limits.max_record_bytes)
+        self._inner.known = negotiator.left_behind.get(REACHED)
         return self._inner
 
     def begin(self, negotiator: FileSchemaNegotiator) -> bool:
@@ -93,6 +95,8 @@ class CsvReader(LinesReader):
 
     def load(self, piece: Piece) -> None:
         """Makes columns of whole records."""
+        if self._context.unit == "" and self._inner.reached is not None:
+            self._negotiator.left_behind[REACHED] = self._inner.reached
         self._load(piece)
         if len(piece) == 1 and piece.used_bytes > WINDOW:  # what is made of it takes memory enough
             piece.let_go(SHOWN_BYTES)

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagflow import FileBlockMetadata
-from dagflow.testing import assert_reader_is_splittable
+from dagflow.testing import assert_reader_is_splittable, scan_table
+from operators import CsvFormat, ScanReader
 from operators.contexts.errors import FileShortened, ReadError, RecordTooLong
 from operators.formats.delimited import context as module
 from operators.formats.delimited.context import DelimitedContext
@@ -36,10 +37,16 @@ FILES = {
 
 
 def records(data: bytes, cuts: Sequence[int], dialect: Dialect, **options: int | bool) -> list[tuple[int, bytes]]:
+    return records_of_blocks(data, list(itertools.pairwise(cuts)), DelimitedContext(dialect, **options))  # type: ignore[arg-type]
+
+
+def records_of_blocks(
+    data: bytes, blocks: Sequence[tuple[int, int]], context: DelimitedContext, *, is_one_task: bool = False
+) -> list[tuple[int, bytes]]:
     found: list[tuple[int, bytes]] = []
-    context = DelimitedContext(dialect, **options)  # type: ignore[arg-type]
-    for start, stop in itertools.pairwise(cuts):
+    for start, stop in blocks:
         block = FileBlockMetadata(1, "f", start=start, stop=stop, file_length=len(data))
+        context.known = context.reached if is_one_task else None
         context.initialize(io.BytesIO(data), block, False)
         while (piece := context.next_piece()) is not None:
             found += zip(piece.positions.tolist(), piece.bytes_list(), strict=True)
@@ -78,6 +85,18 @@ def test_looking_back_a_little_tells_what_reading_all_would(quotes: str, data: s
         for cut in range(len(text) + 1):
             found = records(text, [0, cut, len(text)], Dialect(), has_header=False, max_record_bytes=limit, piece_bytes=5)
             assert found == whole, cut
+        cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=4)))
+        blocks = data.draw(st.permutations(list(itertools.pairwise([0, *cuts, len(text)]))))
+        context = DelimitedContext(Dialect(), has_header=False, max_record_bytes=limit)
+        assert sorted(records_of_blocks(text, blocks, context, is_one_task=True)) == whole, blocks
+
+
+def test_a_task_looks_back_in_its_first_block_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "f.csv"
+    path.write_text("a,b\n" + "1,some text\n" * 50)
+    whole = scan_table(ScanReader(CsvFormat()), path)
+    monkeypatch.setattr(DelimitedContext, "_state_before", None)
+    assert scan_table(ScanReader(CsvFormat()), path, block_size=100).equals(whole)
 
 
 def bytes_before(data: bytes, start: int, **options: int) -> int:
