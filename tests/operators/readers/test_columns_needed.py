@@ -45,7 +45,7 @@ def scan(*operators: Operator, reader: ScanReader[Any]) -> None:
     files = dag.add_operator("files", FileSplitterInput(["in"]))
     last: Any = dag.add_operator("sales", reader)
     dag.add_stream("blocks", files.blocks_metadata_output, last.blocks_metadata_input)
-    port = last.batches
+    port: Any = last.batches
     for number, operator in enumerate(operators):
         last = dag.add_operator(f"{type(operator).__name__.lower()}", operator)
         dag.add_stream(f"stream {number}", port, last.input)
@@ -53,7 +53,7 @@ def scan(*operators: Operator, reader: ScanReader[Any]) -> None:
     check(dag)
 
 
-ASKED = {"columns": ["country", "price", "filename"]}
+ASKED: dict[str, Any] = {"columns": ["country", "price", "filename"]}
 
 
 @pytest.mark.parametrize("writer", [ParquetWriter, CsvWriter, JsonLinesWriter])
@@ -95,7 +95,8 @@ def test_values_of_a_column_that_nobody_has(operator: Operator) -> None:
 
 def test_a_strict_schema_says_all_that_there_is() -> None:
     strict = TableSchema("country: string, price: int64", strict=True)
-    for said in ({}, {"columns": ["filename", "*"]}, {"drift": Drift(changed="rescue")}):
+    several: list[dict[str, Any]] = [{}, {"columns": ["filename", "*"]}, {"drift": Drift(changed="rescue")}]
+    for said in several:
         with pytest.raises(ColumnNeeded, match="'country'"):
             scan(ParquetWriter("out", folders_by=["contry"]), reader=ScanReader(CsvFormat(), schema=strict, **said))
     scan(ParquetWriter("out", folders_by=["country"]), reader=ScanReader(CsvFormat(), schema=strict))
