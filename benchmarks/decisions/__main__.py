@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import os
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,21 +52,26 @@ def contestants(most: int) -> Iterator[tuple[str, Any]]:
     yield "always 16", StatelessPartitioner(16)
 
 
-def policies(work: Sequence[Range], slots: int, *, starts: bool) -> list[Row]:
+Begun = list[tuple[str, Future[Day]]]
+
+
+def policies(pool: Executor, work: Sequence[Range], slots: int, *, starts: bool) -> Begun:
     """A day with each contestant."""
-    found = []
-    for name, partitioner in contestants(slots):
-        say(f"{'started' if starts else 'there'}: {name}")
-        found.append(Row(name, simulate(work, partitioner, slots, starts=starts)))
-    return found
+    return [(name, pool.submit(simulate, work, each, slots, starts=starts)) for name, each in contestants(slots)]
 
 
-def steals(work: Sequence[Range], slots: int) -> list[Row]:
+def steals(pool: Executor, work: Sequence[Range], slots: int) -> Begun:
     """A day with the default policy, with other ideas of what is worth a steal within its windows."""
+    simulating = partial(pool.submit, simulate, work, BacklogPartitioner(1, slots), slots, starts=False)
+    return [(name, simulating(stealing=stealing)) for name, stealing in WITHIN.items()]
+
+
+def rows_of(begun: Begun) -> list[Row]:
+    """What has come of each, as soon as all are through."""
     found = []
-    for name, stealing in WITHIN.items():
-        say(name)
-        found.append(Row(name, simulate(work, BacklogPartitioner(1, slots), slots, starts=False, stealing=stealing)))
+    for name, simulated in begun:
+        found.append(Row(name, simulated.result()))
+        say(f"{name}: {found[-1].day.cost:.4g}")
     return found
 
 
@@ -96,10 +104,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.decisions", description="The decisions of readers, simulated.")
     parser.add_argument("--quick", action="store_true", help="an hour of 1,000 ranges on 50 slots")
     parser.add_argument("--markdown", type=Path, help="write the tables here (between the marks, where the file has them)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many days are simulated at once")
     given = parser.parse_args(arguments)
     count, slots, seconds = (1_000, 50, 3_600.0) if given.quick else (RANGES, SLOTS, DAY)
     work = day(count, seconds)
-    there, started, within = policies(work, slots, starts=False), policies(work, slots, starts=True), steals(work, slots)
+    with ProcessPoolExecutor(given.jobs) as pool:
+        begun = policies(pool, work, slots, starts=False), policies(pool, work, slots, starts=True), steals(pool, work, slots)
+        there, started, within = map(rows_of, begun)
     today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
     page = "\n\n".join(
         [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Protocol, runtime_checkable
 
 import attrs
@@ -11,8 +12,8 @@ LARGE_BLOCK = 64 * MIB
 """A block of more bytes than this is worth several readers: within a window they share it."""
 SLACK = 2
 """How many readers for each slot, where each keeps what it was dealt: the last ones even out what the first ones leave."""
-BLOCKS_PER_START = 2
-"""Where readers have to be started: one for the first block, and one for every 2 more (`benchmarks/decisions`)."""
+BLOCKS_PER_START = 2.25
+"""Where readers have to be started: one for the first block, and one for so many more (`benchmarks/decisions`)."""
 
 
 @attrs.frozen(kw_only=True)
@@ -62,11 +63,11 @@ class Steady:
 
     Blocks of more than 64 MiB count as several. More than one reader for each slot is not worth it where they take over from each
     other, else more than two. Where slots are added for those who wait (dynamic allocation), a reader has to be started first:
-    beyond the first one, one is asked for every 2 blocks. The number falls only when half of the readers would do: as long as the
-    backlog varies by less than a factor of two, it never falls, so it does not flap.
+    beyond the first one, one is asked for every 2.25 blocks. The number falls only when half of the readers would do: as long as
+    the backlog varies by less than a factor of two, it never falls, so it does not flap.
 
     >>> [Steady().readers(Load(backlog=n, grows=True)) for n in (0, 1, 2, 4, 5, 16, 100)]
-    [1, 1, 2, 3, 3, 9, 51]
+    [1, 1, 2, 3, 3, 8, 45]
     >>> [Steady().readers(Load(backlog=n, readers=8, slots=8)) for n in (0, 3, 4, 8, 12, 100)]
     [0, 3, 4, 8, 12, 16]
     """
@@ -77,7 +78,7 @@ class Steady:
         """See above."""
         wanted = max(load.backlog, load.size // LARGE_BLOCK)
         if load.grows:
-            wanted = -(-(wanted + BLOCKS_PER_START - 1) // BLOCKS_PER_START) if wanted else 0
+            wanted = math.ceil((wanted - 1) / BLOCKS_PER_START) + 1 if wanted else 0
         elif load.slots is not None:
             wanted = min(wanted, load.slots if load.shares else SLACK * load.slots)
         falls = 2 * load.clamped(wanted) <= load.readers

@@ -59,7 +59,7 @@ class AtWork:
             self._finish()
 
     def _put(self, parts: Iterable[Part]) -> None:
-        for part in sorted(parts, key=lambda part: part.place):
+        for part in parts:
             self._queue.put(self._held(part))
 
     def _held(self, part: Part) -> Held:

@@ -16,7 +16,7 @@ from dagflow.runtime.report import RunReport, TaskReport
 from dagflow.runtime.runner import Runner
 from dagflow.runtime.sharing.claims import Log, log_name
 from dagflow.runtime.sharing.ending import Ending, Uneven, uneven
-from dagflow.runtime.sharing.further import moved
+from dagflow.runtime.sharing.further import moved, reports_of_yielding
 from dagflow.runtime.sharing.parts import Part, Steal, part_of, uncovered
 from dagflow.runtime.window_log import Decision, WindowLog, WindowPlan
 from dagflow.storage import Store, is_local
@@ -149,7 +149,9 @@ def reports_of(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec]) -> t
     Raises WindowIncomplete.
     """
     logs = {task.name: _log(log.passing, task) for task in tasks if task.shared}
-    found = [(task, _report(log, task, logs.get(task.name))) for task in tasks]
+    yielding = [task for task in tasks if task.yields]
+    read = dict(zip((task.name for task in yielding), reports_of_yielding(log, yielding), strict=True)) if yielding else {}
+    found = [(task, read[task.name] if task.yields else _report(log, task, logs.get(task.name))) for task in tasks]
     missing = tuple(t.name for t, report in found if report is None or report.items != len(t.items))
     if missing:
         raise WindowIncomplete(plan.window, missing)

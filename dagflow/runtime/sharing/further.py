@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import attrs
 
 from dagflow.runtime.program import TaskOutcome, TaskSpec
+from dagflow.runtime.report import TaskReport
 from dagflow.runtime.sharing.parts import Part, Steal, part_of, without
 from dagflow.runtime.window_log import WindowLog, WindowPlan
+
+READERS = 16  # threads that read reports
 
 
 def further(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec], outcomes: Iterable[TaskOutcome]) -> tuple[TaskSpec, ...]:
@@ -41,7 +45,7 @@ def further(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec], outcome
 
 def _left(log: WindowLog, tasks: Sequence[TaskSpec], items: int) -> list[Part]:
     """What nobody has read of so many items; nothing where what they say cannot be."""
-    reports = [log.read_report(task.report_name) for task in tasks]
+    reports = reports_of_yielding(log, tasks)
     read = [part_of(part) for report in reports if report is not None for part in report.parts]
     whole = {part.number for part in read if part.is_whole}
     try:
@@ -51,15 +55,24 @@ def _left(log: WindowLog, tasks: Sequence[TaskSpec], items: int) -> list[Part]:
     return left if all(report is not None for report in reports) else []
 
 
+def reports_of_yielding(log: WindowLog, tasks: Sequence[TaskSpec]) -> list[TaskReport | None]:
+    """The reports of tasks from a store that is slow at small files: several at a time."""
+    with ThreadPoolExecutor(READERS) as pool:
+        return list(pool.map(log.read_report, (task.report_name for task in tasks)))
+
+
 def _dealt(parts: Iterable[Part], items: Sequence[Any], slots: int) -> list[list[Part]]:
-    """Parts for each of so many slots: of what had been begun each gets a piece, as its pace is that of one; else in turn."""
+    """Parts for each of so many slots: of what had been begun each gets a piece, as its pace is that of one; else in turn.
+
+    Those not begun come first: what begins with a piece that is slow would take them to be as slow.
+    """
     found: list[list[Part]] = [[] for _ in range(slots)]
     turn = 0
     for part in parts:
         for piece in [part] if part.start is None else _pieces(part, items[part.number][1]["stop"], slots):
             found[turn % slots].append(piece)
             turn += 1
-    return [sorted(own, key=lambda part: part.place) for own in found]
+    return [sorted(own, key=lambda part: (part.start is not None, part.place)) for own in found]
 
 
 def _pieces(part: Part, end: int, count: int) -> Iterator[Part]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -69,6 +69,9 @@ class SharedWork(AtWork):
             SERVING.end(self)
 
     # The task's own thread
+
+    def _put(self, parts: Iterable[Part]) -> None:
+        super()._put(sorted(parts, key=lambda part: part.place))
 
     def _next(self) -> bool:
         """Looks for it with others, too. Raises Fenced."""

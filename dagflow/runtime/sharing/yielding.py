@@ -77,13 +77,16 @@ class Yielding(AtWork):
             self._failure = failure
 
     def _stop(self, now: float) -> None:
-        left = remaining(self._hand, self._queue, self._pace, now)
+        hand = self._hand
+        if hand is not None and hand.tracker is not None and not hand.tracker.split_points()[0]:
+            hand = None  # it has only begun: nothing is known of its pace
+        left = remaining(hand, self._queue, self._pace, now)
         if left is None or not is_worth(left, YIELD_COST):
             return
         while self._queue:
             self._queue.take_last()
-        if self._hand is not None and self._hand.rest > 0:
-            self._hand.split(1.0)
+        if hand is not None and hand.rest > 0:
+            hand.split(1.0)
 
 
 def given(spec: TaskSpec) -> tuple[Part, ...]:
