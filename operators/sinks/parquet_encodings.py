@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ LARGE = 1 << 20
 Of a column that has one, Parquet is not asked for the least and greatest: it copies them four times, and writes no long ones."""
 
 
-def encodings_of(table: pa.Table) -> dict[str, Any]:
+def encodings_of(table: pa.Table, large: Collection[str] = ()) -> dict[str, Any]:
     """The options of pyarrow's ParquetWriter that say how columns are encoded: for a file that begins with these rows.
 
     Where values repeat, a dictionary makes a column smaller. Where they do not, looking each of them up costs more than all else
     of writing it, and the column is as large at last: it has none, and what Parquet stores as whole numbers is packed by
     differences (DELTA_BINARY_PACKED). Nested columns are judged leaf by leaf. Large values have neither a dictionary nor
-    statistics.
+    statistics; `large`: columns that have such values in other rows.
 
     >>> import pyarrow as pa
     >>> encodings_of(pa.table({"id": range(1000), "x": [n / 7 for n in range(1000)], "country": ["se", "no"] * 500}))
@@ -38,7 +38,7 @@ def encodings_of(table: pa.Table) -> dict[str, Any]:
                 dictionaries.append(path)
             elif _is_whole(values.type):
                 packed[path] = "DELTA_BINARY_PACKED"
-    large = {name for name, column in zip(table.schema.names, table.columns, strict=True) if _has_large(column)}
+    large = large_columns(table).union(large)
     described = {"write_statistics": [path for path in _paths(table) if path not in large]} if large else {}
     return {"use_dictionary": dictionaries, "column_encoding": packed, **described}
 
@@ -55,8 +55,19 @@ def _sample(table: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
 
 
-def _has_large(column: pa.ChunkedArray) -> bool:
-    """Whether one of the values of a column of text or bytes is large."""
+def large_columns(rows: pa.Table | pa.RecordBatch) -> set[str]:
+    """The columns of text or bytes that have large values.
+
+    >>> import pyarrow as pa
+    >>> large_columns(pa.record_batch({"a": ["x", "x" * (LARGE + 1)], "b": ["x", "y"]}))
+    {'a'}
+    """
+    if rows.nbytes <= LARGE:
+        return set()
+    return {name for name, column in zip(rows.schema.names, rows.columns, strict=True) if _has_large(column)}
+
+
+def _has_large(column: Any) -> bool:
     import pyarrow as pa
     import pyarrow.compute
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from operators.sinks.errors import RowsNotWritable
+from operators.sinks.parquet_encodings import large_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,6 +58,7 @@ class _Part:
     rows: int = 0
     writer: Any = None
     held: int = 0
+    large: frozenset[str] = frozenset()
 
 
 @attrs.define
@@ -65,12 +67,12 @@ class ParquetFiles:
 
     A file is opened when its first row group is written. When more than `max_open` are open, or their writers hold more than
     `buffer_bytes`, the least recently used is finished, since a Parquet file cannot be appended to; rows of its key that come
-    later begin another one.
+    later begin another one. So do rows with large values (see `encodings_of`), where the writer at hand is not made for them.
 
     Attributes:
         operator: named in errors.
         create: opens the attempt file of a key, and says its name; called again for the next one.
-        make: makes a writer to a sink, for the rows that come first.
+        make: makes a writer to a sink, for the rows that come first, and columns that have large values.
         row_group_rows, row_group_bytes: a row group is written when so much waits for it (bytes as Arrow holds them).
         buffer_bytes: all that waits holds at most so much; if more comes, the largest part becomes a row group before it is full.
         max_rows, max_bytes: a file is full when it has so many rows, or bytes at the end of a row group; None: never.
@@ -79,7 +81,7 @@ class ParquetFiles:
 
     operator: str
     create: Callable[[Any], tuple[str, Any]]
-    make: Callable[[Sink, Any], Any]
+    make: Callable[[Sink, Any, Collection[str]], Any]
     row_group_rows: int
     row_group_bytes: int
     buffer_bytes: int
@@ -91,13 +93,22 @@ class ParquetFiles:
     _open: int = attrs.field(default=0, init=False)
     _waiting: int = attrs.field(default=0, init=False)
     _held: int = attrs.field(default=0, init=False)
+    _large: set[str] = attrs.field(factory=set, init=False)
 
     def append(self, key: Hashable, batch: pa.RecordBatch) -> None:
         """Appends rows to the file of a key."""
+        import pyarrow as pa
+
+        if batch.nbytes > self.row_group_bytes:  # a row of many megabytes, which Parquet copies a few times
+            pa.default_memory_pool().release_unused()
         rows_at_once = max(1, batch.num_rows * self.row_group_bytes // max(batch.nbytes, 1))
-        start = 0
+        start, large = 0, large_columns(batch)
+        self._large |= large
         while start < batch.num_rows:
             part = self._part(key)
+            if part.writer is not None and not large <= part.large:
+                self._finish(self._parts.pop(key))
+                part = self._part(key)
             room = min(rows_at_once, self.row_group_rows - part.rows_waiting)
             if self.max_rows is not None:
                 room = min(room, self.max_rows - part.rows)
@@ -114,6 +125,7 @@ class ParquetFiles:
         """Writes all that waits, and finishes all files."""
         while self._parts:
             self._finish(self._parts.popitem(last=False)[1])
+        self._large.clear()
 
     def _part(self, key: Hashable) -> _Part:
         part = self._parts.get(key)
@@ -144,7 +156,8 @@ class ParquetFiles:
             self._make_room(part, held)
         rows = pa.Table.from_batches(part.waiting)
         if part.writer is None:
-            part.writer = self.make(part.sink, rows)
+            part.large = frozenset(self._large)
+            part.writer = self.make(part.sink, rows, part.large)
             self._open += 1
         self._held += held - part.held
         part.held = held

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import attrs
@@ -33,7 +33,8 @@ class ParquetWriter(TableWriter[T], Generic[T]):
     begin another one (counted as `files_closed_early`).
 
     A column has a dictionary where its values repeat in a sample of the file's first row group; others are plain, and whole
-    numbers, dates and times among them packed by differences.
+    numbers, dates and times among them packed by differences. Columns that have values of more than 1 MiB have no statistics, so
+    as to take less memory; the first such value of a file that has been begun is in the next one.
 
     Args:
         compression: of the pages: `none`, `snappy`, `gzip`, `brotli`, `lz4`, `zstd`.
@@ -142,8 +143,8 @@ class ParquetWriter(TableWriter[T], Generic[T]):
         name = numbered(f"{folder}/{self.part_name}" if folder else self.part_name, number, self.suffix)
         return name, self._context.create_file(self.path, name)
 
-    def _writer(self, sink: Sink | pa.NativeFile, first: pa.Table) -> Any:
+    def _writer(self, sink: Sink | pa.NativeFile, first: pa.Table, large: Collection[str] = ()) -> Any:
         import pyarrow.parquet as pq
 
-        how = {"compression": self.compression, "compression_level": self.compression_level, **encodings_of(first)}
+        how = {"compression": self.compression, "compression_level": self.compression_level, **encodings_of(first, large)}
         return pq.ParquetWriter(sink, first.schema, **how)

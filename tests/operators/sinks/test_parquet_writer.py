@@ -18,6 +18,7 @@ from dagflow import ReaderRecord, Window
 from dagflow.testing import run_operator
 from operators import ParquetWriter
 from operators.sinks.errors import ColumnsChanged, FileNameRefused, PartitionColumnRefused, RowsNotWritable, TypeNotWritable
+from operators.sinks.parquet_encodings import LARGE
 from operators.sinks.partitions import NO_VALUE
 from tests.operators.fake_task import FakeTask
 
@@ -183,6 +184,19 @@ def test_with_room_no_folder_gets_two_files() -> None:
     task = given_batches(ParquetWriter("out", folders_by=["key"], max_open_files=1), *batches)
     assert len(task.files.files) == 50, "what fits into the buffer is never written in pieces"
     assert "files_closed_early" not in task.counters
+
+
+def test_the_first_large_value_of_a_file_that_was_begun_is_in_the_next_one() -> None:
+    def row(n: int, column: str = "") -> pa.RecordBatch:
+        return pa.record_batch({"n": [n], **{name: ["x" * (LARGE + 1 if name == column else 1)] for name in "ab"}})
+
+    batches = [row(0), row(1), row(2, "a"), row(3), row(4, "b"), row(5, "a"), row(6, "b")]
+    files = files_of(given_batches(ParquetWriter("out", row_group_rows=1), *batches)).values()
+    assert [file.read().column("n").to_pylist() for file in files] == [[0, 1], [2, 3], [4, 5, 6]]
+    described = [[file.metadata.row_group(0).column(n).is_stats_set for n in range(3)] for file in files]
+    assert described == [[True, True, True], [True, False, True], [True, False, False]]
+    (file,) = files_of(given_batches(ParquetWriter("out"), *batches)).values()
+    assert file.read().column("n").to_pylist() == list(range(7))
 
 
 def test_columns_in_another_order_are_put_in_order() -> None:
