@@ -15,7 +15,7 @@ from dagflow.config import Seconds
 from dagflow.errors.choices import one_of
 from operators.aggregate.columns import Columns
 from operators.aggregate.errors import WindowsChanged
-from operators.aggregate.fields import a_field, a_key, check_keys, getter, names_of, needed_of, no_key, one_nan
+from operators.aggregate.fields import a_field, a_key, check_keys, getter, key_of_groups, names_of, needed_of, one_nan
 from operators.aggregate.grouping import Grouping, Groups, Merge, greatest, least
 from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
 
@@ -158,7 +158,7 @@ class Tumbling(Operator, Generic[T, K, V]):
 
     def partition_key(self, port: str) -> Any:
         """All of a group come to one partition."""
-        return no_key if self.by is None else self.by
+        return key_of_groups(self.by)
 
     def needed_columns(self, port: str) -> dict[str, tuple[str, ...]]:
         """The columns of the times and the values."""

@@ -160,6 +160,25 @@ def test_counts_know_the_type_of_their_records(tmp_path: Path, partitions: int) 
     assert found(tmp_path) == model(windows, 0, 0)
 
 
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("names", [("key",), ("key", "n")])
+def test_keys_of_names_in_a_tuple(names: tuple[str, ...], partitions: int) -> None:
+    """Of one name, too, a tuple: it is kept in the partition that its records go to."""
+    seen = Collector[Any]()
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        source = dag.add_operator("hits", Given([[Hit(key, SECOND, 1) for key in "abcdefgh"], hits(2)]))
+        counted = Tumbling[Hit, Any, int](SIZE, time="at", by=names)
+        tumbling = dag.add_operator("windows", counted, partitioner=StatelessPartitioner(partitions))
+        dag.add_operator("seen", seen)
+        dag.add_stream("hits", source.output, tumbling.input)
+        dag.add_stream("fired", tumbling.output, seen.input)
+
+    run_dag(populate_dag)
+    found = {each.key: each.value for each in seen.records}
+    assert found == {(*key, *(1 for _ in names[1:])): 2 if key == "a" else 1 for key in "abcdefgh"}
+
+
 KEYS = {
     "a": ("x", decimal.Decimal("1.50"), None),
     "b": datetime.date(2026, 1, 1),
