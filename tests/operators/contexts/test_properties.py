@@ -44,7 +44,7 @@ def test_properties_are_the_fields_that_one_may_set() -> None:
         "FixedRecordsReaderContext": ["length", "partial", "piece_bytes"],
     }
     assert repr(LineReaderContext()) == (
-        "LineReaderContext(terminators=(b'\\n', b'\\r\\n'), max_record_bytes=67108864, piece_bytes=1048576)"
+        "LineReaderContext(terminators=(b'\\n', b'\\r\\n'), max_record_bytes=67108864, piece_bytes=2097152)"
     )
 
 
