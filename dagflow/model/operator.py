@@ -112,6 +112,10 @@ class Operator(Declared):
         """Whether this instance keeps what its class declares as `State` under a name; override where properties tell."""
         return True
 
+    def state_properties(self) -> tuple[str, ...]:
+        """The properties without which what is kept over windows means nothing: a launch that has others cannot go on with it."""
+        return ()
+
     def input_paths(self) -> list[str]:
         """The files and folders that this operator's tasks read; for sources."""
         return []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dagflow.errors.run import PlanMismatch
 from dagflow.model.operator import fields_of
 from dagflow.plan.plan import Plan
@@ -31,6 +33,10 @@ def added(plan: Plan) -> dict[str, str]:
     return {f"{ADDED}{source} → {sink}": "" for source, sink in ends if f"stream {source} → {sink}" not in written}
 
 
+FUNCTION = "a function"
+"""What is known of a function: not whether it is the same one."""
+
+
 def properties(plan: Plan) -> dict[str, str]:
     """The properties of the operators whose text form says all of them, to see whether they have changed since."""
     found = {}
@@ -39,9 +45,19 @@ def properties(plan: Plan) -> dict[str, str]:
         for field, value in fields_of(node.operator).items():
             if isinstance(value, str) and value in outputs:
                 continue  # a folder that was moved is no change
-            if isinstance(value, str | int | float | bool | None) or type(value).__name__ == "Expression":
-                found[f"{name}.{field}"] = str(value)
+            text = _text(value)
+            if text is not None:
+                found[f"{name}.{field}"] = text
     return found
+
+
+def _text(value: Any) -> str | None:
+    """A property as text, by which it is known again; None where none says all of it."""
+    if isinstance(value, str | int | float | bool | None) or type(value).__name__ == "Expression":
+        return str(value)
+    if isinstance(value, tuple) and all(isinstance(each, str) for each in value):
+        return f"({', '.join(value)})"
+    return FUNCTION if callable(value) and not isinstance(value, type) else None
 
 
 def differences(was: WindowPlan, plan: Plan) -> tuple[str, ...]:
@@ -62,10 +78,21 @@ def other_values(was: WindowPlan, plan: Plan) -> list[str]:
 def changed_properties(plan: Plan, last: WindowPlan, run_folder: str) -> list[str]:
     """The properties that have changed since a window was planned: earlier windows were made without that.
 
-    Raises PlanMismatch when this is not the same application at all.
+    Raises PlanMismatch when this is not the same application at all, or cannot go on with what is kept.
     """
     found = differences(last, plan)
     if found:
         text = "it belongs to another application, or to this one as it was:"
         raise PlanMismatch(run_folder, "\n    ".join([text, *found]))
-    return other_values(last, plan)
+    changed = other_values(last, plan)
+    stale = _changed_under_state(changed, plan)
+    if stale:
+        text = "what these operators have kept of earlier windows belongs to the properties that they had:"
+        raise PlanMismatch(run_folder, "\n    ".join([text, *stale]))
+    return changed
+
+
+def _changed_under_state(changed: list[str], plan: Plan) -> list[str]:
+    """Those changes that make what an operator has kept worthless."""
+    fixed = {f"{name}.{each}" for name, node in plan.written.nodes.items() for each in node.operator.state_properties()}
+    return [change for change in changed if change.partition(" = ")[0] in fixed]

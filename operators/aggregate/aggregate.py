@@ -123,7 +123,8 @@ class Aggregate(Operator, Generic[T, K, V]):
             builtin), which also do for batches. None: all records are one group.
         combiner: whether records become groups where they come from, and only these cross the exchange; the result is the same.
         running: whether a window's result is that of all windows so far, of the groups that the window has records of. What is
-            known of each group is kept over windows and launches (a `MapState`), so windows run one after the other.
+            known of each group is kept over windows and launches (a `MapState`), so windows run one after the other. A launch
+            that goes on with another `running`, `by` or `of` is refused (of functions nobody knows whether they are others).
     """
 
     partition_key_fixed: ClassVar[bool] = True
@@ -154,6 +155,10 @@ class Aggregate(Operator, Generic[T, K, V]):
     def keeps(self, state: str) -> bool:
         """Totals only where they are asked for: else windows may overlap."""
         return self.running or state != "totals"
+
+    def state_properties(self) -> tuple[str, ...]:
+        """Totals are those of the groups and values that all windows so far had."""
+        return ("running", "by", "of") if self.running else ("running",)
 
     def setup(self, context: OperatorContext) -> None:
         """Called by the framework."""

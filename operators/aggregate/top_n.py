@@ -153,7 +153,8 @@ class TopN(Ranked[T], Generic[T]):
             batches too. None: all records are one group.
         smallest: the smallest values instead.
         running: whether they are the top ones of all windows so far, of the groups that a window has records of. They are kept
-            over windows and launches (a `MapState`). `of` and `by` must be names, and records of a class that has columns.
+            over windows and launches (a `MapState`); a launch that goes on with other properties is refused. `of` and `by`
+            must be names, and records of a class that has columns.
         combiner: whether the top records are sought where they come from too, so that few cross the exchange.
 
     >>> from dagflow.testing import run_operator
@@ -178,6 +179,10 @@ class TopN(Ranked[T], Generic[T]):
     def keeps(self, state: str) -> bool:
         """Totals only where they are asked for: else windows may overlap."""
         return self.running or state != "totals"
+
+    def state_properties(self) -> tuple[str, ...]:
+        """What is kept are the top records of all windows so far, and no others."""
+        return ("running", "n", "of", "by", "smallest") if self.running else ("running",)
 
     def offered_forms(self, port: str) -> frozenset[str]:
         """Rows where they are kept."""

@@ -104,6 +104,8 @@ def _same_for_equal(key: Any) -> Any:
         return _number(key)
     if hasattr(key, "__index__"):
         return key.__index__()
+    if getattr(key, "nanosecond", 0) or getattr(key, "nanoseconds", 0):  # of pandas, as columns of nanoseconds give them
+        raise TypeError(f"a total cannot be kept by {key!r}: below microseconds no time is kept; cast the column")
     if isinstance(key, datetime.datetime):
         key = (key if key.tzinfo is None else key.astimezone(datetime.UTC)).replace(fold=0)
     if isinstance(key, tuple):

@@ -147,6 +147,11 @@ def _of_time(value: datetime.time) -> str:
     return f"{since // datetime.timedelta(microseconds=1)}us UTC"
 
 
+def _of_duration(value: datetime.timedelta) -> str:
+    beyond = getattr(value, "nanoseconds", 0)  # of a pandas.Timedelta, likewise
+    return f"{value // datetime.timedelta(microseconds=1)}us" + (f"+{beyond}ns" if beyond else "")
+
+
 _TEXTS: dict[type, Callable[[Any], str]] = {
     str: lambda value: ascii(str.__str__(value)),  # what repr() escapes is a matter of the version of Python
     int: lambda value: str(int(value)),
@@ -158,6 +163,6 @@ _TEXTS: dict[type, Callable[[Any], str]] = {
     datetime.datetime: _of_datetime,
     datetime.date: datetime.date.isoformat,
     datetime.time: _of_time,
-    datetime.timedelta: lambda value: f"{value // datetime.timedelta(microseconds=1)}us",
+    datetime.timedelta: _of_duration,
     decimal.Decimal: _of_number,
 }

@@ -10,6 +10,7 @@ import uuid
 from typing import Any
 
 import attrs
+import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -84,6 +85,21 @@ def test_what_is_not_a_number_is_one_key() -> None:
 def test_keys_that_cannot_be_written_down() -> None:
     with pytest.raises(TypeError, match="a total cannot be kept by a key of type frozenset"):
         entry_of(frozenset("a"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "same"),
+    [
+        (pa.timestamp("ns"), datetime.datetime(2001, 9, 9, 1, 46, 40, tzinfo=datetime.UTC).replace(tzinfo=None)),
+        (pa.duration("ns"), datetime.timedelta(seconds=10**9)),
+    ],
+)
+def test_times_below_a_microsecond_are_no_keys_of_totals(kind: pa.DataType, same: Any) -> None:
+    whole, beyond = pa.array([10**18, 10**18 + 1], kind).to_pylist()
+    assert entry_of(whole) == entry_of(same)
+    for key in (beyond, ("a", beyond)):
+        with pytest.raises(TypeError, match="below microseconds no time is kept; cast the column"):
+            entry_of(key)
 
 
 def unfolded(time: Any) -> Any:

@@ -134,9 +134,13 @@ def test_what_is_not_the_same(one: Any, other: Any) -> None:
     assert contents(one) != contents(other)
 
 
-def test_nanoseconds_of_a_column_count() -> None:
-    (column,) = column_contents(pa.record_batch({"value": pa.array([1, 2], pa.timestamp("ns"))}))
-    assert len(set(column)) == 2
+@pytest.mark.parametrize("kind", [pa.timestamp("ns"), pa.duration("ns"), pa.list_(pa.duration("ns"))])
+def test_nanoseconds_of_a_column_count(kind: pa.DataType) -> None:
+    values: list[Any] = [[1], [2], [2]] if pa.types.is_list(kind) else [1, 2, 2]
+    (column,) = column_contents(pa.record_batch({"value": pa.array(values, kind)}))
+    first, *others = column
+    assert first not in others
+    assert len(set(others)) == 1
 
 
 class Colour(enum.Enum):
