@@ -16,7 +16,7 @@ from operators.formats.delimited.dialect import Dialect
 LF, CR = 10, 13
 TAIL = 4096
 NEAR = 4096
-"""So many bytes are searched by a pattern for all marks, which is faster where they are near, and five times slower where not."""
+"""So many bytes are searched by a pattern for all marks, which is faster where they are near, and far slower where not."""
 Numbers = NDArray[np.int64]
 NONE: Numbers = np.zeros(0, np.int64)
 
