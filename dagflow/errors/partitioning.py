@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import ClassVar
 
 from dagflow.errors.base import DagError, RunError, error
@@ -196,3 +197,29 @@ class ExchangeBroken(RunError):
 
     def message(self) -> str:
         return f"the exchange before task {self.task} is broken: {self.reason}"
+
+
+@error
+class ColumnNotThere(RunError, LookupError):
+    """A column is named that the batches which arrive do not have.
+
+    Attributes:
+        by: what names it.
+        columns: the names and types of what arrived; `side`: at which of several inputs, or empty.
+    """
+
+    by: str
+    column: str
+    columns: tuple[tuple[str, str], ...]
+    side: str = ""
+    code: ClassVar[str] = "DF376"
+    is_fatal: ClassVar[bool] = True
+
+    def message(self) -> str:
+        near = difflib.get_close_matches(self.column, [name for name, _ in self.columns], n=1)
+        known = ", ".join(f"{name} ({kind})" for name, kind in self.columns) or "none"
+        return (
+            f"there is no column {self.column!r}, which {self.by} names\n"
+            f"  columns{self.side and f' of the {self.side} side'}  {known}"
+            + (f"\n  help: did you mean {near[0]!r}?" if near else "")
+        )

@@ -20,7 +20,7 @@ from zlib import crc32
 
 import attrs
 
-from dagflow.errors.partitioning import KeyNotHashable
+from dagflow.errors.partitioning import ColumnNotThere, KeyNotHashable
 from dagflow.model.forms import VALUE, columns_of
 from dagflow.model.meaning import resolve
 from dagflow.model.records import ReaderRecord
@@ -272,7 +272,7 @@ class Router:
             return found
 
     def of_batch(self, batch: pa.RecordBatch) -> np.ndarray[Any, Any]:
-        """The partitions of the rows of a batch, of a key of columns. Raises KeyError for a column that is not there."""
+        """The partitions of the rows of a batch, of a key of columns. Raises ColumnNotThere, KeyNotHashable."""
         found = self._deal.of_groups(self._groups(batch))
         self._see(batch)
         return found
@@ -286,6 +286,10 @@ class Router:
         """The groups of the rows of a batch."""
         import numpy as np
 
+        for name in self._key.columns:
+            if name not in batch.schema.names:
+                known = tuple((field.name, str(field.type)) for field in batch.schema)
+                raise ColumnNotThere(f"the key of {self._port}", name, known)
         columns = [self._hashes(batch.column(name)) for name in self._key.columns]
         if len(columns) == 1:
             return columns[0] & np.uint64(_GROUP)

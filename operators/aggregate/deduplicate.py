@@ -9,7 +9,7 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OutputPort, WindowState
-from operators.aggregate.fields import a_key, getter, names_of
+from operators.aggregate.fields import a_key, check_columns, getter, names_of
 from operators.transform.content import column_contents, content_of, contents, contents_of_column
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class FirstOfEach(Operator, Generic[T]):
         import pyarrow as pa
 
         names = names_of(self.by)
+        check_columns(batch.schema, "by", names)
         columns: list[Iterable[bytes]] = [contents_of_column(batch.column(name)) for name in names] or column_contents(batch)
         rows = batch.filter(pa.array(map(self._is_first, zip(*columns, strict=True)), pa.bool_()))
         if rows.num_rows:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from dagflow.errors.partitioning import ColumnNotThere
 from operators.aggregate.errors import KeyColumnRefused
 
 if TYPE_CHECKING:
@@ -66,10 +67,19 @@ def one_nan(key: Any) -> Any:
     return key if key == key else _NAN
 
 
+def check_columns(schema: pa.Schema, by: str, what: object, side: str = "") -> None:
+    """Raises ColumnNotThere where a property (`by` is its name) names a column that is not there; `side`: of several inputs."""
+    for name in names_of(what):
+        if name not in schema.names:
+            columns = tuple((field.name, str(field.type)) for field in schema)
+            raise ColumnNotThere(f"`{by}`", name, columns, side)
+
+
 def check_keys(batch: pa.RecordBatch, by: object) -> None:
-    """Raises KeyColumnRefused where a column cannot be part of a key."""
+    """Raises ColumnNotThere, and KeyColumnRefused where a column cannot be part of a key."""
     import pyarrow as pa
 
+    check_columns(batch.schema, "by", by)
     for name in names_of(by):
         if pa.types.is_nested(kind := batch.column(name).type):
             raise KeyColumnRefused(column=name, type=str(kind))

@@ -3,7 +3,9 @@
 RunError
 ├── JoinSideTooLarge     DF460
 ├── JoinColumnsClash     DF461   also a ValueError
-└── JoinColumnsUnknown   DF462   also a ValueError
+├── JoinColumnsUnknown   DF462   also a ValueError
+├── JoinKeyRefused       DF466   also a TypeError
+└── JoinColumnsDiffer    DF467   also a ValueError
 """
 
 from __future__ import annotations
@@ -79,10 +81,58 @@ class JoinColumnsUnknown(RunError, ValueError):
 
     operator: str
     window: int
+    partition: int
+    partitions: int
 
     def message(self) -> str:
         return (
-            f"operator {self.operator!r}: in window {self.window}, no record came on the right side, and nothing tells which "
-            "columns its records have\n"
+            f"operator {self.operator!r}: in window {self.window}, no record came on the right side in partition "
+            f"{self.partition} of {self.partitions}, and nothing tells which columns its records have\n"
             '  help: say them, right_columns="name: string, people: int64"; or annotate the function that makes these records'
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class JoinKeyRefused(RunError, TypeError):
+    """Rows are to be joined by a column of lists or structs, which are no keys. `side` is `left` or `right`."""
+
+    code: ClassVar[str] = "DF466"
+    is_fatal: ClassVar[bool] = True
+
+    operator: str
+    side: str
+    column: str
+    type: str
+
+    def message(self) -> str:
+        return (
+            f"operator {self.operator!r}: rows cannot be joined by the column {self.column!r} of the {self.side} side: "
+            f"its values are {self.type}, which are no keys\n"
+            f"  help: join records: combine=…, and as the key a function, lambda record: tuple(record.{self.column})"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class JoinColumnsDiffer(RunError, ValueError):
+    """The right side of a join has not the columns that `right_columns` says.
+
+    Attributes:
+        found, said: names and types of what comes, and those of `right_columns`.
+    """
+
+    code: ClassVar[str] = "DF467"
+    is_fatal: ClassVar[bool] = True
+
+    operator: str
+    window: int
+    found: tuple[tuple[str, str], ...]
+    said: tuple[tuple[str, str], ...]
+
+    def message(self) -> str:
+        found, said = (", ".join(f"{name}: {kind}" for name, kind in columns) for columns in (self.found, self.said))
+        return (
+            f"operator {self.operator!r}: in window {self.window}, the right side has other columns than right_columns says\n"
+            f"  right_columns  {said}\n"
+            f"  what comes     {found}\n"
+            "  help: say what comes, or make it so: a Map, or columns and schema of the reader"
         )

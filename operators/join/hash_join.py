@@ -13,8 +13,15 @@ from dagflow import InputPort, Operator, OperatorContext, OutputPort, WindowStat
 from dagflow.config import Bytes
 from dagflow.errors.choices import one_of
 from dagflow.scan import TableSchema
-from operators.aggregate.fields import a_key, getter, names_of, one_nan
-from operators.join.errors import LARGEST, JoinColumnsClash, JoinColumnsUnknown, JoinSideTooLarge
+from operators.aggregate.fields import a_key, check_columns, getter, names_of, one_nan
+from operators.join.errors import (
+    LARGEST,
+    JoinColumnsClash,
+    JoinColumnsDiffer,
+    JoinColumnsUnknown,
+    JoinKeyRefused,
+    JoinSideTooLarge,
+)
 from operators.join.held import Held
 from operators.join.lookup import MOST_PAIRS, Lookup
 from operators.join.sizes import portions, row_bytes
@@ -51,14 +58,14 @@ class HashJoin(Operator, Generic[L, R, O]):
         how: "inner", or "left": records of `left` without a partner come too, with None (rows: nulls) for it.
         combine: makes a record of one of each side. What it raises ends the run, whatever `on_error` says.
         suffix: see above.
-        right_columns: names and types of the right side's columns, `"name: string, people: int64"`, for rows of a left join where
-            nothing comes on the right side and its records are not of a known class.
+        right_columns: names and types of all columns of the right side, `"name: string, people: int64"`, with the key's, for rows
+            of a left join where nothing comes on the right side and nothing else says them. What comes must have these.
         most_right_rows: so many records of the right side a partition keeps in memory; connect the smaller stream there. The left
             side waits in a temporary file where it is large.
         most_right_bytes: so many bytes of its rows, at most 2 GiB less one: a column of text has room for so many. Records that
             are joined with `combine` are counted only.
 
-    Raises JoinSideTooLarge, JoinColumnsClash, JoinColumnsUnknown.
+    Raises JoinSideTooLarge, JoinColumnsClash, JoinColumnsUnknown, JoinColumnsDiffer, JoinKeyRefused, ColumnNotThere.
 
     >>> from dagflow.testing import run_operator
     >>> sides = {"left": [("lund", 1), ("oslo", 2), ("rome", 3)], "right": [("lund", "se"), ("oslo", "no"), ("oslo", "NO")]}
@@ -108,7 +115,11 @@ class HashJoin(Operator, Generic[L, R, O]):
         if lefts and rights and len(lefts) != len(rights):
             raise ValueError(f"by names {len(lefts)} columns and right_by {len(rights)}")
         if self.right_columns is not None:
-            TableSchema.of(self.right_columns)
+            said = TableSchema.of(self.right_columns).arrow.names
+            missing = [name for name in rights if name not in said]
+            if missing:
+                names = ", ".join(map(repr, missing))
+                raise ValueError(f"right_columns lacks the key {names}: it must name all columns of the right side")
 
     def _right_by(self) -> Any:
         return self.by if self.right_by is None else self.right_by
@@ -139,6 +150,7 @@ class HashJoin(Operator, Generic[L, R, O]):
     @left.batch
     def hold_batch(self, batch: pa.RecordBatch) -> None:
         """The same for a batch."""
+        self._check_keys("left", batch.schema)
         self._held.add(batch, batch.num_rows)
 
     @right.stream
@@ -154,8 +166,19 @@ class HashJoin(Operator, Generic[L, R, O]):
     @right.batch
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """The same for a batch."""
+        self._check_keys("right", batch.schema)
         self.batches.append(batch)
         self._count(batch.num_rows, batch.nbytes)
+
+    def _check_keys(self, side: str, schema: pa.Schema) -> None:
+        """Raises ColumnNotThere, and JoinKeyRefused."""
+        import pyarrow as pa
+
+        names = names_of(self.partition_key(side))
+        check_columns(schema, "right_by" if side == "right" and self.right_by is not None else "by", names, side)
+        for name in names:
+            if pa.types.is_nested(kind := schema.field(name).type):
+                raise JoinKeyRefused(operator=self._context.name, side=side, column=name, type=str(kind))
 
     def _count(self, rows: int, size: int = 0) -> None:
         self.rows += rows
@@ -234,14 +257,34 @@ class HashJoin(Operator, Generic[L, R, O]):
         import pyarrow as pa
 
         said = None if self.right_columns is None else TableSchema.of(self.right_columns).arrow
+        known = self.right.schema
+        if said is not None and known is not None:
+            self._check_right(said, known)
         if self.batches:
             table = pa.concat_tables(map(pa.Table.from_batches, ([batch] for batch in self.batches)), promote_options="default")
+            if said is not None:
+                self._check_right(said, table.schema)
+                table = table.select(said.names).cast(said)
             columns = [column.combine_chunks() for column in table.columns]  # fewer bytes than one holds: see most_right_bytes
             return pa.RecordBatch.from_arrays(columns, schema=table.schema)
-        schema = said if said is not None else self.right.schema
+        schema = known if said is None else said
         if schema is None and self.how == "left":
-            raise JoinColumnsUnknown(operator=self._context.name, window=self._context.window)
+            context = self._context
+            raise JoinColumnsUnknown(
+                operator=context.name, window=context.window, partition=context.partition, partitions=context.partitions
+            )
         return None if schema is None else pa.RecordBatch.from_pylist([], schema=schema)
+
+    def _check_right(self, said: pa.Schema, found: pa.Schema) -> None:
+        """Raises JoinColumnsDiffer where columns have other names than those that were said, or types; their order is free."""
+        import pyarrow as pa
+
+        types = {field.name: field.type for field in said}
+        is_same = sorted(types) == sorted(found.names)
+        if not is_same or any(field.type not in (types[field.name], pa.null()) for field in found):  # null: of nulls only
+            shown = (tuple((field.name, str(field.type)) for field in schema) for schema in (found, said))
+            context = self._context
+            raise JoinColumnsDiffer(operator=context.name, window=context.window, found=next(shown), said=next(shown))
 
     def _names(self, left: list[str], right: list[str]) -> list[str]:
         """The names of the columns of both. Raises JoinColumnsClash."""

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.errors.partitioning import KeyNotHashable
+from dagflow.errors.partitioning import ColumnNotThere, KeyNotHashable
 from dagflow.model.forms import to_batch
 from dagflow.model.keys import GROUPS, KeyDeal, Router, group_of, key_hash, key_of, known_columns
 from dagflow.model.records import ReaderRecord
@@ -175,3 +175,15 @@ def test_a_key_without_a_hash_is_refused() -> None:
 def test_what_is_no_key(given: Any) -> None:
     with pytest.raises(ValueError, match="neither a function of the record nor names of columns"):
         key_of(given)
+
+
+def test_a_column_that_is_not_there_is_told_with_those_that_are() -> None:
+    key = key_of(("host", "hours"))
+    assert key is not None
+    with pytest.raises(ColumnNotThere) as caught:
+        Router("count.input", key, Hit, KeyDeal(2)).of_batch(to_batch([Hit("a", 1)], Hit))
+    assert str(caught.value) == (
+        "there is no column 'hours', which the key of count.input names\n"
+        "  columns  host (string), hour (int64)\n"
+        "  help: did you mean 'hour'?"
+    )

@@ -13,11 +13,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dagflow.errors.partitioning import ColumnNotThere
 from dagflow.errors.run import OperatorFailed
 from dagflow.model.forms import to_batch, to_records
 from dagflow.runtime.partition_state import states_of
 from dagflow.testing import Window, check_operator, run_operator
-from operators import Average, Count, KeyValue, Max, Min, Sum, TopN
+from operators import Average, Count, Deduplicate, KeyValue, Max, Min, Sum, TopN
 from operators.aggregate.aggregate import Aggregate, Ahead, Partial
 from operators.aggregate.errors import KeyColumnRefused, ValueNotKept
 from tests.operators.fake_task import FakeTask
@@ -251,6 +252,14 @@ def test_totals_are_kept_only_where_they_are_asked_for() -> None:
 def test_columns_that_are_no_keys(operator: Any, tags: Any) -> None:
     with pytest.raises(KeyColumnRefused, match="cannot be grouped by the column 'tags'"):
         run_operator(operator, {"input": [pa.table({"tags": tags, "n": [1]})]})
+
+
+@pytest.mark.parametrize(
+    "operator", [Count(by=("n", "tag")), Sum("tag"), TopN(1, "tag"), TopN(1, "n", by="tag"), Deduplicate(by="tag")]
+)
+def test_a_column_that_is_not_there_is_told_with_those_that_are(operator: Any) -> None:
+    with pytest.raises(ColumnNotThere, match=r"no column 'tag', which `(by|of)` names\n  columns  tags \(string\), n \(int64\)"):
+        run_operator(operator, {"input": [pa.table({"tags": ["a"], "n": [1]})]})
 
 
 @attrs.frozen(order=True)

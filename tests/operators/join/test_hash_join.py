@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dagflow.errors.partitioning import ColumnNotThere
 from dagflow.errors.run import OperatorFailed
 from dagflow.runtime.flow import Outlet
 from dagflow.testing import Window, run_operator
 from operators import HashJoin
-from operators.join.errors import JoinColumnsClash, JoinColumnsUnknown, JoinSideTooLarge
+from operators.join.errors import JoinColumnsClash, JoinColumnsDiffer, JoinColumnsUnknown, JoinKeyRefused, JoinSideTooLarge
 
 
 @attrs.frozen
@@ -156,7 +157,8 @@ def test_many_partners_come_in_several_batches_and_many_records_wait_on_disk(mon
 
 
 def failure(join: Any, sides: Any) -> BaseException:
-    with pytest.raises((OperatorFailed, JoinSideTooLarge, JoinColumnsClash, JoinColumnsUnknown)) as caught:
+    refused = (JoinColumnsClash, JoinColumnsDiffer, JoinColumnsUnknown, JoinKeyRefused, JoinSideTooLarge, ColumnNotThere)
+    with pytest.raises((OperatorFailed, *refused)) as caught:
         run_operator(join, sides)
     return caught.value
 
@@ -171,10 +173,47 @@ def test_columns_that_clash_are_refused() -> None:
 def test_a_left_join_must_know_the_columns_that_did_not_come() -> None:
     left = pa.table({"key": [1, 2]})
     told = str(failure(HashJoin("key", how="left"), {"left": [left], "right": []}))
+    assert "no record came on the right side in partition 0 of 1, and nothing tells which columns" in told
     assert 'right_columns="name: string, people: int64"' in told
     said = HashJoin("key", how="left", right_columns="key: int64, name: string")
     assert run_operator(said, {"left": [left], "right": []})["output"] == [{"key": 1, "name": None}, {"key": 2, "name": None}]
     assert run_operator(HashJoin("key"), {"left": [left], "right": []})["output"] == []
+
+
+@pytest.mark.parametrize(
+    "said", ["key: int64, zz: int64", "key: int64, w: int64", "key: int64", "key: int64, w: string, x: int8"]
+)
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_what_comes_on_the_right_has_the_columns_that_were_said(said: str, how: Any) -> None:
+    sides = {"left": [pa.table({"key": [1, 2]})], "right": [pa.table({"key": [1], "w": ["x"]})]}
+    told = str(failure(HashJoin("key", how=how, right_columns=said), sides))
+    assert f"right_columns  {said}\n  what comes     key: int64, w: string\n" in told
+    typed = {"left": [Sale("a", 1, 1)], "right": list[Town]()}  # also where nothing comes, and the class says what would
+    told = str(failure(HashJoin[Sale, Town, Any]("town", how="left", right_columns="town: string"), typed))
+    assert "what comes     town: string, day: int64, amount: int64, country: string" in told
+
+
+def test_columns_are_in_the_order_that_was_said_whatever_comes() -> None:
+    join = HashJoin("key", how="left", right_columns="w: string, key: int64, x: int64")
+    left = pa.table({"key": [1, 2]})
+    for right in (pa.table({"x": [5], "key": [1], "w": ["a"]}), pa.table({"key": [1], "x": pa.nulls(1), "w": ["a"]})):
+        found = run_operator(join, {"left": [left], "right": [right]})["output"]
+        assert [list(row) for row in found] == 2 * [["key", "w", "x"]]
+        assert found[0] == {"key": 1, "w": "a", "x": right["x"][0].as_py()}
+
+
+def test_keys_that_are_not_there_or_are_none_are_refused_with_their_columns() -> None:
+    left, right = pa.table({"key": [1], "tags": [["a"]]}), pa.table({"kez": [1], "tags": [["a"]]})
+    sides = {"left": [left], "right": [right]}
+    told = str(failure(HashJoin("key"), sides))
+    assert told.startswith("there is no column 'key', which `by` names\n  columns of the right side  kez (int64), tags (list<")
+    assert told.endswith("help: did you mean 'kez'?")
+    told = str(failure(HashJoin("key", right_by="zz"), sides))
+    assert "there is no column 'zz', which `right_by` names" in told
+    told = str(failure(HashJoin("kez"), sides))
+    assert "columns of the left side  key (int64)" in told
+    told = str(failure(HashJoin("tags"), sides))
+    assert "operator 'operator': rows cannot be joined by the column 'tags' of the left side: its values are list<" in told
 
 
 @pytest.mark.parametrize("combine", [None, lambda one, other: one])
@@ -244,6 +283,8 @@ def test_keys_of_dictionaries_meet() -> None:
         (len, {}, "a key that is a function needs combine"),
         ("a", {"right_by": ("a", "b")}, "by names 1 columns and right_by 2"),
         ("a", {"right_columns": "a: nonsense"}, "nonsense"),
+        (("a", "b"), {"right_columns": "w: string, a: int8"}, "right_columns lacks the key 'b'"),
+        ("a", {"right_by": "b", "right_columns": "a: int8"}, "right_columns lacks the key 'b'"),
     ],
 )
 def test_properties_that_do_not_fit(by: Any, more: Any, reason: str) -> None:
