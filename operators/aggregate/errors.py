@@ -3,7 +3,7 @@
 RunError
 ├── KeyColumnRefused   DF463   also a TypeError
 ├── ValueNotKept       DF464   also a TypeError
-└── WindowsChanged     DF465   also a ValueError
+└── WindowsReopened    DF465   also a ValueError
 """
 
 from __future__ import annotations
@@ -51,22 +51,23 @@ class ValueNotKept(RunError, TypeError):
 
 
 @attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
-class WindowsChanged(RunError, ValueError):
-    """`Tumbling` has kept windows of another size or aggregate than it has now. Sizes are in seconds."""
+class WindowsReopened(RunError, ValueError):
+    """`Tumbling` would take windows for open that have been let go of: they would begin anew, beside what has been emitted.
+
+    Attributes:
+        wait, kept: how long windows are kept behind their end, now and by the launch before.
+    """
 
     code: ClassVar[str] = "DF465"
     is_fatal: ClassVar[bool] = True
 
     operator: str
-    size: float
-    aggregate: str
-    kept_size: float
-    kept_aggregate: str
+    wait: str
+    kept: str
 
     def message(self) -> str:
         return (
-            f"{self.operator} aggregates {self.aggregate} by windows of {self.size:g} s, but the windows that it has kept are "
-            f"{self.kept_aggregate} by {self.kept_size:g} s: neither can become the other\n"
-            f"  help: --fresh begins anew, with an empty output; or set size and aggregate back to {self.kept_size:g} and "
-            f"{self.kept_aggregate}"
+            f"{self.operator} has {self.wait} now, and had {self.kept}: windows that were over have been let go of, "
+            "and would begin anew without the records that they had\n"
+            "  help: set them back (together they may become shorter, not longer); or --fresh begins anew, with an empty output"
         )

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, get_args
 import attrs
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, MapState, Operator, OperatorContext, OutputPort, WindowState
+from dagflow import InputPort, MapState, Operator, OperatorContext, OutputPort, State, WindowState
 from dagflow.config import Seconds
 from dagflow.errors.choices import one_of
 from operators.aggregate.columns import Columns
-from operators.aggregate.errors import WindowsChanged
+from operators.aggregate.errors import WindowsReopened
 from operators.aggregate.fields import a_field, a_key, check_keys, getter, key_of_groups, names_of, needed_of, one_nan
 from operators.aggregate.grouping import Grouping, Groups, Merge, greatest, least
 from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
+from operators.aggregate.windowing import Wait, first
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,8 +44,10 @@ def a_record(_: Any) -> int:
 
 
 def to_seconds(value: Any) -> Any:
-    """A duration as seconds."""
-    return value.total_seconds() if isinstance(value, datetime.timedelta) else value
+    """A duration as seconds: a float, whichever way it was given."""
+    if isinstance(value, datetime.timedelta):
+        return value.total_seconds()
+    return float(value) if type(value) is int else value
 
 
 def not_negative(_: object, attribute: attrs.Attribute[Any], value: Any) -> None:
@@ -106,12 +109,15 @@ class Tumbling(Operator, Generic[T, K, V]):
     there before it, and fires in the next one. At the end of a bounded run all that has not been emitted yet is (`fire_at_end`),
     in a window of its own; the watermark does not move by that, so a later launch goes on.
 
+    A later launch goes on with the windows that are kept. One with another `size`, `time`, `by`, `aggregate` or `of` is refused
+    (of functions nobody knows whether they are others). So is a longer time until windows are over, `allowed_lateness` and
+    `out_of_orderness` together (WindowsReopened): those that were would begin anew. It may become shorter.
+
     A record without an event time, or in a window that does not lie within the years 1 to 9999, is a bad one: see `on_error`. The
     report's counter `late` has how many records were late, wherever they went.
 
     Args:
-        size: of a window, in seconds, or a timedelta. Windows begin at multiples of it since the epoch. Another `size` or
-            `aggregate` than that of the windows that have been kept is refused (WindowsChanged).
+        size: of a window, in seconds, or a timedelta. Windows begin at multiples of it since the epoch.
         time: the event time of a record: a function of the record or the name of a column; a datetime (UTC where it has no zone),
             a date, or microseconds since the epoch.
         by: what makes records of a window a group; None: all are. See `Aggregate`. Keys are kept over windows: plain data,
@@ -147,6 +153,7 @@ class Tumbling(Operator, Generic[T, K, V]):
     output = OutputPort[WindowValue[K, V]]()
     late = OutputPort[T]()
     groups = WindowState[Groups](factory=dict)
+    waited = State[Wait | None](None, merge=first)
     windows = MapState[str, list[Any]](partition_by=lambda entry: key_of(_split(entry)[1]))
 
     def check(self) -> None:
@@ -164,6 +171,10 @@ class Tumbling(Operator, Generic[T, K, V]):
         """The columns of the times and the values."""
         return needed_of(port, time=self.time, of=self.of)
 
+    def state_properties(self) -> tuple[str, ...]:
+        """Windows are kept and emitted of one size, by one key, of one value."""
+        return ("size", "time", "by", "aggregate", "of")
+
     def setup(self, context: OperatorContext) -> None:
         """Called by the framework."""
         self._context = context
@@ -171,12 +182,18 @@ class Tumbling(Operator, Generic[T, K, V]):
         self._begin, self._end = -(-FIRST // self._size) * self._size, LAST // self._size * self._size
         self._lateness = round(self.allowed_lateness * _SECOND)
         self._grouping = Grouping(None, None if self.aggregate == "count" else self.of, _MERGES[self.aggregate])
+        self._wait = Wait(self.allowed_lateness, self.out_of_orderness)
         told = context.event_time
         if self.out_of_orderness is None:
             self._late_from, self._watermark = told.sources_before, told.sources
         else:
             self._watermark = None if told.seen is None else told.seen - round(self.out_of_orderness * _SECOND)
             self._late_from = self._watermark
+
+    def begin_window(self, window: int) -> None:
+        """Raises WindowsReopened where windows that are over would not be."""
+        if self.waited is not None and self._wait.reopens(self.waited):
+            raise WindowsReopened(operator=self._context.name, wait=str(self._wait), kept=str(self.waited))
 
     def offered_forms(self, port: str) -> frozenset[str]:
         """Batches too where columns are named."""
@@ -250,43 +267,31 @@ class Tumbling(Operator, Generic[T, K, V]):
             "whole numbers are microseconds since the epoch"
         )
 
-    def _check_kept(self) -> None:
-        """Raises WindowsChanged where windows of another size or aggregate are kept."""
-        for *_, size, aggregate in self.windows.values():
-            if (size, aggregate) != (self._size, self.aggregate):
-                raise WindowsChanged(
-                    operator=self._context.name,
-                    size=self.size,
-                    aggregate=self.aggregate,
-                    kept_size=size / _SECOND,
-                    kept_aggregate=aggregate,
-                )
-
     def _is_late(self, start: int) -> bool:
         return self._late_from is not None and start + self._size + self._lateness <= self._late_from
 
     def end_window(self) -> None:
         """Takes what has come into the windows that are open, emits those that are due, and lets go of those that are over."""
-        self._check_kept()
-        declared = [self._size, self.aggregate]
+        if self.groups or self.waited is not None:
+            self.waited = self._wait
         for (start, key), group in self.groups.items():
             entry = _entry(start, key)
-            _, before, total, firing, *_ = self.windows.get(entry, [None, None, 0, 0])
+            _, before, total, firing, _ = self.windows.get(entry, [None, None, 0, 0, True])
             known: Groups = {key: [from_plain(before), total]}
             self._grouping.add(known, key, *group)
             value, count = known[key]
-            self.windows[entry] = [as_plain(key), as_plain(value), count, firing, True, *declared]
+            self.windows[entry] = [as_plain(key), as_plain(value), count, firing, True]
         watermark, is_end = self._watermark, self._context.event_time.is_end and self.fire_at_end
         if watermark is None and not is_end:
             return
         for entry in list(self.windows):
             start, _ = _split(entry)
-            plain, value, count, firing, has_changed, *_ = self.windows[entry]
+            plain, value, count, firing, has_changed = self.windows[entry]
             stop = start + self._size
             if has_changed and (is_end or (watermark is not None and stop <= watermark)):
                 total = count if self.aggregate == "count" else from_plain(value)
                 self.output.emit(WindowValue(from_plain(plain), moment(start), moment(stop), total, count, firing))
-                self.windows[entry] = [plain, value, count, firing + 1, False, *declared]
+                self.windows[entry] = [plain, value, count, firing + 1, False]
             if watermark is not None and stop + self._lateness <= watermark:
                 del self.windows[entry]
 

@@ -17,11 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagflow import DAG
+from dagflow.errors.run import PlanMismatch
 from dagflow.runtime import keyed_state
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
 from operators import JsonLinesWriter, Tumbling, WindowValue
-from operators.aggregate.errors import ValueNotKept, WindowsChanged
+from operators.aggregate.errors import ValueNotKept, WindowsReopened
 from tests.conformance.tumbled import SECOND, SIZE, Fired, Hit, fired_in, late_in, model
 from tests.conformance.windows import InWindows
 
@@ -230,14 +231,64 @@ def test_keys_that_would_not_are_refused_with_the_first_window(key: Any) -> None
         run_dag(counted_by(dict.fromkeys("abc", key), Collector[Any]()))
 
 
-@pytest.mark.parametrize("changed", [{"size": 2 * SIZE}, {"aggregate": "max"}])
-def test_windows_of_another_kind_are_refused(tmp_path: Path, changed: dict[str, Any]) -> None:
-    run_dag(application(Given([hits(1, 2)]), by_columns(), tmp_path, 2), max_windows=1)
-    with pytest.raises(WindowsChanged, match="--fresh") as refused:
-        run_dag(application(Given([hits(1, 2), hits(3)]), attrs.evolve(by_columns(), **changed), tmp_path, 2))
-    assert (refused.value.operator, refused.value.kept_size, refused.value.kept_aggregate) == ("windows", SIZE, "sum")
-    run_dag(application(Given([hits(1, 2), hits(3)]), by_columns(), tmp_path, 2))
-    assert found(tmp_path)[0] == Counter({("a", 0, 3, 3, 0): 1}), "nothing was taken in by the one that was refused"
+GIVEN = [hits(1, 2), hits(200), hits(201), hits(3, 202)]
+
+
+def refused(folder: Path, error: type[Exception], match: str, partitions: int, **changed: Any) -> None:
+    """Another launch over the same: it is refused, whether windows are still open or not, and nothing is taken in by it."""
+    run_dag(application(Given(GIVEN[:3]), by_columns(), folder, 2))
+    with pytest.raises(error, match=f"(?s){match}"):
+        run_dag(application(Given(GIVEN), attrs.evolve(by_columns(), **changed), folder, partitions))
+    run_dag(application(Given(GIVEN), by_columns(), folder, partitions))
+    fired, late = found(folder)
+    assert late == Counter(hits(3))
+    assert max(Counter((key, start, firing) for key, start, *_, firing in fired).values()) == 1
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize(
+    ("changed", "match"),
+    [
+        ({"size": 2 * SIZE}, "windows.size = 10.0 → 20.0"),
+        ({"aggregate": "max"}, "windows.aggregate = sum → max"),
+        ({"by": ("key",)}, r"windows.by = key → \(key\)"),
+        ({"by": None}, "windows.by = key → None"),
+        ({"by": lambda hit: hit.key}, "windows.by = key → a function"),
+        ({"of": "at"}, "windows.of = n → at"),
+        ({"time": "n"}, "windows.time = at → n"),
+    ],
+)
+def test_windows_of_another_kind_are_refused(tmp_path: Path, changed: dict[str, Any], match: str, partitions: int) -> None:
+    refused(tmp_path, PlanMismatch, match, partitions, **changed)
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize(
+    "changed", [{"allowed_lateness": 1}, {"out_of_orderness": 0.5}, {"out_of_orderness": None}, {"allowed_lateness": 1000}]
+)
+def test_windows_that_are_over_stay_so(tmp_path: Path, changed: dict[str, Any], partitions: int) -> None:
+    match = "had allowed_lateness=0 s and out_of_orderness=0 s: .*--fresh"
+    refused(tmp_path, WindowsReopened, match, partitions, **changed)
+
+
+def test_the_same_size_written_in_another_way_is_the_same(tmp_path: Path) -> None:
+    run_dag(application(Given([hits(1, 2)]), by_columns(), tmp_path, 2))
+    other = attrs.evolve(by_columns(), size=datetime.timedelta(seconds=SIZE))
+    run_dag(application(Given([hits(1, 2), hits(3)]), other, tmp_path, 2))
+    assert found(tmp_path)[0] == Counter({("a", 0, 2, 2, 0): 1, ("a", 0, 3, 3, 1): 1})
+
+
+def test_windows_may_be_over_sooner_but_then_not_later_again(tmp_path: Path) -> None:
+    windows = [hits(1, 100), hits(2, 101), hits(3, 4, 102)]
+    longer = {"allowed_lateness": 90, "out_of_orderness": 30}
+    run_dag(application(Given(windows[:1]), by_columns(**longer), tmp_path, 2))
+    run_dag(application(Given(windows[:2]), by_columns(), tmp_path, 3))
+    with pytest.raises(WindowsReopened):
+        run_dag(application(Given(windows), by_columns(**longer), tmp_path, 1))
+    run_dag(application(Given(windows), by_columns(), tmp_path, 2))
+    fired, late = found(tmp_path)
+    assert fired == Counter({("a", 0, 1, 1, 0): 1, ("a", 100, 1, 1, 0): 1, ("a", 100, 2, 2, 1): 1, ("a", 100, 3, 3, 2): 1})
+    assert late == Counter(hits(2, 3, 4))
 
 
 def test_a_later_launch_goes_on_where_the_end_has_fired(tmp_path: Path) -> None:
