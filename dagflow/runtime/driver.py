@@ -12,7 +12,7 @@ from dagflow.ledger import InputSlice
 from dagflow.model.context import Clock, OperatorContext
 from dagflow.model.operator import InputOperator, Operator
 from dagflow.model.plain import encode
-from dagflow.plan.plan import Plan
+from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime.compile import WorkItems, driver_program, loaded, pickled
 from dagflow.runtime.datasets import ReadsDataset
 from dagflow.runtime.event_time import followers
@@ -124,6 +124,17 @@ class Driver:
         asked = {n.name: n.call("input_slice") for n in self._inputs if isinstance(n.operator, ReadsDataset)}
         return {name: each for name, each in asked.items() if each is not None}
 
+    def _stage_without(self, partitions: Mapping[str, int]) -> Stage | None:
+        """The next stage that has tasks in a window and no number of them yet; `partitions`: of those that have one, by head.
+
+        Also one without work items, in level 0: operators that go along with it get what others send that follow event time.
+        """
+        following = set(followers(self.plan))
+        for stage in (each for each in self.plan.stages if each.level > 0 and each.head not in partitions):
+            if following & set(stage.operators) or any(b.head in partitions for b in self.plan.stages_before(stage)):
+                return next(each for each in self.plan.stages if each.head == stage.head and each.is_leading)
+        return None
+
     def _window_plan(
         self, window: int, items: dict[str, list[Any]], driver: TaskReport, slices: Mapping[str, InputSlice]
     ) -> WindowPlan:
@@ -139,12 +150,14 @@ class Driver:
             dealt[stage.head] = self._readers.deal(stage, window, [item for _, item in mine], known[stage.name])
         partitions = {head: each.partitions for head, each in dealt.items()}
         owners: dict[str, list[int]] = {}
-        following = set(followers(self.plan))
-        for stage in (each for each in self.plan.stages if each.level > 0 and each.is_leading):
-            if following & set(stage.operators) or any(b.head in partitions for b in self.plan.stages_before(stage)):
-                readers = sum(each.partitions for each in dealt.values())
-                partitions[stage.head] = self._readers.above(stage, window, readers)
-                owners |= {stage.head: found} if (found := self._readers.owners(stage)) else {}
+        while (due := self._stage_without(partitions)) is not None:
+            if due.level == 0:
+                dealt[due.head] = self._readers.deal(due, window, [], known[due.name])
+                partitions[due.head] = dealt[due.head].partitions
+                continue
+            readers = sum(each.partitions for each in dealt.values())
+            partitions[due.head] = self._readers.above(due, window, readers)
+            owners |= {due.head: found} if (found := self._readers.owners(due)) else {}
         states = self._states.save(window)  # before the plan is published, which names what is saved
         advanced = [name for name in map(attrgetter("name"), self._inputs) if self._has_advanced(name, driver)]
         return WindowPlan(

@@ -61,16 +61,21 @@ RUNNING = ("Count running", "Sum running", "Min running", "Max running", "Averag
 JOINS = ("HashJoin inner", "HashJoin left")
 MERGING = ("both", "Union")
 WINDOWING = ("Tumbling count", "Tumbling sum", "Tumbling min", "Tumbling max")
+FAMILIES = (PASSING, SUMMING, AGGREGATES, RUNNING, JOINS, MERGING, WINDOWING)
+KINDS = tuple(kind for family in FAMILIES for kind in family)
 WAYS = ("parallel", "counted", "single", "by column", "by function")
 
 
 @st.composite
-def shapes(draw: st.DrawFn, most: int = 7) -> list[Node]:
-    """Nodes in an order in which all get their records from earlier ones; node 0 is the first operator in tasks."""
+def shapes(draw: st.DrawFn, *kinds: str, most: int = 7) -> list[Node]:
+    """Nodes in an order in which all get their records from earlier ones; node 0 is the first operator in tasks.
+
+    `kinds`: of the nodes behind it, as far as they are not to be drawn.
+    """
     nodes = [Node("add", (), "counted", draw(st.integers(1, 3)))]
-    for number in range(1, draw(st.integers(2, most))):
-        families = (PASSING, SUMMING, AGGREGATES, RUNNING, JOINS, MERGING, WINDOWING)
-        kind = draw(st.sampled_from(families).flatmap(st.sampled_from))
+    for number in range(1, draw(st.integers(1 + max(1, len(kinds)), most))):
+        drawn = st.sampled_from(FAMILIES).flatmap(st.sampled_from)
+        kind = kinds[number - 1] if number <= len(kinds) else draw(drawn)
         several = kind in JOINS or kind in MERGING
         inputs = tuple(draw(st.integers(-1 if several else 0, number - 1)) for _ in range(1 + several))
         ways = WAYS if kind in PASSING or kind in MERGING else WAYS[3:4] if kind == "TopN running" else WAYS[2:]
@@ -91,12 +96,13 @@ def repartitioned(nodes: Sequence[Node], launch: int) -> list[Node]:
     return [attrs.evolve(node, partitions=(node.partitions + 2 * launch) % 5 + 1) for node in nodes]
 
 
-PAIRS = st.tuples(st.integers(0, 9), st.integers(-99, 99))
+PAIRS = st.tuples(st.integers(0, 6), st.integers(-40, 40))
+WINDOW = st.lists(PAIRS, min_size=1, max_size=3) | st.lists(PAIRS, min_size=10, max_size=40)
 
 
 def windows(most: int = 4) -> st.SearchStrategy[list[list[tuple[int, int]]]]:
     """What the input operator emits, window by window."""
-    return st.lists(st.lists(PAIRS, min_size=1, max_size=30), min_size=1, max_size=most)
+    return st.integers(1, most).flatmap(lambda count: st.lists(WINDOW, min_size=count, max_size=count))
 
 
 def has_end(nodes: Sequence[Node]) -> bool:
@@ -125,7 +131,7 @@ def interpreted(nodes: Sequence[Node], given_in: Windows, is_sampled: Callable[[
 
 def _check_size(emitted: dict[int, Records]) -> None:
     """Leaves out examples that take long, or whose numbers neither columns nor floats hold."""
-    if any(records.total() > 2000 or any(abs(n) > 1 << 50 for _, n in records) for records in emitted.values()):
+    if any(records.total() > 5000 or any(abs(n) > 1 << 50 for _, n in records) for records in emitted.values()):
         reject()
 
 

@@ -282,7 +282,7 @@ def _operator(node: Node) -> Operator:
     if node.kind in _OWN:
         made: Operator = _OWN[node.kind]()
         return made
-    by_function = node.how == "by function" or (node.kind == "Split" and node.choice > 3)
+    by_function = node.how == "by function" or (node.kind == "Split" and node.choice > 5)
     by: Any = by_key if by_function else "key"
     of: Any = n_of if by_function else "n"
     kind, _, how = node.kind.partition(" ")

@@ -15,10 +15,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from dagflow.testing import Collector, run_dag
-from tests.conformance.random_dags import Node, Records, Windows, has_end, interpreted, repartitioned, shapes, unfused, windows
+from tests.conformance.random_dags import (
+    KINDS,
+    Node,
+    Records,
+    Windows,
+    has_end,
+    interpreted,
+    repartitioned,
+    shapes,
+    unfused,
+    windows,
+)
 from tests.conformance.random_operators import Pair, is_sampled, populate
 
-CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.function_scoped_fixture]
+CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 
 
 def check(nodes: list[Node], given_in: Windows, expected: dict[int, Records], runner: str) -> None:
@@ -50,31 +61,39 @@ def check_all(nodes: list[Node], given_in: Windows, runner: str) -> None:
     check_repartitioned(nodes, given_in, expected, runner)
 
 
-@given(shapes(), windows())
-@settings(max_examples=12, suppress_health_check=CHECKS)
-def test_in_process(nodes: list[Node], given_in: list[list[tuple[int, int]]]) -> None:
-    check_all(nodes, given_in, "local")
+def holds(runner: str, *kinds: str, examples: int, most: int, most_windows: int) -> None:
+    """For DAGs in which some kinds of operators are, among others."""
+
+    @given(shapes(*kinds, most=most), windows(most_windows))
+    @settings(max_examples=examples, suppress_health_check=CHECKS)
+    def hold(nodes: list[Node], given_in: list[list[tuple[int, int]]]) -> None:
+        check_all(nodes, given_in, runner)
+
+    hold()
+
+
+# Two examples are the smallest one and a random one; of more, Hypothesis makes most of those before them.
+@pytest.mark.parametrize("kind", KINDS)
+def test_in_process(kind: str) -> None:
+    holds("local", kind, examples=2, most=10, most_windows=4)
 
 
 @pytest.mark.spark
-@given(nodes=shapes(most=6), given_in=windows(most=2))
-@settings(max_examples=3, suppress_health_check=CHECKS)
-def test_on_spark(spark_session: Any, nodes: list[Node], given_in: list[list[tuple[int, int]]]) -> None:
-    check_all(nodes, given_in, "spark")
+@pytest.mark.parametrize("kinds", [("HashJoin left", "Tumbling sum"), ("Split", "TopN running"), ("Sample", "Min", "Union")])
+def test_on_spark(spark_session: Any, kinds: tuple[str, ...]) -> None:
+    holds("spark", *kinds, examples=2, most=6, most_windows=2)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@given(shapes(most=12), windows())
-@settings(max_examples=400, suppress_health_check=CHECKS)
-def test_many_in_process(nodes: list[Node], given_in: list[list[tuple[int, int]]]) -> None:
-    check_all(nodes, given_in, "local")
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_in_process(kind: str) -> None:
+    holds("local", kind, examples=15, most=12, most_windows=4)
 
 
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(3600)
-@given(nodes=shapes(most=10), given_in=windows())
-@settings(max_examples=60, suppress_health_check=CHECKS)
-def test_many_on_spark(spark_session: Any, nodes: list[Node], given_in: list[list[tuple[int, int]]]) -> None:
-    check_all(nodes, given_in, "spark")
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_on_spark(spark_session: Any, kind: str) -> None:
+    holds("spark", kind, examples=2, most=10, most_windows=4)

@@ -21,7 +21,7 @@ from dagflow.errors.run import PlanMismatch
 from dagflow.runtime import keyed_state
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
-from operators import JsonLinesWriter, Tumbling, WindowValue
+from operators import Count, Filter, JsonLinesWriter, Map, Tumbling, Union, WindowValue
 from operators.aggregate.errors import ValueNotKept, WindowsReopened
 from tests.conformance.tumbled import SECOND, SIZE, Fired, Hit, fired_in, late_in, model
 from tests.conformance.windows import InWindows
@@ -289,6 +289,33 @@ def test_windows_may_be_over_sooner_but_then_not_later_again(tmp_path: Path) -> 
     fired, late = found(tmp_path)
     assert fired == Counter({("a", 0, 1, 1, 0): 1, ("a", 100, 1, 1, 0): 1, ("a", 100, 2, 2, 1): 1, ("a", 100, 3, 3, 2): 1})
     assert late == Counter(hits(2, 3, 4))
+
+
+def test_what_goes_along_with_readers_gets_what_fires_at_the_end(runner: str) -> None:
+    """Though the readers have nothing to read in that window; and what these send to reaches its place."""
+    seen, counted = Collector[Hit](), Collector[Any]()
+
+    def again(window: WindowValue[str, int]) -> Hit:
+        return Hit(window.key, -1, window.count)
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        source = dag.add_operator("hits", Given([hits(1, 2), hits(31)]))
+        first = dag.add_operator("first", Filter[Hit](lambda hit: True), partitioner=StatelessPartitioner(2))
+        tumbling = dag.add_operator("windows", by_columns(), partitioner=StatelessPartitioner(3))
+        fired = dag.add_operator("fired", Map(again))
+        both = dag.add_operator("both", Union[Hit](2))
+        dag.set_port_attributes(both.inputs[1], partition_parallel=False)
+        count = dag.add_operator("count", Count[Hit, str](by="key"), partitioner=StatelessPartitioner(2))
+        dag.add_stream("hits", source.output, first.input)
+        dag.add_stream("some", first.output, tumbling.input, both.inputs[0], count.input)
+        dag.add_stream("windows", tumbling.output, fired.input)
+        dag.add_stream("fired", fired.output, both.inputs[1])
+        dag.add_stream("all", both.output, dag.add_operator("seen", seen).input)
+        dag.add_stream("counts", count.output, dag.add_operator("counted", counted).input)
+
+    assert run_dag(populate_dag, runner=runner).windows == 3
+    assert Counter(seen.records) == Counter([*hits(1, 2, 31), Hit("a", -1, 2), Hit("a", -1, 1)])
+    assert [each.value for each in counted.records] == [2, 1]
 
 
 def test_a_later_launch_goes_on_where_the_end_has_fired(tmp_path: Path) -> None:
