@@ -150,6 +150,28 @@ class TestOnSpark:
         assert left_over(tmp_path / "out") == []
         assert len(list((tmp_path / "kills").iterdir())) == 1
 
+    @pytest.mark.parametrize("at", ["0020", pytest.param("0120", marks=pytest.mark.slow)])
+    def test_a_worker_killed_in_either_job_of_a_yield_loses_nothing(self, source: Path, tmp_path: Path, at: str) -> None:
+        """Line 20 is read by the first job, before it yields; line 120 by the further one."""
+        marker = str(tmp_path / "killed")
+
+        def dies(line: ReaderRecord[str]) -> ReaderRecord[str]:
+            if line.record == f"slow line {at}" and not os.path.exists(marker):
+                Path(marker).touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return line
+
+        reader: BlockReader[Any] = BlockReader(min_readers=2, max_readers=2)
+        size = -(-sum(path.stat().st_size for path in source.iterdir()) // 4)
+        sink = RecordWriter(str(tmp_path / "out"))
+        application = chain(source, Slow(seconds=0.04), Map(dies), sink=sink, reader=reader, block_size=size)
+        report = launch(application, runner="spark", durability="process", rebalance="yield").report
+        assert os.path.exists(marker)
+        assert report.jobs > report.windows == 1
+        assert report.rebalanced > 0
+        assert lines_in(tmp_path / "out") == expected(source)
+        assert left_over(tmp_path / "out") == []
+
 
 KILLER = """
 import os, signal, sys
