@@ -79,12 +79,15 @@ class InputPort(Port, Generic[OneRecordType_contra]):
     Attributes:
         record_type: the type of the records that arrive, as it was solved along the streams; `Any` outside a run, and where it is
             not known.
+        columns: of an operator with several inputs, names and Arrow types of what arrives here, where readers have agreed on them
+            and `record_type` does not tell; None else.
 
     A handler is a method marked by one of the decorators; an operator may have several forms of the same handler, the
     framework takes the one that fits its neighbours.
     """
 
     record_type: Any = Any
+    columns: list[tuple[str, str]] | None = None
 
     def __init__(self, *, optional: bool = False, partition_parallel: bool | None = None, partition_by: Any = None) -> None:
         self.optional = optional
@@ -93,10 +96,16 @@ class InputPort(Port, Generic[OneRecordType_contra]):
 
     @property
     def schema(self) -> pa.Schema | None:
-        """The columns of the records that arrive, where `record_type` tells them."""
+        """The columns of the records that arrive, where `record_type` or `columns` tells them."""
         from dagflow.model.forms import schema_of
 
-        return schema_of(self.record_type)
+        if self.columns is None:
+            return schema_of(self.record_type)
+        import pyarrow as pa
+
+        from dagflow.arrow_types import type_named
+
+        return pa.schema([(name, type_named(kind)) for name, kind in self.columns])
 
     def process(self, handler: Handler) -> Handler:
         """Marks `handler(self, record)`: called once a record."""

@@ -17,6 +17,7 @@ from dagflow.runtime.bodies import bodies
 from dagflow.runtime.commit import Followed
 from dagflow.runtime.events import EntryAppended, Event, TaskEnded, Warned, WindowDecided, WindowPlanned
 from dagflow.runtime.keyed_state import chains
+from dagflow.runtime.late_schema import late_inputs
 from dagflow.runtime.partition_state import Handover
 from dagflow.runtime.program import Job, TaskOutcome, TaskSpec
 from dagflow.runtime.running import Running
@@ -50,6 +51,7 @@ def tasks_of(plan: Plan, window: WindowPlan, spec: TaskSpec, round: str, again: 
     tasks: list[TaskSpec] = []
     places_of = defaultdict[int, Iterator[int]](itertools.count)
     owners = {stage.name: tuple(window.owners[stage.head]) for stage in plan.stages if stage.head in window.owners}
+    columns = late_inputs(plan, window.agreed)
     for stage in plan.stages:
         is_given = stage.level == 0
         items = window.items.get(stage.head, []) if is_given else []
@@ -68,6 +70,7 @@ def tasks_of(plan: Plan, window: WindowPlan, spec: TaskSpec, round: str, again: 
                     items=tuple((stage.head, *items[number]) for number in numbers),
                     numbers=numbers,
                     agreed=window.agreed,
+                    columns={name: columns[name] for name in stage.operators if name in columns},
                     careful=again,
                     owners=owners,
                     level=stage.level,

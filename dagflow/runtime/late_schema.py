@@ -1,4 +1,4 @@
-"""The columns that sinks write, where types do not say them: what readers have agreed on, followed along the streams."""
+"""The columns that arrive at operators, where types do not say them: what readers have agreed on, followed along the streams."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dagflow.model.dag import PortName
+from dagflow.model.forms import schema_of
 from dagflow.model.passed_on import passed_on
 from dagflow.plan.plan import Plan
 
@@ -15,9 +16,27 @@ Columns = list[tuple[str, str]]
 
 def late_columns(plan: Plan, agreed: Mapping[str, Any], operator: str) -> Columns | None:
     """The columns of what arrives at an operator with one input, once its readers have agreed on theirs; None: nobody knows."""
+    upstream = plan.dag.upstream(operator)
+    return _columns_of(plan, agreed, upstream[0][0]) if len(upstream) == 1 else None
 
+
+def late_inputs(plan: Plan, agreed: Mapping[str, Any]) -> dict[str, dict[str, Columns]]:
+    """The same of the ports of operators with several inputs in tasks, where types do not say them, by operator and port.
+
+    These must know them where nothing comes: whether a partition gets a record at one of its ports is a matter of the data.
+    """
+    found: dict[str, dict[str, Columns]] = {}
+    for operator in (name for stage in plan.stages for name in stage.operators):
+        upstream = plan.dag.upstream(operator)
+        for source, sink in upstream if len(upstream) > 1 else ():
+            columns = None if schema_of(plan.dag.types[sink]) is not None else _columns_of(plan, agreed, source)
+            if columns is not None:
+                found.setdefault(operator, {})[sink.port] = columns
+    return found
+
+
+def _columns_of(plan: Plan, agreed: Mapping[str, Any], source: PortName) -> Columns | None:
     def said(port: PortName) -> Columns | None:
         return plan.dag.nodes[port.operator].operator.emitted_columns(port.port, agreed.get(port.operator))
 
-    upstream = plan.dag.upstream(operator)
-    return passed_on(plan.dag.nodes, plan.dag.streams.values(), upstream[0][0], said) if len(upstream) == 1 else None
+    return passed_on(plan.dag.nodes, plan.dag.streams.values(), source, said)

@@ -126,6 +126,7 @@ class TaskSpec:
         yields: it stops where it is when a slot has nothing to do; a further job of the window reads what is left.
         room: how many slots the tasks of its stage had for themselves when they were started.
         agreed: what operators have agreed on for the window, by operator.
+        columns: of what arrives, by operator and port, where that says what types do not.
         event_times: what those are told that follow event time.
         states: what its operators begin with, as several partitions before it have left it.
         chains: what their maps of keys begin with, by operator.
@@ -156,6 +157,7 @@ class TaskSpec:
     states: PartitionStates = attrs.field(factory=dict)
     chains: dict[str, tuple[Chain, ...]] = attrs.field(factory=dict)
     agreed: dict[str, Any] = attrs.field(factory=dict)
+    columns: dict[str, dict[str, list[tuple[str, str]]]] = attrs.field(factory=dict)
     event_times: dict[str, EventTime] = attrs.field(factory=dict)
     slots: int = 1
     continuous: bool = False

@@ -192,7 +192,8 @@ class Flow:
         node = self.nodes[plan.name]
         handlers = handlers_of(type(node.operator))
         for port, into in plan.inputs.items():
-            getattr(node.operator, port).record_type = into.type
+            bound = getattr(node.operator, port)
+            bound.record_type, bound.columns = into.type, self.spec.columns.get(plan.name, {}).get(port)
             handler = getattr(node.operator, handlers[port][into.form])
             node.inlets[port] = Inlet(node, port, into.type, into.form, handler)
         for port in output_ports(type(node.operator)):

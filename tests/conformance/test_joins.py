@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import pyarrow.compute as pc
 import pytest
 
 from dagflow import DAG, ReaderRecord
 from dagflow.plan.plan import make_plan
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
-from operators import CsvFormat, CsvWriter, FileInput, FileSplitterInput, HashJoin, Map, ScanReader
+from operators import CsvFormat, CsvWriter, FileInput, FileSplitterInput, Filter, HashJoin, Map, ScanReader
 
 Line = ReaderRecord[str]
 
@@ -117,6 +118,29 @@ def test_columns_of_a_left_join_are_known_where_no_partner_is(source: Path) -> N
     run_dag(records(source, HashJoin("town", right_by="name", how="left"), seen))
     assert {tuple(row) for row in seen.records} == {("town", "amount", "country")}
     assert Counter(row["country"] for row in seen.records) == {"c0": 34, None: 266}
+
+
+def test_columns_of_a_left_join_are_known_where_no_row_is(runner: str, source: Path) -> None:
+    """What readers have agreed on tells them, also behind a filter: which partitions get a row is a matter of the data."""
+    seen = Collector[Any]()
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        join = dag.add_operator("join", HashJoin("town", right_by="name", how="left"), partitioner=StatelessPartitioner(4))
+        few = dag.add_operator("few", Filter(pc.field("name") == "t0"))
+        for name, port in (("sales", join.left), ("towns", few.input)):
+            files = dag.add_operator(f"{name}_files", FileSplitterInput(str(source / f"{name}.csv")))
+            scan = dag.add_operator(name, ScanReader(CsvFormat()))
+            dag.add_stream(f"{name} blocks", files.blocks_metadata_output, scan.blocks_metadata_input)
+            dag.add_stream(name, scan.batches, port)
+        dag.add_stream("few", few.output, join.right)
+        dag.add_stream("joined", join.output, dag.add_operator("seen", seen).input)
+
+    run_dag(populate_dag, runner=runner)
+    assert {tuple(row) for row in seen.records} == {("town", "amount", "country")}
+    countries = [row["country"] for row in seen.records if row["town"] == "t0"]
+    assert Counter(row["country"] for row in seen.records if row["town"] != "t0") == {None: len(seen.records) - len(countries)}
+    assert None not in countries
+    assert countries
 
 
 @pytest.mark.parametrize("how", ["inner", "left"])
