@@ -50,10 +50,21 @@ def to_seconds(value: Any) -> Any:
     return float(value) if type(value) is int else value
 
 
-def not_negative(_: object, attribute: attrs.Attribute[Any], value: Any) -> None:
-    """Validates a duration, or None."""
-    if value is not None and value < 0:
-        raise ValueError(f"{attribute.name} must not be negative; got {value!r}")
+def a_duration(_: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+    """Validates seconds that may be 0."""
+    if not isinstance(value, float):
+        raise TypeError(f"{attribute.name} must be a number of seconds or a datetime.timedelta; got {value!r}")
+    if not 0 <= value < float("inf"):
+        raise ValueError(f"{attribute.name} must be finite and not negative; got {value!r} s")
+
+
+def a_size(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+    """Validates the size of windows: of which there is one between the first time and the last."""
+    a_duration(instance, attribute, value)
+    if round(value * _SECOND) < 1:
+        raise ValueError(f"{attribute.name} must be a microsecond or more; got {value!r} s")
+    if round(value * _SECOND) > LAST:
+        raise ValueError(f"{attribute.name} is {value!r} s, but no window of that size lies within the years 1 to 9999")
 
 
 def to_value(value: Any) -> Any:
@@ -140,13 +151,15 @@ class Tumbling(Operator, Generic[T, K, V]):
     partition_key_fixed: ClassVar[bool] = True
     follows_event_time: ClassVar[bool] = True
 
-    size: Seconds = attrs.field(converter=to_seconds, validator=attrs.validators.gt(0))
+    size: Seconds = attrs.field(converter=to_seconds, validator=a_size)
     time: Callable[[T], Any] | str = attrs.field(kw_only=True, validator=a_field)
     by: Callable[[T], K] | str | tuple[str, ...] | None = attrs.field(default=None, kw_only=True, validator=a_key)
     aggregate: Aggregated = attrs.field(default="count", kw_only=True, validator=one_of(get_args(Aggregated)))
     of: Callable[[T], V] | str | None = attrs.field(default=None, kw_only=True, converter=to_value, validator=a_field)
-    allowed_lateness: Seconds = attrs.field(default=0, kw_only=True, converter=to_seconds, validator=attrs.validators.ge(0))
-    out_of_orderness: Seconds | None = attrs.field(default=0, kw_only=True, converter=to_seconds, validator=not_negative)
+    allowed_lateness: Seconds = attrs.field(default=0, kw_only=True, converter=to_seconds, validator=a_duration)
+    out_of_orderness: Seconds | None = attrs.field(
+        default=0, kw_only=True, converter=to_seconds, validator=attrs.validators.optional(a_duration)
+    )
     fire_at_end: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
 
     input = InputPort[T]()

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 T = TypeVar("T", default=Any)
 
 
+def _a_count(_: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+    if type(value) is not int:
+        raise TypeError(f"{attribute.name} must be a whole number, of inputs; got {value!r}")
+    if value < 1:
+        raise ValueError(f"{attribute.name} must be 1 or more; got {value!r}")
+
+
 @attrs.define
 class Union(OwnPorts, Generic[T]):
     """Passes on all records of its inputs, unchanged: those of each in their order, those of several in any.
@@ -31,7 +38,7 @@ class Union(OwnPorts, Generic[T]):
     In a DAG: `dag.add_stream("old", old.messages, both.inputs[0])`.
     """
 
-    count: int = attrs.field(default=2, validator=[attrs.validators.instance_of(int), attrs.validators.ge(1)], on_setattr=fixed)
+    count: int = attrs.field(default=2, validator=_a_count, on_setattr=fixed)
 
     output = OutputPort[T]()
 

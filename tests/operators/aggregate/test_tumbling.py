@@ -104,6 +104,30 @@ def test_properties_that_do_not_fit(properties: dict[str, Any], told: str) -> No
         Tumbling(60, time="at", **properties).check()
 
 
+@pytest.mark.parametrize("name", ["size", "allowed_lateness", "out_of_orderness"])
+@pytest.mark.parametrize(
+    ("value", "error", "told"),
+    [
+        ("1h", TypeError, "must be a number of seconds or a datetime.timedelta; got '1h'"),
+        (True, TypeError, "must be a number of seconds or a datetime.timedelta; got True"),
+        (float("inf"), ValueError, "must be finite and not negative; got inf s"),
+        (float("nan"), ValueError, "must be finite and not negative; got nan s"),
+        (datetime.timedelta(seconds=-5), ValueError, "must be finite and not negative; got -5.0 s"),
+    ],
+)
+def test_what_is_no_duration_is_told_at_once(name: str, value: Any, error: type[Exception], told: str) -> None:
+    with pytest.raises(error, match=f"{name} {told}"):
+        Tumbling(**{"size": 60, "time": "at", name: value})
+
+
+@pytest.mark.parametrize(
+    ("size", "told"), [(0, "a microsecond or more; got 0.0 s"), (1e-7, "a microsecond or more"), (1e12, "no window of that size")]
+)
+def test_sizes_of_which_there_are_no_windows(size: float, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        Tumbling(size, time="at")
+
+
 @pytest.mark.parametrize(
     "time",
     [
@@ -137,14 +161,14 @@ def test_nor_does_a_row_of_one(times: Any) -> None:
     assert ([value.count for value in found["output"]], found.skipped) == ([2], 1)
 
 
-@pytest.mark.parametrize("size", [60, 7, 0.000003, 86_400 * 400])
+@pytest.mark.parametrize("size", [60, 7, 0.000003, 86_400 * 400, (LAST // 1_000_000)])
 def test_the_first_and_the_last_window(size: float) -> None:
     """Each time that has a window whose ends are datetimes is taken in; the next one to it is not."""
     window: Tumbling[Any, Any, Any] = Tumbling(size, time=lambda record: record, on_error="skip")
     step = round(size * 1_000_000)
     begin, end = -(-FIRST // step) * step, LAST // step * step
     assert run_operator(window, {"input": [begin, end - 1, begin - 1, end]}).skipped == 2
-    start, stop = (value for value in run_operator(window, {"input": [begin, end - 1]})["output"])
+    start, *_, stop = run_operator(window, {"input": [begin, end - 1]})["output"] * 2
     assert (microseconds(start.start), microseconds(stop.stop)) == (begin, end)
 
 
