@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, MapState, Operator, OperatorContext, OutputPort, WindowState
 from operators.aggregate.columns import COUNT, KEY, VALUE, Columns
-from operators.aggregate.fields import a_field, a_key, key_of_groups, needed_of
+from operators.aggregate.fields import a_field, a_key, check_key_type, key_of_groups, needed_of
 from operators.aggregate.grouping import Grouping, Groups, Merge
 from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
 
@@ -155,6 +155,10 @@ class Aggregate(Operator, Generic[T, K, V]):
     def keeps(self, state: str) -> bool:
         """Totals only where they are asked for: else windows may overlap."""
         return self.running or state != "totals"
+
+    def check(self) -> None:
+        """Raises ValueError where `by` makes other keys than are declared."""
+        check_key_type(self, self.by)
 
     def state_properties(self) -> tuple[str, ...]:
         """Totals are those of the groups and values that all windows so far had."""

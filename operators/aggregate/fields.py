@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from operator import attrgetter, is_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import attrs
 
@@ -29,6 +29,18 @@ def a_key(instance: object, attribute: attrs.Attribute[Any], value: object) -> N
     """Validates a property that is a function of the record, one or several names of columns (in a tuple), or None."""
     for name in value if isinstance(value, tuple) and value else (value,):
         a_field(instance, attribute, name)
+
+
+def check_key_type(operator: object, by: object) -> None:
+    """Raises ValueError where the operator says that its keys are text, say, but `by` makes tuples of them: of one name, too."""
+    cls, arguments = type(operator), get_args(operator.__dict__.get("__orig_class__"))
+    variables = (variable.__name__ for variable in getattr(cls, "__parameters__", ()))
+    key: Any = dict(zip(variables, arguments, strict=False)).get("K")
+    if isinstance(by, tuple) and key in _BARE:
+        alone = f"name it alone, not in a list or tuple: {by[0]}" if len(by) == 1 else "name one column"
+        raise ValueError(
+            f"by={by!r} makes keys that are tuples, but {cls.__name__} is declared with keys of {key.__name__}: {alone}"
+        )
 
 
 def getter(what: Callable[[Any], Any] | str | tuple[str, ...] | None) -> Callable[[Any], Any]:

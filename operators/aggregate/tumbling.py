@@ -15,7 +15,17 @@ from dagflow.config import Seconds
 from dagflow.errors.choices import one_of
 from operators.aggregate.columns import Columns
 from operators.aggregate.errors import WindowsReopened
-from operators.aggregate.fields import a_field, a_key, check_keys, getter, key_of_groups, names_of, needed_of, one_nan
+from operators.aggregate.fields import (
+    a_field,
+    a_key,
+    check_key_type,
+    check_keys,
+    getter,
+    key_of_groups,
+    names_of,
+    needed_of,
+    one_nan,
+)
 from operators.aggregate.grouping import Grouping, Groups, Merge, greatest, least
 from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
 from operators.aggregate.windowing import Wait, first
@@ -56,6 +66,12 @@ def a_duration(_: object, attribute: attrs.Attribute[Any], value: Any) -> None:
         raise TypeError(f"{attribute.name} must be a number of seconds or a datetime.timedelta; got {value!r}")
     if not 0 <= value < float("inf"):
         raise ValueError(f"{attribute.name} must be finite and not negative; got {value!r} s")
+
+
+def a_bound(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+    """Validates seconds, or None."""
+    if value is not None:
+        a_duration(instance, attribute, value)
 
 
 def a_size(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
@@ -157,9 +173,7 @@ class Tumbling(Operator, Generic[T, K, V]):
     aggregate: Aggregated = attrs.field(default="count", kw_only=True, validator=one_of(get_args(Aggregated)))
     of: Callable[[T], V] | str | None = attrs.field(default=None, kw_only=True, converter=to_value, validator=a_field)
     allowed_lateness: Seconds = attrs.field(default=0, kw_only=True, converter=to_seconds, validator=a_duration)
-    out_of_orderness: Seconds | None = attrs.field(
-        default=0, kw_only=True, converter=to_seconds, validator=attrs.validators.optional(a_duration)
-    )
+    out_of_orderness: Seconds | None = attrs.field(default=0, kw_only=True, converter=to_seconds, validator=a_bound)
     fire_at_end: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
 
     input = InputPort[T]()
@@ -170,7 +184,8 @@ class Tumbling(Operator, Generic[T, K, V]):
     windows = MapState[str, list[Any]](partition_by=lambda entry: key_of(_split(entry)[1]))
 
     def check(self) -> None:
-        """Raises ValueError where `of` does not fit."""
+        """Raises ValueError where `of` does not fit, or `by` makes other keys than are declared."""
+        check_key_type(self, self.by)
         if self.aggregate == "count" and self.of is not a_record:
             raise ValueError("aggregate='count' has no values: leave `of` out")
         if self.aggregate != "count" and self.of is a_record:

@@ -18,7 +18,7 @@ from dagflow.errors.run import OperatorFailed
 from dagflow.model.forms import to_batch, to_records
 from dagflow.runtime.partition_state import states_of
 from dagflow.testing import Window, check_operator, run_operator
-from operators import Average, Count, Deduplicate, KeyValue, Max, Min, Sum, TopN
+from operators import Average, Count, Deduplicate, KeyValue, Max, Min, Sum, TopN, Tumbling
 from operators.aggregate.aggregate import Aggregate, Ahead, Partial
 from operators.aggregate.errors import KeyColumnRefused, ValueNotKept
 from tests.operators.fake_task import FakeTask
@@ -271,3 +271,13 @@ def test_a_running_result_that_would_not_come_back_is_refused() -> None:
     """At first sight: not only where another process goes on."""
     with pytest.raises((ValueNotKept, OperatorFailed), match="Version cannot be kept over windows"):
         run_operator(Max(lambda each: each, running=True, on_error="skip"), {"input": [Version(1)]})
+
+
+@pytest.mark.parametrize("by", [("value",), ("value", "other")])
+def test_keys_that_are_tuples_are_no_text(by: tuple[str, ...]) -> None:
+    """As `-D 'operator.count.by=["value"]'` makes them: told when the DAG is checked, not by the first record."""
+    for made in (Count[str, str](by=by), Sum[str, str, int](by=by), Tumbling[str, str, int](60, time="at", by=by)):
+        with pytest.raises(ValueError, match=r"by=\('value',.*keys of str: name (it alone.*: value|one column)$"):
+            made.check()
+    for right in (Count[str, tuple[str, ...]](by=by), Count[str, Any](by=by), Count(by=by), Count[str, str](by="value")):
+        right.check()
