@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +61,8 @@ def policies(pool: Executor, work: Sequence[Range], slots: int, *, starts: bool)
 
 def steals(pool: Executor, work: Sequence[Range], slots: int) -> Begun:
     """A day with the default policy, with other ideas of what is worth a steal within its windows."""
-    simulating = partial(pool.submit, simulate, work, BacklogPartitioner(1, slots), slots, starts=False)
-    return [(name, simulating(stealing=stealing)) for name, stealing in WITHIN.items()]
+    one = BacklogPartitioner(1, slots)
+    return [(name, pool.submit(simulate, work, one, slots, starts=False, stealing=each)) for name, each in WITHIN.items()]
 
 
 def rows_of(begun: Begun) -> list[Row]:
