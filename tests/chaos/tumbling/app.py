@@ -42,8 +42,10 @@ def populate_dag(dag: DAG, conf: Settings) -> None:
     """Lines → hits → windows → fired, and → late. A window of the run has two blocks."""
     lines = dag.add_module("lines", FileInput(conf.input, block_size=conf.block_size, convert_to_record=to_hit))
     hits = dag.add_operator("hits", Map(hit_of))
-    late = {"allowed_lateness": conf.lateness, "out_of_orderness": conf.disorder}
-    windows = dag.add_operator("windows", Tumbling[Hit, str, int](10, time="at", by="key", aggregate="sum", of="n", **late))
+    sums = Tumbling[Hit, str, int](
+        10, time="at", by="key", aggregate="sum", of="n", allowed_lateness=conf.lateness, out_of_orderness=conf.disorder
+    )
+    windows = dag.add_operator("windows", sums)
     fired = dag.add_operator("fired", JsonLinesWriter[WindowValue[str, int]](f"{conf.output}/fired"))
     too_late = dag.add_operator("too_late", JsonLinesWriter[Hit](f"{conf.output}/late"))
     dag.add_stream("lines", lines.messages, hits.input)
