@@ -29,6 +29,7 @@ from tests.conformance.random_dags import (
 )
 from tests.conformance.random_operators import Pair, is_sampled, populate
 
+pytestmark = pytest.mark.timeout(900)  # a DAG that fails is made smaller for up to five minutes
 CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 
 
