@@ -152,7 +152,7 @@ class Driver:
         owners: dict[str, list[int]] = {}
         while (due := self._stage_without(partitions)) is not None:
             if due.level == 0:
-                dealt[due.head] = self._readers.deal(due, window, [], known[due.name])
+                by_stage[due.head], dealt[due.head] = [], self._readers.deal(due, window, [], known[due.name])
                 partitions[due.head] = dealt[due.head].partitions
                 continue
             readers = sum(each.partitions for each in dealt.values())
