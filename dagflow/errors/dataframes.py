@@ -69,3 +69,64 @@ class ColumnsDiffer(RunError, TypeError):
             difference = f"has column {self.column!r} as {self.has}, declared is {self.wanted}"
         window = "" if self.window is None else f"\n  window  {self.window}"
         return f"operator {self.operator!r}: {self.what} {difference}{window}" + (f"\n  help: {self.help}" if self.help else "")
+
+
+@error
+class TypeNotInSpark(DagError, TypeError):
+    """A column of an operator with a body of DataFrames has a type that Spark has not.
+
+    Attributes:
+        what: `its input` or `its declared output`.
+        instead: a type that Spark has and that holds the same values; empty where there is none.
+    """
+
+    operator: str
+    what: str
+    column: str
+    type: str
+    instead: str = ""
+    where: str = ""
+    code: ClassVar[str] = "DF048"
+
+    def message(self) -> str:
+        place = f" ({self.where})" if self.where else ""
+        advice = f"declare {self.instead}" if self.instead else "make another column of it before, or leave it out"
+        return (
+            f"operator {self.operator!r}: {self.what} has column {self.column!r} as {self.type}, and Spark has no such type{place}\n"
+            f"  help: {advice}" + (": what arrives is converted" if self.instead and self.what == "its input" else "")
+        )
+
+
+@error
+class TimeNotInSpark(RunError, ValueError):
+    """A time that comes to a body of DataFrames is finer than those of Spark, which are of microseconds."""
+
+    operator: str
+    column: str
+    type: str
+    reason: str
+    code: ClassVar[str] = "DF381"
+    is_fatal: ClassVar[bool] = True
+
+    def message(self) -> str:
+        return (
+            f"operator {self.operator!r}: its input has column {self.column!r} as {self.type}, and Spark's times are of "
+            f"microseconds: {self.reason}\n"
+            "  help: declare int64: nanoseconds as a number; or cut them before, Map or schema of the reader"
+        )
+
+
+@error
+class NullMade(RunError, ValueError):
+    """What a body of DataFrames returns has a null in a column that must have a value."""
+
+    operator: str
+    column: str
+    code: ClassVar[str] = "DF382"
+    is_fatal: ClassVar[bool] = True
+
+    def message(self) -> str:
+        return (
+            f"operator {self.operator!r}: what its body returns has a null in column {self.column!r}, but the column must have a value\n"
+            f"  help: declare it optional ({self.column}: … | None), or return no such rows: .na.drop(subset=[{self.column!r}])"
+        )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import attrs
 
 from dagflow.errors.dag import MergeMissing, NotSupported
-from dagflow.errors.dataframes import BodyPartitioned, ColumnsUnknown
+from dagflow.errors.dataframes import BodyPartitioned, ColumnsUnknown, TypeNotInSpark
 from dagflow.errors.partitioning import UnrelatedPartitions
 from dagflow.model.checks import CheckedDag
 from dagflow.model.dag import OperatorNode, PortName
-from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator
+from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator, not_in_spark
 from dagflow.model.kept import State, WindowState, kept_by
 from dagflow.model.keys import Key
 from dagflow.model.map_state import MapState
@@ -153,13 +153,18 @@ def place(dag: CheckedDag) -> Placed:
 
 
 def _check_body(node: OperatorNode, dag: CheckedDag) -> None:
-    """Raises ColumnsUnknown, BodyPartitioned."""
+    """Raises ColumnsUnknown, TypeNotInSpark, BodyPartitioned."""
     operator = node.operator
     assert isinstance(operator, DataFrameOperator)
     for port in (INPUT, OUTPUT):
         kind = dag.types[PortName(node.name, port)]
-        if operator.columns(port, kind) is None:
+        columns = operator.columns(port, kind)
+        if columns is None:
             raise ColumnsUnknown(node.name, type(operator).__name__, port, type_name(kind), node.where)
+        for field in columns:
+            if (instead := not_in_spark(field.type)) is not None:
+                what = "its input" if port == INPUT else "its declared output"
+                raise TypeNotInSpark(node.name, what, field.name, str(field.type), instead, node.where)
     if parallel_of(node, INPUT):
         raise BodyPartitioned(node.name, "partition_parallel=True", node.where)
     if key_of_port(node, INPUT) is not None:

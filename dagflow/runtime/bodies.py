@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
+from dagflow.errors.dataframes import NullMade
+from dagflow.model.context import OperatorContext
 from dagflow.model.dag import PortName
 from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator
 from dagflow.model.operator import Operator
@@ -18,15 +22,34 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+def check_values(batch: pa.RecordBatch, names: Iterable[str], operator: str) -> None:
+    """Raises NullMade where what a body has made has a null in one of some columns."""
+    for name in names:
+        if batch.column(name).null_count:
+            raise NullMade(operator, name)
+
+
+@attrs.define
 class Made(Operator):
-    """Stands in the tasks in the place of an operator with such a body, which stays on the driver: passes on what was made."""
+    """Stands in the tasks in the place of an operator with such a body, which stays on the driver: passes on what was made.
+
+    Args:
+        with_values: the columns that must not be null.
+    """
+
+    with_values: tuple[str, ...] = ()
 
     input = InputPort[Any]()
     output = OutputPort[Any]()
 
+    def setup(self, context: OperatorContext) -> None:
+        """Called by the framework."""
+        self._name = context.name
+
     @input.batch
     def each(self, batch: pa.RecordBatch) -> None:
-        """Passes a batch on."""
+        """Passes a batch on. Raises NullMade."""
+        check_values(batch, self.with_values, self._name)
         self.output.emit_batch(batch)
 
 

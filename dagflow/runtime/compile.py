@@ -11,7 +11,8 @@ from types import ModuleType
 from typing import Any
 
 from dagflow.errors.dag import NotPicklable
-from dagflow.model.dataframes import INPUT, DataFrameOperator
+from dagflow.model.dag import PortName
+from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator
 from dagflow.model.forms import schema_of
 from dagflow.model.keys import key_of
 from dagflow.model.operator import Operator, fields_of
@@ -90,7 +91,9 @@ def _operator(plan: Plan, name: str, here: set[str], crossing: bool = False) -> 
             sinks += [(str(k), "input") for k in stream.sinks if k.operator not in here]
         batches = plan.forms.emitted[stream.source] == BATCH and not crossing
         outputs[stream.source.port] = OutputPlan(plan.dag.types[stream.source], tuple(sinks), batches)
-    operator = Made() if isinstance(node.operator, DataFrameOperator) else node.operator
+    operator = node.operator
+    if isinstance(operator, DataFrameOperator):
+        operator = Made(tuple(sorted(operator.columns_with_values(plan.dag.types[PortName(name, OUTPUT)]))))
     return ProgramOperator(name, operator, inputs, outputs)
 
 

@@ -15,7 +15,7 @@ from dagflow.model.source import shown
 
 _RECORD_CHARACTERS = 200
 _ERROR_CHARACTERS = 1000
-_OF_SPARK = re.compile(r"[/\\](pyspark|py4j)[/\\]")
+_OF_SPARK = re.compile(r"[/\\](pyspark|py4j)[/\\]|[/\\]contextlib\.py$")  # whose errors come through context managers
 
 
 class Abort(BaseException):

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import pyarrow as pa
 
-from dagflow.errors.dataframes import ColumnsDiffer
+from dagflow.errors.dataframes import ColumnsDiffer, TypeNotInSpark
 from dagflow.errors.run import OperatorFailed
+from dagflow.model.dataframes import not_in_spark
 from dagflow.model.source import shown
 from dagflow.runtime.bodies import rows_made
 from dagflow.runtime.exchange.rows import batch_of
@@ -29,7 +30,7 @@ _RETURNED = "what its body returns"
 
 
 def schema_in_spark(columns: pa.Schema, operator: str, what: str) -> StructType:
-    """Columns as Spark has them. Raises ColumnsDiffer for a type that it has not."""
+    """Columns as Spark has them. Raises TypeNotInSpark."""
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import StructType
@@ -39,7 +40,7 @@ def schema_in_spark(columns: pa.Schema, operator: str, what: str) -> StructType:
         try:
             found.add(field.name, from_arrow_type(field.type, prefer_timestamp_ntz=True))
         except PySparkException as error:
-            raise ColumnsDiffer(operator, what, field.name, None, str(field.type), help="Spark has no such type") from error
+            raise TypeNotInSpark(operator, what, field.name, str(field.type), not_in_spark(field.type) or "") from error
     return found
 
 
@@ -198,12 +199,13 @@ def said(text: str) -> str:
 
 
 def called_at(error: BaseException) -> list[str]:
-    """The user's lines that Spark itself has noted for what failed."""
+    """The user's lines that Spark itself has noted for what failed, or the SQL text."""
     found = []
     for context in getattr(error, "getQueryContext", list)() or ():
         try:
             path, _, line = str(context.callSite()).rpartition(":")
         except Exception:  # noqa: BLE001  # the context of SQL text has none
+            found.append(f"  in {context.fragment()}")
             continue
         if path:
             found.append(f"  at {shown(path)}:{line}: {context.fragment()}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dagflow.errors.dag import NotSupported
 from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator
 from dagflow.model.forms import to_batch, to_records
+from dagflow.runtime.bodies import check_values
 from dagflow.runtime.exchange.fitting import fitted
 from dagflow.runtime.exchange.spool import bodies_here
 from dagflow.runtime.program import Body
@@ -27,6 +28,7 @@ def run_body(operator: DataFrameOperator, windows: Sequence[Sequence[Any]], type
         name = type(operator).__name__
         reason = f"nothing says the columns of {name}"
         raise NotSupported(reason, "run_operator", f"{name}[In, Out](…), or input_schema=… and output_schema=…")
+    with_values = sorted(operator.columns_with_values(types[OUTPUT]))
     found: list[Any] = []
     with closing(bodies_here()) as here:
         for number, records in enumerate(windows):
@@ -42,6 +44,7 @@ def run_body(operator: DataFrameOperator, windows: Sequence[Sequence[Any]], type
                 transform=operator.transform,
             )
             for batch in here.made(body, (fitted(batch, given, _NAME) for batch in _batches(records, types[INPUT]))):
+                check_values(batch, with_values, _NAME)
                 found += to_records(batch, types[OUTPUT])
     return found
 

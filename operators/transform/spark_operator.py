@@ -63,6 +63,13 @@ class SparkOperator(DataFrameOperator, Generic[T, U]):
         given = self.input_schema if port == "input" else self.output_schema
         return super().columns(port, kind) if given is None else _arrow(given)
 
+    def columns_with_values(self, kind: Any) -> frozenset[str]:
+        """Those that were given as such, else those of the type."""
+        given = self.output_schema
+        if given is None:
+            return super().columns_with_values(kind)
+        return frozenset(name for name, column in given.columns.items() if not column.nullable)
+
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
         """Batches."""
         return frozenset({"batch"})

@@ -12,7 +12,7 @@ import pytest
 
 from dagflow import DAG, FileMetadata
 from dagflow.errors import DagflowError
-from dagflow.errors.dataframes import ColumnsDiffer
+from dagflow.errors.dataframes import ColumnsDiffer, NullMade
 from dagflow.errors.run import OperatorFailed
 from dagflow.ledger import read_dataset
 from dagflow.runtime.events import Event, WindowDecided, WindowStarted
@@ -194,7 +194,12 @@ def no_frame(frame: Any) -> Any:
             ["column 'n' as int, declared is bigint", "cast('bigint')"],
         ),
         (lambda f: f.withColumn("more", f.n), ColumnsDiffer, ["a column 'more' (bigint) that is not declared"]),
-        (lambda f: f.selectExpr("word", "n DIV (n - 1) AS n"), OperatorFailed, ["'body' failed in its body", "DIVIDE_BY_ZERO"]),
+        (
+            lambda f: f.selectExpr("word", "n DIV (n - 1) AS n"),
+            OperatorFailed,
+            ["'body' failed in its body", "DIVIDE_BY_ZERO", "  in n DIV (n - 1)"],
+        ),
+        (lambda f: f.selectExpr("word", "cast(NULL AS bigint) AS n"), NullMade, ["'body'", "a null in column 'n'"]),
     ],
 )
 def test_errors_of_bodies(runner: str, source: Path, body: Any, error: type[DagflowError], told: list[str]) -> None:
@@ -210,6 +215,7 @@ def test_errors_of_bodies(runner: str, source: Path, body: Any, error: type[Dagf
         assert part in text, text
     assert "org.apache" not in text
     assert "pyspark/" not in text
+    assert "contextlib" not in text
     assert len(text.splitlines()) < 8, text
 
 

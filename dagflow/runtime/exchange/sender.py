@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dagflow.errors.dataframes import ColumnsDiffer
+from dagflow.errors.dataframes import ColumnsDiffer, TimeNotInSpark
 from dagflow.errors.partitioning import CombinedKeyChanged
 from dagflow.model.columns import RecordMisfit
 from dagflow.model.context import Cursor
@@ -307,7 +307,7 @@ class Sender:
             return batch
         try:
             return fitted(batch, self._plan.columns, self._plan.sink[0])
-        except ColumnsDiffer as error:
+        except (ColumnsDiffer, TimeNotInSpark) as error:
             raise self._failed("its input", error, None) from error
 
     def _seal(self, partition: int, rows: int) -> None:
