@@ -25,6 +25,7 @@ from dagflow.errors.dag import (
     PropertyRefused,
     RootNotInput,
 )
+from dagflow.errors.event_time import WatermarkMissing
 from dagflow.model.dag import DAG, OperatorNode, PortName, Stream, Way
 from dagflow.model.expand import ExpandedDag, expand
 from dagflow.model.graph import cycles, order
@@ -239,6 +240,17 @@ def columns_needed(dag: ExpandedDag) -> Iterator[DagError]:
                     yield ColumnNeeded(str(sink), said_by, name, tuple(known or ()), node.where)
 
 
+def watermarks(dag: ExpandedDag) -> Iterator[DagError]:
+    """Where only the watermark of sources makes an operator emit, all of them may tell one."""
+    above = _edges(dag)
+    for node in dag.operators.values():
+        properties = node.operator.waits_for_sources()
+        for name in sorted(_above(node.name, above)) if properties is not None else ():
+            source = dag.operators[name].operator
+            if isinstance(source, InputOperator) and not source.tells_watermark():
+                yield WatermarkMissing(node.name, str(properties), name, node.where)
+
+
 OF_OPERATORS: tuple[Callable[[ExpandedDag], Iterator[DagError]], ...] = (
     not_empty,
     properties,
@@ -256,6 +268,7 @@ CHECKS: tuple[Callable[[ExpandedDag], Iterator[DagError]], ...] = (
     types_agree,
     keys,
     columns_needed,
+    watermarks,
 )
 
 
@@ -345,6 +358,18 @@ def _columns(dag: ExpandedDag) -> Callable[[PortName], Sequence[str] | None]:
         return passed_on(dag.operators, dag.streams.values(), sources[port], said)
 
     return columns
+
+
+def _above(name: str, edges: Sequence[tuple[str, str]]) -> set[str]:
+    """All operators whose records, or what is made of them, come to an operator."""
+    found: set[str] = set()
+    to_see = [name]
+    while to_see:
+        sink = to_see.pop()
+        new = {start for start, end in edges if end == sink} - found
+        found |= new
+        to_see += new
+    return found
 
 
 def _edges(dag: ExpandedDag) -> list[tuple[str, str]]:

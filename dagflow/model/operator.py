@@ -116,6 +116,10 @@ class Operator(Declared):
         """The properties without which what is kept over windows means nothing: a launch that has others cannot go on with it."""
         return ()
 
+    def waits_for_sources(self) -> str | None:
+        """With which of its properties nothing is ever emitted unless all sources tell a watermark; None: with none."""
+        return None
+
     def input_paths(self) -> list[str]:
         """The files and folders that this operator's tasks read; for sources."""
         return []
@@ -198,6 +202,10 @@ class InputOperator(Operator):
     def is_exhausted(self) -> bool:
         """Whether no more records will come in this launch. Asked after a call of `emit_tuples` that emitted nothing."""
         return True
+
+    def tells_watermark(self) -> bool:
+        """Whether `watermark` may ever know one; override where properties say that it does not."""
+        return type(self).watermark is not InputOperator.watermark
 
     def watermark(self) -> int | None:
         """Up to which event time all records have come, in microseconds since the epoch; None: nothing is known of that.

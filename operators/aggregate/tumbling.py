@@ -203,6 +203,11 @@ class Tumbling(Operator, Generic[T, K, V]):
         """Windows are kept and emitted of one size, by one key, of one value."""
         return ("size", "time", "by", "aggregate", "of")
 
+    def waits_for_sources(self) -> str | None:
+        """Where neither records nor the end of the run make windows fire."""
+        waits = self.out_of_orderness is None and not self.fire_at_end
+        return "out_of_orderness=None and fire_at_end=False" if waits else None
+
     def setup(self, context: OperatorContext) -> None:
         """Called by the framework."""
         self._context = context

@@ -201,6 +201,10 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
         if not status.is_directory:
             self.file_times = [self._newest_time(), status.modified_ns // 1000 or None]
 
+    def tells_watermark(self) -> bool:
+        """Where `event_time` wants that."""
+        return self.event_time is not None
+
     def watermark(self) -> int | None:
         """The newest modification time of the files whose blocks have all been planned, where `event_time` wants that."""
         if self.event_time is None or not self.file_times:

@@ -17,11 +17,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagflow import DAG
+from dagflow.errors.event_time import WatermarkMissing
 from dagflow.errors.run import PlanMismatch
 from dagflow.runtime import keyed_state
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
-from operators import Count, Filter, JsonLinesWriter, Map, Tumbling, Union, WindowValue
+from operators import (
+    Count,
+    FileSplitterInput,
+    Filter,
+    JsonLinesFormat,
+    JsonLinesWriter,
+    Map,
+    ScanReader,
+    Tumbling,
+    Union,
+    WindowValue,
+)
 from operators.aggregate.errors import ValueNotKept, WindowsReopened
 from tests.conformance.tumbled import SECOND, SIZE, Fired, Hit, fired_in, late_in, model
 from tests.conformance.windows import InWindows
@@ -107,6 +119,33 @@ def test_any_partitions_forms_and_restarts(
 
 def hits(*seconds: int) -> list[Hit]:
     return [Hit("a", second * SECOND, 1) for second in seconds]
+
+
+@pytest.mark.parametrize("told", [None, "modified"])
+def test_a_watermark_that_nobody_tells_is_not_waited_for(tmp_path: Path, told: Any) -> None:
+    """Nothing would ever fire."""
+    (tmp_path / "in.jsonl").write_text('{"at": 5}\n')
+    seen = Collector[Any]()
+
+    def application(**more: Any) -> Any:
+        def populate_dag(dag: DAG, conf: Any) -> None:
+            files = dag.add_operator("files", FileSplitterInput(files=[str(tmp_path / "in.jsonl")], event_time=told))
+            rows = dag.add_operator("rows", ScanReader(JsonLinesFormat(), columns=["*"]))
+            windows = dag.add_operator("windows", Tumbling[Any, Any, int](SIZE, time="at", out_of_orderness=None, **more))
+            dag.add_operator("seen", seen)
+            dag.add_stream("blocks", files.blocks_metadata_output, rows.blocks_metadata_input)
+            dag.add_stream("rows", rows.batches, windows.input)
+            dag.add_stream("fired", windows.output, seen.input)
+
+        return populate_dag
+
+    if told is None:
+        with pytest.raises(WatermarkMissing, match=r"(?s)'windows' would never emit .*fire_at_end=False .*'files' tells none"):
+            run_dag(application(fire_at_end=False))
+        run_dag(application())
+    else:
+        run_dag(application(fire_at_end=False))
+    assert [each.count for each in seen.records] == [1]
 
 
 def test_both_runners(runner: str, tmp_path: Path) -> None:
