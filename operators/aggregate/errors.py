@@ -3,7 +3,8 @@
 RunError
 ├── KeyColumnRefused   DF463   also a TypeError
 ├── ValueNotKept       DF464   also a TypeError
-└── WindowsReopened    DF465   also a ValueError
+├── WindowsReopened    DF465   also a ValueError
+└── ValueColumnRefused DF468   also a TypeError
 """
 
 from __future__ import annotations
@@ -70,4 +71,22 @@ class WindowsReopened(RunError, ValueError):
             f"{self.operator} has {self.wait} now, and had {self.kept}: windows that were over have been let go of, "
             "and would begin anew without the records that they had\n"
             "  help: set them back (together they may become shorter, not longer); or --fresh begins anew, with an empty output"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class ValueColumnRefused(RunError, TypeError):
+    """Values are to be aggregated whose type has no such thing. `lack` is what they cannot be: `added up` or `compared`."""
+
+    code: ClassVar[str] = "DF468"
+    is_fatal: ClassVar[bool] = True
+
+    column: str
+    type: str
+    lack: str
+
+    def message(self) -> str:
+        return (
+            f"`of` names the column {self.column!r}, whose values are {self.type}: these cannot be {self.lack}\n"
+            "  help: name another column, or give a function that makes a number of it: of=lambda record: …"
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import attrs
 
 from dagflow.errors.partitioning import ColumnNotThere
-from operators.aggregate.errors import KeyColumnRefused
+from operators.aggregate.errors import KeyColumnRefused, ValueColumnRefused
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,6 +95,23 @@ def check_keys(batch: pa.RecordBatch, by: object) -> None:
     for name in names_of(by):
         if pa.types.is_nested(kind := batch.column(name).type):
             raise KeyColumnRefused(column=name, type=str(kind))
+
+
+def check_values(schema: pa.Schema, of: object, merge: str) -> None:
+    """Raises ColumnNotThere, and ValueColumnRefused where the values of a column cannot be merged: `sum`, `min`, `max`.
+
+    `merge` is also `sort`, which pyarrow does: it has no order of lists.
+    """
+    import pyarrow as pa
+
+    check_columns(schema, "of", of)
+    types: Any = pa.types
+    for name in names_of(of):
+        kind = schema.field(name).type
+        is_time = types.is_timestamp(kind) or types.is_date(kind) or types.is_time(kind)
+        has_none = types.is_nested(kind) if merge == "sort" else types.is_struct(kind) or types.is_map(kind)
+        if has_none or (merge == "sum" and is_time):
+            raise ValueColumnRefused(column=name, type=str(kind), lack="added up" if merge == "sum" else "compared")
 
 
 class _Named:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from operators.aggregate.columns import COUNT, KEY, VALUE, Columns, grouped, is_plain
-from operators.aggregate.fields import check_columns, check_keys, getter, names_of, one_nan
+from operators.aggregate.fields import check_keys, check_values, getter, names_of, one_nan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,7 +73,8 @@ class Grouping:
         import pyarrow as pa
 
         check_keys(batch, self.by)
-        check_columns(batch.schema, "of", self.of)
+        if self.merge is not None:
+            check_values(batch.schema, self.of, self.merge.arrow)
         named = {f"k{number}": batch.column(name) for number, name in enumerate(names_of(self.by))}
         if self.merge is not None:
             named[VALUE] = batch.column(names_of(self.of)[0])

@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, MapState, Operator, OutputPort, WindowState
 from operators.aggregate.aggregate import MOST_AHEAD
-from operators.aggregate.fields import a_field, a_key, check_columns, check_keys, getter, names_of, needed_of, no_key, one_nan
+from operators.aggregate.fields import a_field, a_key, check_keys, check_values, getter, names_of, needed_of, no_key, one_nan
 from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
 from operators.transform.content import column_contents, contents
 
@@ -90,7 +90,7 @@ class Ranked(Operator, Generic[T]):
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """Takes a batch in."""
         check_keys(batch, self.by)
-        check_columns(batch.schema, "of", self.of)
+        check_values(batch.schema, self.of, "sort")
         self.batches.append(batch)
         rows, size = self.waiting = self.waiting[0] + batch.num_rows, self.waiting[1] + batch.nbytes
         if rows > max(MOST_ROWS, self.kept[0]) or size > max(MOST_BYTES, self.kept[1]):

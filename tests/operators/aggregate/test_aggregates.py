@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import pickle
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from dagflow.runtime.partition_state import states_of
 from dagflow.testing import Window, check_operator, run_operator
 from operators import Average, Count, Deduplicate, KeyValue, Max, Min, Sum, TopN, Tumbling
 from operators.aggregate.aggregate import Aggregate, Ahead, Partial
-from operators.aggregate.errors import KeyColumnRefused, ValueNotKept
+from operators.aggregate.errors import KeyColumnRefused, ValueColumnRefused, ValueNotKept
 from tests.operators.fake_task import FakeTask
 
 
@@ -260,6 +261,32 @@ def test_columns_that_are_no_keys(operator: Any, tags: Any) -> None:
 def test_a_column_that_is_not_there_is_told_with_those_that_are(operator: Any) -> None:
     with pytest.raises(ColumnNotThere, match=r"no column 'tag', which `(by|of)` names\n  columns  tags \(string\), n \(int64\)"):
         run_operator(operator, {"input": [pa.table({"tags": ["a"], "n": [1]})]})
+
+
+STRUCTS, DAYS = [{"a": 1}, {"a": 2}], [datetime.date(2026, 1, day) for day in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "lack"),
+    [
+        (Sum("v"), DAYS, "date32[day]: these cannot be added up"),
+        (Average("v"), STRUCTS, "struct<a: int64>: these cannot be added up"),
+        (Max("v"), STRUCTS, "struct<a: int64>: these cannot be compared"),
+        (TopN(1, "v"), STRUCTS, "struct<a: int64>: these cannot be compared"),
+        (TopN(1, "v"), [["a"], ["b"]], "list<item: string>: these cannot be compared"),
+    ],
+)
+def test_columns_that_are_no_values(operator: Any, values: Any, lack: str) -> None:
+    for rows in (1, 2):  # also where there is nothing to be put together
+        with pytest.raises(ValueColumnRefused) as caught:
+            run_operator(operator, {"input": [pa.table({"v": values[:rows]})]})
+        assert f"the column 'v', whose values are {lack}" in str(caught.value)
+
+
+def test_times_have_a_greatest_and_durations_a_sum() -> None:
+    assert run_operator(Max("v"), {"input": [pa.table({"v": DAYS})]})["output"][0].value == DAYS[1]
+    lengths = [datetime.timedelta(1), datetime.timedelta(2)]
+    assert run_operator(Sum("v"), {"input": [pa.table({"v": lengths})]})["output"][0].value == datetime.timedelta(3)
 
 
 @attrs.frozen(order=True)
