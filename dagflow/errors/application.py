@@ -35,7 +35,9 @@ def raised(error: BaseException) -> tuple[str, str]:
 
 
 def is_ours(path: str) -> bool:
-    """Whether a file of source is dagflow's own, or one of its operators."""
+    """Whether a file of source is dagflow's own, or one of its operators; or none: what attrs has generated."""
+    if path.startswith("<attrs generated"):
+        return True
     library = os.path.join(os.path.dirname(_PACKAGE), "operators")
     return os.path.abspath(path).startswith((_PACKAGE + os.sep, library + os.sep))
 

@@ -117,6 +117,14 @@ def test_an_application_that_raises_shows_its_line(tmp_path: Path) -> None:
     assert "broken_module.py:2" in str(caught.value)
 
 
+def test_what_attrs_has_generated_is_no_line_of_the_user(tmp_path: Path) -> None:
+    text = "from operators import SparkOperator\nSparkOperator(len, input_schema='host string', output_schema='a: int8')\n"
+    (tmp_path / "generated_module.py").write_text(text)
+    with pytest.raises(ApplicationBroken) as caught:
+        load_application(str(tmp_path / "generated_module.py"))
+    assert str(caught.value).partition("\n  at ")[2].startswith(str(tmp_path / "generated_module.py:2"))
+
+
 @attrs.define
 class Settings:
     path: str

@@ -84,7 +84,7 @@ def test_batches_are_made_to_fit() -> None:
     [("uint64", "declare decimal128(20, 0)"), ("halffloat", "declare float32"), ("list<uint8>", "make another column")],
 )
 def test_types_that_spark_has_not_are_refused_before_anything_runs(port: str, kind: str, help: str) -> None:
-    schemas = {"input_schema": "value: string", "output_schema": "value: string", f"{port}_schema": f"a: int8, c: {kind}"}
+    schemas: Any = {"input_schema": "value: string", "output_schema": "value: string", f"{port}_schema": f"a: int8, c: {kind}"}
     with pytest.raises(TypeNotInSpark) as caught:
         planned(SparkOperator(same, **schemas))
     told = str(caught.value)
