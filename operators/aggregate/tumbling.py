@@ -18,6 +18,7 @@ from operators.aggregate.errors import WindowsReopened
 from operators.aggregate.fields import (
     a_field,
     a_key,
+    check_columns,
     check_key_type,
     check_keys,
     getter,
@@ -267,6 +268,8 @@ class Tumbling(Operator, Generic[T, K, V]):
         if not batch.num_rows:
             return
         check_keys(batch, self.by)
+        for name, what in (("time", self.time), ("of", self.of)):
+            check_columns(batch.schema, name, what)
         times = times_of(batch.column(names_of(self.time)[0]))
         earliest, latest = int(times.min()), int(times.max())
         if earliest < self._begin or latest >= self._end:

@@ -8,6 +8,7 @@ import attrs
 import pyarrow as pa
 import pytest
 
+from dagflow.errors.partitioning import ColumnNotThere
 from dagflow.errors.run import OperatorFailed
 from dagflow.testing import Window, run_operator
 from operators import Tumbling
@@ -187,6 +188,13 @@ def test_what_is_late_is_counted() -> None:
     batches = [pa.RecordBatch.from_pydict({"at": times}) for times in given]
     found = run_operator(Tumbling(60, time="at"), {"input": [Window([batch]) for batch in batches]})
     assert found.counters["late"] == 2
+
+
+@pytest.mark.parametrize(("of", "time", "by"), [("vv", "at", "h"), ("v", "att", "h"), ("v", "at", "hh")])
+def test_a_column_that_is_not_there_is_told_with_those_that_are(of: str, time: str, by: str) -> None:
+    batch = pa.RecordBatch.from_pydict({"at": [1], "v": [1], "h": ["a"]})
+    with pytest.raises(ColumnNotThere, match=r"columns  at \(int64\), v \(int64\), h \(string\)\n  help: did you mean"):
+        run_operator(Tumbling(60, time=time, aggregate="sum", of=of, by=by), {"input": [batch]})
 
 
 def test_a_column_that_is_no_key_has_the_name_that_it_was_given() -> None:
