@@ -69,7 +69,8 @@ class Sessions:
     def connect(self, application: str, **wanted: Any) -> tuple[ClassicLink, bool]:
         context = FakeContext()
         self.made.append(context)
-        spark = SimpleNamespace(sparkContext=context, range=lambda *_: Frame(context.is_dead), stop=lambda: None)
+        conf = SimpleNamespace(get=lambda _, default=None: default)
+        spark = SimpleNamespace(sparkContext=context, conf=conf, range=lambda *_: Frame(context.is_dead), stop=lambda: None)
         return ClassicLink(spark), self._ours
 
 
