@@ -71,8 +71,14 @@ def differences(was: WindowPlan, plan: Plan) -> tuple[str, ...]:
 
 def other_values(was: WindowPlan, plan: Plan) -> list[str]:
     """The properties that have changed since a window was planned."""
+    return list(_changes(was, plan).values())
+
+
+def _changes(was: WindowPlan, plan: Plan) -> dict[str, str]:
+    """The same by the name of the property."""
     values = properties(plan)
-    return [f"{name} = {then} → {values.get(name)}" for name, then in was.properties.items() if values.get(name) != then]
+    changed = {name: then for name, then in was.properties.items() if values.get(name) != then}
+    return {name: f"{name} = {then} → {values.get(name)}" for name, then in changed.items()}
 
 
 def changed_properties(plan: Plan, last: WindowPlan, run_folder: str) -> list[str]:
@@ -84,15 +90,10 @@ def changed_properties(plan: Plan, last: WindowPlan, run_folder: str) -> list[st
     if found:
         text = "it belongs to another application, or to this one as it was:"
         raise PlanMismatch(run_folder, "\n    ".join([text, *found]))
-    changed = other_values(last, plan)
-    stale = _changed_under_state(changed, plan)
+    changed = _changes(last, plan)
+    fixed = (f"{name}.{each}" for name, node in plan.written.nodes.items() for each in node.operator.state_properties())
+    stale = [changed[name] for name in fixed if name in changed]
     if stale:
         text = "what these operators have kept of earlier windows belongs to the properties that they had:"
         raise PlanMismatch(run_folder, "\n    ".join([text, *stale]))
-    return changed
-
-
-def _changed_under_state(changed: list[str], plan: Plan) -> list[str]:
-    """Those changes that make what an operator has kept worthless."""
-    fixed = {f"{name}.{each}" for name, node in plan.written.nodes.items() for each in node.operator.state_properties()}
-    return [change for change in changed if change.partition(" = ")[0] in fixed]
+    return list(changed.values())

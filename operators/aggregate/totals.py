@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from operators.aggregate.errors import ValueNotKept
+from operators.transform.content import nanoseconds_of
 
 _OTHER = "\0"
 """What the entries of keys begin with that are neither text nor whole numbers."""
@@ -104,7 +105,7 @@ def _same_for_equal(key: Any) -> Any:
         return _number(key)
     if hasattr(key, "__index__"):
         return key.__index__()
-    if getattr(key, "nanosecond", 0) or getattr(key, "nanoseconds", 0):  # of pandas, as columns of nanoseconds give them
+    if nanoseconds_of(key):
         raise TypeError(f"a total cannot be kept by {key!r}: below microseconds no time is kept; cast the column")
     if isinstance(key, datetime.datetime):
         key = (key if key.tzinfo is None else key.astimezone(datetime.UTC)).replace(fold=0)

@@ -135,8 +135,7 @@ def _of_number(value: Any) -> str:
 def _of_datetime(value: datetime.datetime) -> str:
     if value.utcoffset() is not None:
         value = value.astimezone(datetime.UTC)
-    beyond = getattr(value, "nanosecond", 0)  # of a pandas.Timestamp, which is what a column of nanoseconds gives
-    return datetime.datetime.isoformat(value) + (f"+{beyond}ns" if beyond else "")
+    return datetime.datetime.isoformat(value) + _and_nanoseconds(value)
 
 
 def _of_time(value: datetime.time) -> str:
@@ -148,8 +147,17 @@ def _of_time(value: datetime.time) -> str:
 
 
 def _of_duration(value: datetime.timedelta) -> str:
-    beyond = getattr(value, "nanoseconds", 0)  # of a pandas.Timedelta, likewise
-    return f"{value // datetime.timedelta(microseconds=1)}us" + (f"+{beyond}ns" if beyond else "")
+    return f"{value // datetime.timedelta(microseconds=1)}us" + _and_nanoseconds(value)
+
+
+def nanoseconds_of(value: object) -> int:
+    """What a time or duration has below its microseconds: of pandas, which is what columns of nanoseconds give."""
+    return getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0)
+
+
+def _and_nanoseconds(value: object) -> str:
+    beyond = nanoseconds_of(value)
+    return f"+{beyond}ns" if beyond else ""
 
 
 _TEXTS: dict[type, Callable[[Any], str]] = {

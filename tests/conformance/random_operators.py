@@ -297,6 +297,7 @@ def _operator(node: Node) -> Operator:
     if kind == "Tumbling":
         more: dict[str, Any] = {} if how == "count" else {"of": of}
         bounds = {"allowed_lateness": node.lateness * MICROSECONDS, "out_of_orderness": node.bound * MICROSECONDS}
+        # options of several types
         return Tumbling[Pair, int, int](SIZE * MICROSECONDS, time=of, by=by, aggregate=how, **more, **bounds)  # type: ignore[arg-type]
     if kind == "Deduplicate":
         return Deduplicate[Pair](combiner=node.combiner)

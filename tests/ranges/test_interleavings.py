@@ -28,9 +28,9 @@ LENGTH = 40
 def threads_without_coverage() -> Iterator[None]:
     """Thousands of threads start here at once: of two that install coverage's trace function together, CPython 3.11 ends one."""
     before = threading.gettrace()
-    threading.settrace(None)  # type: ignore[arg-type]
+    threading.settrace(None)  # type: ignore[arg-type]  # typeshed lacks None
     yield
-    threading.settrace(before)  # type: ignore[arg-type]
+    threading.settrace(before)  # type: ignore[arg-type]  # likewise
 
 
 @st.composite

@@ -24,6 +24,7 @@ from operators.contexts import (
 )
 from operators.readers.claiming import Claiming
 from tests.operators.context_reader import context_reader
+from tests.testing.faulty import SplitsConsumed
 
 LINES = b"one\ntwo\n\nthree\r\nfour\nfive\nsix"
 LONG = b"".join(b"%d," % i * (i % 12) + b"\n" for i in range(150))
@@ -289,16 +290,6 @@ class IgnoresTheAnswer(Claiming):
             yield part
         if self.is_over:
             yield piece.part(taken, len(piece))
-
-
-class SplitsConsumed(OffsetRangeTracker):
-    """A tracker whose position of the last record may be given away."""
-
-    def _try_split(self, position: int) -> bool:
-        if self._last is None or position < self._last or position >= self.stop_position:
-            return False
-        self._stop = position
-        return True
 
 
 @pytest.mark.parametrize(

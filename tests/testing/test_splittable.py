@@ -15,6 +15,7 @@ import pytest
 from dagflow.ranges import ByteKeyRangeTracker, ClaimedRecords, OffsetRangeTracker, UnsplittableRangeTracker
 from dagflow.testing.readers import CountedFiles
 from dagflow.testing.splittable import assert_reader_is_splittable
+from tests.testing.faulty import SplitsConsumed
 
 Found = tuple[Any, bool, Any]
 LINES = b"one\ntwo\n\nthree\r\nfour\nfive\nsix"
@@ -237,16 +238,6 @@ def test_a_fault_in_the_time_between_a_look_and_a_claim_is_found(file: Any) -> N
     assert_reader_is_splittable(looks_then_claims, path, while_reading=False, effort=0.2)
     with pytest.raises(AssertionError, match="had not been claimed"):
         assert_reader_is_splittable(looks_then_claims, path)
-
-
-class SplitsConsumed(OffsetRangeTracker):
-    """A tracker whose position of the last record may be given away."""
-
-    def _try_split(self, position: int) -> bool:
-        if self._last is None or position < self._last or position >= self.stop_position:
-            return False
-        self._stop = position
-        return True
 
 
 class SplitsUnbegun(OffsetRangeTracker):

@@ -102,7 +102,7 @@ def test_wide_rows_do_not_wait_by_their_number(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr("operators.aggregate.top_n.MOST_BYTES", 5_000)
     monkeypatch.setattr("operators.aggregate.top_n.BYTES_AHEAD", 8_000)
     whole = TopN[Any](1, "value", by="key")
-    top: Any = whole.ahead("input")[0] if is_ahead else whole  # type: ignore[index]
+    top: Any = whole.ahead("input")[0] if is_ahead else whole  # type: ignore[index]  # it has one
     held = []
     with FakeTask(top) as task:
         for start in range(0, 100, 2):
@@ -121,7 +121,7 @@ def test_ahead_only_so_many_groups_are_held(form: str, monkeypatch: pytest.Monke
     monkeypatch.setattr("operators.aggregate.top_n.MOST_ROWS", 10)
     monkeypatch.setattr("operators.aggregate.top_n.MOST_AHEAD", 20)
     whole = TopN[Any](1, "value", by="key")
-    ahead: Any = whole.ahead("input")[0]  # type: ignore[index]
+    ahead: Any = whole.ahead("input")[0]  # type: ignore[index]  # it has one
     rows = [{"key": n % 35, "value": n} for n in range(140)]
     given = [rows[start : start + 7] for start in range(0, 140, 7)]
     held = []
