@@ -45,7 +45,7 @@ def execute(
     ending = None
     try:
         if spec.shared:
-            with shared_work(spec, log, attempt) as work:
+            with shared_work(spec, log, attempt, again) as work:
                 report = _shared(program, spec, files, work, careful, passing)
             heads |= work.operators
             ending = work.ending()
@@ -119,7 +119,7 @@ def _send_again(program: bytes, spec: TaskSpec, files: AttemptFiles, passing: Pa
     files.abandon()
 
 
-def shared_work(spec: TaskSpec, log: WindowLog, attempt: str) -> SharedWork:
+def shared_work(spec: TaskSpec, log: WindowLog, attempt: str, again: bool) -> SharedWork:
     """The work of a task at the logs of claims in the run folder, which is on this machine's disk or mounted there."""
     store, area = log.passing, spec.claims_area
     folder = local_path(store.url)
@@ -127,7 +127,7 @@ def shared_work(spec: TaskSpec, log: WindowLog, attempt: str) -> SharedWork:
     dealt = dict(zip(spec.numbers, spec.items, strict=True))
     claims = Claims(store, area, partition=spec.partition, partitions=spec.partitions, attempt=attempt, dealt=dealt)
     others = Others(store, folder, area, spec.slots_wanted, claims, spec.partitions)
-    return SharedWork(claims, others, gauge_of(folder, area, spec.partition), spec.room)
+    return SharedWork(claims, others, gauge_of(folder, area, spec.partition), spec.room, again)
 
 
 @contextlib.contextmanager

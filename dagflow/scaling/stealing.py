@@ -21,7 +21,7 @@ class Reader:
 
     Attributes:
         partition: its number.
-        state: `waiting` (not started, or silent for long), `working`, `idle` (it has a slot, and nothing to do) or `done`.
+        state: `waiting` (not started, just started, or silent for long), `working`, `idle` (it has a slot, and nothing to do) or `done`.
         remaining: seconds of work that it could give away; None: not known yet.
         is_last: it works on the last that it has, which cannot be split: whatever it costs, there is nothing to give away.
         asked: whether it has been asked by the idle one during its present record, and has answered; or has refused anybody.
@@ -70,7 +70,7 @@ def choose(readers: Sequence[Reader], *, room: int, idle: float, is_wanted: bool
     """
     working = [r for r in readers if r.state == "working"]
     waiting = any(r.state == "waiting" for r in readers)
-    if waiting and 1 + len(working) + sum(r.state == "idle" for r in readers) >= room:
+    if waiting and 1 + sum(r.state != "done" for r in readers) > room:
         return Choice("end", SLOT_IS_WANTED)
     worth = [r for r in working if r.remaining is not None and is_worth(r.remaining, cost)]
     free = [r for r in worth if not r.asked]

@@ -11,13 +11,12 @@ import attrs
 from dagflow import Clock
 from operators.contexts import Entity, Piece, ReaderContext
 
-TARGET = 0.002
+TARGET = 0.05
 """Seconds of work that are claimed at once, at the pace of the claim before: what is claimed cannot be taken over any more, and
-may turn out slower. A claim costs some 15 µs with all that follows from handing on less at once: less than 1 % of that."""
-MOST = 1024
-"""Records that are claimed at once at most, however quick those before were."""
-TARGET_OF_BATCHES, MOST_ROWS = 0.05, 65_536
-"""The same of batches: each costs some 250 µs, however few rows it has."""
+may turn out slower. A claim costs 15 µs, one of a batch 250, with all that follows from handing on less at once; 250 µs, too,
+where records wait for something else, and the processor has forgotten what it did before. So it is 0.5 % of the time at most."""
+MOST, MOST_ROWS = 1024, 65_536
+"""Records that are claimed at once at most, however quick those before were; and in batches."""
 FIRST = 4
 """Records that are claimed at once at the start of a block, whose pace nobody knows: it need not be that of the one before."""
 SHARE = 0.02
@@ -113,8 +112,8 @@ class Claiming:
 
     def _took(self, records: int, seconds: float) -> None:
         self._worked += seconds
-        target, most = (TARGET_OF_BATCHES, MOST_ROWS) if self.in_batches else (TARGET, MOST)
-        self._limit = max(1, int(min(most, records * target / seconds))) if seconds > 0 else most
+        most = MOST_ROWS if self.in_batches else MOST
+        self._limit = max(1, int(min(most, records * TARGET / seconds))) if seconds > 0 else most
         if self._is_first and records == FIRST:
             if seconds <= min(QUICK, AS_QUICK * self._quickest if self.in_batches else QUICK):
                 self._limit = max(self._limit, self._before)

@@ -79,6 +79,7 @@ class Claims:
         self._dealt = [Part(number) for number in dealt]
         self._logs = [Log(store, log_name(area, number)) for number in range(partitions)]
         self._found: set[tuple[int, int]] = set()  # what was given to this partition and is known: giver, question
+        self._is_quiet = False  # nothing of this attempt stands in its log yet
 
     @property
     def own(self) -> Log:
@@ -89,13 +90,17 @@ class Claims:
         """The log of another task."""
         return self._logs[partition]
 
-    def begin(self) -> list[Part]:
+    def begin(self, *, quietly: bool = False) -> list[Part]:
         """Begins the attempt, which fences those before: the parts that are its own. Where the task has reported: none.
 
-        What earlier attempts have asked for and not been answered is withdrawn, unless it is answered at that moment.
+        What earlier attempts have asked for and not been answered is withdrawn, unless it is answered at that moment. `quietly`: if
+        no attempt is known yet, nothing is written until `announce`, or the report: nobody can ask before, and nobody is fenced.
         """
-        steps.at("before start")
         state = self.own.state
+        if quietly and not self.own.catch_up().length:
+            self._is_quiet = True
+            return self._dealt
+        steps.at("before start")
         while state.report is None and not self.own.append(Entry(kind=START, attempt=self.attempt)):
             pass
         if state.report is not None:
@@ -107,9 +112,20 @@ class Claims:
         steps.at("recovered")
         return without(parts, [part for _, entry in self.own.state.gives for part in entry.parts])
 
+    def announce(self) -> None:
+        """Makes an attempt known that has begun quietly: from now on it can be asked, and can ask. Raises Fenced."""
+        if not self._is_quiet:
+            return
+        self._check(self.own.state)
+        steps.at("before start")
+        self.own.append(Entry(kind=START, attempt=self.attempt))
+        self._check(self.own.state)  # another one may have come first
+        self._is_quiet = False
+        steps.at("after start")
+
     def recover(self) -> list[Part]:
         """What has been given to earlier attempts of this task, and is not known yet; nothing for a first attempt."""
-        if len(self.own.state.attempts) == 1:
+        if len(self.own.state.attempts) <= 1:
             return []
         found: list[Part] = []
         for number, log in enumerate(self._logs):
@@ -141,9 +157,12 @@ class Claims:
     def check(self) -> State:
         """Reads what is new in the own log. Raises Fenced."""
         state = self.own.catch_up()
-        if not state.is_owner(self.attempt):
-            raise Fenced
+        self._check(state)
         return state
+
+    def _check(self, state: State) -> None:
+        if not (state.is_owner(self.attempt) or (self._is_quiet and not state.length)):
+            raise Fenced
 
     def finish(self, part: Part) -> bool:
         """Notes that a part of an item has been read that is not all of it: whether it completes the item. Raises Fenced."""
@@ -161,7 +180,8 @@ class Claims:
     # Asking others
 
     def ask(self, partition: int) -> Asked | None:
-        """Asks another task for work. None: it has reported, or not begun."""
+        """Asks another task for work. None: it has reported, or not begun. Raises Fenced."""
+        self.announce()
         self.check()
         log = self._logs[partition]
         state = log.catch_up()
@@ -231,8 +251,7 @@ class Claims:
         """Reports: the last entry. Questions without an answer are refused by it. Raises Fenced."""
         steps.at("before report")
         while True:
-            if not self.own.state.is_owner(self.attempt):
-                raise Fenced
+            self._check(self.own.state)
             if self.own.append(Entry(kind=REPORT, attempt=self.attempt, report=report)):
                 break
         steps.at("after report")

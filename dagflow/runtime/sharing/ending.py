@@ -54,33 +54,34 @@ class Uneven:
         return f"{self.reason}; a reader had nothing to do for {self.seconds:.1f} s"
 
 
-def uneven(endings: Sequence[Ending]) -> Uneven | None:
+def uneven(endings: Sequence[Ending], room: int) -> Uneven | None:
     """Why the tasks of a window, none of which has taken over anything, did not end together; None: the work was even.
 
-    A task that began when another one had ended used its slot. So it is the last tasks of the slots that are compared: the work
-    was even if they ended within what is worth to be shared.
+    There are `room` slots for them. A task that began when all were in use took that of the first one to end. So it is the last
+    tasks of the slots that are compared: the work was even if, while the last one worked, none had nothing to do for longer than
+    is worth to be shared.
 
     >>> big = Stretch(0.0, 9.0, "big.gz cannot be split")
-    >>> print(uneven([Ending(begun=0.0, until=9.0, longest=big), Ending(begun=0.0, until=1.0)]))
+    >>> print(uneven([Ending(begun=0.0, until=9.0, longest=big), Ending(begun=0.0, until=1.0)], 2))
     big.gz cannot be split; a reader had nothing to do for 8.0 s
-    >>> uneven([Ending(begun=0.0, until=9.0, longest=big), Ending(begun=0.0, until=1.0), Ending(begun=1.0, until=8.9)])
+    >>> uneven([Ending(begun=0.0, until=9.0, longest=big), Ending(begun=0.0, until=1.0), Ending(begun=1.0, until=8.9)], 2)
     """
     slots: list[tuple[float, int]] = []
     for number, each in sorted(enumerate(endings), key=lambda e: e[1].begun):
-        if slots and slots[0][0] <= each.begun:
-            heapq.heapreplace(slots, (each.until, number))
-        else:
+        if len(slots) < room:
             heapq.heappush(slots, (each.until, number))
+        else:
+            heapq.heapreplace(slots, (each.until, number))
     if not slots:
         return None
     idle, last = endings[slots[0][1]], max(endings, key=lambda e: e.until)
-    seconds = last.until - idle.until
-    return Uneven(seconds, _reason(idle, last)) if is_worth(seconds) else None
+    seconds = last.until - max(idle.until, last.begun)
+    return Uneven(seconds, _reason(idle, last, seconds)) if is_worth(seconds) else None
 
 
-def _reason(idle: Ending, last: Ending) -> str:
+def _reason(idle: Ending, last: Ending, seconds: float) -> str:
     held = last.longest
-    if held is not None and held.until - max(held.since, idle.until) >= (last.until - idle.until) / 2:
+    if held is not None and held.until - max(held.since, idle.until) >= seconds / 2:
         return held.reason
     if idle.vain:
         return f"asked {idle.vain} times in vain, at last: {idle.refusal}"

@@ -91,6 +91,9 @@ class State:
         elif entry.kind == WITHDRAW:
             if self.asks.pop(entry.ask, None) is not None:
                 self.answers[entry.ask] = entry
+        elif entry.kind == REPORT and not self.attempts:  # it had begun quietly
+            self.attempts.append(entry.attempt)
+            self.report = entry.report
         elif not self.is_owner(entry.attempt):
             return
         elif entry.kind == REPORT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 
@@ -45,9 +46,15 @@ class Others:
         return self._store.read(self._mark) is not None
 
     def wait_for_slots(self, room: int) -> bool:
-        """Whether others cannot start before a slot is free. Tasks start in the order of their numbers: one look says it."""
+        """Whether others cannot start before a slot is free: more than there are slots have not ended, and the last is not known.
+
+        Tasks start in the order of their numbers; so where others wait, a look at the last ones says it.
+        """
         last = max(self._seen, default=-1)
-        return len(self._seen) >= room and last > self._claims.partition and not self._claims.log_of(last).catch_up().attempts
+        if last < self._claims.partition or self._claims.log_of(last).catch_up().attempts:
+            return False
+        unfinished = (number for number in reversed(self._seen) if self._claims.log_of(number).catch_up().report is None)
+        return len(list(itertools.islice(unfinished, room))) == room
 
     def look(self, since: float) -> list[Reader]:
         """The others as they are now. `since`: how long this task has been looking (`time.monotonic`)."""

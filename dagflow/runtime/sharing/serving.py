@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Protocol
 
 POLL = 0.02  # seconds between two looks
+LINGER = 10.0  # seconds without any task after which the thread ends
 
 
 class Served(Protocol):
@@ -17,37 +19,38 @@ class Served(Protocol):
 
 
 class Serving:
-    """One thread for all tasks of a process, which sleeps while there are none: starting one costs as much as a small task."""
+    """One thread for all tasks of a process. It lives on for a while without any: waking one costs as much as a small task."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._served: list[Served] = []
         self._thread: threading.Thread | None = None
 
     def begin(self, task: Served) -> None:
         """From now on a task is looked after."""
-        with self._changed:
+        with self._lock:
             self._served.append(task)
             if self._thread is None or not self._thread.is_alive():  # it does not live on in a process that was forked
                 self._thread = threading.Thread(target=self._run, name="dagflow-sharing", daemon=True)
                 self._thread.start()
-            elif len(self._served) == 1:
-                self._changed.notify()
 
     def end(self, task: Served) -> None:
         """A task is looked after no longer, but for a look that has begun."""
-        with self._changed:
+        with self._lock:
             self._served.remove(task)
 
     def _run(self) -> None:
+        until = time.monotonic() + LINGER
         while True:
-            with self._changed:
-                while not self._served:
-                    self._changed.wait()
-                self._changed.wait(POLL)
+            time.sleep(POLL)
+            with self._lock:
                 served = tuple(self._served)
+                if not served and time.monotonic() >= until:
+                    self._thread = None
+                    return
             for task in served:
                 task.serve()
+                until = time.monotonic() + LINGER
 
 
 SERVING = Serving()

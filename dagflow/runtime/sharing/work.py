@@ -26,6 +26,7 @@ SHORTEST_SLEEP, SLEEP = 0.002, 0.02  # seconds between looks at the others while
 LOOKING = 10  # an idle task sleeps at least so many times as long as it looks: there may be very many others
 ANSWER_POLL = 0.005
 PATIENCE = 1.0  # seconds to wait for an answer
+QUIET = 0.02  # seconds for which nobody is told that an attempt has begun: a small task is over by then, and has written less
 GAUGE_EVERY = 0.05  # seconds between writings of what is left
 
 
@@ -37,16 +38,18 @@ class SharedWork(AtWork):
         others: what is known of the other tasks.
         gauge: where this one tells how much is left.
         room: how many slots the tasks of its stage have for themselves.
+        again: an attempt before has died: this one fences it at once.
     """
 
-    def __init__(self, claims: Claims, others: Others, gauge: Gauge, room: int) -> None:
+    def __init__(self, claims: Claims, others: Others, gauge: Gauge, room: int, again: bool = False) -> None:
         super().__init__(claims.items)
+        self._is_again = again
         self._claims = claims
         self._others = others
         self._gauge = gauge
         self._room = room
         self._noted = 0
-        self._noted_at = 0.0
+        self._noted_at = self._begun_at = 0.0
         self._is_idle = False
         self._refused = ""  # during which record somebody was refused last
         self._ending = Ending(begun=time.time(), until=time.time())
@@ -54,10 +57,11 @@ class SharedWork(AtWork):
         """The report of an earlier attempt, encoded: there is nothing to do."""
 
     def __enter__(self) -> SharedWork:
-        self._begun = self._claims.begin()
+        self._begun = self._claims.begin(quietly=not self._is_again)
         self.report_before = self._claims.own.state.report
         if self.report_before is None:
-            self._is_served, self._noted_at = True, time.monotonic()
+            self._is_served, self._begun_at = True, time.monotonic()
+            self._noted_at = self._begun_at
             SERVING.begin(self)
         return self
 
@@ -125,18 +129,20 @@ class SharedWork(AtWork):
         if self._others.wait_for_slots(self._room):
             return self._stop(SLOT_IS_WANTED)
         idle_since = time.monotonic()
+        is_first = True
         while True:
             self.check()
             began = time.monotonic()
             readers = self._others.look(idle_since)
             now = time.monotonic()
+            look, is_first = 0.0 if is_first else now - began, False  # the first one has more to read than those that follow
             choice = choose(readers, room=self._room, idle=now - idle_since, is_wanted=self._others.want_slots())
             if choice.action != "end" or any(reader.state == "idle" for reader in readers):
                 self._tell_idle(True)
             if choice.action == "end":
                 return self._stop(choice.reason)
             if choice.partition is None:
-                time.sleep(max(min(SLEEP, max(SHORTEST_SLEEP, (now - idle_since) / 4)), LOOKING * (now - began)))
+                time.sleep(max(min(SLEEP, max(SHORTEST_SLEEP, (now - idle_since) / 4)), LOOKING * look))
             elif self._ask(choice.partition):
                 self._tell_idle(False)
                 return True
@@ -150,6 +156,7 @@ class SharedWork(AtWork):
         with self._lock:
             if self._is_idle != is_idle:
                 self._is_idle = is_idle
+                self._claims.announce()
                 self._write_gauge(time.monotonic())
 
     def _ask(self, partition: int) -> bool:
@@ -184,6 +191,8 @@ class SharedWork(AtWork):
                 now = time.monotonic()
                 if self._hand is not None:
                     self._hand.look(now)
+                if now - self._begun_at >= QUIET:
+                    self._claims.announce()
                 self._answer()
                 if now - self._noted_at >= GAUGE_EVERY:
                     self._write_gauge(now)

@@ -61,10 +61,13 @@ class Attempt:
         finally:
             self.is_busy = False
 
-    def begin(self) -> None:
-        self.queue = self.claims.begin()
+    def begin(self, *, quietly: bool = False) -> None:
+        self.queue = self.claims.begin(quietly=quietly)
         if self.claims.own.state.report is not None:
             self.is_dead = True
+
+    def announce(self) -> None:
+        self.claims.announce()
 
     def consume(self) -> None:
         if self.queue:
@@ -119,17 +122,17 @@ class SharingMachine(RuleBasedStateMachine):
         self.attempts: list[Attempt] = []
         self.names = 0
 
-    @initialize(partitions=st.integers(2, 3))
-    def start(self, partitions: int) -> None:
-        self.partitions = partitions
-        for partition in range(partitions):
-            self.begin_in(partition)
+    @initialize(quietly=st.lists(st.booleans(), min_size=2, max_size=3))
+    def start(self, quietly: list[bool]) -> None:
+        self.partitions = len(quietly)
+        for partition, quiet in enumerate(quietly):
+            self.begin_in(partition, quietly=quiet)
 
-    def begin_in(self, partition: int) -> Attempt:
+    def begin_in(self, partition: int, *, quietly: bool = False) -> Attempt:
         self.names += 1
         attempt = Attempt(self.store, partition, self.partitions, f"a{self.names}")
         self.attempts.append(attempt)
-        attempt.do(attempt.begin)
+        attempt.do(lambda: attempt.begin(quietly=quietly))
         return attempt
 
     def living(self) -> list[Attempt]:
@@ -149,7 +152,7 @@ class SharingMachine(RuleBasedStateMachine):
         else:
             attempt.do(getattr(attempt, what))
 
-    what = st.sampled_from(["consume", "ask", "ask", "look", "withdraw", "respond", "respond", "finish"])
+    what = st.sampled_from(["consume", "ask", "ask", "look", "withdraw", "respond", "respond", "announce", "finish"])
     cut = st.none() | st.integers(1, SIZE - 1)
     one_action = st.tuples(st.integers(0, 5), what, st.integers(0, 2), cut)
 
@@ -173,8 +176,8 @@ class SharingMachine(RuleBasedStateMachine):
         with hooked(die):
             self.action(which, what, other, cut)
 
-    @rule(partition=st.integers(0, 2), step=st.none() | st.sampled_from(steps.STEPS))
-    def begin_again(self, partition: int, step: str | None) -> None:
+    @rule(partition=st.integers(0, 2), step=st.none() | st.sampled_from(steps.STEPS), quietly=st.booleans())
+    def begin_again(self, partition: int, step: str | None, quietly: bool) -> None:
         partition %= self.partitions
         mine = [a for a in self.living() if a.claims.partition == partition]
         if mine and not self.zombies:
@@ -185,7 +188,7 @@ class SharingMachine(RuleBasedStateMachine):
                 raise Crash
 
         with hooked(die):
-            self.begin_in(partition)
+            self.begin_in(partition, quietly=quietly)
 
     @invariant()
     def nothing_is_read_twice(self) -> None:
@@ -284,6 +287,34 @@ def test_a_task_that_has_reported_is_not_asked_and_has_nothing_to_do() -> None:
     again.begin()
     assert again.queue == []
     assert again.claims.own.state.report is not None
+
+
+def test_an_attempt_that_has_begun_quietly_writes_its_report_only() -> None:
+    store = MemoryStore()
+    one, other = Attempt(store, 0, 2, "a"), Attempt(store, 1, 2, "b")
+    one.begin(quietly=True)
+    other.begin(quietly=True)
+    assert store.names() == []
+    assert other.claims.ask(0) is None  # nobody knows that it has begun
+    one.claims.check()
+    one.finish()
+    assert store.names() == [f"{log_name(AREA, 0)}.000000", f"{log_name(AREA, 1)}.000000"]  # who asks begins aloud
+    again = Attempt(store, 0, 2, "c")
+    again.begin(quietly=True)
+    assert (again.queue, again.claims.own.state.report) == ([], [[number, None, None, False] for number in DEALT[0]])
+
+
+@pytest.mark.parametrize("quietly", [True, False])
+def test_of_two_attempts_of_which_one_has_begun_quietly_the_first_to_be_known_counts(quietly: bool) -> None:
+    store = MemoryStore()
+    one, other = Attempt(store, 0, 2, "a"), Attempt(store, 0, 2, "b")
+    one.begin(quietly=True)
+    other.begin(quietly=quietly)
+    other.claims.announce()
+    for action in (one.claims.announce, one.claims.check, lambda: one.claims.report([]), lambda: one.claims.ask(1)):
+        with pytest.raises(Fenced):
+            action()
+    other.claims.report([])
 
 
 def test_a_task_that_has_not_begun_is_not_asked() -> None:

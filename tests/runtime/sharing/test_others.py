@@ -77,7 +77,7 @@ def until(happens: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_one_look_shows_that_others_wait_for_a_slot(tmp_path: Path) -> None:
+def test_a_look_at_the_last_ones_shows_that_others_wait_for_a_slot(tmp_path: Path) -> None:
     store = CountingStore()
     claims = [Claims(store, AREA, partition=n, partitions=8, attempt=f"a{n}", dealt={}) for n in range(8)]
     for each in claims[:3]:
@@ -85,18 +85,32 @@ def test_one_look_shows_that_others_wait_for_a_slot(tmp_path: Path) -> None:
     others = Others(store, str(tmp_path), AREA, "wanted", claims[0], 8)
     before = store.counts["read"]
     assert others.wait_for_slots(room=2)
-    assert store.counts["read"] == before + 1
+    assert store.counts["read"] == before + 3
     assert not others.wait_for_slots(room=8)  # there are slots for all: the last one starts
     claims[7].begin()
     assert not others.wait_for_slots(room=2)
 
 
-def test_an_attempt_that_nobody_asks_reads_nothing() -> None:
+def test_who_is_not_known_to_have_begun_may_have_a_slot_when_enough_others_have_ended(tmp_path: Path) -> None:
+    store = CountingStore()
+    claims = [Claims(store, AREA, partition=n, partitions=4, attempt=f"a{n}", dealt={}) for n in range(4)]
+    others = Others(store, str(tmp_path), AREA, "wanted", claims[1], 4)
+    for each in claims:
+        each.begin(quietly=True)
+    claims[0].report({})
+    assert others.wait_for_slots(room=2)  # the second one has a slot, and one of the last two
+    claims[2].report({})
+    assert not others.wait_for_slots(room=2)
+    assert [reader.state for reader in others.look(0.0)] == ["done", "done", "waiting"]
+
+
+@pytest.mark.parametrize(("quietly", "costs"), [(False, (0, 2)), (True, (1, 1))])
+def test_an_attempt_that_nobody_asks_reads_and_writes_next_to_nothing(quietly: bool, costs: tuple[int, int]) -> None:
     store = CountingStore()
     claims = Claims(store, AREA, partition=0, partitions=8, attempt="a0", dealt={})
-    claims.begin()
+    claims.begin(quietly=quietly)
     claims.report({})
-    assert (store.counts["read"], store.counts["create"]) == (0, 2)
+    assert (store.counts["read"], store.counts["create"]) == costs
 
 
 def test_what_an_attempt_before_has_told_is_not_believed(tmp_path: Path, two: tuple[Claims, Others]) -> None:

@@ -87,6 +87,7 @@ class ZombieRunner(ThreadRunner):
         self._twins: dict[str, Future[TaskOutcome]] = {}
         self._once = threading.Lock()
         self._twin_threads = ThreadPoolExecutor(1)
+        self._twin_thread = 0
         self._has_begun = threading.Event()
         self.fenced = 0
 
@@ -98,14 +99,18 @@ class ZombieRunner(ThreadRunner):
     def at(self, step: str) -> None:
         """A task has come to a step."""
         ident = threading.get_ident()
-        if ident not in self.at_work and step == "after start":
+        if ident == self._twin_thread and step == "after start":
             self._has_begun.set()
         if step != self._step or (ident not in self.at_work and step not in self.GIVING):
             return
         name = self._giver if step in self.GIVING else self.at_work[ident]
         if self._once.acquire(blocking=False):
-            self._twins[name] = self._twin_threads.submit(execute, *self._known[name], f"twin of {name}")
+            self._twins[name] = self._twin_threads.submit(self._twin, name)
             self._has_begun.wait(10)
+
+    def _twin(self, name: str) -> TaskOutcome:
+        self._twin_thread = threading.get_ident()
+        return execute(*self._known[name], f"twin of {name}", again=True)
 
     def _attempts(self, program: bytes, spec: TaskSpec, log: WindowLog) -> TaskOutcome:
         self.at_work[threading.get_ident()] = spec.name
