@@ -126,7 +126,7 @@ def many_windows(folder: Path, unit: float) -> Input:
 def small_files(folder: Path, unit: float) -> Input:
     """Files of 50 KB, which cost the same, in one window."""
     folder.mkdir()
-    for n in range(max(20, round(4_000 * unit))):
+    for n in range(max(20, round(20_000 * unit))):
         make_file(folder / f"{n:04d}.txt", [(500, 0.0)])
     return Input(folder, 1 << 20, 0.0)
 

@@ -19,9 +19,11 @@ MOST, MOST_ROWS = 1024, 65_536
 """Records that are claimed at once at most, however quick those before were; and in batches."""
 FIRST = 4
 """Records that are claimed at once at the start of a block, whose pace nobody knows: it need not be that of the one before."""
-SHARE = 0.02
-"""Of the time of batches, so much at most goes into first records that are passed on by themselves: a small batch costs nearly as
-much as a large one."""
+COST = 0.00025
+"""Seconds that it costs to pass on first records by themselves: nearly as much as many."""
+SHARE, FREE = 0.02, 0.01
+"""Of the time of a task, so much of that at most, or so many seconds: where very many blocks are short, and their records quick,
+not each has first records."""
 AS_QUICK, QUICK = 2.0, 0.0005
 """First records of a block that take at most so many seconds, and in batches at most so many times the shortest such time, say
 nothing of its pace, which is taken to be that of the block before."""
@@ -53,7 +55,7 @@ class _Positions(Sequence[int]):
 class Claiming:
     """Claims the records of a block, few at a time where they are slow: down to one.
 
-    Few at its start, too, as it may be slower than those before it (in batches, not of every block if they are short).
+    Few at its start, too, as it may be slower than those before it (not of every block, if very many are short).
 
     `in_batches`: what is claimed is handed on as one batch.
     """
@@ -66,7 +68,7 @@ class Claiming:
     _before: int = FIRST
     _is_first: bool = False
     _quickest: float = math.inf
-    _spent: float = 0.0  # seconds on first records
+    _firsts: int = 0
     _worked: float = 0.0
 
     def begin(self) -> None:
@@ -76,7 +78,7 @@ class Claiming:
     def track(self, tracker: Any) -> None:
         """From now on its records are claimed."""
         self.tracker = tracker
-        self._is_first = not self.in_batches or self._quickest == math.inf or self._spent + self._quickest <= SHARE * self._worked
+        self._is_first = (self._firsts + 1) * COST <= max(FREE, SHARE * self._worked)
         if self._is_first:
             self._before, self._limit = self._limit, FIRST
 
@@ -118,7 +120,7 @@ class Claiming:
             if seconds <= min(QUICK, AS_QUICK * self._quickest if self.in_batches else QUICK):
                 self._limit = max(self._limit, self._before)
             self._quickest = min(self._quickest, seconds)
-            self._spent += seconds
+            self._firsts += 1
         self._is_first = False
 
     def passed_on(self, records: int, seconds: float) -> None:

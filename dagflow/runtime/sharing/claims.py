@@ -93,8 +93,9 @@ class Claims:
     def begin(self, *, quietly: bool = False) -> list[Part]:
         """Begins the attempt, which fences those before: the parts that are its own. Where the task has reported: none.
 
-        What earlier attempts have asked for and not been answered is withdrawn, unless it is answered at that moment. `quietly`: if
-        no attempt is known yet, nothing is written until `announce`, or the report: nobody can ask before, and nobody is fenced.
+        What earlier attempts have asked for and not been answered is withdrawn, unless it is answered at that moment.
+
+        `quietly`: if no attempt is known yet, nothing is written until `announce`, or the report: nobody can ask it before.
         """
         state = self.own.state
         if quietly and not self.own.catch_up().length:

@@ -60,8 +60,6 @@ class Rebalancing:
     yields: bool = False
     was_shared: bool = attrs.field(init=False, default=False)
     told: str = attrs.field(init=False, default="")
-    _room: dict[str, int] = attrs.field(init=False, factory=dict)
-    """How many slots a stage had for itself in the window begun last."""
     uneven: Uneven | None = attrs.field(init=False, default=None)
     """The longest time for which a reader had nothing to do in a window in which nothing was taken over."""
 
@@ -93,8 +91,8 @@ class Rebalancing:
         for outcome in outcomes:
             if outcome.ending is not None:
                 by_stage.setdefault(outcome.task.rpartition("-")[0], []).append(outcome.ending)
-        found = [self.uneven, *(uneven(endings, self._room.get(stage, 1)) for stage, endings in by_stage.items())]
-        self.uneven = max((each for each in found if each is not None), key=lambda each: each.seconds, default=None)
+        found = [each for each in (self.uneven, *map(uneven, by_stage.values())) if each is not None]
+        self.uneven = max(found, key=lambda each: each.seconds, default=None)
 
     def shared(self, tasks: Iterable[TaskSpec], others: int) -> tuple[TaskSpec, ...]:
         """The tasks of a window; those that can share their work know it. `others`: how many tasks of other windows run."""
@@ -105,7 +103,7 @@ class Rebalancing:
             self.was_shared |= not reason
             self.told = reason if task.level == 0 else self.told
             beside = sum(each.level == task.level for each in tasks) - task.partitions
-            room = self._room[task.stage] = max(1, task.slots - others - beside)
+            room = max(1, task.slots - others - beside)
             found.append(attrs.evolve(task, shared=not (reason or self.yields), yields=not reason and self.yields, room=room))
         return tuple(found)
 

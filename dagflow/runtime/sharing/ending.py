@@ -24,7 +24,7 @@ class Stretch:
         return self.until - self.since
 
 
-@attrs.frozen(kw_only=True)
+@attrs.define(kw_only=True)
 class Ending:
     """What a task tells of its work when it ends.
 
@@ -33,10 +33,12 @@ class Ending:
         longest: the longest time in which it could give away nothing of what was at hand; None: it has read nothing.
         vain: how often it has asked others in vain; `refusal` is what the last of them said.
         stopped: why it then looked for work no longer.
+        room: how many slots the tasks of its stage had for themselves.
     """
 
     begun: float
     until: float
+    room: int
     longest: Stretch | None = None
     vain: int = 0
     refusal: str = ""
@@ -54,21 +56,21 @@ class Uneven:
         return f"{self.reason}; a reader had nothing to do for {self.seconds:.1f} s"
 
 
-def uneven(endings: Sequence[Ending], room: int) -> Uneven | None:
+def uneven(endings: Sequence[Ending]) -> Uneven | None:
     """Why the tasks of a window, none of which has taken over anything, did not end together; None: the work was even.
 
-    There are `room` slots for them. A task that began when all were in use took that of the first one to end. So it is the last
-    tasks of the slots that are compared: the work was even if, while the last one worked, none had nothing to do for longer than
-    is worth to be shared.
+    A task that began when all slots had been used took that of the first one to end. So it is the last tasks of the slots that
+    are compared: the work was even if, while the last one worked, none had nothing to do for longer than is worth to be shared.
 
     >>> big = Stretch(0.0, 9.0, "big.gz cannot be split")
-    >>> print(uneven([Ending(begun=0.0, until=9.0, longest=big), Ending(begun=0.0, until=1.0)], 2))
+    >>> long, short = (Ending(begun=0.0, until=until, longest=big, room=2) for until in (9.0, 1.0))
+    >>> print(uneven([long, short]))
     big.gz cannot be split; a reader had nothing to do for 8.0 s
-    >>> uneven([Ending(begun=0.0, until=9.0, longest=big), Ending(begun=0.0, until=1.0), Ending(begun=1.0, until=8.9)], 2)
+    >>> uneven([long, short, Ending(begun=1.0, until=8.9, room=2)])
     """
     slots: list[tuple[float, int]] = []
     for number, each in sorted(enumerate(endings), key=lambda e: e[1].begun):
-        if len(slots) < room:
+        if len(slots) < each.room:
             heapq.heappush(slots, (each.until, number))
         else:
             heapq.heapreplace(slots, (each.until, number))

@@ -155,11 +155,16 @@ class Hand:
         """What names the present record."""
         return f"{self.held.part.number}:{self.held.start + self.consumed}"
 
-    def held_up(self) -> tuple[float, str]:
-        """Since when nothing of it could be given away, at the end; and why."""
-        if self.tracker is None:
-            return self.since, f"{self.held.name} cannot be split"
-        return self.claimed_at, f"the last records of {self.held.name} had been begun"
+    @property
+    def held_up_since(self) -> float:
+        """Since when nothing of it could be given away, at the end."""
+        return self.since if self.tracker is None else self.claimed_at
+
+    @property
+    def held_up_by(self) -> str:
+        """Why that was."""
+        name = self.held.name
+        return f"{name} cannot be split" if self.tracker is None else f"the last records of {name} had been begun"
 
     def read(self) -> Part:
         """The part that has been read, at the end."""

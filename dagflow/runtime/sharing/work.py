@@ -52,7 +52,7 @@ class SharedWork(AtWork):
         self._noted_at = self._begun_at = 0.0
         self._is_idle = False
         self._refused = ""  # during which record somebody was refused last
-        self._ending = Ending(begun=time.time(), until=time.time())
+        self._ending = Ending(begun=time.time(), until=time.time(), room=room)
         self.report_before: Any = None
         """The report of an earlier attempt, encoded: there is nothing to do."""
 
@@ -92,12 +92,11 @@ class SharedWork(AtWork):
     def _finish(self) -> Hand:
         with self._lock:
             hand = super()._finish()
-            now, until = time.monotonic(), time.time()
-            since, reason = hand.held_up()
-            stretch, longest = Stretch(until - (now - since), until, reason), self._ending.longest
-            if longest is not None and longest.seconds >= stretch.seconds:
-                stretch = longest
-            self._ending = attrs.evolve(self._ending, until=until, longest=stretch)
+            ending = self._ending
+            ending.until = time.time()
+            seconds = time.monotonic() - hand.held_up_since
+            if ending.longest is None or seconds > ending.longest.seconds:
+                ending.longest = Stretch(ending.until - seconds, ending.until, hand.held_up_by)
             return hand
 
     def _completes(self, hand: Hand, part: Part) -> bool:
@@ -148,7 +147,7 @@ class SharedWork(AtWork):
                 return True
 
     def _stop(self, reason: str) -> bool:
-        self._ending = attrs.evolve(self._ending, stopped=reason)
+        self._ending.stopped = reason
         return False
 
     def _tell_idle(self, is_idle: bool) -> None:
@@ -175,8 +174,8 @@ class SharedWork(AtWork):
                 if parts is not None:
                     self._put(parts)
                     if not parts:
-                        said = self._claims.refusal(asked)
-                        self._ending = attrs.evolve(self._ending, vain=self._ending.vain + 1, refusal=said)
+                        self._ending.vain += 1
+                        self._ending.refusal = self._claims.refusal(asked)
                     return bool(parts)
             time.sleep(ANSWER_POLL)
 

@@ -244,12 +244,16 @@ def test_slow_records_behind_quick_ones_are_not_claimed_with_them(tmp_path: Path
     assert max(steps[10:]) == 5  # what takes 50 ms
 
 
-def test_batches_of_few_records_are_rare() -> None:
-    """They cost nearly as much as others."""
-    assert claimed_of(1e-7, in_batches=True) == [FIRST, 1992, 4]
-    assert claimed_of(1e-7, 1e-7, in_batches=True) == [1992, 8]
-    assert claimed_of(*[1e-7] * 20, in_batches=True) == [2000]
-    assert claimed_of(1e-7, *[1e-5] * 2, in_batches=True) == [FIRST, 1996]  # worth it: the block before took 20 ms
+@pytest.mark.parametrize("in_batches", [False, True])
+def test_where_very_many_blocks_are_short_not_each_has_first_records(in_batches: bool) -> None:
+    """To pass them on by themselves costs nearly as much as to pass on all."""
+
+    def of(*blocks: float) -> list[int]:
+        return claimed_of(*blocks, in_batches=in_batches)
+
+    assert of(*[1e-7] * 40)[0] == FIRST
+    assert of(*[1e-7] * 41)[0] > FIRST
+    assert of(*[1e-7] * 41, *[1e-5] * 30)[0] == FIRST  # worth it: the blocks before took 20 ms
 
 
 def test_first_records_that_are_slow_say_something_whatever_those_before_were() -> None:

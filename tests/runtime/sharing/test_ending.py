@@ -24,7 +24,7 @@ QUICK = Stretch(0.0, 0.1, "the last records of a.txt had been begun")
 
 
 def ending(begun: float, until: float, longest: Stretch = QUICK, **more: Any) -> Ending:
-    return Ending(begun=begun, until=until, longest=longest, **more)
+    return Ending(begun=begun, until=until, longest=longest, room=2, **more)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def ending(begun: float, until: float, longest: Stretch = QUICK, **more: Any) ->
 )
 def test_the_reason_is_taken_from_how_the_tasks_ended(endings: list[Ending], reason: str | None) -> None:
     for order in (endings, endings[::-1]):
-        found = uneven(order, 2)
+        found = uneven(order)
         assert (None if found is None else found.reason) == reason
 
 
