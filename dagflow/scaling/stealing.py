@@ -21,7 +21,7 @@ class Reader:
 
     Attributes:
         partition: its number.
-        state: `waiting` (not started, or just started, or silent for long), `working`, `idle` (it has a slot) or `done`.
+        state: `waiting` (not started, or silent for long), `working`, `idle` (it has a slot) or `done`.
         remaining: seconds of work that it could give away; None: not known yet.
         is_last: it works on the last that it has, which cannot be split: whatever it costs, there is nothing to give away.
         asked: whether it has been asked by the idle one during its present record, and has answered; or has refused anybody.

@@ -240,14 +240,18 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
                 began = began if task.data else clock.monotonic()
                 self._take_entity(block, found)
                 if len(task.data) >= claiming.limit:
-                    count = len(task.data)
-                    self._pass_on_entities(block)
-                    task.context.flush()
-                    claiming.passed_on(count, clock.monotonic() - began)
+                    self._pass_on_claimed(block, claiming, began)
                     yield
             if claiming.is_over:
                 break
+        self._pass_on_claimed(block, claiming, began)
+
+    def _pass_on_claimed(self, block: B, claiming: Claiming, began: float) -> None:
+        count = len(self._task.data)
         self._pass_on_entities(block)
+        if count:
+            self._task.context.flush()
+            claiming.passed_on(count, claiming.clock.monotonic() - began)
 
     def _found(self, block: B, is_consecutive: bool) -> Iterator[Any]:
         """What the context finds in a block. When it fails, what it has found before is passed on first."""

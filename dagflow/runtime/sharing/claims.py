@@ -86,16 +86,22 @@ class Claims:
         """The log of this task."""
         return self._logs[self.partition]
 
+    @property
+    def is_last(self) -> bool:
+        """Whether this is the task of the last partition."""
+        return self.partition == len(self._logs) - 1
+
     def log_of(self, partition: int) -> Log:
         """The log of another task."""
         return self._logs[partition]
 
     def begin(self, *, quietly: bool = False) -> list[Part]:
-        """Begins the attempt, which fences those before: the parts that are its own. Where the task has reported: none.
+        """Begins the attempt, which fences those known before: the parts that are its own. Where the task has reported: none.
 
         What earlier attempts have asked for and not been answered is withdrawn, unless it is answered at that moment.
 
-        `quietly`: if no attempt is known yet, nothing is written until `announce`, or the report: nobody can ask it before.
+        `quietly`: if no attempt is known yet, nothing is written until `announce`, or the report: nobody can ask it before,
+        and another attempt that becomes known before it fences this one.
         """
         state = self.own.state
         if quietly and not self.own.catch_up().length:

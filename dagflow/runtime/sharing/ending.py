@@ -59,8 +59,8 @@ class Uneven:
 def uneven(endings: Sequence[Ending]) -> Uneven | None:
     """Why the tasks of a window, none of which has taken over anything, did not end together; None: the work was even.
 
-    A task that began when all slots had been used took that of the first one to end. So it is the last tasks of the slots that
-    are compared: the work was even if, while the last one worked, none had nothing to do for longer than is worth to be shared.
+    A task that began when all slots had been used took that of the first one that had ended. So it is the last tasks of the slots
+    that are compared: the work was even if, while the last one worked, none had nothing to do for longer than is worth a steal.
 
     >>> big = Stretch(0.0, 9.0, "big.gz cannot be split")
     >>> long, short = (Ending(begun=0.0, until=until, longest=big, room=2) for until in (9.0, 1.0))
@@ -70,7 +70,7 @@ def uneven(endings: Sequence[Ending]) -> Uneven | None:
     """
     slots: list[tuple[float, int]] = []
     for number, each in sorted(enumerate(endings), key=lambda e: e[1].begun):
-        if len(slots) < each.room:
+        if len(slots) < each.room or each.begun < slots[0][0]:  # there may be more by now
             heapq.heappush(slots, (each.until, number))
         else:
             heapq.heapreplace(slots, (each.until, number))

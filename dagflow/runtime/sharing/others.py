@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import time
 
@@ -46,28 +45,30 @@ class Others:
         return self._store.read(self._mark) is not None
 
     def wait_for_slots(self, room: int) -> bool:
-        """Whether others cannot start before a slot is free: more than there are slots have not ended, and the last is not known.
+        """Whether others cannot start before a slot is free: one look says it."""
+        return len(self._seen) >= room and not self._have_all_begun()
 
-        Tasks start in the order of their numbers; so where others wait, a look at the last ones says it.
-        """
+    def _have_all_begun(self) -> bool:
+        """Tasks begin in the order of their numbers, and the last one never does so quietly."""
         last = max(self._seen, default=-1)
-        if last < self._claims.partition or self._claims.log_of(last).catch_up().attempts:
-            return False
-        unfinished = (number for number in reversed(self._seen) if self._claims.log_of(number).catch_up().report is None)
-        return len(list(itertools.islice(unfinished, room))) == room
+        return last < self._claims.partition or bool(self._claims.log_of(last).catch_up().attempts)
 
     def look(self, since: float) -> list[Reader]:
         """The others as they are now. `since`: how long this task has been looking (`time.monotonic`)."""
-        return [self._reader(number, since) for number in self._seen]
+        have_begun = self._have_all_begun()
+        return [self._reader(number, since, have_begun) for number in self._seen]
 
-    def _reader(self, number: int, since: float) -> Reader:
+    def _reader(self, number: int, since: float, has_begun: bool) -> Reader:
         seen, now = self._seen[number], time.monotonic()
         works_since, seen.works_since = seen.works_since, None
         state = self._claims.log_of(number).catch_up()
-        if not state.attempts:
-            return Reader(partition=number, state="waiting")
         if state.report is not None:
             return Reader(partition=number, state="done")
+        if not state.attempts and has_begun:  # quietly
+            seen.works_since = max(since, now if works_since is None else works_since)
+            return Reader(partition=number, state="working", watched=now - seen.works_since)
+        if not state.attempts:
+            return Reader(partition=number, state="waiting")
         text = seen.gauge.read()
         if text != seen.text or seen.attempts != len(state.attempts):
             seen.text, seen.at, seen.attempts = text, now, len(state.attempts)

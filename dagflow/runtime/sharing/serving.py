@@ -1,4 +1,4 @@
-"""The thread that looks after the tasks at work in this process, as long as there are any."""
+"""The thread that looks after the tasks at work in this process, as long as there are any, and a while longer."""
 
 from __future__ import annotations
 

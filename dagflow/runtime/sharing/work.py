@@ -57,7 +57,7 @@ class SharedWork(AtWork):
         """The report of an earlier attempt, encoded: there is nothing to do."""
 
     def __enter__(self) -> SharedWork:
-        self._begun = self._claims.begin(quietly=not self._is_again)
+        self._begun = self._claims.begin(quietly=not (self._is_again or self._claims.is_last))
         self.report_before = self._claims.own.state.report
         if self.report_before is None:
             self._is_served, self._begun_at = True, time.monotonic()

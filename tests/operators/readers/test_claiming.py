@@ -174,6 +174,27 @@ def test_slow_records_are_claimed_few_at_a_time(tmp_path: Path, kind: str) -> No
     assert claimed == [FIRST, *range(FIRST + 1, 3 * FIRST + 1)]  # after the first ones, one at a time
 
 
+@pytest.mark.parametrize("kind", ["converted", "entities"])
+def test_a_slow_block_after_very_many_is_noticed_by_its_first_records(tmp_path: Path, kind: str) -> None:
+    claimed: list[int] = []
+    seconds = 1e-4
+
+    def work(data: bytes) -> str:
+        task.clock.sleep(seconds)
+        return data.decode()
+
+    context = OneByOne() if kind == "entities" else ReadAheadLineReaderContext()
+    task = FakeTask(BlockReader(work, reader_context=context))
+    task.context.sharing = Watching(claimed)
+    block = one_file(tmp_path, 400)
+    with task:
+        task.give("blocks_metadata_input", [attrs.evolve(block, block_id=n) for n in range(100)])
+        claimed.clear()
+        seconds = 1.0
+        task.give("blocks_metadata_input", [attrs.evolve(block, block_id=100)])
+    assert claimed[:2] == [FIRST, FIRST + 1]
+
+
 def test_slow_members_are_claimed_one_at_a_time(tmp_path: Path) -> None:
     """Of files that are compressed by members, these are what can be given away."""
     path = tmp_path / "file"

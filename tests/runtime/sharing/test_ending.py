@@ -36,6 +36,7 @@ def ending(begun: float, until: float, longest: Stretch = QUICK, **more: Any) ->
         ([ending(0, 9.0, BIG), ending(0, 1.0)], BIG.reason),
         ([ending(0, 9.0, BIG), ending(0, 1.0), ending(1.0, 8.9)], None),  # its slot was used
         ([ending(0, 9.0, BIG), ending(0, 1.0), ending(1.0, 3.0)], BIG.reason),
+        ([ending(0, 1.0), ending(0, 1.0), ending(0.5, 9.0, BIG)], BIG.reason),  # there were more slots than two
         ([ending(0, 0.01), ending(0.02, 9.0, BIG)], BIG.reason),  # there were two slots, although they were not at work at once
         ([ending(0, 0.01), ending(8.9, 9.0, BIG)], None),  # it could not begin before
         (

@@ -14,6 +14,7 @@ import pytest
 from dagflow.runtime.sharing.claims import Claims
 from dagflow.runtime.sharing.others import Others, gauge_of
 from dagflow.runtime.sharing.work import SharedWork
+from dagflow.scaling.stealing import choose
 from dagflow.storage import CountingStore, MemoryStore
 
 AREA = "claims/0000000000.r.s0"
@@ -77,7 +78,7 @@ def until(happens: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_a_look_at_the_last_ones_shows_that_others_wait_for_a_slot(tmp_path: Path) -> None:
+def test_one_look_shows_that_others_wait_for_a_slot(tmp_path: Path) -> None:
     store = CountingStore()
     claims = [Claims(store, AREA, partition=n, partitions=8, attempt=f"a{n}", dealt={}) for n in range(8)]
     for each in claims[:3]:
@@ -85,23 +86,38 @@ def test_a_look_at_the_last_ones_shows_that_others_wait_for_a_slot(tmp_path: Pat
     others = Others(store, str(tmp_path), AREA, "wanted", claims[0], 8)
     before = store.counts["read"]
     assert others.wait_for_slots(room=2)
-    assert store.counts["read"] == before + 3
+    assert store.counts["read"] == before + 1
     assert not others.wait_for_slots(room=8)  # there are slots for all: the last one starts
     claims[7].begin()
     assert not others.wait_for_slots(room=2)
 
 
-def test_who_is_not_known_to_have_begun_may_have_a_slot_when_enough_others_have_ended(tmp_path: Path) -> None:
+@pytest.mark.parametrize("room", [1, 2, 4])  # windows beside may have ended: there may be more slots than a task knows
+def test_when_the_last_one_has_begun_those_that_nobody_knows_of_work(tmp_path: Path, room: int) -> None:
     store = CountingStore()
     claims = [Claims(store, AREA, partition=n, partitions=4, attempt=f"a{n}", dealt={}) for n in range(4)]
     others = Others(store, str(tmp_path), AREA, "wanted", claims[1], 4)
-    for each in claims:
+    for each in claims[:3]:
         each.begin(quietly=True)
     claims[0].report({})
-    assert others.wait_for_slots(room=2)  # the second one has a slot, and one of the last two
-    claims[2].report({})
-    assert not others.wait_for_slots(room=2)
-    assert [reader.state for reader in others.look(0.0)] == ["done", "done", "waiting"]
+    assert [reader.state for reader in others.look(0.0)] == ["done", "waiting", "waiting"]
+    claims[3].begin()
+    assert not others.wait_for_slots(room)
+    found = others.look(0.0)
+    assert [reader.state for reader in found] == ["done", "working", "working"]
+    assert choose(found, room=room, idle=0.0).action == "wait"
+    assert others.look(0.0)[1].watched > 0  # not for ever
+
+
+@pytest.mark.parametrize(("again", "partition", "written"), [(False, 0, 0), (False, 1, 1), (True, 0, 1)])
+def test_the_last_task_and_one_that_is_begun_again_do_not_begin_quietly(
+    tmp_path: Path, again: bool, partition: int, written: int
+) -> None:
+    store = CountingStore()
+    claims = Claims(store, AREA, partition=partition, partitions=2, attempt="a", dealt={})
+    others = Others(store, str(tmp_path), AREA, "wanted", claims, 2)
+    with SharedWork(claims, others, gauge_of(str(tmp_path), AREA, partition), room=2, again=again):
+        assert store.counts["create"] == written
 
 
 @pytest.mark.parametrize(("quietly", "costs"), [(False, (0, 2)), (True, (1, 1))])
