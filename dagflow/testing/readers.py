@@ -83,10 +83,8 @@ class _CountedReader:
         self._inner.close()
 
 
-PACES = (0.0005, 0.00005, 0.005)
+PACES = (0.0125, 0.00125, 0.125)
 """Seconds that records are taken to need, in turn: readers claim few of slow ones at once, and more of others."""
-OF_BATCHES = 25
-"""So many times longer where they come in batches, of which readers claim so many times more at once."""
 
 
 def reader_of(reader: Operator, *, files: CountedFiles | None = None, in_batches: bool = False) -> MakeReader:
@@ -193,7 +191,7 @@ class _Read:
         """Records have been emitted."""
         before = len(self.found)
         self.found += ((each.position, each.record) for each in records)
-        self.seconds += (len(self.found) - before) * next(self.paces) * (OF_BATCHES if self.in_batches else 1)
+        self.seconds += (len(self.found) - before) * next(self.paces)
 
     def take_batch(self, batch: Any) -> None:
         """A batch has been emitted."""

@@ -169,13 +169,13 @@ def test_a_block_reader_is_proved_as_it_runs(file: Any, kind: str, in_batches: b
 
 
 def test_what_a_block_reader_claims_at_once_is_returned_at_once(file: Any) -> None:
-    """Four records at first, then as many as take 2 ms at the pace that the proof makes up."""
+    """Four records at first, then as many as take 50 ms at the pace that the proof makes up."""
     data = b"line\n" * 100
     tracker = OffsetRangeTracker(0, len(data))
     records = reader_of(BlockReader())(str(file(data)), tracker)
     claimed = [tracker.split_points()[0] for _ in records]
     assert claimed[:8] == [3, 3, 3, 3, 7, 7, 7, 7]
-    assert claimed[8] - 7 in (39, 40)  # 2 ms at 50 µs each, by sums of fractions
+    assert claimed[8] - 7 in (39, 40)  # 50 ms at 1.25 ms each, by sums of fractions
 
 
 def test_slices_in_a_run_are_compared_by_their_bytes(file: Any) -> None:
