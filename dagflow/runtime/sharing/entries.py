@@ -84,17 +84,14 @@ class State:
         number, self.length = self.length, self.length + 1
         if self.report is not None:
             return
-        if entry.kind == START:
+        if entry.kind == START or (entry.kind == REPORT and not self.attempts):  # that one had begun quietly
             self.attempts.append(entry.attempt)
-        elif entry.kind == ASK:
+        if entry.kind == ASK:
             self.asks[number] = (entry.asker, entry.attempt)
         elif entry.kind == WITHDRAW:
             if self.asks.pop(entry.ask, None) is not None:
                 self.answers[entry.ask] = entry
-        elif entry.kind == REPORT and not self.attempts:  # it had begun quietly
-            self.attempts.append(entry.attempt)
-            self.report = entry.report
-        elif not self.is_owner(entry.attempt):
+        elif entry.kind == START or not self.is_owner(entry.attempt):
             return
         elif entry.kind == REPORT:
             self.report = entry.report

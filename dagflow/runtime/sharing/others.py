@@ -60,13 +60,14 @@ class Others:
 
     def _reader(self, number: int, since: float, has_begun: bool) -> Reader:
         seen, now = self._seen[number], time.monotonic()
-        works_since, seen.works_since = seen.works_since, None
+        working_since = max(since, now if seen.works_since is None else seen.works_since)
+        seen.works_since = None
         state = self._claims.log_of(number).catch_up()
         if state.report is not None:
             return Reader(partition=number, state="done")
         if not state.attempts and has_begun:  # quietly
-            seen.works_since = max(since, now if works_since is None else works_since)
-            return Reader(partition=number, state="working", watched=now - seen.works_since)
+            seen.works_since = working_since
+            return Reader(partition=number, state="working", watched=now - working_since)
         if not state.attempts:
             return Reader(partition=number, state="waiting")
         text = seen.gauge.read()
@@ -82,7 +83,7 @@ class Others:
             told = {}
         if told.get("idle"):
             return Reader(partition=number, state="idle")
-        seen.works_since = max(since, now if works_since is None else works_since)
+        seen.works_since = working_since
         seen.key = str(told.get("key", ""))
         return Reader(
             partition=number,
@@ -90,7 +91,7 @@ class Others:
             remaining=told.get("left"),
             is_last=told.get("last", False),
             asked=seen.key in (seen.asked, told.get("refused") or None),
-            watched=now - seen.works_since,
+            watched=now - working_since,
         )
 
     def asked(self, number: int) -> None:

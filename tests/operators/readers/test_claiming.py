@@ -158,6 +158,14 @@ def one_file(folder: Path, lines: int) -> FileBlockMetadata:
     return FileBlockMetadata(0, str(path), 0, 5 * lines, 5 * lines)
 
 
+def watched(convert: Callable[[bytes], str], kind: str, claimed: list[int]) -> FakeTask:
+    """A reader that converts records; `claimed`: up to where it has claimed, at each look."""
+    context = OneByOne() if kind == "entities" else ReadAheadLineReaderContext()
+    task = FakeTask(BlockReader(convert, reader_context=context))
+    task.context.sharing = Watching(claimed)
+    return task
+
+
 @pytest.mark.parametrize("kind", ["converted", "entities"])
 def test_slow_records_are_claimed_few_at_a_time(tmp_path: Path, kind: str) -> None:
     claimed: list[int] = []
@@ -166,9 +174,7 @@ def test_slow_records_are_claimed_few_at_a_time(tmp_path: Path, kind: str) -> No
         task.clock.sleep(TARGET)
         return data.decode()
 
-    context = OneByOne() if kind == "entities" else ReadAheadLineReaderContext()
-    task = FakeTask(BlockReader(slow, reader_context=context))
-    task.context.sharing = Watching(claimed)
+    task = watched(slow, kind, claimed)
     with task:
         task.give("blocks_metadata_input", [one_file(tmp_path, 3 * FIRST)])
     assert claimed == [FIRST, *range(FIRST + 1, 3 * FIRST + 1)]  # after the first ones, one at a time
@@ -183,9 +189,7 @@ def test_a_slow_block_after_very_many_is_noticed_by_its_first_records(tmp_path: 
         task.clock.sleep(seconds)
         return data.decode()
 
-    context = OneByOne() if kind == "entities" else ReadAheadLineReaderContext()
-    task = FakeTask(BlockReader(work, reader_context=context))
-    task.context.sharing = Watching(claimed)
+    task = watched(work, kind, claimed)
     block = one_file(tmp_path, 400)
     with task:
         task.give("blocks_metadata_input", [attrs.evolve(block, block_id=n) for n in range(100)])
