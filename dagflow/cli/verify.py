@@ -20,6 +20,7 @@ from dagflow.ledger.find import find_dataset
 from dagflow.ledger.reader import LedgerReader
 from dagflow.render.errors import error_text
 from dagflow.render.verify import Checked, verify_json, verify_text
+from dagflow.storage import is_same_host
 
 if TYPE_CHECKING:
     from dagflow.runtime.replay import ReplayReport
@@ -152,8 +153,8 @@ def inputs_of(
         path = paths.get(name) if isinstance(paths, dict) else None
         if name in found:
             continue
-        if path is None:
-            missing[name] = ""
+        if not isinstance(path, str) or not is_same_host(ledger.place, path):  # on another host only if the user names it
+            missing[name] = path if isinstance(path, str) else ""
             continue
         try:
             reader = Ledger.open(path, durable=False)

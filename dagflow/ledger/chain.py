@@ -40,7 +40,7 @@ from dagflow.ledger.reader import CHECKPOINTS, LedgerReader, checkpoint_name
 from dagflow.ledger.rules import check_rules
 from dagflow.ledger.tail import entry_name
 from dagflow.ledger.verify import VerifyReport, verify
-from dagflow.storage import Store, absolute, explained, file_system, hash_bytes, join, open_store, probe
+from dagflow.storage import Store, absolute, explained, file_system, hash_bytes, inside, open_store, probe
 
 OURS = "_dagflow"
 ANY: Final[Any] = object()
@@ -80,7 +80,7 @@ class Ledger(LedgerReader):
         if not isinstance(place, str):
             return cls(place, clock=clock)
         folder = absolute(place)
-        ours = join(folder, OURS)
+        ours = inside(folder, OURS)
         # hints may be lost in a power cut: they cost no syncs
         return cls(open_store(ours, durable=durable), hints=open_store(ours, durable=False), folder=folder, clock=clock)
 
@@ -262,7 +262,7 @@ class Ledger(LedgerReader):
         for file in event.new_data.files:
             if file.path in missing:
                 continue
-            path = join(self.folder, file.path)
+            path = inside(self.folder, file.path)
             with explained(path, "looking at a file to commit"):
                 try:
                     found = file_system(path).status(path)

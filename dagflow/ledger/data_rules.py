@@ -8,6 +8,7 @@ from dagflow.errors import ledger_rules as errors
 from dagflow.ledger.codec import schema_hash
 from dagflow.ledger.events import MAX_OFFSET, AddData, DataSlice, ExecuteQuery, LedgerEntry, OffsetInterval
 from dagflow.ledger.rule import Before, Broken, rule
+from dagflow.storage import is_below
 
 
 def _slice(entry: LedgerEntry) -> DataSlice | None:
@@ -167,7 +168,7 @@ def path_inside(before: Before, entry: LedgerEntry) -> Iterator[Broken]:
     """A dataset can be moved as a whole, and no entry makes anybody read elsewhere."""
     data = _slice(entry)
     for number, file in enumerate(data.files if data is not None else ()):
-        if "\0" in file.path or any(word in ("", ".", "..") for word in file.path.split("/")):
+        if not is_below(file.path):
             yield Broken(f"new_data.files[{number}].path", "a relative path inside the dataset", file.path)
 
 

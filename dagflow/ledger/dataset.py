@@ -14,7 +14,7 @@ from dagflow.ledger.find import find_dataset
 from dagflow.ledger.reader import CHECKPOINTS
 from dagflow.ledger.tables import Files, kind_of_file
 from dagflow.ledger.tail import ENTRIES, HINTS, entry_name, entry_number
-from dagflow.storage import file_system, join
+from dagflow.storage import file_system, inside
 
 if TYPE_CHECKING:
     import pyarrow.dataset
@@ -26,13 +26,14 @@ LINES = (SchemaField(name="value", type="string"),)
 def committed_files(path: str, as_of: int | datetime.datetime | None = None) -> list[str]:
     """The paths of all committed files of a dataset, in the order of their rows.
 
-    `as_of`: an entry's number, or a time: what was committed up to it. Raises LedgerMissing, NoSuchEntry, LedgerDamaged.
+    `as_of`: an entry's number, or a time: what was committed up to it.
+    Raises LedgerMissing, NoSuchEntry, LedgerDamaged, PathOutside.
     """
     return [file for file, _ in _files(Ledger.open(path), as_of)[0]]
 
 
 def named_files(path: str) -> tuple[list[str], int]:
-    """The paths of all files that any readable entry names, and how many entries cannot be read. For starting over."""
+    """The names of all files that any readable entry names, and how many entries cannot be read. For starting over."""
     ledger = Ledger.open(path, durable=False)
     files: list[str] = []
     unreadable = 0
@@ -43,7 +44,7 @@ def named_files(path: str) -> tuple[list[str], int]:
             unreadable += 1
             continue
         if event is not None and event.new_data is not None:
-            files += [join(ledger.folder or path, file.path) for file in event.new_data.files]
+            files += [file.path for file in event.new_data.files]
     return files, unreadable
 
 
@@ -75,7 +76,8 @@ def read_dataset(path: str | os.PathLike[str], as_of: int | datetime.datetime | 
         as_of: an entry's number, or a time (with its zone): what was committed up to it.
 
     Raises NoSuchDataset, LedgerMissing, NoSuchEntry, LedgerDamaged; ObjectMissing and ObjectDamaged for a file that is not what
-    was committed, as far as its length tells (`dagflow verify` reads them whole).
+    was committed, as far as its length tells (`dagflow verify` reads them whole); PathOutside for an entry that names a file
+    outside the folder.
     """
     import pyarrow.dataset as ds
 
@@ -122,9 +124,9 @@ def _files(ledger: Ledger, as_of: int | datetime.datetime | None) -> tuple[list[
 
 
 def _checked(ledger: Ledger, seq: int, file: DataFile) -> str:
-    """The path of a committed file, which must be there with its size. Raises ObjectMissing, ObjectDamaged."""
+    """The path of a committed file, which must be there with its size. Raises ObjectMissing, ObjectDamaged, PathOutside."""
     assert ledger.folder is not None
-    path = join(ledger.folder, file.path)
+    path = inside(ledger.folder, file.path)
     try:
         found = file_system(path).status(path).length
     except FileNotFoundError as error:

@@ -19,7 +19,8 @@ from dagflow.errors.ledger import (
     ObjectDamaged,
     ObjectMissing,
 )
-from dagflow.errors.ledger_rules import InputDiverged
+from dagflow.errors.ledger_rules import FilePathOutside, InputDiverged
+from dagflow.errors.paths import BadRecordName, PathOutside
 from dagflow.ledger.codec import decode_entry
 from dagflow.ledger.events import DataFile, EntryRef, ExecuteQuery, InputSlice, LedgerEntry
 from dagflow.ledger.reader import LedgerReader
@@ -27,7 +28,7 @@ from dagflow.ledger.rule import Before
 from dagflow.ledger.rules import broken_rules
 from dagflow.ledger.state import fold, resume
 from dagflow.ledger.tail import ENTRIES, HINTS, entry_name, entry_number, parse_hint
-from dagflow.storage import file_system, join, new_hash, translate
+from dagflow.storage import file_system, inside, new_hash, translate
 
 _PIECE = 1 << 20
 
@@ -92,7 +93,7 @@ def verify(
         if files:
             for problem in _objects(ledger, entry, needed):
                 checked += 1
-                problems += [] if problem is None else [problem]
+                problems += [] if problem is None or _is_known(problem, problems) else [problem]
     problems += _hints(ledger, last, hashes, noted)
     head = read[-1] if read and read[-1].seq == last else None
     if head is not None and not problems and fold(read) != resume(before.data if before is not None else None):
@@ -182,13 +183,18 @@ def _objects(ledger: LedgerReader, entry: LedgerEntry, needed: str | None) -> It
         except LedgerDamaged as problem:
             problem.seq = entry.seq
             yield problem
+        except BadRecordName as problem:
+            yield ObjectDamaged(ledger.place, entry.seq, f"checkpoint {problem.name!r} cannot be the name of one")
     if ledger.folder is not None and event.new_data is not None:
         for file in event.new_data.files:
             yield _file(ledger.folder, entry.seq, file)
 
 
 def _file(folder: str, seq: int, file: DataFile) -> DagflowError | None:
-    path = join(folder, file.path)
+    try:
+        path = inside(folder, file.path)
+    except PathOutside as problem:
+        return problem
     system = file_system(path)
     try:
         size = system.status(path).length
@@ -208,6 +214,12 @@ def _file(folder: str, seq: int, file: DataFile) -> DagflowError | None:
     if actual != file.physical_hash:
         return ObjectDamaged(folder, seq, f"{file.path} has the hash {actual}, {file.physical_hash} was committed")
     return None
+
+
+def _is_known(problem: DagflowError, problems: list[DagflowError]) -> bool:
+    """Return True for a path that a rule has reported already."""
+    paths = {known.actual for known in problems if isinstance(known, FilePathOutside)}
+    return isinstance(problem, PathOutside) and problem.path in paths
 
 
 def _inputs(entry: LedgerEntry, event: ExecuteQuery, inputs: Mapping[str, LedgerReader]) -> Iterator[DagflowError]:

@@ -24,8 +24,8 @@ from dagflow.runtime.partition_state import PartitionStates
 from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.report import TaskReport, summed, summed_exchanges
 from dagflow.runtime.sharing.driver import moved_parts, reports_of
-from dagflow.runtime.window_log import Decision, PublishedFile, WindowLog, WindowPlan
-from dagflow.storage import absolute, base_name, explained, file_system, join
+from dagflow.runtime.window_log import Decision, PublishedFile, WindowLog, WindowPlan, file_paths
+from dagflow.storage import absolute, base_name, explained, file_system, inside, join
 
 KeepTrying = Callable[[int, str, Callable[[], Any]], Any]
 
@@ -82,12 +82,13 @@ def decide(
 
 
 def _named(window: int, reports: list[TaskReport]) -> list[PublishedFile]:
-    """Final names: the name that a sink asked for; what is taken in it gets window and number behind it."""
+    """Final names: the name that a sink asked for; what is taken in it gets window and number behind it. Raises PathOutside."""
     folders: dict[str, _Names] = {}
     named = []
     for report in reports:
         for file in report.files:
             folder = absolute(file.folder)  # one folder may be spelled in several ways
+            inside(folder, file.name)
             names = folders.setdefault(folder, _Names(folder, window))
             name = names.give(file.name)
             named.append(PublishedFile(file.operator, file.folder, name, file.attempt, file.size, file.records, file.hash))
@@ -159,13 +160,13 @@ def publish(decision: Decision, durable: bool, again: bool = False) -> list[Publ
     folders: set[str] = set()
     taken_away = []
     for file in decision.files:
-        target = join(file.folder, file.name)
+        attempt, target = file_paths(file)
         system = file_system(file.folder)
         with explained(target, "giving a file its final name"):
-            if system.exists(file.attempt):
+            if system.exists(attempt):
                 if "/" in file.name:
                     system.make_folders(target.rpartition("/")[0])
-                system.rename(file.attempt, target)
+                system.rename(attempt, target)
             elif not system.exists(target):
                 if not again:
                     raise PathMissing(path=file.attempt, doing=f"publishing {target}")

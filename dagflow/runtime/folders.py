@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from dagflow.errors.application import ForeignFiles, LocalPathRemoteMaster, OutputInInput, OutputOrphaned, OutputOwned
+from dagflow.errors.paths import PathOutside
 from dagflow.errors.run import PlanMismatch
 from dagflow.ledger import erase, named_files
 from dagflow.plan.plan import Plan
@@ -25,6 +26,7 @@ from dagflow.storage import (
     base_name,
     explained,
     file_system,
+    inside,
     is_local,
     join,
     local_path,
@@ -35,6 +37,7 @@ from dagflow.storage import (
 OWNER = "owner"
 _STARTING_OVER = "starting-over"
 APP_ID = "app-id"
+_FOLDERS = ("reports", "claims", "task-states", "launches", "events", ".lock", keyed_state.FOLDER)  # that no store looks after
 _CLAIMED = "_claimed"  # in the run folder: outputs have been claimed for the log that is here
 
 
@@ -60,8 +63,9 @@ class Folders:
         return cls(tuple(dict.fromkeys(outputs)), absolute(run_folder) if run_folder is not None else first)
 
     def make(self) -> None:
-        """Makes the folders, and refuses outputs that hold what no run wrote. Raises StorageError, ForeignFiles."""
+        """Makes the folders, and refuses outputs that hold what no run wrote. Raises StorageError, ForeignFiles, PathOutside."""
         assert self.run_folder is not None
+        self._check_links()
         for folder in self.outputs:
             with explained(folder, "making the output folder"):
                 system = file_system(folder)
@@ -73,6 +77,18 @@ class Folders:
                 system.make_folders(join(folder, OURS))
         with explained(self.run_folder, "making the run folder"):
             _make(self.run_folder)
+
+    def _check_links(self) -> None:
+        """Raises PathOutside where a link makes dagflow's own folders lie elsewhere: what is removed in them would be foreign."""
+        assert self.run_folder is not None
+        for folder in self.outputs:
+            inside(folder, STAGING)
+        for name in _FOLDERS:
+            inside(self.run_folder, name)
+
+    def owns(self, folder: str) -> bool:
+        """Whether a folder that a record names is an output of this run, now or before it got other outputs."""
+        return absolute(folder) in self.outputs or self._owner(folder) == self.run_folder
 
     def sweep_temporaries(self) -> None:
         """Removes the half-written records that a killed launch has left in the run folder and in the ledgers of its outputs."""
@@ -139,7 +155,7 @@ class Folders:
     def log(self, durable: bool) -> WindowLog:
         """The window log of the run."""
         assert self.run_folder is not None
-        return WindowLog.open(self.run_folder, durable, self.outputs, self._moved)
+        return WindowLog.open(self.run_folder, durable, self.outputs, self._moved, self.owns)
 
     def has_undone(self) -> bool:
         """Whether a window has been decided whose files may not be where they belong yet."""
@@ -156,8 +172,8 @@ class Folders:
     def start_over(self) -> list[str]:
         """Removes what earlier runs have committed, and their log. Whoever dies in between, the next launch completes it.
 
-        Only names that a run gives are removed, only in its own outputs and run folder. Returns the windows and entries
-        that cannot be read: what only they know of stays.
+        Only names that a run gives are removed, only in its own outputs and run folder. Returns the windows, entries and paths
+        that cannot be followed: what only they know of stays.
         """
         assert self.run_folder is not None
         store = open_store(self.run_folder)
@@ -173,15 +189,13 @@ class Folders:
                 continue
             for file in decision.files if decision is not None else ():
                 if absolute(file.folder) in self.outputs:
-                    _remove(join(file.folder, file.name))
-                    touched.add(join(file.folder, file.name).rpartition("/")[0])
+                    unreadable += _remove_committed(file.folder, file.name, touched)
         for folder in self.outputs:
-            paths, lost = named_files(folder)
+            names, lost = named_files(folder)
             unreadable += [f"{lost} entries of {folder}"] if lost else []
-            for path in paths:
-                _remove(path)
-                touched.add(path.rpartition("/")[0])
-            _remove_tree(join(folder, STAGING))
+            for name in names:
+                unreadable += _remove_committed(folder, name, touched)
+            _remove_tree(inside(folder, STAGING))
         for folder in touched:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 file_system(folder).sync_folder(folder)  # the files are gone for good before the log that knows them
@@ -225,6 +239,17 @@ def _make(folder: str) -> None:
 def _visible(folder: str) -> tuple[str, ...]:
     names = (base_name(found.path) for found in file_system(folder).scan(folder))
     return tuple(sorted(name for name in names if name[0] not in "._"))
+
+
+def _remove_committed(folder: str, name: str, touched: set[str]) -> list[str]:
+    """Removes a file that a record names, and notes its folder; a name that leads elsewhere is returned instead."""
+    try:
+        path = inside(folder, name)
+    except PathOutside:
+        return [f"{name!r} (not a path inside {folder})"]
+    _remove(path)
+    touched.add(path.rpartition("/")[0])
+    return []
 
 
 def _remove(path: str) -> None:

@@ -36,7 +36,7 @@ from dagflow.runtime.same import differences, other_values
 from dagflow.runtime.sharing.driver import place_of
 from dagflow.runtime.sharing.parts import Part, part_of
 from dagflow.runtime.window_log import Decision, PublishedFile, WindowLog, WindowPlan
-from dagflow.storage import absolute, base_name, explained, file_system, join, open_store
+from dagflow.storage import absolute, base_name, explained, file_system, is_same_host, join, open_store
 
 _ATTEMPT = re.compile(r"\d+\..+\.(?P<task>[^.]+-\d{4,})-(?P<attempt>[^.]*)\.(?P<number>\d+)")
 
@@ -327,6 +327,8 @@ def _run_folder(dataset: str) -> str:
     if found is None:
         raise RunFolderMissing(dataset, None, "")
     owner = os.fsdecode(found)
+    if not is_same_host(dataset, owner):
+        raise RunFolderMissing(dataset, owner, "that is on another host, which no file is followed to")
     has_own = base_name(owner) == OURS and WindowLog(open_store(ours, durable=False)).windows("plan")
     return ours if owner != ours and has_own else owner
 

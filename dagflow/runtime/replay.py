@@ -34,7 +34,7 @@ from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.single import leading_to
 from dagflow.runtime.task import run_flow
 from dagflow.runtime.trace import Sought
-from dagflow.storage import absolute, file_system, join, new_hash
+from dagflow.storage import absolute, file_system, inside, new_hash
 
 _PIECE = 1 << 20
 
@@ -253,7 +253,7 @@ def _difference(made: _TemporaryFile | None, file: DataFile, dataset: str) -> st
         return None
     if made.rows != file.rows:
         return f"it has {made.rows} rows, {file.rows} were committed"
-    committed = join(dataset, file.path)
+    committed = inside(dataset, file.path)
     try:
         if _hash(committed, file.physical_hash.partition(":")[0]) != file.physical_hash:
             return "its bytes are others; the committed file cannot be compared, for it has changed too"

@@ -9,14 +9,16 @@ from typing import Any, TypeVar
 
 import attrs
 
+from dagflow.errors.paths import FolderNotOwned, PathOutside
 from dagflow.errors.run import PlanMismatch
 from dagflow.model.plain import decode, dumps, encode, loads
 from dagflow.runtime.exchange.hottest import ExchangeFigures
+from dagflow.runtime.files import OURS, STAGING
 from dagflow.runtime.launched import Launched
 from dagflow.runtime.partition_state import PartitionStates
 from dagflow.runtime.report import AttemptFileInfo, OperatorFigures, TaskReport
 from dagflow.runtime.sharing.parts import Steal
-from dagflow.storage import LocalStore, Store, absolute, join, open_store
+from dagflow.storage import LocalStore, Store, absolute, below, inside, join, open_store
 
 FORMAT = 4
 # of all records: a run folder may hold other things
@@ -111,6 +113,7 @@ class Decision:
 
 
 Moved = Callable[[Sequence[str]], Mapping[str, str]]
+Owns = Callable[[str], bool]
 
 
 class WindowLog:
@@ -123,28 +126,44 @@ class WindowLog:
         outputs: the output folders of the run; every plan and decision keeps them.
         moved: what has become of the output folders that a record names, by their names then. What the record says of files is
             read accordingly: an output that was copied or moved knows only files of its own.
+        owns: whether a folder is an output of the run; decisions that name files of another one are refused. None for logs that
+            are only read.
     """
 
     def __init__(
-        self, store: Store, passing: Store | None = None, outputs: Sequence[str] = (), moved: Moved | None = None
+        self,
+        store: Store,
+        passing: Store | None = None,
+        outputs: Sequence[str] = (),
+        moved: Moved | None = None,
+        owns: Owns | None = None,
     ) -> None:
         self.store = store
         self.passing = passing or store
         self.secured: set[str] = set()  # the folders whose way from the top has been made durable
         self._outputs = list(outputs)
         self._moved = moved
+        self._owns = owns
 
     @classmethod
-    def open(cls, run_folder: str, durable: bool, outputs: Sequence[str] = (), moved: Moved | None = None) -> WindowLog:
+    def open(
+        cls,
+        run_folder: str,
+        durable: bool,
+        outputs: Sequence[str] = (),
+        moved: Moved | None = None,
+        owns: Owns | None = None,
+    ) -> WindowLog:
         """The log in a run folder; `durable`: decided windows survive a power cut."""
-        return cls(open_store(run_folder, durable=durable), open_store(run_folder, durable=False), outputs, moved)
+        return cls(open_store(run_folder, durable=durable), open_store(run_folder, durable=False), outputs, moved, owns)
 
     def plan(self, plan: WindowPlan) -> WindowPlan:
         """Publishes a plan; what counts when there is one already is that one."""
         return self._publish("plan", plan.window, attrs.evolve(plan, outputs=self._outputs))
 
     def decide(self, decision: Decision) -> Decision:
-        """Publishes a decision; what counts when there is one already is that one."""
+        """Publishes a decision; what counts when there is one already is that one. Raises PathOutside, FolderNotOwned."""
+        self._check_files(decision)
         return self._publish("decision", decision.window, attrs.evolve(decision, outputs=self._outputs))
 
     def done(self, window: int) -> None:
@@ -161,12 +180,23 @@ class WindowLog:
         return attrs.evolve(plan, driver=driver)
 
     def read_decision(self, window: int) -> Decision | None:
-        """The decision of a window."""
+        """The decision of a window. Raises PlanMismatch; where files are to follow from it, PathOutside and FolderNotOwned."""
         decision = self._read("decision", window, Decision)
         if decision is None or not decision.files:
             return decision
         moved = self._moves(decision.outputs)
-        return attrs.evolve(decision, files=[_moved_file(file, moved) for file in decision.files])
+        decision = attrs.evolve(decision, files=[_moved_file(file, moved) for file in decision.files])
+        self._check_files(decision)
+        return decision
+
+    def _check_files(self, decision: Decision) -> None:
+        """Raises PathOutside and FolderNotOwned for files that are not where those of this run are."""
+        owned: set[str] = set()
+        for file in decision.files if self._owns is not None else ():
+            if file.folder not in owned and self._owns is not None and not self._owns(file.folder):
+                raise FolderNotOwned(file.folder, f"the decision of window {decision.window}", self.store.url)
+            owned.add(file.folder)
+            file_paths(file)
 
     def _moves(self, then: Sequence[str]) -> Mapping[str, str]:
         return self._moved(then) if self._moved is not None and list(then) != self._outputs else {}
@@ -257,6 +287,16 @@ def _moved_file(file: File, moved: Mapping[str, str]) -> File:
     if now == then or not file.attempt.startswith(f"{file.folder.rstrip('/')}/"):
         return file
     return attrs.evolve(file, folder=now, attempt=join(now, file.attempt[len(file.folder.rstrip("/")) + 1 :]))
+
+
+def file_paths(file: PublishedFile) -> tuple[str, str]:
+    """Where a file of a decision was written, and where it belongs. Raises PathOutside for places that are not the folder's."""
+    attempt = below(join(file.folder, STAGING), file.attempt)
+    if attempt is None:
+        raise PathOutside(join(file.folder, STAGING), file.attempt)
+    if file.name.partition("/")[0].casefold() == OURS:
+        raise PathOutside(file.folder, file.name, "what dagflow keeps for itself")
+    return inside(join(file.folder, STAGING), attempt), inside(file.folder, file.name)
 
 
 def _name(kind: str, window: int) -> str:

@@ -1,11 +1,12 @@
 """Files by URL, and publishing: create-if-absent, atomic, durable.
 
-Four doors: `file_system(url)` for files, `open_store(url)` for records that are published once, `FolderLock` for one launch at
-a time, `explained` for errors that users can act upon.
+Five doors: `file_system(url)` for files, `inside(folder, name)` for the paths that stored records give, `open_store(url)` for
+records that are published once, `FolderLock` for one launch at a time, `explained` for errors that users can act upon.
 """
 
 from __future__ import annotations
 
+from dagflow.storage.confined import below, inside, is_below, is_same_host
 from dagflow.storage.doubles import CountingStore
 from dagflow.storage.explain import explained, translate
 from dagflow.storage.files import BinaryReader, BinaryWriter, FileStatus, FileSystem, file_system, read_fully
@@ -32,10 +33,14 @@ __all__ = [
     "Store",
     "absolute",
     "base_name",
+    "below",
     "explained",
     "file_system",
     "hash_bytes",
+    "inside",
+    "is_below",
     "is_local",
+    "is_same_host",
     "join",
     "local_path",
     "new_hash",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from dagflow.errors.surroundings import StoreRefused
+from dagflow.storage.confined import inside
 from dagflow.storage.explain import explained
 from dagflow.storage.local import sync_descriptor, sync_folder
 from dagflow.storage.store import check_name
@@ -51,9 +52,13 @@ class LocalStore:
         """The folder."""
         return self.folder
 
+    def _path(self, name: str) -> str:
+        """The path of a record. Raises BadRecordName, and PathOutside where a link leads out of the folder."""
+        return inside(self.folder, check_name(name))
+
     def create(self, name: str, data: bytes) -> bool:
         """See `Store.create`. Costs about 0.05 ms, and two syncs of the disk when durable."""
-        path = f"{self.folder}/{check_name(name)}"
+        path = self._path(name)
         folder = os.path.dirname(path)
         with explained(path, "publishing a record"):
             won = False if os.path.lexists(path) else self._publish(folder, path, data)
@@ -69,10 +74,10 @@ class LocalStore:
 
     def read(self, name: str) -> bytes | None:
         """See `Store.read`."""
-        path = f"{self.folder}/{check_name(name)}"
+        path = self._path(name)
         with explained(path, "reading a record"):
             try:
-                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # never waits for a pipe
             except (FileNotFoundError, NotADirectoryError):
                 return None
             try:
@@ -98,7 +103,7 @@ class LocalStore:
 
     def discard(self, name: str) -> None:
         """See `Store.discard`; folders that become empty go too."""
-        path = f"{self.folder}/{check_name(name)}"
+        path = self._path(name)
         with explained(path, "removing a record"):
             with suppress(FileNotFoundError, NotADirectoryError):
                 os.unlink(path)
@@ -189,7 +194,7 @@ class LocalStore:
                     sync_folder(os.path.dirname(made))
 
     def _walk(self, below: str) -> Iterator[str]:
-        folder = f"{self.folder}/{below}" if below else self.folder
+        folder = inside(self.folder, below) if below else self.folder
         start = f"{below}/" if below else ""
         try:
             if self.durable:

@@ -9,11 +9,12 @@ from contextlib import suppress
 from typing import Any
 
 from dagflow.errors.surroundings import OutcomeUnknown, StoreRefused
+from dagflow.storage.confined import inside
 from dagflow.storage.explain import explained, translate
 from dagflow.storage.files import file_system
 from dagflow.storage.remote import FsspecFileSystem
 from dagflow.storage.store import check_name, is_name
-from dagflow.storage.urls import join, split_url
+from dagflow.storage.urls import split_url
 
 # Drivers whose `pipe_file(mode="create")` becomes a condition that the store itself checks: s3fs sends If-None-Match, gcsfs
 # ifGenerationMatch=0, adlfs If-None-Match. All others look first and write then, which lets two writers win.
@@ -46,7 +47,7 @@ class FsspecStore:
 
     def create(self, name: str, data: bytes) -> bool:
         """See `Store.create`: an answer that was lost is found out by reading, and asked for again if nothing is there."""
-        target = join(self.url, check_name(name))
+        target = inside(self.url, check_name(name))
         driver, path = self._files.resolve(target)
         for attempt in range(_ATTEMPTS):
             try:
@@ -70,7 +71,7 @@ class FsspecStore:
 
     def read(self, name: str) -> bytes | None:
         """See `Store.read`."""
-        target = join(self.url, check_name(name))
+        target = inside(self.url, check_name(name))
         driver, path = self._files.resolve(target)
         with explained(target, "reading a record"):
             return _read(driver, path)
@@ -92,7 +93,7 @@ class FsspecStore:
 
     def discard(self, name: str) -> None:
         """See `Store.discard`."""
-        target = join(self.url, check_name(name))
+        target = inside(self.url, check_name(name))
         driver, path = self._files.resolve(target)
         with explained(target, "removing a record"), suppress(FileNotFoundError):
             driver.rm_file(path)

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, runtime_checkable
 
 from dagflow.errors.base import DagflowError
+from dagflow.errors.paths import BadRecordName
 from dagflow.errors.surroundings import StoreRefused
 from dagflow.storage.urls import split_url
 
@@ -56,16 +57,16 @@ def check_name(name: str) -> str:
     >>> check_name("plans/0007")
     'plans/0007'
 
-    Raises ValueError otherwise.
+    Raises BadRecordName otherwise.
     """
     if not is_name(name):
-        raise ValueError(f"{name!r} is no name of a record: words joined by '/', none of them empty or beginning with '.'")
+        raise BadRecordName(name)
     return name
 
 
-def is_name(name: str) -> bool:
+def is_name(name: object) -> bool:
     """Whether it may be a record's name."""
-    return "\0" not in name and not any(word[:1] in ("", ".") for word in name.split("/"))
+    return isinstance(name, str) and "\0" not in name and not any(word[:1] in ("", ".") for word in name.split("/"))
 
 
 class MemoryStore:

@@ -13,7 +13,7 @@ from dagflow.config import Bytes, Millis
 from dagflow.errors.ledger import LedgerDamaged, NoSuchEntry, ObjectDamaged, ObjectMissing
 from dagflow.ledger import DataFile, EntryRef, InputSlice, Ledger, LedgerEntry
 from dagflow.scaling import Backlog
-from dagflow.storage import FileStatus, absolute, explained, file_system, join, translate
+from dagflow.storage import FileStatus, absolute, explained, file_system, inside, translate
 from operators.files.blocks import LEAST_COST, FileBlocks, default_block_size, default_window_bytes
 from operators.files.errors import DatasetMissing, DatasetReplaced, DatasetRewritten
 from operators.files.scanner import not_negative
@@ -252,8 +252,8 @@ class DatasetInput(InputOperator):
         self.blocks_metadata_output.emit_all(blocks.take(blocks.count))
 
     def _status(self, entry: LedgerEntry, file: DataFile) -> FileStatus:
-        """What is there of a committed file. Raises ObjectMissing, ObjectDamaged, StorageError."""
-        path = join(self.input_path, file.path)
+        """What is there of a committed file. Raises PathOutside, ObjectMissing, ObjectDamaged, StorageError."""
+        path = inside(self.input_path, file.path)
         with explained(path, "looking at a committed file"):
             try:
                 status = file_system(path).status(path)

@@ -1,0 +1,72 @@
+"""Staying inside a folder: the one place that makes a path of a name that a stored record gives."""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import unquote, urlsplit
+
+from dagflow.errors.paths import PathOutside
+from dagflow.storage.urls import is_local, join, local_path
+
+
+def inside(folder: str, name: str) -> str:
+    """Return the path of a name below a folder, whatever record the name comes from. Links within the folder are followed.
+
+    >>> inside("/data/out", "2026/a.txt"), inside("s3://bucket/out/", "a.txt")
+    ('/data/out/2026/a.txt', 's3://bucket/out/a.txt')
+
+    Raises PathOutside for absolute paths, `..`, and symbolic links that lead out of the folder.
+    """
+    root = local_path(folder)
+    if not is_below(name) or (root is None and not _is_plain_key(name)):
+        raise PathOutside(folder, name)
+    if root is None:
+        return join(folder, name)
+    path = at = os.path.join(root, "")
+    path += name
+    for word in name.split("/"):
+        at = os.path.join(at, word)
+        if os.path.islink(at):
+            real, top = os.path.realpath(path), os.path.realpath(root or ".")
+            if os.path.commonpath([real, top]) != top:
+                raise PathOutside(folder, name, real)
+            break
+    return path
+
+
+def is_below(name: object) -> bool:
+    r"""Return True for a relative path that stays below the folder from which it starts.
+
+    >>> [is_below(name) for name in ("a/b", "../a", "/a", "a//b", "a/./b", "a\0", "s3://bucket/a", "", None)]
+    [True, False, False, False, False, False, False, False, False]
+    """
+    return isinstance(name, str) and "\0" not in name and not any(word in ("", ".", "..") for word in name.split("/"))
+
+
+def below(folder: str, path: str) -> str | None:
+    """Return the name of a path below a folder; None when it lies elsewhere. Nothing is resolved.
+
+    >>> below("/data/out", "/data/out/a/b"), below("/data/out/", "/data/outer/a")
+    ('a/b', None)
+    """
+    start = f"{folder.rstrip('/')}/"
+    return path[len(start) :] if path.startswith(start) else None
+
+
+def is_same_host(one: str, other: str) -> bool:
+    """Return True when reading one place after the other contacts no further host.
+
+    >>> is_same_host("s3://bucket/out", "/data"), is_same_host("s3://bucket/out", "s3://bucket/run")
+    (True, True)
+    >>> is_same_host("/data", "s3://bucket/run"), is_same_host("s3://bucket/out", "s3://other/run")
+    (False, False)
+    """
+    if is_local(other):
+        return True
+    here, there = urlsplit(one), urlsplit(other)
+    return (here.scheme, here.netloc) == (there.scheme, there.netloc) and "::" not in other
+
+
+def _is_plain_key(name: str) -> bool:
+    """Return True for names that no driver takes for `..` (decoded) or for another URL (fsspec's `one::other`)."""
+    return "::" not in name and is_below(unquote(name))
