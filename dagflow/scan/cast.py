@@ -247,7 +247,8 @@ def _nested(value: Any, target: pa.DataType, drops: bool) -> Any:
         if not isinstance(value, list):
             raise ValueError("no list")
         return [_nested(each, target.value_type, drops) for each in value]
-    made, bad = converted(pa.array([value]), target, drops=drops)
+    is_big = isinstance(value, int) and not -(1 << 63) <= value < 1 << 63  # Arrow takes its text
+    made, bad = converted(pa.array([str(value) if is_big else value]), target, drops=drops)
     if bad is not None:
         raise ValueError("a part of it does not convert")
     return made[0].as_py()

@@ -12,7 +12,7 @@ from dagflow.scan import FileSchemaNegotiator, Format, RowOrigin
 from operators.compression import DecompressingContext
 from operators.contexts import Piece, ReadAheadLineReaderContext
 from operators.contexts.errors import RecordTooLong
-from operators.formats.json_rows import DANGER, BadLine, JsonRows, is_dangerous, is_deep, type_of_rows
+from operators.formats.json_rows import BOM, DANGER, BadLine, JsonRows, has_infinite, is_dangerous, is_deep, type_of_rows
 from operators.formats.lines import PIECE_BYTES, LinesReader, parts_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from dagflow.storage import BinaryReader
 
 SAMPLE_BYTES = 1 << 20
-BOM = b"\xef\xbb\xbf"
 _NOT_JSON = re.compile(rb"[:\[,]\s*-?(?:Inf(?!inity)|(?<=-)NaN)")
 """What pyarrow takes for a number, and Python does not."""
 
@@ -37,8 +36,9 @@ class JsonLinesFormat(Format):
     =====================================  =========================================================================
     a member that a line lacks, or null    null
     a number that has a fraction somewhere the column is float64, if the sample has such a number
-    whole numbers that would get lost so   the column is text, if the sample has such: beyond int64, and beyond 2**53 beside
-                                           fractions; in a column that is float64 all numbers are the nearest ones
+    integers that would get lost so        the column (or list, or field of a struct) is text, if the sample has such: beyond
+                                           int64, and beyond 2**53 beside fractions; in a column that is float64 all numbers
+                                           are the nearest ones, and none is infinite that is not written `Infinity`
     values of several kinds in a column    the column is text: strings as they are, others as JSON
     a column of nulls only                 text (see ScanReader, `null_type`)
     text that looks like a time            text; give the column a type (`schema`) to have times
@@ -46,7 +46,8 @@ class JsonLinesFormat(Format):
     a member that was in no sample         what `drift.extra` says, its values as text; within structs what `drift.changed` says
     a key twice in an object               a bad row, if the column is asked for
     a blank line                           no row
-    a line that is no JSON object          a bad row; so is what is not UTF-8, or nested more than 100 deep
+    a line that is no JSON object          a bad row; so is what is not UTF-8, nested more than 100 deep, or has an integer of
+                                           4,300 digits or more
     only the number of rows (`[]`)         lines are counted by their ends, `{` and `}`, and not parsed
     =====================================  =========================================================================
 
@@ -195,8 +196,8 @@ def fast_parser(types: dict[str, pa.DataType], is_open: bool) -> Callable[[Piece
             table = pj.read_json(pa.BufferReader(pa.py_buffer(view)), reading, options)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return None
-        if is_deep(table.schema.types):
-            return None
+        if is_deep(table.schema.types) or any(map(has_infinite, table.columns)):
+            return None  # a number that is too large, if it is not the word
         if table.num_rows != rows or (is_open and len(table.schema) > len(types)):
             return None  # columns that nobody knew of are text, whatever stands beside them in a piece
         if any(not table.schema.field(f.name).type.equals(f.type) for f in explicit):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Sequence
+import sys
+from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +22,13 @@ MOST_NESTED = 100
 """Objects and lists in one another, at most; what is deeper would overflow the stack of one parser or another."""
 DANGER = 5_000
 """A line with so many brackets must not come to pyarrow, which such depths may kill."""
+MOST_DIGITS = 4_300
+"""Python reads no longer integers."""
+BOM = b"\xef\xbb\xbf"
 _BRACKETS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|([\[{])|([\]}])', re.DOTALL)  # a run of characters at a time
 
 
+_LARGEST = {32: (2 - 2**-23) * 2.0**127, 64: sys.float_info.max}
 _MEMBER = re.compile(r'"(?:[^"\\]|\\.)*"\s*:')
 
 
@@ -63,8 +68,14 @@ def _decimal(text: str) -> Decimal:
     return Decimal(text)
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_number)
-_EXACT = json.JSONDecoder(object_pairs_hook=_object, parse_float=_decimal)
+def _integer(text: str) -> int:
+    if len(text) > MOST_DIGITS:
+        raise BadLine(f"an integer of {len(text.lstrip('-'))} digits is too long, {MOST_DIGITS - 1} are the most")
+    return int(text)
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_number, parse_int=_integer)
+_EXACT = json.JSONDecoder(object_pairs_hook=_object, parse_float=_decimal, parse_int=_integer)
 
 
 def depth(data: bytes) -> int:
@@ -83,6 +94,26 @@ def depth(data: bytes) -> int:
 def is_dangerous(data: bytes, begin: int, end: int) -> bool:
     """Whether a run of bytes may have a line that is nested too deeply for pyarrow."""
     return data.count(b"{", begin, end) + data.count(b"[", begin, end) > DANGER
+
+
+def is_parsable(data: bytes) -> bool:
+    r"""Whether pyarrow may see some lines: it crashes where the first value is `null`, and where they are nested too deeply.
+
+    So all lines must be objects at first sight, or blank. Bytes that are not UTF-8 it takes for text, and for names of columns.
+
+    >>> is_parsable(b'{"a": 1}\n\n {}\r\n'), is_parsable(b'null\n{"a": 1}')
+    (True, False)
+    """
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    lines = (line.strip(b" \t\r") for line in data.split(b"\n"))
+    return all(
+        not line
+        or (line.startswith(b"{") and line.endswith(b"}") and (len(line) <= DANGER or not is_dangerous(line, 0, len(line))))
+        for line in lines
+    )
 
 
 def parse_line(data: bytes, exact: bool = False) -> dict[str, Any]:
@@ -197,8 +228,16 @@ def _is(value: Any, kind: pa.DataType) -> bool:
     if types.is_integer(kind):
         return isinstance(value, int) and _within(value, kind)
     if types.is_floating(kind):
-        return isinstance(value, int | float | Decimal)
+        return isinstance(value, int | float | Decimal) and _holds(kind, value)
     return isinstance(value, str) and bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+def _holds(kind: pa.DataType, value: float | Decimal) -> bool:
+    """Whether a number that is not infinite is none either as a float of a type."""
+    try:
+        return abs(float(value)) <= _LARGEST[kind.bit_width] or (isinstance(value, float) and not math.isfinite(value))
+    except OverflowError:
+        return False
 
 
 def _within(value: int, kind: pa.DataType) -> bool:
@@ -282,16 +321,31 @@ def without_loss(kind: pa.DataType, values: Sequence[Any]) -> pa.DataType:
 
 def has_large_floats(column: Any) -> bool:
     """Whether a column has floats in it that may stand for whole numbers that float64 cannot tell from their neighbours."""
+    import pyarrow.compute
+
+    c: Any = pyarrow.compute
+    return _has_floats(column, lambda values: c.greater_equal(c.abs(values), 2.0**53))
+
+
+def has_infinite(column: Any) -> bool:
+    """Whether a column has infinite numbers in it."""
+    import pyarrow.compute
+
+    c: Any = pyarrow.compute
+    return _has_floats(column, c.is_inf)
+
+
+def _has_floats(column: Any, test: Callable[[Any], Any]) -> bool:
     import pyarrow as pa
     import pyarrow.compute
 
     c: Any = pyarrow.compute
     if pa.types.is_floating(column.type):
-        return bool(c.any(c.greater_equal(c.abs(column), 2.0**53), min_count=0).as_py())
+        return bool(c.any(test(column), min_count=0).as_py())
     if pa.types.is_list(column.type):
-        return has_large_floats(c.list_flatten(column))
+        return _has_floats(c.list_flatten(column), test)
     if pa.types.is_struct(column.type):
-        return any(has_large_floats(c.struct_field(column, [n])) for n in range(column.type.num_fields))
+        return any(_has_floats(c.struct_field(column, [n]), test) for n in range(column.type.num_fields))
     return False
 
 
@@ -302,7 +356,8 @@ def type_of_rows(data: bytes) -> pa.Schema:
     import pyarrow as pa
     import pyarrow.json as pj
 
-    if not any(len(line) > DANGER and is_dangerous(line, 0, len(line)) for line in data.split(b"\n")):
+    data = data.removeprefix(BOM)
+    if is_parsable(data):
         try:
             options = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
             table = pj.read_json(io.BytesIO(data), options)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,16 @@ def routed(path: Path, text: str | bytes, block_size: int | None = None, **prope
             id="whole numbers beside fractions",
         ),
         pytest.param(
+            ['{"a": [123456789012345678901234567890, 1]}', '{"a": [-9223372036854775809]}'],
+            [{"a": ["123456789012345678901234567890", "1"]}, {"a": ["-9223372036854775809"]}],
+            id="beyond int64 in lists",
+        ),
+        pytest.param(
+            ['{"a": {"b": [18446744073709551615]}}', '{"a": {"b": [1]}}'],
+            [{"a": {"b": ["18446744073709551615"]}}, {"a": {"b": ["1"]}}],
+            id="beyond int64 in structs",
+        ),
+        pytest.param(
             ['{"a": 100000000000000000000}', '{"a": 0.5}'], [{"a": 1e20}, {"a": 0.5}], id="float64 as JavaScript has it"
         ),
         pytest.param(['{"a": NaN}'], [{"a": pytest.approx(float("nan"), nan_ok=True)}], id="NaN"),
@@ -97,6 +108,8 @@ def test_large_whole_numbers_that_no_sample_had_are_kept(tmp_path: Path) -> None
         ('{"a": 1, "m": {"x": 1, "x": 2}}', "m", "the key 'x' twice"),
         ('{"a": "\\ud800"}', None, "surrogate"),
         ('{"a": 1e999}', None, "too big"),
+        ("null", None, "JSON null"),
+        ('{"a": ' + "9" * 5_000 + "}", None, "an integer of 5000 digits is too long"),
         ('{"a": "x"}', "a", "'x' is no int64"),
         ('{"a": 1.5}', "a", "'1.5' is no int64"),
         ('{"a": Inf}', None, "no JSON"),
@@ -123,6 +136,38 @@ def test_bad_rows_are_told_with_their_place(path: Path, line: str, column: str |
     assert reason in row.reason
     with pytest.raises(BadRowFound, match="line 2, byte 9"):
         read(path, text, schema={"a": "int64", "m": "struct<x: int64>"})
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(b"null", id="null"),
+        pytest.param(b"\n \nnull", id="null behind blank lines"),
+        pytest.param(b"\xef\xbb\xbfnull", id="null behind a byte order mark"),
+        pytest.param(b"null null", id="nulls"),
+        pytest.param(b'{"\xff": 1}', id="a name that is not UTF-8"),
+        pytest.param(b'{"a":[\n' + b"[\n" * 100_000, id="depth over many lines"),
+        pytest.param(b'{"a": ' + b"9" * 5_000 + b"}", id="digits"),
+    ],
+)
+def test_a_sample_that_pyarrow_must_not_see(path: Path, first: bytes) -> None:
+    assert read(path, first + b'\n{"a": 1}\n', on_bad_row="drop") == [{"a": 1}]
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "list<float32>", "list<float64>", "struct<x: float32>"])
+@pytest.mark.parametrize("number", ["9" * 400, "1e400"])
+def test_numbers_that_are_too_large_for_a_float_are_never_infinite(path: Path, kind: str, number: str) -> None:
+    form = {"l": "[%s]", "s": '{"x": %s}'}.get(kind[0], "%s")
+    text = "".join(f'{{"a": {form % value}}}\n' for value in ("1.5", number, "-Infinity"))
+    rows, (bad,) = routed(path, text, schema=f"a: {kind}")
+    assert [json.dumps(row["a"]) for row in rows] == [form % "1.5", form % "-Infinity"]
+    assert bad.line == 2
+
+
+def test_integers_beyond_int64_in_lists_are_decimals_and_floats_too(path: Path) -> None:
+    text = '{"d": [18446744073709551616], "f": [18446744073709551616], "u": [18446744073709551615]}\n'
+    (row,) = read(path, text, schema="d: list<decimal128(38, 0)>, f: list<float64>, u: list<uint64>")
+    assert row == {"d": [Decimal(2**64)], "f": [2.0**64], "u": [2**64 - 1]}
 
 
 def test_what_is_nested_a_hundred_deep_is_read(path: Path) -> None:
@@ -192,7 +237,10 @@ lines = st.one_of(
     members.map(lambda value: json.dumps(value).encode()),
     members.map(lambda value: json.dumps(value, ensure_ascii=False).encode()),
     st.sampled_from(
-        [b"", b" ", b"{", b"}", b"{}", b"[1]", b'{"a":1}{"a":2}', b'{"a":', b"1}", b'{"a":1,"a":2}', b'{"b":"\xff"}', b"\r"]
+        [
+            *(b"", b" ", b"{", b"}", b"{}", b"[1]", b'{"a":1}{"a":2}', b'{"a":', b"1}", b'{"a":1,"a":2}', b'{"b":"\xff"}', b"\r"),
+            *(b"null", b'{"a":[%d]}' % 2**64, b'{"a":Infinity}', b'{"a":%d}' % 10**400, b"\0"),
+        ]
     ),
 )
 
