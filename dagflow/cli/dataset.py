@@ -60,21 +60,26 @@ def application_options() -> list[click.Parameter]:
     """How the application is found again that made a dataset."""
     return [
         click.Option(["--run-folder"], metavar="PATH", help="Where the run folder is now, if it has moved."),
-        click.Option(["--app"], metavar="APP", help="The application, with its settings, if the run folder does not know it."),
+        click.Option(["--app"], metavar="APP", help="The application to run; its settings are those of -D and --conf."),
+        click.Option(
+            ["--trust"],
+            is_flag=True,
+            help="Without --app: runs the application that the run folder names.",
+        ),
         click.Option(
             ["-D", "define"],
             multiple=True,
             metavar="KEY=VALUE",
-            help="A setting of it. Without --app: in the place of what the run folder knows, which are no secrets.",
+            help="A setting of it. With --trust: in the place of what the run folder knows, which are no secrets.",
         ),
         click.Option(["--conf"], multiple=True, metavar="FILE.toml", help="Settings in a file, with --app."),
     ]
 
 
-def sought(run_folder: str | None, app: str | None, define: Sequence[str], conf: Sequence[str]) -> Sought:
+def sought(run_folder: str | None, app: str | None, trust: bool, define: Sequence[str], conf: Sequence[str]) -> Sought:
     """What `application_options` have said."""
     from dagflow.runtime.trace import Sought
 
     if conf and app is None:
         raise click.UsageError("--conf goes with --app: without it, the settings are those that the run folder knows, and -D.")
-    return Sought(run_folder=run_folder, application=app, definitions=define, conf_files=conf)
+    return Sought(run_folder=run_folder, application=app, trust=trust, definitions=define, conf_files=conf)

@@ -18,7 +18,8 @@ from dagflow.runtime.trace import row_of, trace
 @dataset_command(
     "trace",
     help="Finds where a row of a dataset comes from: the entry that committed it, its window, and the ranges of the sources that "
-    "its task had read. With --exact, the record itself: the task is run again up to the row, in this process, without output.",
+    "its task had read. With --exact, the record itself: the task is run again up to the row, in this process, without output; "
+    "--app or --trust says which code may run for that.",
     params=[
         click.Option(["--offset"], type=click.IntRange(min=0), metavar="N", help="The row's number in the dataset, from 0."),
         click.Option(
@@ -38,15 +39,16 @@ def command(
     exact: bool,
     run_folder: str | None,
     app: str | None,
+    trust: bool,
     define: tuple[str, ...],
     conf: tuple[str, ...],
 ) -> int:
     """Prints what was found."""
     if (offset is None) == (line is None):
         raise click.UsageError("Which row? Either --offset N, its number in the dataset, or --line N, its number in its file.")
-    if not exact and (app is not None or define or conf):
-        raise click.UsageError("--app, -D and --conf go with --exact: without it, nothing is run again.")
-    again = sought(run_folder, app, define, conf)
+    if not exact and (app is not None or trust or define or conf):
+        raise click.UsageError("--app, --trust, -D and --conf go with --exact: without it, nothing is run again.")
+    again = sought(run_folder, app, trust, define, conf)
     row = offset if offset is not None else row_of(asked.place, line or 0)
     found = trace(asked.dataset, row, exact=exact, sought=again)
     if asked.json:

@@ -56,7 +56,8 @@ def entry_named(context: click.Context, option: click.Parameter, value: str | No
         click.Option(
             ["--replay"],
             is_flag=True,
-            help="Runs windows again from their plans, in this process and in a temporary place, and compares what comes out.",
+            help="Runs windows again from their plans, in this process and in a temporary place, and compares what comes out. "
+            "--app or --trust says which code may run.",
         ),
         click.Option(["--windows"], type=click.IntRange(min=1), metavar="N", help="With --replay: only the N newest."),
         *application_options(),
@@ -71,13 +72,16 @@ def command(
     windows: int | None,
     run_folder: str | None,
     app: str | None,
+    trust: bool,
     define: tuple[str, ...],
     conf: tuple[str, ...],
 ) -> int:
     """Prints what was checked, and what is damaged."""
-    if not replay and (windows is not None or run_folder is not None or app is not None or define or conf):
-        raise click.UsageError("--windows, --run-folder, --app, -D and --conf go with --replay.")
-    again = sought(run_folder, app, define, conf)
+    if not replay and (windows is not None or run_folder is not None or app is not None or trust or define or conf):
+        raise click.UsageError("--windows, --run-folder, --app, --trust, -D and --conf go with --replay.")
+    again = sought(run_folder, app, trust, define, conf)
+    if replay:
+        _check_trust(asked.dataset, again)
     ledger = Ledger.open(asked.dataset, durable=False)
     found, missing, broken = inputs_of(ledger, inputs)
     report = _with_end(asked.dataset, Ledger.open(asked.dataset, durable=False).verify(inputs=found, files=files, noted=noted))
@@ -118,6 +122,12 @@ def _with_end(dataset: str, report: VerifyReport) -> VerifyReport:
 def is_readable(report: VerifyReport) -> bool:
     """Whether all entries are whole, whatever files are."""
     return all(isinstance(problem, ObjectMissing | ObjectDamaged | StorageError) for problem in report.problems)
+
+
+def _check_trust(dataset: str, again: Sought) -> None:
+    from dagflow.runtime.replay import check_trust
+
+    check_trust(dataset, again)
 
 
 def _replayed(dataset: str, again: Sought, windows: int | None) -> ReplayReport:

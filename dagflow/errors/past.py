@@ -4,6 +4,7 @@ NotTraceable (RunError)    code DF35x, exit code 1
 ├── RunFolderMissing       the run folder is not where the dataset says
 ├── WindowForgotten        … or no longer keeps the window
 ├── ApplicationUnknown     nobody knows how to load the application again
+├── CodeNotNamed           it would be loaded, but only a file in the run folder names it
 ├── ApplicationChanged     it has other operators or streams now
 ├── MadeOnDriver           the row was made while the window was planned
 ├── StateForgotten         operators began the window with State that is no longer kept
@@ -72,6 +73,26 @@ class ApplicationUnknown(NotTraceable):
         return (
             f"application {self.application!r} cannot be loaded again: {self.reason}\n"
             "  help: say what it is, with its settings: --app APP -D KEY=VALUE …"
+        )
+
+
+@error
+class CodeNotNamed(NotTraceable):
+    """Running windows again would run an application that only the run folder names. `folder`: where it was launched."""
+
+    application: str
+    folder: str
+    run_folder: str
+    definitions: tuple[str, ...] = ()
+    code: ClassVar[str] = "DF378"
+    exit_code: ClassVar[int] = 2
+
+    def message(self) -> str:
+        settings = f"\n  with the settings {', '.join(self.definitions)}" if self.definitions else ""
+        return (
+            f"this would run the application {self.application!r} of {self.folder}, which only the run folder {self.run_folder} names; "
+            f"nothing was run{settings}\n"
+            "  help: if the dataset and this code are yours, allow it: --trust. Or name the application: --app APP -D KEY=VALUE …"
         )
 
 

@@ -12,7 +12,7 @@ from typing import IO, Any
 import attrs
 
 from dagflow.errors.base import DagflowError
-from dagflow.errors.past import ReplayDiffers, SourceChanged, StateForgotten
+from dagflow.errors.past import CodeNotNamed, ReplayDiffers, SourceChanged, StateForgotten
 from dagflow.errors.run import SegmentMissing
 from dagflow.ledger import DataFile, Ledger, LedgerEntry
 from dagflow.ledger.find import find_dataset
@@ -63,10 +63,10 @@ def replay(dataset: str, *, sought: Sought | None = None, windows: int | None = 
 
     Args:
         dataset: its folder, by path or URL, or anything in it.
-        sought: how to find the application again.
+        sought: how to find the application again: it names the application or trusts the run folder.
         windows: only so many, the newest; None: all.
 
-    Raises LedgerError and StorageError where the ledger cannot be read.
+    Raises CodeNotNamed, LedgerError, and StorageError where the ledger cannot be read.
     """
     folder = find_dataset(dataset)
     ledger = Ledger.open(folder, durable=False)
@@ -78,6 +78,8 @@ def replay(dataset: str, *, sought: Sought | None = None, windows: int | None = 
         window = entry.data.txn.window_id
         try:
             problems = tuple(replaying.window(entry))
+        except CodeNotNamed:
+            raise
         except DagflowError as error:
             report = attrs.evolve(report, left_out=(*report.left_out, (window, error)))
             continue
@@ -89,6 +91,19 @@ def replay(dataset: str, *, sought: Sought | None = None, windows: int | None = 
             problems=(*report.problems, *problems),
         )
     return report
+
+
+def check_trust(dataset: str, sought: Sought) -> None:
+    """Raises CodeNotNamed where replaying the newest window would run code that only the run folder names. Runs nothing."""
+    if sought.application is not None or sought.trust:
+        return
+    try:
+        entry = next(entry for entry in Ledger.open(dataset, durable=False).entries(newest_first=True) if entry.data is not None)
+        sought.built(PastWindow.of(dataset, entry, sought.run_folder))
+    except CodeNotNamed:
+        raise
+    except (StopIteration, DagflowError):  # which `verify` and `replay` tell
+        return
 
 
 @attrs.define

@@ -10,7 +10,7 @@ import attrs
 
 from dagflow.errors.base import DagflowError
 from dagflow.errors.ledger import NoSuchEntry
-from dagflow.errors.past import BehindExchange, SourceSilent
+from dagflow.errors.past import BehindExchange, CodeNotNamed, SourceSilent
 from dagflow.ledger import DataFile, ExecuteQuery, InputSlice, Ledger, LedgerEntry
 from dagflow.ledger.find import find_dataset
 from dagflow.model.context import OperatorContext
@@ -99,23 +99,25 @@ class Trace:
 
 @attrs.frozen(kw_only=True)
 class Sought:
-    """How to find the application again: as the run folder says, or as somebody says now.
+    """How to find the application again: as the caller says now or, where the caller trusts it, as the run folder says.
 
     Attributes:
         run_folder: where the run folder is now, if not where the dataset says.
         application: what `dagflow launch` would be told, or a function `populate_dag`; None: what the run folder says.
+        trust: without an `application`, the code that the run folder names may run.
         definitions, conf_files: settings, as for `-D` and `--conf`; with what the run folder says, `-D` adds to that.
     """
 
     run_folder: str | None = None
     application: Any = None
+    trust: bool = False
     definitions: Sequence[str] = ()
     conf_files: Sequence[str] = ()
 
     def built(self, window: PastWindow) -> tuple[Built, str, tuple[str, ...]]:
         """The application that made a window, the folder where it ran, and remarks.
 
-        Raises NotTraceable, ConfigError, DagError.
+        Raises NotTraceable (CodeNotNamed: nothing was loaded), ConfigError, DagError.
         """
         if self.application is not None:
             made = build(
@@ -123,6 +125,8 @@ class Sought:
             )
             return made, os.getcwd(), ()
         known = window.launched()
+        if not self.trust:
+            raise CodeNotNamed(known.application or known.name, known.folder, window.run_folder, tuple(known.definitions))
         given = {text.partition("=")[0].strip() for text in self.definitions}
         missing = ", ".join(key for key in known.left_out if key not in given)
         remark = f"the run folder does not keep these settings, which are now as by default: {missing} (-D)"
@@ -139,7 +143,7 @@ def trace(dataset: str, offset: int, *, exact: bool = False, sought: Sought | No
         exact: runs the row's task again up to the row, record by record, to find the record that it was made of, and reads
             that again from the source; then once as a whole, to compare the file with the committed one (a remark tells if it
             differs). Operators before the sink run; what they do outside of dagflow is done again.
-        sought: how to find the application again.
+        sought: how to find the application again; with `exact`, it names the application or trusts the run folder.
 
     What stands in the way is in `problem` of the answer; raises only when there is no such row: NoSuchDataset, LedgerMissing,
     NoSuchEntry, LedgerDamaged.

@@ -28,12 +28,12 @@ def source(answer: Answer) -> tuple[str, int, str]:
 
 
 def test_each_row_leads_to_its_line(dagflow: Dagflow, out: Path) -> None:
-    found = [source(dagflow("trace", "out", "--offset", str(n), "--exact", "--json")) for n in range(3)]
+    found = [source(dagflow("trace", "out", "--offset", str(n), "--exact", "--trust", "--json")) for n in range(3)]
     assert sorted(found) == [("a.txt", 4, "one\r\n"), ("a.txt", 9, "two\n"), ("b.txt", 0, "three\n")]
 
 
 def test_as_text(dagflow: Dagflow, out: Path, tmp_path: Path) -> None:
-    lines = dagflow("trace", "out", "--offset", "0", "--exact").out.split("\n")
+    lines = dagflow("trace", "out", "--offset", "0", "--exact", "--trust").out.split("\n")
     assert lines[0] == f"row 0 of {out}"
     assert [line.split()[0] for line in lines[1:7]] == ["file", "entry", "window", "written", "read", "record"]
     assert lines[6].endswith("bytes [4, 9): 5 B")
@@ -43,16 +43,16 @@ def test_as_text(dagflow: Dagflow, out: Path, tmp_path: Path) -> None:
 
 def test_by_the_line_of_a_file(dagflow: Dagflow, out: Path) -> None:
     name = next(path.name for path in sorted(out.glob("part-*")) if path.read_bytes().startswith(b"one"))
-    assert source(dagflow("trace", f"out/{name}", "--line", "1", "--exact", "--json"))[2] == "one\r\n"
+    assert source(dagflow("trace", f"out/{name}", "--line", "1", "--exact", "--trust", "--json"))[2] == "one\r\n"
 
 
 def test_what_stands_in_the_way_is_told_after_what_is_known(dagflow: Dagflow, out: Path, tmp_path: Path) -> None:
     (tmp_path / "logs" / "a.txt").write_text("another\n")
-    answer = dagflow("trace", "out", "--offset", "0", "--exact")
+    answer = dagflow("trace", "out", "--offset", "0", "--exact", "--trust")
     assert answer.code == 1
     assert "logs/a.txt, bytes [0, " in answer.out
     assert answer.err.startswith("error[DF330] ")
-    told = dagflow("trace", "out", "--offset", "0", "--exact", "--json")
+    told = dagflow("trace", "out", "--offset", "0", "--exact", "--trust", "--json")
     assert (told.code, told.err) == (1, "")
     assert json.loads(told.out)["problems"][0]["class"] == "FileChanged"
     assert dagflow("trace", "out", "--offset", "0").code == 0

@@ -296,16 +296,16 @@ def test_a_ledger_that_was_cut_with_its_hint(dagflow: Dagflow, launched: Path, t
 
 
 def test_replay(dagflow: Dagflow, launched: Path) -> None:
-    answer = dagflow("verify", "out", "--replay")
+    answer = dagflow("verify", "out", "--replay", "--trust")
     assert (answer.code, answer.err) == (0, "")
     assert "  replayed  1 window, 2 rows: as they were committed\n" in answer.out
-    told = json.loads(dagflow("verify", "out", "--replay", "--json").out)
+    told = json.loads(dagflow("verify", "out", "--replay", "--trust", "--json").out)
     assert told["replay"] == {"windows": 1, "rows": 2, "left_out": []}
     assert json.loads(dagflow("verify", "out", "--json").out)["replay"] is None
 
 
 def test_replay_that_comes_out_differently(dagflow: Dagflow, launched: Path) -> None:
-    answer = dagflow("verify", "out", "--replay", "-D", "prefix=t")
+    answer = dagflow("verify", "out", "--replay", "--trust", "-D", "prefix=t")
     assert answer.code == 1
     assert answer.out.startswith(f"{launched}: clean, but not made again, 1 problem\n")
     assert answer.err.startswith(
@@ -316,14 +316,14 @@ def test_replay_that_comes_out_differently(dagflow: Dagflow, launched: Path) -> 
 
 def test_replay_of_what_is_gone(dagflow: Dagflow, launched: Path, tmp_path: Path) -> None:
     (tmp_path / "logs" / "a.txt").unlink()
-    answer = dagflow("verify", "out", "--replay")
+    answer = dagflow("verify", "out", "--replay", "--trust")
     assert answer.code == 1  # nothing at all was replayed: that proves nothing
     assert answer.err.startswith("error: nothing was replayed: ")
     assert f"  not replayed  window 0: {tmp_path}/logs/a.txt" in answer.out
     made = sensors(tmp_path / "made")
-    assert "2 windows (the last is 4): " in dagflow("verify", "made", "--replay", "--windows", "2").out
+    assert "2 windows (the last is 4): " in dagflow("verify", "made", "--replay", "--trust", "--windows", "2").out
     tear_an_entry(made)
-    assert dagflow("verify", "made", "--replay").code == 1
+    assert dagflow("verify", "made", "--replay", "--trust").code == 1
 
 
 def test_options_of_replaying_need_it(dagflow: Dagflow, launched: Path) -> None:

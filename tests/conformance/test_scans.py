@@ -21,6 +21,7 @@ from dagflow.render.plan import plan_text
 from dagflow.runtime.events import Event, Stolen
 from dagflow.runtime.launch import launch
 from dagflow.runtime.replay import replay
+from dagflow.runtime.trace import Sought
 from dagflow.scan import BadRow
 from dagflow.testing import Collector, run_dag
 from operators import CsvFormat, FileSplitterInput, Filter, JsonLinesFormat, ParquetWriter, ScanReader
@@ -158,7 +159,7 @@ def test_windows_that_are_run_again_read_with_the_schema_of_then(
     (tmp_path / "scan_application.py").write_text(APPLICATION)
     application = importlib.import_module("scan_application")
     run_dag(application.populate_dag, {})
-    report = replay(str(tmp_path / "out"))
+    report = replay(str(tmp_path / "out"), sought=Sought(trust=True))
     assert (report.windows, report.rows, report.problems, report.left_out) == (1, 120, (), ())
 
 

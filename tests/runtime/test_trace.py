@@ -26,7 +26,7 @@ from dagflow.errors.past import (
 from dagflow.ledger import Ledger
 from dagflow.runtime.past import PastWindow
 from dagflow.runtime.replay import replay
-from dagflow.runtime.trace import row_of, trace
+from dagflow.runtime.trace import Sought, row_of, trace
 from dagflow.testing import run_dag
 from operators.readers.errors import FileChanged, FileGone
 from tests.runtime import traced
@@ -185,7 +185,7 @@ def test_what_either_runner_has_made(runner: str, source: Path, out: Path) -> No
     rows = rows_of(out)
     for offset in (0, 333, len(rows) - 1):
         assert record(exactly(out, offset)) == rows[offset]
-    report = replay(str(out))
+    report = replay(str(out), sought=Sought(trust=True))
     assert (report.windows, report.rows, report.problems) == (1, len(rows), ())
 
 
@@ -206,7 +206,7 @@ def test_from_a_derived_dataset_through_the_one_before(source: Path, out: Path, 
     assert record(first) == b"b2\n"
     assert first.source is not None
     assert first.source.path == str(source / "b")
-    assert replay(str(totals)).windows == 2
+    assert replay(str(totals), sought=Sought(trust=True)).windows == 2
 
 
 class TestState:
@@ -232,11 +232,11 @@ class TestWhatHasChangedSince:
         (source / "a").write_text("1\n2\n")
         run(traced.filtered, source, out)
         (source / "a").write_text("1\n2\n3\n")
-        found = trace(str(out), 1, exact=True)
+        found = trace(str(out), 1, exact=True, sought=Sought(trust=True))
         assert isinstance(found.problem, FileChanged)
         assert [item.path for item in found.items] == [f"{source}/a"]
         (source / "a").unlink()
-        assert isinstance(trace(str(out), 1, exact=True).problem, FileGone)
+        assert isinstance(trace(str(out), 1, exact=True, sought=Sought(trust=True)).problem, FileGone)
 
     def test_a_source_that_may_change_and_did(self, source: Path, out: Path) -> None:
         (source / "a").write_text("1\n2\n")

@@ -270,7 +270,7 @@ def derived(dag: DAG, conf: Settings) -> None:
 
 
 def exactly(out: Path, offset: int, **sought: Any) -> Trace:
-    found = trace(str(out), offset, exact=True, sought=Sought(**sought))
+    found = trace(str(out), offset, exact=True, sought=Sought(**{"trust": True, **sought}))
     if found.problem is not None:
         raise found.problem
     return found
