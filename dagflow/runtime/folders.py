@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import socket
 import time
 import uuid
@@ -13,15 +14,18 @@ import attrs
 
 from dagflow.errors.application import ForeignFiles, LocalPathRemoteMaster, OutputInInput, OutputOrphaned, OutputOwned
 from dagflow.errors.paths import PathOutside
+from dagflow.errors.records import RecordRefused
 from dagflow.errors.run import PlanMismatch
 from dagflow.ledger import erase, named_files
 from dagflow.plan.plan import Plan
 from dagflow.runtime import keyed_state, partition_state
 from dagflow.runtime.files import OURS, STAGING
-from dagflow.runtime.window_log import NAMES, WindowLog
+from dagflow.runtime.window_log import APP_ID, NAMES, WindowLog
 from dagflow.state import erase_segments
 from dagflow.storage import (
+    FORMAT,
     LocalStore,
+    Store,
     absolute,
     base_name,
     explained,
@@ -31,13 +35,15 @@ from dagflow.storage import (
     join,
     local_path,
     open_store,
+    seal,
     translate,
+    unseal,
 )
 
 OWNER = "owner"
 _STARTING_OVER = "starting-over"
-APP_ID = "app-id"
 _FOLDERS = ("reports", "claims", "task-states", "launches", "events", ".lock", keyed_state.FOLDER)  # that no store looks after
+_UNSEALED_ID = re.compile(rb".+-[0-9a-f]{32}")  # as versions before this one have written it
 _CLAIMED = "_claimed"  # in the run folder: outputs have been claimed for the log that is here
 
 
@@ -147,10 +153,10 @@ class Folders:
         home = open_store(self.run_folder)
         if home.read(APP_ID) is None and WindowLog(home).windows("decision"):
             raise PlanMismatch(self.run_folder, f"{APP_ID} is gone, by which ledgers know what was committed")
-        home.create(APP_ID, f"{application}-{uuid.uuid4().hex}".encode())
-        found = home.read(APP_ID)
+        home.create(APP_ID, seal(APP_ID, f"{application}-{uuid.uuid4().hex}".encode()))
+        found = read_app_id(home)
         assert found is not None
-        return found.decode()
+        return found
 
     def log(self, durable: bool) -> WindowLog:
         """The window log of the run."""
@@ -183,8 +189,8 @@ class Folders:
         touched = {*self.outputs}
         for window in log.windows("decision"):
             try:
-                decision = log.read_decision(window)
-            except PlanMismatch:  # damaged, or of another version
+                decision = log.read_decision(window, alone=True)
+            except (PlanMismatch, RecordRefused):  # damaged, or of another version
                 unreadable.append(f"window {window}")
                 continue
             for file in decision.files if decision is not None else ():
@@ -220,6 +226,16 @@ class Folders:
             file_system(folder).sync_folder(folder)  # what is gone stays gone, before that is forgotten
         store.discard(_STARTING_OVER)
         return unreadable
+
+
+def read_app_id(store: Store) -> str | None:
+    """The id of the run whose run folder this is, None where there is none. Raises RecordRefused, PlanMismatch."""
+    stored = store.read(APP_ID)
+    if stored is None:
+        return None
+    if _UNSEALED_ID.fullmatch(stored):
+        raise PlanMismatch(store.url, f"it was written by another version of dagflow (this one reads format {FORMAT})")
+    return unseal(stored, APP_ID, store.url).body.decode()
 
 
 def _make(folder: str) -> None:

@@ -13,6 +13,7 @@ import attrs
 
 from dagflow.config.run_settings import RunSettings
 from dagflow.errors import DagflowError
+from dagflow.errors.records import RecordRefused
 from dagflow.errors.run import PlanMismatch, WindowFailed, WindowIncomplete
 from dagflow.model.context import Clock
 from dagflow.model.operator import Operator
@@ -55,6 +56,7 @@ from dagflow.runtime.running import Running
 from dagflow.runtime.same import changed_properties
 from dagflow.runtime.sharing.driver import Rebalancing, tell_slots_are_wanted
 from dagflow.runtime.sharing.further import further
+from dagflow.runtime.standing import standing
 from dagflow.runtime.states import check_left
 from dagflow.runtime.window_log import Decision, WindowLog, WindowPlan
 from dagflow.state import MapLog
@@ -131,30 +133,26 @@ class WindowLoop:
 
     def run(self) -> None:
         """Runs until the input is exhausted, the maximum of windows is reached, or the run is stopped. Raises DagflowError."""
-        planned = self._log.windows("plan")
-        decided = set(self._log.windows("decision"))
-        undone = sorted(decided - set(self._log.windows("done")))
-        for window in undone:  # their files appear, whatever happens then; operators hear of it when they live
+        found = standing(self._log)
+        for window in found.undone:  # their files appear, whatever happens then; operators hear of it when they live
             again = functools.partial(self._publish_again, window)
             self.patience.keep_trying(window, "giving its files their final names", again)
-        newest = max(decided, default=-1)
         # Windows are decided in order. An older plan without its decision is one whose removal a power cut has undone.
-        self._log.drop(window for window in planned if window < newest and window not in decided)
-        waiting = deque(window for window in planned if window > newest)
-        last = self._log.read_plan(planned[-1]) if planned else None
+        self._log.drop(window for window in found.planned if window < found.newest and window not in found.decided)
+        last = self._log.read_plan(found.planned[-1]) if found.planned else None
         if last is not None:
             changed = changed_properties(self._plan, last, self._run_folder)
             if changed:
                 self._events.send(Warned(text=f"properties have changed since window {last.window}: {'; '.join(changed)}"))
         self._has_ended = last is None or last.is_end
-        if decided:
-            self._begin_with(self._decision(newest))
+        if found.decided:
+            self._begin_with(self._decision(found.newest))
         if last is not None:
             operators = {name: node.operator for name, node in self._plan.dag.nodes.items()}
             for text in check_left(operators, last, self._handover.left, self._log.store):
                 self._events.send(Warned(text=text))
         try:
-            self._drive(last, undone, waiting)
+            self._drive(last, found.undone, deque(found.waiting))
         except Abort as abort:  # of an operator on the driver
             raise abort.error from abort
         self._sweep()
@@ -335,7 +333,7 @@ class WindowLoop:
         outcomes = [*oldest.outcomes, *outcomes]
         try:
             decision = self.patience.keep_trying(oldest.plan.window, "deciding it", lambda: self._decide(oldest))
-        except WindowIncomplete as error:
+        except (WindowIncomplete, RecordRefused) as error:  # reports are not synced: without them the window runs again
             self._again(oldest, error.message())
             return
         self._running.popleft()

@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from dagflow.errors.records import RecordRefused
 from dagflow.errors.run import StateLost
 from dagflow.model.kept import State, kept_by
 from dagflow.model.map_state import MapState, decode_state, encode_state
@@ -18,7 +19,7 @@ from dagflow.model.operator import Operator
 from dagflow.model.plain import dumps, loads
 from dagflow.runtime.state_types import checked
 from dagflow.state import SegmentRef
-from dagflow.storage import Store, hash_bytes
+from dagflow.storage import Store, hash_bytes, read_sealed, seal
 
 INLINE = 8 << 10
 """States of more bytes than this get an object of their own: decisions stay small, though as many of them are kept as windows."""
@@ -85,15 +86,21 @@ def read(store: Store, begin: Mapping[str, Sequence[StateRef]]) -> dict[str, lis
 
 
 def _read(store: Store, operator: str, ref: StateRef) -> Encoded:
+    found: Encoded
     if not ref.name:
-        inline: Encoded = ref.values
-        return inline
-    data = store.read(ref.name)
-    if data is None:
+        found = ref.values
+        if found and hash_bytes(dumps(found)) != ref.hash:
+            raise StateLost(operator, store.url, "the values that the last decision holds do not have the hash beside them")
+        return found
+    try:
+        sealed = read_sealed(store, ref.name)
+    except RecordRefused as error:
+        raise StateLost(operator, f"{store.url}/{ref.name}", error.reason) from error
+    if sealed is None:
         raise StateLost(operator, f"{store.url}/{ref.name}", "it is gone")
-    if hash_bytes(data) != ref.hash:
+    if hash_bytes(sealed.body) != ref.hash:
         raise StateLost(operator, f"{store.url}/{ref.name}", "its bytes have changed")
-    found: Encoded = loads(data)
+    found = loads(sealed.body)
     return found
 
 
@@ -134,7 +141,7 @@ def _publish(store: Store, window: int, states: Encoded, begun: Sequence[StateRe
     if len(data) <= INLINE:
         return StateRef(found, len(data), values=states)
     name = f"{_FOLDER}/{window:010d}.{found.partition(':')[2]}"
-    store.create(name, data)  # another attempt, or another partition, may have made the same
+    store.create(name, seal(name, data))  # another attempt, or another partition, may have made the same
     return StateRef(found, len(data), name)
 
 

@@ -26,7 +26,7 @@ from dagflow.runtime import datasets, partition_state
 from dagflow.runtime.build import Built
 from dagflow.runtime.event_time import event_times
 from dagflow.runtime.files import OURS
-from dagflow.runtime.folders import APP_ID, OWNER
+from dagflow.runtime.folders import OWNER, read_app_id
 from dagflow.runtime.jobs import tasks_of, with_states
 from dagflow.runtime.keyed_state import KeyedStates
 from dagflow.runtime.launched import Launched
@@ -100,11 +100,11 @@ class PastWindow:
         store = open_store(folder, durable=False)
         log = WindowLog(store)
         kept = log.windows("plan")
-        app_id = store.read(APP_ID)
+        app_id = read_app_id(store)
         if not kept and app_id is None:
             raise RunFolderMissing(dataset, folder, "there is no window log")
-        if app_id is not None and app_id.decode() != txn.app_id:
-            raise RunFolderMissing(dataset, folder, f"that is of {app_id.decode()}, and the entry of {txn.app_id}")
+        if app_id is not None and app_id != txn.app_id:
+            raise RunFolderMissing(dataset, folder, f"that is of {app_id}, and the entry of {txn.app_id}")
         plan, decision = log.read_plan(txn.window_id), log.read_decision(txn.window_id)
         if plan is None or decision is None:
             raise WindowForgotten(folder, txn.window_id, min(kept, default=None))
@@ -175,11 +175,8 @@ class PastWindow:
         return above
 
     def launched(self) -> Launched:
-        """The launch that decided it. Raises ApplicationUnknown."""
-        try:
-            found = self.log.read_launched(self.decision.round)
-        except (ValueError, KeyError, TypeError, AttributeError):  # damaged, or of another version
-            found = None
+        """The launch that decided it. Raises ApplicationUnknown, RecordRefused."""
+        found = self.log.read_launched(self.decision.round)
         if found is None:
             raise ApplicationUnknown(f"of window {self.window}", f"{self.run_folder} does not keep how it was launched")
         return found
@@ -274,9 +271,9 @@ def check_end(dataset: str) -> None:
     """Raises LedgerDamaged when the run folder of a dataset, as far as it is found, has committed more than its ledger says."""
     with contextlib.suppress(RunFolderMissing, PlanMismatch, SurroundingsError):
         store = open_store(_run_folder(dataset), durable=False)
-        app_id = store.read(APP_ID)
+        app_id = read_app_id(store)
         if app_id is not None:
-            datasets.check_end(WindowLog(store), dataset, app_id.decode())
+            datasets.check_end(WindowLog(store), dataset, app_id)
 
 
 def _narrowed(value: Any, part: Part) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import attrs
 
 from dagflow.errors.paths import FolderNotOwned, PathOutside
-from dagflow.errors.run import PlanMismatch
+from dagflow.errors.records import RecordDamaged, RecordMisplaced, RecordRefused
 from dagflow.model.plain import decode, dumps, encode, loads
 from dagflow.runtime.exchange.hottest import ExchangeFigures
 from dagflow.runtime.files import OURS, STAGING
@@ -18,11 +18,25 @@ from dagflow.runtime.launched import Launched
 from dagflow.runtime.partition_state import PartitionStates
 from dagflow.runtime.report import AttemptFileInfo, OperatorFigures, TaskReport
 from dagflow.runtime.sharing.parts import Steal
-from dagflow.storage import LocalStore, Store, absolute, below, inside, join, open_store
+from dagflow.storage import (
+    LocalStore,
+    SealedRecord,
+    Store,
+    absolute,
+    below,
+    inside,
+    join,
+    open_store,
+    read_sealed,
+    seal,
+    seal_of,
+)
 
-FORMAT = 4
+APP_ID = "app-id"
+"""The record of the run's id: the first plan builds on it."""
 # of all records: a run folder may hold other things
 NAMES = re.compile(r"(plan|decision|done)/\d{10}|(reports|claims)/\d{10}\..+")
+_KNOWN = 256  # hashes that a log remembers: more than windows can be in flight
 Record = TypeVar("Record")
 
 
@@ -117,7 +131,11 @@ Owns = Callable[[str], bool]
 
 
 class WindowLog:
-    """Plans, decisions and marks of done, each published once.
+    """Plans, decisions and marks of done, each published once, and sealed (`dagflow.storage.sealed`).
+
+    A plan builds on the plan before it, the first one on the run's id. A decision builds on its plan and on the decision before
+    it, a mark of done on its decision. Reading a record checks its seal, its name, and those that it builds on, where these are
+    still there. `dagflow.runtime.standing` knows which must be.
 
     Args:
         store: for plans and decisions.
@@ -144,6 +162,7 @@ class WindowLog:
         self._outputs = list(outputs)
         self._moved = moved
         self._owns = owns
+        self._hashes: dict[str, str] = {}  # of the records that were written or read last
 
     @classmethod
     def open(
@@ -159,19 +178,25 @@ class WindowLog:
 
     def plan(self, plan: WindowPlan) -> WindowPlan:
         """Publishes a plan; what counts when there is one already is that one."""
-        return self._publish("plan", plan.window, attrs.evolve(plan, outputs=self._outputs))
+        before = record_name("plan", plan.window - 1) if plan.window else APP_ID
+        return self._publish("plan", plan.window, attrs.evolve(plan, outputs=self._outputs), (before,))
 
     def decide(self, decision: Decision) -> Decision:
         """Publishes a decision; what counts when there is one already is that one. Raises PathOutside, FolderNotOwned."""
         self._check_files(decision)
-        return self._publish("decision", decision.window, attrs.evolve(decision, outputs=self._outputs))
+        before = (record_name("plan", decision.window), record_name("decision", decision.window - 1))
+        return self._publish("decision", decision.window, attrs.evolve(decision, outputs=self._outputs), before)
 
     def done(self, window: int) -> None:
         """Marks that all that follows from a decision has been done."""
-        self.passing.create(_name("done", window), b"{}\n")
+        name = record_name("done", window)
+        data = seal(name, b"{}", self._hashes_of([record_name("decision", window)]))
+        if not self.passing.create(name, data) and not self.is_done(window):
+            self.passing.discard(name)  # it is not synced: a power cut may have left it empty
+            self.passing.create(name, data)
 
     def read_plan(self, window: int) -> WindowPlan | None:
-        """The plan of a window."""
+        """The plan of a window. Raises RecordRefused, PlanMismatch."""
         plan = self._read("plan", window, WindowPlan)
         if plan is None or not plan.driver.files:
             return plan
@@ -179,9 +204,12 @@ class WindowLog:
         driver = attrs.evolve(plan.driver, files=[_moved_file(file, moved) for file in plan.driver.files])
         return attrs.evolve(plan, driver=driver)
 
-    def read_decision(self, window: int) -> Decision | None:
-        """The decision of a window. Raises PlanMismatch; where files are to follow from it, PathOutside and FolderNotOwned."""
-        decision = self._read("decision", window, Decision)
+    def read_decision(self, window: int, *, alone: bool = False) -> Decision | None:
+        """The decision of a window; `alone`: even if it does not fit the others.
+
+        Raises RecordRefused, PlanMismatch; where files are to follow from it, PathOutside and FolderNotOwned.
+        """
+        decision = self._read("decision", window, Decision, alone=alone)
         if decision is None or not decision.files:
             return decision
         moved = self._moves(decision.outputs)
@@ -202,25 +230,28 @@ class WindowLog:
         return self._moved(then) if self._moved is not None and list(then) != self._outputs else {}
 
     def is_done(self, window: int) -> bool:
-        """Whether all that follows from the decision of a window has been done."""
-        return self.store.read(_name("done", window)) is not None
+        """Whether a mark says that all that follows from the decision of a window has been done. A damaged mark says nothing."""
+        try:
+            found = read_sealed(self.store, record_name("done", window))
+        except RecordRefused:
+            return False
+        decision = record_name("decision", window)
+        return found is not None and found.builds_on == self._hashes_of([decision])
 
     def windows(self, kind: str) -> list[int]:
         """The windows that have a `plan`, `decision` or `done`."""
         return [int(name.rpartition("/")[2]) for name in self.store.names(f"{kind}/") if NAMES.fullmatch(name)]
 
     def report(self, name: str, report: TaskReport) -> TaskReport:
-        """Publishes a task's report; the first one counts."""
-        data = dumps(encode(report, name))
-        if self.passing.create(name, data):
+        """Publishes a task's report; the first one counts. Raises RecordRefused for one that is there and damaged."""
+        if self.passing.create(name, seal(name, dumps(encode(report, name)))):
             return report
-        found = self.passing.read(name)
-        return decode(loads(found), TaskReport) if found is not None else report
+        return self.read_report(name) or report
 
     def read_report(self, name: str) -> TaskReport | None:
-        """The report of a task."""
-        data = self.passing.read(name)
-        return None if data is None else decode(loads(data), TaskReport)
+        """The report of a task. Raises RecordRefused, PlanMismatch."""
+        found = read_sealed(self.passing, name)
+        return None if found is None else _decoded(found, TaskReport, self.store.url)
 
     def forget(self, windows: Collection[int]) -> None:
         """Removes the reports and claims of windows that are done."""
@@ -232,12 +263,16 @@ class WindowLog:
         """Keeps how the application was launched, and forgets the oldest of more than `keep` launches."""
         for name in self.passing.names("launches/")[: 1 - keep or None]:
             self.passing.discard(name)
-        self.passing.create(f"launches/{launch}", dumps(encode(record, f"launch {launch}")))
+        name = f"launches/{launch}"
+        self.passing.create(name, seal(name, dumps(encode(record, f"launch {launch}"))))
 
     def read_launched(self, round: str) -> Launched | None:
-        """How the application was launched in whose `round` a window was decided; None when that is not kept."""
-        data = self.passing.read(f"launches/{round.rstrip('+').partition('.')[0]}")
-        return None if data is None else decode(loads(data), Launched)
+        """How the application was launched in whose `round` a window was decided; None when that is not kept.
+
+        Raises RecordRefused, PlanMismatch.
+        """
+        found = read_sealed(self.passing, f"launches/{round.rstrip('+').partition('.')[0]}")
+        return None if found is None else _decoded(found, Launched, self.store.url)
 
     def sweep_temporaries(self) -> None:
         """Removes the half-written reports and states of tasks that were killed."""
@@ -249,32 +284,56 @@ class WindowLog:
         """Removes plan, decision and mark of windows that are done. Never a decision before its plan: that would run again."""
         for window in windows:
             for kind in ("plan", "decision", "done"):
-                self.passing.discard(_name(kind, window))
+                self.passing.discard(record_name(kind, window))
 
-    def _publish(self, kind: str, window: int, record: Record) -> Record:
-        data = dumps({"format": FORMAT, **encode(record, f"{kind} of window {window}")})
-        if self.store.create(_name(kind, window), data):
+    def hash_of(self, name: str) -> str | None:
+        """The hash of a record by its seal, None when it is not there. Raises RecordDamaged, RecordMisplaced, PlanMismatch."""
+        known = self._hashes.get(name)
+        if known is None and (found := read_sealed(self.store, name)) is not None:
+            known = self._remember(name, found.hash)
+        return known
+
+    def _hashes_of(self, names: Iterable[str]) -> dict[str, str]:
+        return {name: known for name in names if (known := self.hash_of(name)) is not None}
+
+    def _remember(self, name: str, found: str) -> str:
+        self._hashes[name] = found
+        while len(self._hashes) > _KNOWN:
+            self._hashes.pop(next(iter(self._hashes)))
+        return found
+
+    def _publish(self, kind: str, window: int, record: Record, before: Iterable[str]) -> Record:
+        name = record_name(kind, window)
+        data = seal(name, dumps(encode(record, f"{kind} of window {window}")), self._hashes_of(before))
+        if self.store.create(name, data):
+            self._remember(name, seal_of(data))
             return record
         found: Any = self.read_plan(window) if kind == "plan" else self.read_decision(window)
         return record if found is None else found
 
-    def _read(self, kind: str, window: int, cls: type[Record]) -> Record | None:
-        data = self.store.read(_name(kind, window))
-        if data is None:
+    def _read(self, kind: str, window: int, cls: type[Record], *, alone: bool = False) -> Record | None:
+        found = read_sealed(self.store, record_name(kind, window))
+        if found is None:
             return None
-        try:
-            found = loads(data)
-            written = found.pop("format")
-            if written != FORMAT:
-                raise PlanMismatch(
-                    self.store.url, f"it was written by another version of dagflow (format {written}, this one reads {FORMAT})"
-                )
-            record: Record = decode(found, cls)
-            return record
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            if isinstance(error, PlanMismatch):
-                raise
-            raise PlanMismatch(self.store.url, f"{_name(kind, window)} is damaged ({error})") from error
+        if not alone:
+            self._check_links(found)
+        return _decoded(found, cls, self.store.url)
+
+    def _check_links(self, found: SealedRecord) -> None:
+        if self._hashes.get(found.name, found.hash) != found.hash:
+            raise RecordMisplaced(self.store.url, found.name, "it is another one than this launch has seen there")
+        for base, expected in found.builds_on.items():
+            if self.hash_of(base) not in (None, expected):
+                raise RecordMisplaced(self.store.url, found.name, f"it builds on another {base} than the one that is there")
+        self._remember(found.name, found.hash)
+
+
+def _decoded(found: SealedRecord, cls: type[Record], folder: str) -> Record:
+    try:
+        record: Record = decode(loads(found.body), cls)
+        return record
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RecordDamaged(folder, found.name, str(error)) from error
 
 
 File = TypeVar("File", AttemptFileInfo, PublishedFile)
@@ -299,7 +358,8 @@ def file_paths(file: PublishedFile) -> tuple[str, str]:
     return inside(join(file.folder, STAGING), attempt), inside(file.folder, file.name)
 
 
-def _name(kind: str, window: int) -> str:
+def record_name(kind: str, window: int) -> str:
+    """The name of a window's `plan`, `decision` or `done`."""
     return f"{kind}/{window:010d}"
 
 

@@ -19,6 +19,7 @@ from dagflow.runtime.program import Job, TaskOutcome, TaskSpec
 from dagflow.runtime.window_log import WindowLog
 from dagflow.spark.bodies import through
 from dagflow.spark.task import leave_quietly, pickled, settle
+from dagflow.storage import read_sealed, seal
 
 SCHEMA = "dst int, tag int, src int, seq bigint, blob binary"
 _ARROW = pa.schema([("dst", pa.int32()), ("tag", pa.int32()), ("src", pa.int32()), ("seq", pa.int64()), ("blob", pa.binary())])
@@ -88,7 +89,7 @@ class LevelTasks:
     def _noted(self, log: WindowLog, spec: TaskSpec, outcome: TaskOutcome | None) -> None:
         """Leaves an outcome in the run folder: it differs from attempt to attempt, and rows that cross must not."""
         if outcome is not None:
-            log.passing.create(outcome_name(spec), pickled(outcome))
+            log.passing.create(outcome_name(spec), seal(outcome_name(spec), pickled(outcome)))
 
 
 def outcome_name(spec: TaskSpec) -> str:
@@ -119,10 +120,11 @@ def chained(spark: Any, job: Job) -> Any:
 def outcomes(job: Job, rows: Sequence[Any]) -> list[TaskOutcome]:
     """What became of the tasks of a window, those of lower levels first."""
     log = WindowLog.open(job.run_folder, job.durable)
-    noted = (log.passing.read(outcome_name(spec)) for spec in job.tasks if spec.next_tasks)
+    sealed = (read_sealed(log.passing, outcome_name(spec)) for spec in job.tasks if spec.next_tasks)
+    noted = (found.body for found in sealed if found is not None)
     last = (bytes(row["blob"]) for row in rows if row["tag"] == OUTCOME)
     # made by our own tasks, handed over in the run folder and by Spark
-    return [pickle.loads(data) for data in chain(noted, last) if data is not None]
+    return [pickle.loads(data) for data in chain(noted, last)]
 
 
 def together(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:

@@ -1,19 +1,18 @@
-"""A segment: what a window has changed in maps, as one record of a store. Two lines of JSON, the head and the parts."""
+"""A segment: what a window has changed in maps, as one sealed record of a store. Two lines of JSON, the head and the parts."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
+from dagflow.errors.records import RecordMisplaced, RecordRefused
 from dagflow.errors.run import SegmentDamaged, SegmentMissing
 from dagflow.model.plain import dumps, loads
-from dagflow.storage import Store
+from dagflow.storage import SealedRecord, Store, seal, seal_of, unseal
 
-FORMAT = 1
 FOLDER = "state"
 _NAMES = re.compile(rf"{FOLDER}/(\d{{10}})-[0-9a-f]{{16}}")
 
@@ -90,35 +89,48 @@ class Part:
 def write(store: Store, head: Head, parts: list[Part]) -> SegmentRef:
     """Publishes a segment."""
     body = [[*part.id, part.keys, part.values, part.removed] for part in parts]
-    data = b"%s\n%s\n" % (dumps({"format": FORMAT, **attrs.asdict(head)}), dumps(body))
-    digest = hashlib.sha256(data).hexdigest()
-    ref = SegmentRef(f"{FOLDER}/{head.window:010d}-{digest[:16]}", f"sha256:{digest}", len(data))
+    record = f"{FOLDER}/{head.window:010d}"
+    data = seal(record, b"%s\n%s" % (dumps(attrs.asdict(head)), dumps(body)))
+    ref = SegmentRef(_name(record, seal_of(data)), seal_of(data), len(data))
     if not store.create(ref.name, data):
         check(store, ref, head.window)  # the same launch once more, or one that died before its plan and knew the same
     return ref
 
 
 def check(store: Store, ref: SegmentRef, needed_by: int) -> bytes:
-    """The bytes of a segment. Raises SegmentMissing, SegmentDamaged."""
+    """What a segment says. Raises SegmentMissing, SegmentDamaged."""
     data = store.read(ref.name)
     path = f"{store.url}/{ref.name}"
     if data is None:
         raise SegmentMissing(path=path, window=needed_by)
     if len(data) != ref.size:
         raise SegmentDamaged(path=path, window=needed_by, reason=f"it has {len(data)} bytes, and should have {ref.size}")
-    if f"sha256:{hashlib.sha256(data).hexdigest()}" != ref.hash:
+    try:
+        found = unseal_segment(data, ref.name, store.url)
+    except RecordRefused as error:
+        raise SegmentDamaged(path=path, window=needed_by, reason=error.reason) from error
+    if found.hash != ref.hash:
         raise SegmentDamaged(path=path, window=needed_by, reason="its bytes are not those that were written")
-    return data
+    return found.body
+
+
+def unseal_segment(data: bytes, name: str, place: str) -> SealedRecord:
+    """A segment as a record: it says its window, and its name its hash. Raises what `unseal` does."""
+    record = name.partition("-")[0]
+    found = unseal(data, record, place)
+    if _name(record, found.hash) != name:
+        raise RecordMisplaced(place, name, f"it is {_name(record, found.hash)}")
+    return found
+
+
+def _name(record: str, digest: str) -> str:
+    return f"{record}-{digest.partition(':')[2][:16]}"
 
 
 def read(store: Store, ref: SegmentRef, needed_by: int) -> tuple[Head, list[Part]]:
     """A segment. Raises SegmentMissing, SegmentDamaged."""
     first, _, rest = check(store, ref, needed_by).partition(b"\n")
     found = loads(first)
-    written = found.pop("format")
-    if written != FORMAT:
-        reason = f"another version of dagflow has written it: format {written}, this one reads {FORMAT}"
-        raise SegmentDamaged(path=f"{store.url}/{ref.name}", window=needed_by, reason=reason)
     previous = found.pop("previous")
     maps = [MapHead(**each) for each in found.pop("maps")]
     head = Head(**found, maps=maps, previous=None if previous is None else SegmentRef(**previous))

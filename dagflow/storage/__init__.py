@@ -15,12 +15,14 @@ from dagflow.storage.hashes import ALGORITHM, FILES_ALGORITHM, hash_bytes, new_h
 from dagflow.storage.localstore import LocalStore
 from dagflow.storage.lock import FolderLock
 from dagflow.storage.passing import passes
+from dagflow.storage.sealed import FORMAT, SealedRecord, read_sealed, seal, seal_of, unseal
 from dagflow.storage.store import MemoryStore, Store, open_store, probe
 from dagflow.storage.urls import absolute, base_name, is_local, join, local_path, split_url
 
 __all__ = [
     "ALGORITHM",
     "FILES_ALGORITHM",
+    "FORMAT",
     "BinaryReader",
     "BinaryWriter",
     "CountingStore",
@@ -30,6 +32,7 @@ __all__ = [
     "Gauge",
     "LocalStore",
     "MemoryStore",
+    "SealedRecord",
     "Store",
     "absolute",
     "base_name",
@@ -48,6 +51,10 @@ __all__ = [
     "passes",
     "probe",
     "read_fully",
+    "read_sealed",
+    "seal",
+    "seal_of",
     "split_url",
     "translate",
+    "unseal",
 ]

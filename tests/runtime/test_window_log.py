@@ -7,14 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dagflow.errors.records import RecordDamaged, RecordMisplaced, RecordMissing
 from dagflow.errors.run import PlanMismatch, WindowIncomplete
 from dagflow.errors.surroundings import PathMissing
 from dagflow.model.operator import Operator
 from dagflow.runtime.commit import decide, roll_forward, sweep
 from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.report import AttemptFileInfo, OperatorFigures, TaskReport, summed
+from dagflow.runtime.standing import standing
 from dagflow.runtime.window_log import Decision, WindowLog, WindowPlan
-from dagflow.storage import CountingStore, MemoryStore
+from dagflow.storage import CountingStore, MemoryStore, seal
 
 
 def plan(window: int = 0, **what: object) -> WindowPlan:
@@ -77,23 +79,113 @@ def test_figures_are_summed() -> None:
     assert one["a"].records_in == 1, "sums are new"
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"{}", b'{"format": 4}', b"[]"])
+@pytest.mark.parametrize("damage", [b"", b"{", b"{}", b'{"format": 5}', b"[]", b"\xff\n", seal("plan/0000000000", b"{")])
 def test_a_damaged_log_is_refused(damage: bytes) -> None:
     store = MemoryStore()
     store.create("plan/0000000000", damage)
-    with pytest.raises(PlanMismatch, match="cannot be continued: plan/0000000000 is damaged"):
+    with pytest.raises(RecordDamaged, match=r"memory store/plan/0000000000 is damaged .*\n.*launch with --fresh"):
         WindowLog(store).read_plan(0)
 
 
 def test_a_log_of_another_version_is_refused() -> None:
     store = MemoryStore()
-    store.create("decision/0000000003", b'{"format": 99}')
+    store.create("decision/0000000003", b'{"format":4,"window":3}')
     with pytest.raises(PlanMismatch) as caught:
         WindowLog(store).read_decision(3)
     assert str(caught.value) == (
-        "memory store cannot be continued: it was written by another version of dagflow (format 99, this one reads 4)\n"
+        "memory store cannot be continued: it was written by another version of dagflow (format 4, this one reads 5)\n"
         "  help: launch with --fresh to start over, or name another output"
     )
+
+
+class TestLinks:
+    """Each record names those that it builds on; one of another run does not fit."""
+
+    @pytest.fixture
+    def store(self) -> MemoryStore:
+        store = MemoryStore()
+        store.create("app-id", seal("app-id", b"mine"))
+        log = WindowLog(store)
+        for window in range(3):
+            log.plan(plan(window))
+            log.decide(Decision(window=window, round="r", files=[], operators={}, notes={}, states={}))
+            log.done(window)
+        return store
+
+    @pytest.fixture
+    def other(self) -> MemoryStore:
+        store = MemoryStore()
+        store.create("app-id", seal("app-id", b"theirs"))
+        log = WindowLog(store)
+        for window in range(3):
+            log.plan(plan(window))
+            log.decide(Decision(window=window, round="theirs", files=[], operators={}, notes={}, states={}))
+            log.done(window)
+        return store
+
+    def replaced(self, store: MemoryStore, name: str, data: bytes | None) -> WindowLog:
+        assert data is not None
+        store.discard(name)
+        store.create(name, data)
+        return WindowLog(store)
+
+    @pytest.mark.parametrize("name", ["plan/0000000000", "plan/0000000002", "decision/0000000002"])
+    def test_a_record_of_another_run_is_out_of_place(self, store: MemoryStore, other: MemoryStore, name: str) -> None:
+        log = self.replaced(store, name, other.read(name))
+        with pytest.raises(RecordMisplaced, match=f"{name} is out of place .it builds on another"):
+            (log.read_plan if name.startswith("plan") else log.read_decision)(int(name[-1]))
+
+    def test_a_plan_that_was_exchanged_does_not_fit_its_decision(self, store: MemoryStore, other: MemoryStore) -> None:
+        log = self.replaced(store, "plan/0000000001", other.read("plan/0000000001"))
+        with pytest.raises(RecordMisplaced, match=r"decision/0000000001 .* builds on another plan/0000000001 than"):
+            log.read_decision(1)
+        assert WindowLog(store).read_decision(1, alone=True) is not None
+
+    @pytest.mark.parametrize("kind", ["plan", "decision"])
+    def test_a_copy_of_the_record_before_is_out_of_place(self, store: MemoryStore, kind: str) -> None:
+        log = self.replaced(store, f"{kind}/0000000002", store.read(f"{kind}/0000000001"))
+        with pytest.raises(RecordMisplaced, match=f"{kind}/0000000002 is out of place .it is {kind}/0000000001"):
+            (log.read_plan if kind == "plan" else log.read_decision)(2)
+
+    def test_a_record_that_changes_while_a_launch_runs_is_noticed(self, store: MemoryStore) -> None:
+        log = WindowLog(store)
+        assert log.read_plan(2) is not None
+        links = {"plan/0000000001": log.hash_of("plan/0000000001") or ""}
+        self.replaced(store, "plan/0000000002", seal("plan/0000000002", b"{}", links))
+        with pytest.raises(RecordMisplaced, match="another one than this launch has seen"):
+            log.read_plan(2)
+
+    def test_what_was_removed_because_it_is_old_is_not_missed(self, store: MemoryStore) -> None:
+        WindowLog(store).drop([0, 1])
+        log = WindowLog(store)
+        assert log.read_plan(2) is not None
+        assert log.read_decision(2) is not None
+        found = standing(log)
+        assert (found.newest, found.undone, found.waiting) == (2, [], [])
+
+    @pytest.mark.parametrize("gone", ["plan/0000000002", "decision/0000000002"])
+    def test_what_the_newest_records_need_is_missed(self, store: MemoryStore, gone: str) -> None:
+        store.discard(gone)
+        needed_by = "done/0000000002" if gone.startswith("decision") else "decision/0000000002"
+        with pytest.raises(RecordMissing, match=f"{gone} is missing .{needed_by} builds on it"):
+            standing(WindowLog(store))
+
+    def test_a_gap_between_plans_is_missed(self, store: MemoryStore) -> None:
+        log = WindowLog(store)
+        for window in (3, 4):
+            log.plan(plan(window))
+        assert standing(WindowLog(store)).waiting == [3, 4]
+        store.discard("plan/0000000003")
+        with pytest.raises(RecordMissing, match=r"plan/0000000003 is missing .plan/0000000004 builds on it"):
+            standing(WindowLog(store))
+
+    @pytest.mark.parametrize("mark", [b"", b"{}\n", None])
+    def test_a_mark_of_done_that_says_nothing_is_made_again(self, store: MemoryStore, mark: bytes | None) -> None:
+        data = store.read("done/0000000001") if mark is None else mark
+        log = self.replaced(store, "done/0000000002", data)
+        assert standing(log).undone == [2]
+        log.done(2)
+        assert standing(WindowLog(store)).undone == []
 
 
 def test_reports_must_cover_the_plan_exactly() -> None:

@@ -16,7 +16,7 @@ from dagflow.runtime.sharing import steps
 from dagflow.runtime.sharing.entries import ASK, GIVE, REFUSE, REPORT, START, WITHDRAW, Entry, State
 from dagflow.runtime.sharing.finished import finish
 from dagflow.runtime.sharing.parts import Part, without
-from dagflow.storage import Store
+from dagflow.storage import Store, read_sealed, seal
 
 
 class Fenced(BaseException):
@@ -31,16 +31,20 @@ class Log:
         self.name = name
         self.state = State()
 
+    @property
+    def _next(self) -> str:
+        return f"{self.name}.{self.state.length:06d}"
+
     def catch_up(self) -> State:
-        """Reads what is new. Behind the report, nothing is."""
+        """Reads what is new. Behind the report, nothing is. Raises RecordRefused."""
         state = self.state
-        while state.report is None and (record := self._store.read(f"{self.name}.{state.length:06d}")) is not None:
-            state.add(Entry.of(record))
+        while state.report is None and (record := read_sealed(self._store, self._next)) is not None:
+            state.add(Entry.of(record.body))
         return state
 
     def append(self, entry: Entry) -> bool:
         """Writes the next entry. False: somebody else has, and it is read."""
-        if self._store.create(f"{self.name}.{self.state.length:06d}", entry.to_bytes()):
+        if self._store.create(self._next, seal(self._next, entry.to_bytes())):
             self.state.add(entry)
             return True
         self.catch_up()

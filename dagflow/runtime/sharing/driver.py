@@ -19,7 +19,7 @@ from dagflow.runtime.sharing.ending import Ending, Uneven, uneven
 from dagflow.runtime.sharing.further import moved, reports_of_yielding
 from dagflow.runtime.sharing.parts import Part, Steal, part_of, uncovered
 from dagflow.runtime.window_log import Decision, WindowLog, WindowPlan
-from dagflow.storage import Store, is_local
+from dagflow.storage import Store, is_local, seal
 
 BLOCKS = "blocks_metadata_output"
 """The port of readers on which they tell that all of a block has been read."""
@@ -140,7 +140,7 @@ def tell_slots_are_wanted(log: WindowLog, tasks: Sequence[TaskSpec], before: Seq
         return
     several = any(task.stage != tasks[0].stage for task in tasks)
     for name in {task.slots_wanted for task in (*before, *(tasks if several else ())) if task.shared or task.yields}:
-        log.passing.create(name, b"{}\n")
+        log.passing.create(name, seal(name, b""))
 
 
 def reports_of(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec]) -> tuple[list[TaskReport], list[Steal]]:

@@ -13,7 +13,7 @@ import attrs
 
 from dagflow.model.plain import dumps, loads
 from dagflow.runtime.sharing.parts import Part, part_of
-from dagflow.storage import Store
+from dagflow.storage import Store, read_sealed, seal
 
 
 @attrs.frozen
@@ -45,11 +45,12 @@ def finish(store: Store, area: str, part: Part, *, partition: int, attempt: str,
     name = f"{area}-item{part.number}"
     known: list[Finished] = []
     while True:
-        while (record := store.read(f"{name}.{len(known):06d}")) is not None:
-            known.append(Finished.of(record))
+        while (record := read_sealed(store, f"{name}.{len(known):06d}")) is not None:
+            known.append(Finished.of(record.body))
         is_told = any(each.completes and counts(each.partition, each.attempt) for each in known)
         completes = not is_told and is_all([part, *(each.part for each in known)])
-        if store.create(f"{name}.{len(known):06d}", Finished(part, partition, attempt, completes).to_bytes()):
+        entry = f"{name}.{len(known):06d}"
+        if store.create(entry, seal(entry, Finished(part, partition, attempt, completes).to_bytes())):
             return completes
 
 

@@ -15,7 +15,7 @@ from dagflow.runtime.sharing.giving import Hand, remaining
 from dagflow.runtime.sharing.parts import Part
 from dagflow.runtime.sharing.serving import SERVING
 from dagflow.scaling.stealing import is_worth
-from dagflow.storage import Store
+from dagflow.storage import Store, seal
 
 LOOKS = 0.5  # seconds between looks whether a slot has nothing to do
 YIELD_COST = 0.5  # seconds: until all have looked, have reported, and a job has begun
@@ -49,7 +49,7 @@ class Yielding(AtWork):
         if super()._next():
             return True
         if not self._is_wanted and self._has_free_slot():
-            self._store.create(self._spec.slot_is_free, b"{}\n")
+            self._store.create(self._spec.slot_is_free, seal(self._spec.slot_is_free, b""))
         return False
 
     def _has_free_slot(self) -> bool:
