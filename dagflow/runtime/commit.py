@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors.surroundings import PathMissing
+from dagflow.errors.records import FileInTheWay, FileLost, StagedFileDamaged
 from dagflow.ledger import LedgerEntry
 from dagflow.model.context import Cursor
 from dagflow.model.operator import Operator
@@ -25,8 +25,9 @@ from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.report import TaskReport, summed, summed_exchanges
 from dagflow.runtime.sharing.driver import moved_parts, reports_of
 from dagflow.runtime.window_log import Decision, PublishedFile, WindowLog, WindowPlan, file_paths
-from dagflow.storage import absolute, base_name, explained, file_system, inside, join
+from dagflow.storage import absolute, base_name, explained, file_system, inside, join, new_hash
 
+_PIECE = 1 << 20
 KeepTrying = Callable[[int, str, Callable[[], Any]], Any]
 
 
@@ -151,39 +152,66 @@ class _Names:
 
 
 def publish(decision: Decision, durable: bool, again: bool = False) -> list[PublishedFile]:
-    """Gives the files of a decision their final names, as often as it takes.
+    """Gives the files of a decision their final names, as often as it takes; those that lie in neither place.
 
-    `again`: another launch may have done it before. Files that lie neither where they were written nor where they belong then
-    count as published and taken away since: attempts are durable before the decision, and only this renames them. Returns those.
-    Raises PathMissing for them otherwise.
+    Attempts are durable before the decision, and only this renames them: a missing one was published and taken away since, or is
+    lost, which the ledger knows (`roll_forward`). `again`: another launch may have done it before, so attempts are read before
+    they are published. Raises FileInTheWay rather than replace another file, StagedFileDamaged.
     """
     folders: set[str] = set()
-    taken_away = []
+    missing = []
     for file in decision.files:
         attempt, target = file_paths(file)
         system = file_system(file.folder)
         with explained(target, "giving a file its final name"):
-            if system.exists(attempt):
-                if "/" in file.name:
-                    system.make_folders(target.rpartition("/")[0])
-                system.rename(attempt, target)
-            elif not system.exists(target):
-                if not again:
-                    raise PathMissing(path=file.attempt, doing=f"publishing {target}")
-                taken_away.append(file)
-                continue
+            is_there = system.exists(target)
+            if is_there and system.exists(attempt):  # an object store copies first, and removes then
+                _check(decision.window, file, target)
+                system.remove(attempt)
+            elif not is_there:
+                try:
+                    if again and (reason := difference(file, attempt)) is not None:
+                        raise StagedFileDamaged(decision.window, target, attempt, reason)
+                    if "/" in file.name:
+                        system.make_folders(target.rpartition("/")[0])
+                    system.rename(attempt, target)
+                except FileNotFoundError:
+                    missing.append(file)
+                    continue
         if durable:
             below = file.name.split("/")[:-1]
             folders.update(join(file.folder, *below[:depth]) for depth in range(len(below) + 1))
     for folder in folders:
         with explained(folder, "giving files their final names"):
             file_system(folder).sync_folder(folder)
-    return taken_away
+    return missing
+
+
+def _check(window: int, file: PublishedFile, target: str) -> None:
+    """Raises FileInTheWay where another file than the decided one has its name."""
+    if (reason := difference(file, target)) is not None:
+        raise FileInTheWay(window, target, reason)
+
+
+def difference(file: PublishedFile, path: str) -> str | None:
+    """How a file differs from what its task has written; None: not at all. Raises OSError."""
+    system = file_system(path)
+    size = system.status(path).length
+    if size != file.size:
+        return f"it has {size:,} bytes, {file.size:,} were written"
+    if file.hash:
+        digest = new_hash(file.hash.partition(":")[0])
+        with contextlib.closing(system.open(path)) as reader:
+            while piece := reader.read(_PIECE):
+                digest.update(piece)
+        if (actual := f"{file.hash.partition(':')[0]}:{digest.hexdigest()}") != file.hash:
+            return f"it has the hash {actual}, {file.hash} was written"
+    return None
 
 
 @attrs.frozen
 class Followed:
-    """What has followed from a decision: the entries of ledgers by folder, and the files that were taken away before."""
+    """What has followed from a decision: the entries of ledgers by folder, and the files that were taken away since."""
 
     entries: list[tuple[str, LedgerEntry]]
     taken_away: list[PublishedFile]
@@ -201,6 +229,7 @@ def roll_forward(
     """Does what follows from a decision, as often as it takes: names, entries, `committed`, `show`, sweeping, the mark of done.
 
     `again`: see `publish`. `keep_trying`: does a step of a window, more than once where storage does not answer.
+    Raises FileLost and FileInTheWay where a decided file is not there, unless its ledger says that it was published.
     """
     window, keep_trying = decision.window, keep_trying or _once
     entries: dict[str, LedgerEntry] = {}
@@ -210,7 +239,13 @@ def roll_forward(
         if datasets is not None:  # a try begins with all ledgers anew, and finds what those before it have appended
             entries.update(datasets.follow(decision, again or next(tries) > 0, taken_away))
 
-    taken_away = keep_trying(window, "giving its files their final names", lambda: publish(decision, durable, again))
+    def give_names() -> list[PublishedFile]:
+        missing = publish(decision, durable, again)
+        if missing or again:
+            _check_published(decision, missing, datasets if again else None)
+        return missing
+
+    taken_away = keep_trying(window, "giving its files their final names", give_names)
     keep_trying(window, "appending its ledger entries", append)
     for name, operator in operators.items():
         _tell(name, window, "committed()", functools.partial(operator.committed, window))
@@ -218,6 +253,23 @@ def roll_forward(
             _tell(name, window, "show()", functools.partial(operator.show, lines, window))
     keep_trying(window, "marking it as done", lambda: _finish(log, decision))
     return Followed(list(entries.items()), taken_away)
+
+
+def _check_published(decision: Decision, missing: Collection[PublishedFile], datasets: Datasets | None) -> None:
+    """Raises FileLost and FileInTheWay for files that are not what was decided, where no ledger entry says that they have been.
+
+    What has an entry was published: since then it is for those who read the dataset to move, and for `dagflow verify` to check.
+    """
+    folders = dict.fromkeys(file.folder for file in decision.files)
+    committed = {folder for folder in folders if datasets is not None and datasets.has_window(folder, decision.window)}
+    for file in decision.files:
+        if file.folder in committed:
+            continue
+        attempt, target = file_paths(file)
+        if file in missing:
+            raise FileLost(decision.window, target, attempt)
+        with explained(target, "checking a file that was published before"):
+            _check(decision.window, file, target)
 
 
 def _tell(operator: str, window: int, doing: str, call: Callable[[], None]) -> None:

@@ -194,6 +194,12 @@ class Datasets:
         """The newest entry of each ledger, by folder."""
         return {folder: str(head) for folder, (_, ledger) in self._ledgers.items() if (head := ledger.head()) is not None}
 
+    def has_window(self, folder: str, window: int) -> bool:
+        """Whether the ledger of a folder that is, or was, an output of the run knows a window of it, or a later one."""
+        known = self._ledgers.get(absolute(folder))
+        ledger = known[1] if known is not None else Ledger.open(folder, durable=False)
+        return ledger.resume().windows.get(self._app_id, -1) >= window
+
     def follow(
         self, decision: Decision, again: bool = False, taken_away: Sequence[PublishedFile] = ()
     ) -> Iterator[tuple[str, LedgerEntry]]:

@@ -12,10 +12,11 @@ import pytest
 
 from dagflow import DAG, InputOperator, InputPort, Operator, OutputPort, ReaderRecord, State
 from dagflow.errors.application import OutputInInput, OutputOrphaned
-from dagflow.errors.run import PlanMismatch
-from dagflow.errors.surroundings import PathMissing
+from dagflow.errors.records import FileInTheWay, FileLost, RecordDamaged, StagedFileDamaged
 from dagflow.runtime.commit import decide, roll_forward
 from dagflow.runtime.launch import launch
+from dagflow.runtime.window_log import Decision, PublishedFile, WindowLog
+from dagflow.storage import MemoryStore
 from dagflow.testing import run_dag
 from operators import RecordWriter, TimeBasedDirectoryScanner
 from operators.files.errors import InputMissing
@@ -40,13 +41,10 @@ def run(source: Path, output: Path, **options: Any) -> Any:
 def undo(output: Path, log: Path | None = None) -> None:
     """Makes a window look as if its launch had died right after the decision."""
     (file,) = written(output)
-    name = "0000000000.r.s0-0000-1.0"
-    decision = (log or output / "_dagflow") / "decision" / "0000000000"
-    decided = decision.read_text()
+    decided = ((log or output / "_dagflow") / "decision" / "0000000000").read_text()
     attempt = decided.split('"attempt":"')[1].split('"')[0]
-    decision.write_text(decided.replace(os.path.basename(attempt), name))
     (output / "_dagflow" / "staging").mkdir(exist_ok=True)
-    file.rename(output / "_dagflow" / "staging" / name)
+    file.rename(output / "_dagflow" / "staging" / os.path.basename(attempt))
     ((log or output / "_dagflow") / "done" / "0000000000").unlink()
 
 
@@ -81,7 +79,7 @@ class TestStartingOver:
         run(source, out)
         (out / "_dagflow" / "decision" / "0000000000").write_text('{"format": 1, "win')
         (out / "_dagflow" / "plan" / "0000000001").write_text("{")
-        with pytest.raises(PlanMismatch, match="--fresh"):
+        with pytest.raises(RecordDamaged, match="--fresh"):
             run(source, out)
         report = run(source, out, fresh=True)
         assert report.windows == 1
@@ -300,15 +298,71 @@ class TestNames:
         assert lines_in(tmp_path / "out") == LINES
 
 
-def test_an_attempt_that_vanishes_right_after_the_decision_is_an_error_still(tmp_path: Path) -> None:
-    from dagflow.runtime.window_log import Decision, PublishedFile, WindowLog
-    from dagflow.storage import MemoryStore
-
+@pytest.mark.parametrize("again", [False, True])
+def test_an_attempt_that_vanishes_right_after_the_decision_is_an_error(tmp_path: Path, again: bool) -> None:
     file = PublishedFile("o", str(tmp_path), "x", str(tmp_path / "_dagflow/staging/0"), 1, 1)
     decision = Decision(window=0, round="", files=[file], operators={}, notes={}, states={})
-    with pytest.raises(PathMissing):
-        roll_forward(WindowLog(MemoryStore()), decision, {}, durable=False)
-    assert roll_forward(WindowLog(MemoryStore()), decision, {}, durable=False, again=True).taken_away == [file]
+    with pytest.raises(FileLost):  # no ledger says that it was there
+        roll_forward(WindowLog(MemoryStore()), decision, {}, durable=False, again=again)
+
+
+class TestFilesOfADecision:
+    """What a launch finds where the files of a window should be that was decided, and not followed."""
+
+    def undone(self, source: Path, out: Path) -> Path:
+        """A decided window without ledger entry or mark; where its file was written."""
+        run(source, out)
+        undo(out)
+        for kind in ("ledger", "ledger-hint"):
+            shutil.rmtree(out / "_dagflow" / kind)
+        (staged_file,) = (out / "_dagflow" / "staging").iterdir()
+        return staged_file
+
+    def test_that_is_lost_is_no_file_that_was_taken_away(self, source: Path, tmp_path: Path) -> None:
+        staged_file = self.undone(source, tmp_path / "out")
+        staged_file.rename(tmp_path / "aside")
+        for _ in range(2):
+            with pytest.raises(FileLost, match=r"part-000000-0000 is not there, nor is it where") as lost:
+                run(source, tmp_path / "out")
+        (tmp_path / "aside").rename(lost.value.path)
+        assert (run(source, tmp_path / "out").windows, lines_in(tmp_path / "out")) == (0, LINES)
+
+    @pytest.mark.parametrize("content", [b"precious\n", b"a\nc\n"])
+    @pytest.mark.parametrize("is_staged", [True, False])
+    def test_another_file_of_its_name_is_not_replaced(
+        self, source: Path, tmp_path: Path, content: bytes, is_staged: bool
+    ) -> None:
+        staged_file = self.undone(source, tmp_path / "out")
+        target = tmp_path / "out" / "part-000000-0000"
+        target.write_bytes(content)
+        if not is_staged:
+            staged_file.rename(tmp_path / "aside")
+        with pytest.raises(FileInTheWay, match="nothing was replaced"):
+            run(source, tmp_path / "out")
+        assert target.read_bytes() == content
+        target.unlink()
+        if not is_staged:
+            (tmp_path / "aside").rename(staged_file)
+        run(source, tmp_path / "out")
+        assert lines_in(tmp_path / "out") == LINES
+
+    def test_the_same_file_in_both_places_is_one(self, source: Path, tmp_path: Path) -> None:
+        staged_file = self.undone(source, tmp_path / "out")
+        shutil.copy(staged_file, tmp_path / "out" / "part-000000-0000")
+        run(source, tmp_path / "out")
+        assert (lines_in(tmp_path / "out"), left_over(tmp_path / "out")) == (LINES, [])
+
+    @pytest.mark.parametrize("content", [b"", b"a\nc\n", b"a\nb\nc\n"])
+    def test_a_staged_file_that_was_changed_is_not_published(self, source: Path, tmp_path: Path, content: bytes) -> None:
+        staged_file = self.undone(source, tmp_path / "out")
+        whole = staged_file.read_bytes()
+        staged_file.write_bytes(content)
+        with pytest.raises(StagedFileDamaged):
+            run(source, tmp_path / "out")
+        assert written(tmp_path / "out") == []
+        staged_file.write_bytes(whole)
+        run(source, tmp_path / "out")
+        assert lines_in(tmp_path / "out") == LINES
 
 
 class TestBeforeAnythingIsMade:

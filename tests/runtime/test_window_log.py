@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.errors.records import RecordDamaged, RecordMisplaced, RecordMissing
+from dagflow.errors.records import FileLost, RecordDamaged, RecordMisplaced, RecordMissing
 from dagflow.errors.run import PlanMismatch, WindowIncomplete
-from dagflow.errors.surroundings import PathMissing
 from dagflow.model.operator import Operator
 from dagflow.runtime.commit import decide, roll_forward, sweep
 from dagflow.runtime.program import TaskSpec
@@ -245,7 +244,7 @@ def test_a_lost_attempt_file_is_an_error(tmp_path: Path) -> None:
     file = staged(tmp_path, "part", "0000000000.r.a")
     decision = decided(log, 0, file)
     Path(file.attempt).unlink()
-    with pytest.raises(PathMissing):
+    with pytest.raises(FileLost):
         roll_forward(log, decision, {}, durable=False)
     assert not log.is_done(0)
 
