@@ -13,6 +13,7 @@ import pytest
 from dagflow import DAG, InputPort, Operator, OutputPort, launch
 from dagflow.errors.application import SchemasDiffer
 from dagflow.errors.ledger import LedgerCut, LedgerDamaged
+from dagflow.errors.records import FileLost
 from dagflow.errors.run import PlanMismatch
 from dagflow.ledger import AddData, Ledger, LedgerEntry, SetSource, read_dataset
 from dagflow.plan.plan import make_plan
@@ -203,17 +204,18 @@ class TestCrashes:
         run(application)
         assert Ledger.open(str(one)).head() == before
 
-    def test_a_file_that_was_taken_away_before_its_entry_is_told(self, tmp_path: Path, points: Any) -> None:
+    def test_a_file_that_is_gone_before_its_entry_is_refused(self, tmp_path: Path, points: Any) -> None:
         out = tmp_path / "out"
         application = Application(WINDOWS, [str(out)])
         points(1, application)
-        (out / "part-000001-0000").unlink()
-        report = run(application)
-        assert [warning for warning in report.warnings if "taken away" in warning]
+        (out / "part-000001-0000").rename(tmp_path / "aside")
+        with pytest.raises(FileLost):
+            run(application)
+        assert [entry.event.txn.window_id for entry in data_entries(out)] == [0]
+        (tmp_path / "aside").rename(out / "part-000001-0000")
+        run(application)
         assert [entry.event.txn.window_id for entry in data_entries(out)] == [0, 1, 2]
-        problems = Ledger.open(str(out)).verify().problems
-        assert [type(problem).__name__ for problem in problems] == ["ObjectMissing"]
-        assert "part-000001-0000" in str(problems[0])
+        assert Ledger.open(str(out)).verify().is_clean
 
     def test_marks_of_done_that_were_lost_change_nothing(self, tmp_path: Path) -> None:
         out = tmp_path / "out"
