@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import pickle
-import site
-import sys
-import sysconfig
 from collections.abc import Iterable
-from types import ModuleType
 from typing import Any
 
 from dagflow.errors.dag import NotPicklable
@@ -98,7 +94,7 @@ def _operator(plan: Plan, name: str, here: set[str], crossing: bool = False) -> 
 
 
 def pickled(program: Program, plan: Plan | None = None, *, travels: bool = True) -> bytes:
-    """The bytes of a program. If it `travels`, user code goes by value, whatever module it lives in.
+    """The bytes of a program. If it `travels`, user code goes by value (`dagflow.runtime.user_code`).
 
     What is loaded again in this process must go by reference: loading a class by value would put copies of its methods, whose
     globals are copies too, in the place of the user's own.
@@ -107,12 +103,10 @@ def pickled(program: Program, plan: Plan | None = None, *, travels: bool = True)
     """
     import cloudpickle
 
-    known = cloudpickle.list_registry_pickle_by_value()
-    modules = [m for m in user_modules() if m.__name__ not in known] if travels else []
-    for module in modules:
-        cloudpickle.register_pickle_by_value(module)
+    from dagflow.runtime.user_code import dump_by_value
+
     try:
-        data: bytes = cloudpickle.dumps(program)
+        data: bytes = dump_by_value(program) if travels else cloudpickle.dumps(program)
         return data
     except Exception as error:  # picklers raise anything
         found = [
@@ -124,9 +118,6 @@ def pickled(program: Program, plan: Plan | None = None, *, travels: bool = True)
                 where = plan.dag.nodes[name].where if plan is not None and name in plan.dag.nodes else ""
                 raise NotPicklable(name, culprit[0], culprit[1], where) from error
         raise
-    finally:
-        for module in modules:
-            cloudpickle.unregister_pickle_by_value(module)
 
 
 def _culprit(values: dict[str, Any]) -> tuple[str, str] | None:
@@ -138,19 +129,6 @@ def _culprit(values: dict[str, Any]) -> tuple[str, str] | None:
         except Exception as error:  # noqa: BLE001
             return name, f"{type(error).__name__}: {error}"
     return None
-
-
-def user_modules() -> Iterable[ModuleType]:
-    """The loaded modules that belong to the user: those that are in no library's folder."""
-    libraries = {sysconfig.get_path(n) for n in ("stdlib", "platstdlib", "purelib", "platlib")}
-    libraries |= {*site.getsitepackages(), site.getusersitepackages()}
-    for name, module in list(sys.modules.items()):
-        path = getattr(module, "__file__", None)
-        if not path or name == "__main__" or getattr(module, "__name__", None) != name:
-            continue
-        if name.partition(".")[0] in ("dagflow", "operators") or any(path.startswith(folder + "/") for folder in libraries):
-            continue
-        yield module
 
 
 def loaded(program_bytes: bytes) -> Program:
