@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
+
 from dagflow.cli.options import Given, app_command
-from dagflow.cli.prepare import built
-from dagflow.config import effective, render_json, render_text
+from dagflow.cli.prepare import built, spark_address
+from dagflow.config import Row, effective, render_json, render_text
+from dagflow.config.effective import RUN
 from dagflow.model.expand import ExpandedDag
 from dagflow.model.ports import input_ports
+from dagflow.spark.address import Address
 
 
 @app_command(
@@ -27,7 +31,21 @@ def command(given: Given) -> None:
         applied_ports=made.applied_ports,
         attributes=made.attributes,
     )
+    rows = _with_address(rows, spark_address(made))
     print(render_json(rows) if given.json else render_text(rows))
+
+
+def _with_address(rows: list[Row], address: Address | None) -> list[Row]:
+    """The rows with the address at which Spark runs when something outside the run names it."""
+    if address is None or not address.is_given:
+        return rows
+    place = f"run.{address.kind}"
+    return [
+        attrs.evolve(row, value=address.value, origin=address.origin)
+        if row.group == RUN and row.key in (address.kind, place)
+        else row
+        for row in rows
+    ]
 
 
 def _port_attributes(dag: ExpandedDag) -> dict[str, dict[str, dict[str, Any]]]:

@@ -13,7 +13,7 @@ from dagflow.cli.ending import style_of, tell
 from dagflow.cli.group import State
 from dagflow.cli.main import DONE, INTERRUPTED
 from dagflow.cli.options import Given, app_command
-from dagflow.cli.prepare import planned
+from dagflow.cli.prepare import planned, spark_address
 from dagflow.cli.progress import Progress, make_progress
 from dagflow.cli.stopping import Stopping
 from dagflow.errors.run import Interrupted
@@ -25,6 +25,7 @@ from dagflow.runtime.folders import Folders
 from dagflow.runtime.launch import start
 from dagflow.runtime.report import RunReport
 from dagflow.runtime.run import Run
+from dagflow.spark.address import DEFAULT
 
 
 @app_command(
@@ -77,10 +78,11 @@ def _run(run: Run, progress: Progress, first_line: str, here: bool) -> BaseExcep
 def what_runs_where(built: Built, plan: Plan) -> str:
     """One line before the run: the application, its runner, where it writes, and where it keeps its log."""
     settings = built.run
-    runner = "in this process" if settings.runner == "local" else "on Spark"
-    address = settings.remote or settings.master or built.spark.get("spark.master")
-    if address and settings.runner != "local":
-        runner += f" at {address}"
+    runner = "in this process"
+    if (address := spark_address(built)) is not None:
+        runner = "on Spark" if address.origin == DEFAULT else f"on Spark at {address.value}"
+        if address.is_given:
+            runner += f" ({address.origin})"
     folders = Folders.of(plan, settings.run_folder)
     output = ", ".join(shown(folder) for folder in folders.outputs)
     parts = [f"{built.dag.name} {runner}", f"output {output}" if output else "no output folder"]

@@ -9,6 +9,7 @@ from dagflow.cli.options import Given
 from dagflow.config import Problems
 from dagflow.plan.plan import Plan
 from dagflow.runtime.build import Built, build, examine
+from dagflow.spark.address import Address
 
 
 def built(given: Given) -> Built:
@@ -46,3 +47,12 @@ def planned(given: Given) -> tuple[Built, Plan]:
     assert found is not None
     assert plan is not None
     return found, plan
+
+
+def spark_address(built: Built) -> Address | None:
+    """Where Spark would run an application, and what says so; None with the local runner. Raises SparkLost."""
+    if built.run.runner == "local":
+        return None
+    from dagflow.spark.session import address_of
+
+    return address_of(built.run.master, built.run.remote, built.spark)

@@ -33,7 +33,7 @@ class RunSettings:
     """where the parallel part runs: on Spark, or in this process, without a JVM"""
 
     master: str | None = None
-    """Spark's master; none lets the Spark runner choose local[*,4]"""
+    """Spark's master; none: what the environment says, else local[*,4]"""
 
     remote: str | None = None
     """address of a Spark Connect server (sc://host:port)"""

@@ -127,8 +127,9 @@ class _Launch:
 
     def _within(self, stack: ExitStack, events: EventStream) -> None:
         settings, report = self.built.run, self.run.report
-        if settings.runner == "spark" and not settings.shared_paths:
-            refuse_local_paths(self.plan, settings.master or settings.remote or self.built.spark.get("spark.master"))
+        runner = self.runner or make_runner(self.built)
+        if not settings.shared_paths:
+            refuse_local_paths(self.plan, runner.address)
         folders = Folders.of(self.plan, settings.run_folder)
         refuse_outputs_in_inputs(self.plan, folders)
         if not folders.has_undone():  # else what was decided is published first
@@ -152,7 +153,6 @@ class _Launch:
         if unreadable:
             text = f"starting over: {', '.join(unreadable)} cannot be read: files that only they name stay"
             events.send(Warned(text=text))
-        runner = self.runner or make_runner(self.built)
         if isinstance(runner, LocalRunner):
             runner.stopping = lambda: self.run.stopping is not None
         stack.callback(runner.close)

@@ -20,6 +20,7 @@ class LocalRunner:
     slots = 1
     grows = False
     ui = None
+    address = None
 
     def __init__(self) -> None:
         self._attempts = 0

@@ -44,6 +44,11 @@ class Runner(Protocol):
         """Where a browser can see it work."""
         ...
 
+    @property
+    def address(self) -> str | None:
+        """The address that tasks will run at, also before `open`; None: in this process."""
+        ...
+
     def open(self, application: str, run_folder: str) -> None:
         """Gets ready. Raises SurroundingsError when it cannot, also when its tasks do not see the run folder."""
 

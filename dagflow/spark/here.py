@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from dagflow.runtime.program import Body
+from dagflow.spark.address import DEFAULT_MASTER
 from dagflow.spark.bodies import applied, as_arrow, body_failed, schema_in_spark
-from dagflow.spark.session import open_session
+from dagflow.spark.session import active_session, open_session
 
 
 class BodiesHere:
@@ -25,7 +26,9 @@ class BodiesHere:
         from pyspark.errors import PySparkException
 
         if self._session is None:
-            self._session, self._ours = open_session("dagflow", None, None, {"spark.sql.shuffle.partitions": "2"})
+            # a cluster that spark-submit or the environment names is none of the local runner's business
+            master = None if active_session() is not None else DEFAULT_MASTER
+            self._session, self._ours = open_session("dagflow", master, None, {"spark.sql.shuffle.partitions": "2"})
         given = schema_in_spark(body.given, body.operator, "its input")
         table = pa.Table.from_batches([batch.cast(as_arrow(given)) for batch in batches], schema=as_arrow(given))
         frame = self._session.createDataFrame(table, schema=given)

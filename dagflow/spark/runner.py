@@ -18,7 +18,7 @@ from dagflow.spark.bodies import failed_within
 from dagflow.spark.failures import dead_partition, failure
 from dagflow.spark.levels import CHOSEN_FOR_BODIES, PINNED, PINNED_FOR_BODIES, chained, outcomes
 from dagflow.spark.links import ClassicLink, Link
-from dagflow.spark.session import connect, forget
+from dagflow.spark.session import address_of, connect, forget
 from dagflow.spark.task import SCHEMA, Probe, SparkTasks
 from dagflow.spark.threads import JobThreads
 from dagflow.storage import open_store
@@ -29,7 +29,8 @@ CANCELLED_WITHIN = 10.0  # seconds that cancelled jobs get to return; Spark need
 class SparkRunner:
     """Runs the tasks of windows on Spark: embedded, on a cluster's master, or through Spark Connect.
 
-    Without `session`, `master` and `remote` an active session is used, and left running; else `local[*,4]` is started.
+    Without `session`, `master` and `remote` an active session is used, and left running. Without one, Spark starts where
+    spark-submit, the environment or spark-defaults.conf say, else at `local[*,4]`.
 
     Args:
         master: Spark's master.
@@ -86,6 +87,11 @@ class SparkRunner:
     def ui(self) -> str | None:
         """The address of Spark's own UI."""
         return None if self._link is None else self._link.ui
+
+    @property
+    def address(self) -> str:
+        """The master, or the address of the Connect server. Raises SparkLost."""
+        return self._link.address if self._link is not None else address_of(**self._wanted).value
 
     def open(self, application: str, run_folder: str) -> None:
         """Starts or finds the session, and checks that tasks see the run folder.

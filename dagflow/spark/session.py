@@ -13,13 +13,12 @@ from typing import Any
 
 from dagflow.errors.cluster import ClusterUnreachable, ConnectMissing, SessionElsewhere, SettingFixed, SparkLost
 from dagflow.errors.java import JavaNotRunnable
+from dagflow.spark.address import Address, Given, address, outside_settings
 from dagflow.spark.failures import first_line
 from dagflow.spark.java import Java, find_java
 from dagflow.spark.java_stand_in import stand_in
 from dagflow.spark.links import ClassicLink, ConnectLink, Link, on_this_machine
 from dagflow.spark.reach import check_reachable
-
-DEFAULT_MASTER = "local[*,4]"  # with retries: one killed Python worker must not fail a window
 
 DEFAULTS = {
     # half the latency of a task: sockets of the loopback interface wait for acknowledgements
@@ -44,6 +43,7 @@ logger.repl.name = org.apache.spark.api.python.PythonGatewayServer
 logger.repl.level = fatal
 """
 _NAMED = ("spark.master", "spark.remote", "spark.app.name")  # settings of the run's own
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _RETRIES = 5  # of Connect's client, 17 s in all: a window is tried again anyway, and a run should not take 10 minutes to end
 
 
@@ -57,25 +57,39 @@ def connect(
 ) -> tuple[Link, bool]:
     """A session with its adapter, and whether it is ours to stop.
 
-    `session` is used as it is, and so is an active one where neither master nor remote is given: only what `conf` names is set.
+    `session` is used as it is, and so is an active one where no remote is given: only what `conf` names is set. Without either,
+    Spark runs where `dagflow.spark.address` says.
 
     Raises JavaMissing, JavaUnsuitable, ConnectMissing, ClusterUnreachable, SessionElsewhere, SettingFixed, SparkLost.
     """
     conf = dict(conf or {})
     master = master or conf.get("spark.master")
-    remote = remote or conf.get("spark.remote")
-    if remote is not None and session is None:
-        link: Link = _connect(application, remote, conf)
-        adapt(link, conf)
-        return link, True
-    session = session if session is not None else active_session()
+    session = session if session is not None else _active_unless_remote(remote, conf)
     if session is not None:
         link = link_of(session)
         if master is not None and master != link.address:
             raise SessionElsewhere(active=link.address, wanted=master)
         adapt(link, conf)
         return link, False
-    return ClassicLink(_start(application, master or DEFAULT_MASTER, conf)), True
+    outside = outside_settings()
+    wanted = address(master, remote, conf, outside)
+    if wanted.kind == "remote":
+        link = _connect(application, wanted.value, conf, outside)
+        adapt(link, conf)
+        return link, True
+    return ClassicLink(_start(application, wanted.value, conf, outside)), True
+
+
+def address_of(master: str | None, remote: str | None, conf: Mapping[str, str], session: Any = None) -> Address:
+    """The address that `connect` would take; starts nothing. Raises SparkLost."""
+    session = session if session is not None else _active_unless_remote(remote, conf)
+    if session is not None:
+        return Address(link_of(session).address, "the active session")
+    return address(master, remote, conf, outside_settings())
+
+
+def _active_unless_remote(remote: str | None, conf: Mapping[str, str]) -> Any:
+    return None if remote is not None or "spark.remote" in conf else active_session()
 
 
 def open_session(application: str, master: str | None, remote: str | None, conf: dict[str, str]) -> tuple[Any, bool]:
@@ -131,7 +145,7 @@ def forget(session: Any) -> None:
 def link_of(session: Any) -> Link:
     """The adapter of a session."""
     if ".connect." in type(session).__module__:
-        return ConnectLink(session, "the active Spark Connect session")
+        return ConnectLink(session, f"sc://{session.client.host}")
     return ClassicLink(session)
 
 
@@ -153,14 +167,15 @@ def jobs_run(session: Any) -> int:
     return int(session.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
 
 
-def _start(application: str, master: str, conf: Mapping[str, str]) -> Any:
+def _start(application: str, master: str, conf: Mapping[str, str], outside: Mapping[str, Given]) -> Any:
     from pyspark.sql import SparkSession
 
     check_reachable(master)
     # py4j logs each call that a dying JVM leaves without an answer, with its traceback; the run tells it, once
     logging.getLogger().addFilter(is_not_of_py4j)
-    with _surroundings(master, conf), _quiet_file() as quiet:
-        builder = SparkSession.builder.master(master).appName(application).config(map=_settings(master, conf, quiet))
+    with _surroundings(master, conf, outside), _quiet_file() as quiet:
+        settings = _settings(master, conf, outside, quiet)
+        builder = SparkSession.builder.master(master).appName(application).config(map=settings)
         try:
             session = builder.getOrCreate()
             session.sparkContext.setLogLevel("FATAL")
@@ -177,7 +192,7 @@ def is_not_of_py4j(record: logging.LogRecord) -> bool:
     return record.module not in ("java_gateway", "clientserver")
 
 
-def _connect(application: str, remote: str, conf: Mapping[str, str]) -> Link:
+def _connect(application: str, remote: str, conf: Mapping[str, str], outside: Mapping[str, Given]) -> Link:
     try:
         from pyspark.sql.connect.session import SparkSession
     except ImportError as error:
@@ -185,7 +200,7 @@ def _connect(application: str, remote: str, conf: Mapping[str, str]) -> Link:
     check_reachable(remote)
     try:
         if not remote.startswith("sc://"):  # local[2]: pyspark starts a server in this process
-            return ConnectLink(_serve(application, remote, conf), remote)
+            return ConnectLink(_serve(application, remote, conf, outside), remote)
         session = SparkSession.builder.remote(remote).appName(application).create()
         with contextlib.suppress(ImportError, AttributeError):
             from pyspark.sql.connect.client.retries import DefaultPolicy
@@ -198,44 +213,55 @@ def _connect(application: str, remote: str, conf: Mapping[str, str]) -> Link:
     return ConnectLink(session, remote)
 
 
-def _serve(application: str, remote: str, conf: Mapping[str, str]) -> Any:
+def _serve(application: str, remote: str, conf: Mapping[str, str], outside: Mapping[str, Given]) -> Any:
     from pyspark.sql import SparkSession
 
-    with _surroundings(remote, conf), _quiet_file() as quiet:
-        builder = SparkSession.builder.remote(remote).appName(application).config(map=_settings(remote, conf, quiet))
+    with _surroundings(remote, conf, outside), _quiet_file() as quiet:
+        settings = _settings(remote, conf, outside, quiet)
+        builder = SparkSession.builder.remote(remote).appName(application).config(map=settings)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it starts the server with these settings, and then complains that they are fixed
             return builder.getOrCreate()
 
 
-def _settings(master: str, conf: Mapping[str, str], quiet: str) -> dict[str, Any]:
-    """All settings with which Spark starts."""
-    settings = {**DEFAULTS, **(LOOPBACK if on_this_machine(master) else {}), **conf}
-    options = settings.get("spark.driver.extraJavaOptions", "")
-    settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile=file:{quiet} {options}".strip()
+def _settings(master: str, conf: Mapping[str, str], outside: Mapping[str, Given], quiet: str) -> dict[str, Any]:
+    """All settings with which Spark starts; our defaults only where nothing outside says otherwise."""
+    defaults = {**DEFAULTS, **(LOOPBACK if on_this_machine(master) else {})}
+    settings = {**{key: value for key, value in defaults.items() if key not in outside}, **conf}
+    given = outside.get(_JAVA_OPTIONS)
+    options = settings.get(_JAVA_OPTIONS, given.value if given is not None else "")
+    settings[_JAVA_OPTIONS] = f"-Dlog4j2.configurationFile=file:{quiet} {options}".strip()
     return {key: value for key, value in settings.items() if key not in _NAMED}
 
 
 @contextlib.contextmanager
-def _surroundings(master: str, conf: Mapping[str, str]) -> Iterator[None]:
+def _surroundings(master: str, conf: Mapping[str, str], outside: Mapping[str, Given]) -> Iterator[None]:
     """While Spark starts: the environment variables that it takes from us. Those of the user's stay as they are."""
-    wanted = {"JAVA_HOME": _quiet_home(find_java())}
-    python = conf.get("spark.pyspark.python")
+    # the address is chosen: pyspark refuses a second one in the environment
+    wanted: dict[str, str | None] = {"SPARK_REMOTE": None, "MASTER": None, "SPARK_API_MODE": None}
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else the JVM runs already
+        wanted["JAVA_HOME"] = _quiet_home(find_java())
+    given = outside.get("spark.pyspark.python")
+    python = conf.get("spark.pyspark.python", given.value if given is not None else None)
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         # else tasks would run with the python3 of PATH, which has neither us nor pyarrow
         wanted[name] = python if python and name == "PYSPARK_PYTHON" else os.environ.get(name) or sys.executable
     if on_this_machine(master):
         wanted["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP") or "127.0.0.1"  # servers, the UI's too, bind to loopback
     before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+    _set_environment(wanted)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        _set_environment(before)
+
+
+def _set_environment(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 def _quiet_home(java: Java) -> str:

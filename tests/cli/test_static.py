@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -193,3 +194,26 @@ def test_start_up_times(arguments: list[str], limit: float) -> None:
 
     times, bare = zip(*((once(["-m", "dagflow", *arguments]), once(BARE)) for _ in range(7)), strict=True)
     assert min(times) < limit * max(1.0, min(bare) / BARE_SECONDS)
+
+
+def test_config_shows_where_spark_is_told_to_run(dagflow: Dagflow, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://boss")
+
+    def remote(*options: str) -> tuple[str, str]:
+        rows = json.loads(dagflow("config", LINE_FILTER, *GIVEN, *options, "--json").out)
+        return next((row["value"], row["origin"]) for row in rows if row["key"] == "remote")
+
+    assert remote() == ("sc://boss", "env SPARK_REMOTE")
+    assert remote("--remote", "sc://mine") == ("sc://mine", "--remote")
+    assert remote("--master", "local[2]") == ("none", "default")
+    assert remote("--runner", "local") == ("none", "default")
+
+
+def test_local_paths_are_refused_for_a_master_elsewhere_that_the_environment_names(
+    dagflow: Dagflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkdir("logs")
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--master spark://boss:7077 pyspark-shell")
+    answer = dagflow("launch", LINE_FILTER, "-D", "input=logs", "-D", "output=out")
+    assert answer.code == 2
+    assert "but spark://boss:7077 runs on others" in answer.err

@@ -72,8 +72,10 @@ def test_jobs_are_counted(spark_session: Any) -> None:
 def test_the_environment_is_the_users_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.2")
+    monkeypatch.setenv("SPARK_REMOTE", "sc://elsewhere")
     before = dict(os.environ)
-    with room._surroundings("local[2]", {"spark.pyspark.python": "/a/python"}):
+    with room._surroundings("local[2]", {"spark.pyspark.python": "/a/python"}, {}):
+        assert "SPARK_REMOTE" not in os.environ, "pyspark takes only one address"
         assert os.environ["PYSPARK_PYTHON"] == "/a/python"
         assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.2"
         assert os.environ["JAVA_HOME"]

@@ -27,6 +27,7 @@ class ThreadRunner:
     in_process = False
     grows = False
     ui = None
+    address = None
 
     def __init__(self, slots: int = 2, sharing: str | None = None) -> None:
         self.slots = slots
