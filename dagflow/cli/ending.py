@@ -14,6 +14,7 @@ import attrs
 from dagflow.cli.group import State
 from dagflow.cli.main import FAILED
 from dagflow.errors.base import DagflowError
+from dagflow.errors.shown import visible_lines
 from dagflow.render.errors import each, error_json, error_text
 from dagflow.render.style import Style, style_for
 from dagflow.runtime.hidden import hidden_module
@@ -40,11 +41,11 @@ def tell(error: BaseException, state: State) -> int:
     """Tells an error on standard error, and returns the exit code. No traceback for a user's mistake unless `--debug`."""
     style = style_of(sys.stderr)
     if state.debug:
-        print("".join(_traces(error)), file=sys.stderr)
+        print(visible_lines("".join(_traces(error))), file=sys.stderr)
     if not isinstance(error, DagflowError):
         error = hidden_module(error) or error
     if not isinstance(error, DagflowError):
-        text = "".join(traceback.format_exception_only(error)).strip()
+        text = visible_lines("".join(traceback.format_exception_only(error)).strip())
         print(f"{style.paint('bold red', 'internal error:')} {text}", file=sys.stderr)
         if not state.debug:
             print("  help: --debug shows the traceback", file=sys.stderr)

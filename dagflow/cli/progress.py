@@ -10,6 +10,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TextIO
 
+from dagflow.errors.shown import visible_lines
 from dagflow.render.words import byte_rate, counted, seconds, size
 from dagflow.runtime.events import (
     Event,
@@ -65,7 +66,7 @@ class PlainProgress(Progress):
 
     def say(self, text: str) -> None:
         """Writes a line."""
-        self._write(text + "\n")
+        self._write(visible_lines(text) + "\n")
 
     def __call__(self, event: Event) -> None:
         """Writes what there is to tell."""
@@ -169,7 +170,7 @@ class LiveProgress(Progress):
     def say(self, text: str) -> None:
         """Writes a line above."""
         if self._live is not None:
-            self._live.console.print(text, markup=False, highlight=False, soft_wrap=True)
+            self._live.console.print(visible_lines(text), markup=False, highlight=False, soft_wrap=True)
 
     def __call__(self, event: Event) -> None:
         """Notes where the run stands."""

@@ -14,6 +14,7 @@ from dagflow.cli.ending import Refused, style_of
 from dagflow.cli.main import DONE, FAILED
 from dagflow.errors.base import DagflowError
 from dagflow.errors.ledger import LedgerDamaged, LedgerMissing, ObjectDamaged, ObjectMissing
+from dagflow.errors.shown import visible_lines
 from dagflow.errors.surroundings import StorageError
 from dagflow.ledger import EntryRef, Ledger, SetTransform, VerifyReport
 from dagflow.ledger.find import find_dataset
@@ -102,7 +103,7 @@ def command(
             print(error_text(Refused(checked.problems), style_of(sys.stderr)), file=sys.stderr)
     replayed = checked.replay
     if replayed is not None and not replayed.windows and not replayed.problems and replayed.left_out:
-        print(f"error: nothing was replayed: {replayed.left_out[0][1].message()}", file=sys.stderr)
+        print(f"error: nothing was replayed: {visible_lines(replayed.left_out[0][1].message())}", file=sys.stderr)
         return FAILED
     return DONE if not checked.problems else FAILED
 

@@ -18,6 +18,7 @@ from dagflow.config.problems import Problems
 from dagflow.config.values import Mismatch
 from dagflow.errors.base import ConfigError
 from dagflow.errors.config import BadValue, ConflictingSettings, MissingSetting
+from dagflow.errors.shown import HIDDEN, sounds_secret
 
 FAILED = object()
 
@@ -203,8 +204,9 @@ class _Naming:
         if not isinstance(error, (ValueError, TypeError)) or isinstance(error, ConfigError):
             # on a probe, what a validator stumbles over else is left to the object itself
             return self.probing and isinstance(error, Exception) and not isinstance(error, ConfigError)
-        shown = values.show_plain(self.setting.value if self.setting.is_text else self.value, self.hint)
-        secret = values.holds_secret(self.hint)
+        secret = values.holds_secret(self.hint) or sounds_secret(self.setting.key)
+        value = self.setting.value if self.setting.is_text else self.value
+        shown = HIDDEN if secret else values.show_plain(value, self.hint)
         reason = "the check of this setting refuses it" if secret else values.reason_of(error)
         self.assembly.problems.add(BadValue(key=self.setting.key, value=shown, origin=self.setting.origin, reason=reason))
         return True

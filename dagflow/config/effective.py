@@ -10,13 +10,13 @@ from typing import Any
 
 import attrs
 
-from dagflow.config import hints, units, values
+from dagflow.config import hints, units
 from dagflow.config.assembly import default_of
 from dagflow.config.docs import field_docs
 from dagflow.config.layers import Layers, Setting, spark_conf
 from dagflow.config.settings import assemble_run_settings, assemble_settings
+from dagflow.errors.shown import HIDDEN, sounds_secret, visible, without_secrets
 
-HIDDEN = "***"
 APPLICATION, RUN, SPARK = "application", "run", "spark"
 
 
@@ -91,7 +91,7 @@ def effective(
 
 
 def _plain_row(key: str, value: Any, origin: str, group: str) -> Row:
-    return Row(key, HIDDEN if values.sounds_secret(key) else show(value), origin, "", "", group)
+    return Row(key, HIDDEN if sounds_secret(key) else show(value), origin, "", "", group)
 
 
 def _object_rows(
@@ -108,7 +108,8 @@ def _object_rows(
         nested = attrs.has(type(value)) and not isinstance(value, type) and not hints.is_secret(hint)
         default = _default(field, thing) if base is None else getattr(base, field.name)
         origin = _origin(path, value, default, origins, above)
-        shown = type(value).__name__ if nested else show(value, hint)
+        is_hidden = isinstance(value, str | bytes) and value and sounds_secret(key)
+        shown = type(value).__name__ if nested else HIDDEN if is_hidden else show(value, hint)
         yield Row(before + path, shown, origin, hints.type_name(hint), docs.get(key, ""), group)
         if nested:
             whole = origins[path].origin if path in origins else above
@@ -158,7 +159,7 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def show(value: Any, hint: Any = Any) -> str:
-    """A value as users would write it: sizes and durations in words, lists as TOML arrays, secrets as `***`.
+    """A value as users would write it: sizes and durations in words, lists as TOML arrays, secrets, in URLs too, as `***`.
 
     >>> from dagflow.config import Bytes
     >>> show(67108864, Bytes), show(["a", "b"]), show(None), show(""), show(True)
@@ -167,8 +168,9 @@ def show(value: Any, hint: Any = Any) -> str:
     if value is not None and hints.is_secret(hint):
         return HIDDEN
     if isinstance(value, str) and not isinstance(value, enum.Enum):
+        value = without_secrets(value)
         return value if value and value == value.strip() and value.isprintable() else _quoted(value)
-    return _inner(value, hint)
+    return without_secrets(_inner(value, hint))
 
 
 def _quoted(text: str) -> str:
@@ -231,7 +233,7 @@ def render_text(rows: Iterable[Row]) -> str:
     application
       prefix = .  (default)  str: what lines start with
     """
-    rows = list(rows)
+    rows = visible(list(rows))
     lines: list[str] = []
     for group in dict.fromkeys(row.group for row in rows):
         mine = [row for row in rows if row.group == group]

@@ -26,6 +26,7 @@ from dagflow.errors.config import (
     RepeatedDefinition,
     ReservedSettingName,
 )
+from dagflow.errors.shown import sounds_secret
 
 ENVIRONMENT_PREFIX = "DAGFLOW_"
 RESERVED = ("operator", "run", "spark")
@@ -222,7 +223,7 @@ def definition(text: str) -> Setting:
 
 def _repeated(key: str, given: Sequence[str], settings_class: type | None) -> RepeatedDefinition:
     """The error for a key with several values; they are shown where the type says, or the key sounds, that they are no secret."""
-    from dagflow.config.values import holds_secret, sounds_secret
+    from dagflow.config.values import holds_secret
 
     hint = hints.field_hint(settings_class, hints.settable(settings_class)[key]) if settings_class is not None else Any
     is_shown = not (holds_secret(hint) or sounds_secret(key) or key.startswith("operator."))  # whose types are not known yet

@@ -14,6 +14,7 @@ from dagflow.config.problems import Problems
 from dagflow.config.run_settings import RUN_NAMES, RunSettings
 from dagflow.errors.base import ConfigError
 from dagflow.errors.config import BadValue, ConflictingSettings, MissingSetting, UnknownSetting
+from dagflow.errors.shown import sounds_secret
 
 
 class SettingsMapping(Mapping[str, Any]):
@@ -137,7 +138,7 @@ def _mapping(layers: Layers) -> tuple[SettingsMapping, dict[str, Setting]]:
             try:
                 value = values.from_text(Any, value)
             except values.Mismatch as error:
-                shown = "***" if values.sounds_secret(key) else values.show_plain(setting.value)
+                shown = "***" if sounds_secret(key) else values.show_plain(setting.value)
                 problems.add(BadValue(key=key, value=shown, origin=setting.origin, reason=error.reason))
                 continue
         parts = flatten({key: value}) if isinstance(value, Mapping) else [((key,), value)]

@@ -175,11 +175,6 @@ def _holds_secret(hint: Any, seen: tuple[type, ...]) -> bool:
     return False
 
 
-def sounds_secret(key: str) -> bool:
-    """Whether a key without a type of its own sounds like that of a secret: Spark's settings, conf without a class."""
-    return re.search(r"secret|passw|token|credential|access[._-]?key|private[._-]?key", key, re.IGNORECASE) is not None
-
-
 def reason_of(error: BaseException) -> str:
     """The text of a validator's error: attrs' own carry more arguments than their text."""
     return str(error.args[0]) if error.args else type(error).__name__

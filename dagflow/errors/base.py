@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar, cast
 
 import attrs
 from typing_extensions import dataclass_transform
+
+from dagflow.errors.shown import without_secrets
 
 ErrorType = TypeVar("ErrorType", bound=type)
 
@@ -14,6 +18,14 @@ ErrorType = TypeVar("ErrorType", bound=type)
 def error(cls: ErrorType) -> ErrorType:
     """Makes an attrs class of an exception: its fields are structured, its wording is `message()`."""
     return attrs.define(slots=False, eq=False, str=False, repr=False)(cls)
+
+
+def _without_secrets(message: Callable[[Any], str]) -> Callable[[Any], str]:
+    @functools.wraps(message)
+    def masked(self: Any) -> str:
+        return without_secrets(message(self))
+
+    return masked
 
 
 @error
@@ -29,6 +41,12 @@ class DagflowError(Exception):
     exit_code: ClassVar[int] = 1
     is_fatal: ClassVar[bool] = False
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Sees to it that the messages of all classes are without secrets, wherever they are shown or stored."""
+        super().__init_subclass__(**options)
+        if "message" in vars(cls):
+            cls.message = _without_secrets(vars(cls)["message"])  # type: ignore[method-assign]
+
     def message(self) -> str:
         """The text that a user reads: what is wrong, where, and what to do."""
         return self.__class__.__name__
@@ -39,7 +57,7 @@ class DagflowError(Exception):
     @property
     def notes(self) -> list[str]:
         """Where it happened, as whoever let it pass has noted: `error.add_note(…)`."""
-        return list(getattr(self, "__notes__", ()))
+        return [without_secrets(note) for note in getattr(self, "__notes__", ())]
 
     @property
     def where_in_run(self) -> dict[str, Any]:

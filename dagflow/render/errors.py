@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import attrs
 
 from dagflow.errors.base import DagflowError
+from dagflow.errors.shown import visible, visible_lines, without_secrets
 from dagflow.render.style import Style
+
+_PATHS = ("path", "file", "file_path", "folder", "place", "url", "source", "output", "dataset", "run_folder")
 
 
 def each(error: DagflowError) -> list[DagflowError]:
@@ -33,11 +37,24 @@ def error_text(error: DagflowError, style: Style | None = None) -> str:
 
 
 def _block(error: DagflowError, style: Style) -> str:
-    first, *rest = "\n".join([error.message(), *error.notes]).split("\n")
+    first, *rest = visible_lines("\n".join([_on_one_line(error).message(), *error.notes])).split("\n")
     head = f"{style.paint('bold red', f'error[{error.code}]')} {style.paint('bold', first)}"
     # what follows the first line stands below it, however its author wrote it
     lines = [line if not line or line.startswith("  ") else f"  {line}" for line in rest]
     return "\n".join([head, *(_line(line, style) for line in lines)])
+
+
+def _on_one_line(error: DagflowError) -> DagflowError:
+    """The error with paths that break no line of its message."""
+    changed = {
+        name: shown for name in _PATHS if isinstance(old := getattr(error, name, None), str) and (shown := visible(old)) != old
+    }
+    if not changed:
+        return error
+    error = copy.copy(error)
+    for name, shown in changed.items():
+        setattr(error, name, shown)
+    return error
 
 
 def _line(line: str, style: Style) -> str:
@@ -68,7 +85,7 @@ def _fields(error: DagflowError) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
-        return value
+        return without_secrets(value)
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
-    return str(value)
+    return without_secrets(str(value))

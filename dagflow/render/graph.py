@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
+from dagflow.errors.shown import visible
 from dagflow.plan.view import OperatorView, PlanView, SinkView, StreamView
 from dagflow.render.style import Style
 
@@ -27,7 +28,7 @@ def graph_text(view: PlanView, style: Style | None = None) -> str:
     │ found: FileMetadata  files_metadata_output → show.input
     ● show  Console
     """
-    style = style or Style()
+    style, view = style or Style(), visible(view)
     drawing = _Lanes(style)
     drawn: set[str] = set()
     for operator in ordered(view):

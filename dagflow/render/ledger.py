@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
+from dagflow.errors.shown import visible
 from dagflow.ledger import AddData, DataEvent, ExecuteQuery, InputSlice, LedgerEntry, Seed, SetSchema, SetSource, SetTransform
 from dagflow.ledger.events import kind_of
 from dagflow.ledger.history import Step
@@ -46,6 +47,7 @@ def instant(microseconds: int, whole: bool = True) -> str:
 
 def log_head(head: LogHead, style: Style) -> str:
     """The line above a list of entries."""
+    head = visible(head)
     parts = [f"dataset {head.dataset_id} ({head.dataset_kind})", counted_entries(head.entries), counted(head.rows, "row")]
     if head.watermark is not None:
         parts.append(f"watermark {instant(head.watermark)}")
@@ -54,6 +56,7 @@ def log_head(head: LogHead, style: Style) -> str:
 
 def log_lines(steps: Sequence[Step], head: LogHead, style: Style, *, titled: bool = True) -> list[str]:
     """A line an entry, in the order given; `titled`: the names of the columns above them."""
+    steps = visible(list(steps))
     columns = [column for column in _COLUMNS if column[0] not in _without(head)]
     rows = [[title for title, _, _ in columns], *([cell(step) for _, _, cell in columns] for step in steps)]
     title, *lines = table(rows, "".join(align for _, align, _ in columns), style)
@@ -62,6 +65,7 @@ def log_lines(steps: Sequence[Step], head: LogHead, style: Style, *, titled: boo
 
 def entry_text(step: Step, dataset: str, style: Style) -> str:
     """One entry whole."""
+    step, dataset = visible(step), visible(dataset)
     entry = step.entry
     rows = [
         ["hash", entry.hash],

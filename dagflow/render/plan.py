@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from dagflow.errors.shown import visible
 from dagflow.plan.view import OperatorView, PlanView, StageView, StreamView
 from dagflow.render.style import Style, indented, narrower, table
 from dagflow.render.words import counted
@@ -21,7 +22,7 @@ def plan_text(view: PlanView, style: Style | None = None) -> str:
     <BLANKLINE>
     0 operators
     """
-    style = style or Style()
+    style, view = style or Style(), visible(view)
     head = f"{style.paint('bold', view.application)}: {view.step} ({_STEPS[view.step][0]})"
     blocks = [block for block in _STEPS[view.step][1](view, style) if block]
     return "\n\n".join([head, *("\n".join(block) for block in blocks)])

@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 
 from dagflow.errors.base import DagflowError
+from dagflow.errors.shown import visible, without_secrets
 from dagflow.render.errors import each, error_json
 from dagflow.render.style import Style, table
 from dagflow.render.words import byte_rate, count, counted, seconds, size
@@ -31,7 +32,7 @@ def report_text(report: RunReport, style: Style | None = None) -> str:
       windows  1 (number 0)
       time     500 ms
     """
-    style = style or Style()
+    style, report = style or Style(), visible(report)
     blocks = []
     if report.operators:
         head = ["operator", "records in", "records out", "dropped", "errors", "bytes", "converted"]
@@ -59,7 +60,7 @@ def report_json(report: RunReport, error: BaseException | None = None) -> dict[s
             "class": type(error).__name__ if error is not None else None,
             "message": report.error or str(error),
         }
-    return {"v": VERSION, **attrs.asdict(report), "error": found}
+    return without_secrets({"v": VERSION, **attrs.asdict(report), "error": found})
 
 
 def _row(name: str, figures: OperatorFigures) -> list[str]:

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Sequence
 from typing import Any
 
+from dagflow.errors.shown import visible, without_secrets
 from dagflow.ledger import InputSlice
 from dagflow.render.errors import error_json
 from dagflow.render.ledger import instant
@@ -21,7 +22,7 @@ SHOWN = 20
 
 def trace_text(trace: Trace, style: Style | None = None) -> str:
     """Where a row comes from, a line a step; what stands in the way is not in it."""
-    style = style or Style()
+    style, trace = style or Style(), visible(trace)
     entry = trace.entry
     rows = [
         ["file", f"{trace.file.path}, row {count(trace.row + 1)} of {count(trace.file.rows)}"],
@@ -44,6 +45,7 @@ def trace_text(trace: Trace, style: Style | None = None) -> str:
 
 def trace_json(trace: Trace) -> dict[str, Any]:
     """The same as plain data, with all work items, and with what stands in the way; `v` is the version of the form."""
+    trace = without_secrets(trace)
     written, source = trace.written, trace.source
     return {
         "v": VERSION,

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from dagflow.errors.base import DagflowError
+from dagflow.errors.shown import visible, without_secrets
 from dagflow.errors.surroundings import StorageError
 from dagflow.ledger import EntryRef, VerifyReport
 from dagflow.render.errors import error_json
@@ -58,7 +59,7 @@ def verify_text(checked: Checked, style: Style | None = None) -> str:
     <BLANKLINE>
     Note the newest entry elsewhere: `--noted SEQ:HASH` then shows whether all of the ledger was written anew.
     """
-    style = style or Style()
+    style, checked = style or Style(), visible(checked)
     report = checked.report
     found = style.paint("bold red", "damaged")
     if report.problems and all(isinstance(problem, StorageError) for problem in report.problems):
@@ -91,6 +92,7 @@ def verify_text(checked: Checked, style: Style | None = None) -> str:
 
 def verify_json(checked: Checked) -> dict[str, Any]:
     """The same as plain data, with the problems; `v` is the version of the form."""
+    checked = without_secrets(checked)
     report = checked.report
     return {
         "v": VERSION,
@@ -111,7 +113,7 @@ def _replay(report: ReplayReport) -> list[list[str]]:
     rows = [["replayed", f"{counted(report.windows, 'window')}, {counted(report.rows, 'row')}: as they were committed"]]
     reasons: dict[str, list[int]] = {}
     for window, error in report.left_out:
-        reasons.setdefault(error.message().partition("\n")[0], []).append(window)
+        reasons.setdefault(visible(error.message().partition("\n")[0]), []).append(window)
     for reason, windows in reasons.items():
         which = f"window {windows[0]}" if len(windows) == 1 else f"{len(windows):,} windows (the last is {max(windows)})"
         rows.append(["not replayed", f"{which}: {reason}"])

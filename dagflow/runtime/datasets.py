@@ -12,6 +12,7 @@ from dagflow.errors.application import DatasetTwice, SchemasDiffer
 from dagflow.errors.ledger import LedgerCut, LedgerDamaged, WindowPassed
 from dagflow.errors.ledger_rules import NothingAdded, NothingExecuted
 from dagflow.errors.run import PlanMismatch
+from dagflow.errors.shown import without_secrets
 from dagflow.ledger import (
     DERIVATIVE,
     ROOT,
@@ -34,6 +35,7 @@ from dagflow.ledger import (
 from dagflow.ledger.codec import canonical
 from dagflow.ledger.columns import is_widened
 from dagflow.model.forms import schema_of
+from dagflow.model.operator import Operator
 from dagflow.model.plain import decode, encode
 from dagflow.plan.plan import Plan
 from dagflow.runtime.late_schema import late_columns
@@ -178,7 +180,7 @@ class Datasets:
             else:
                 for name in fed.inputs:
                     operator = self._plan.dag.nodes[name].operator
-                    source = SetSource(name=name, spec={"operator": type(operator).__qualname__, "paths": operator.input_paths()})
+                    source = SetSource(name=name, spec=_spec(operator))
                     if ledger.source_at(head.seq, name) != source:
                         ledger.append(source)
             self._ledgers[fed.folder] = (fed, ledger)
@@ -188,7 +190,7 @@ class Datasets:
 
     def _transform(self, inputs: Sequence[str], ids: Mapping[str, str | None]) -> SetTransform:
         paths = {each: self._plan.dag.nodes[name].operator.input_paths()[0] for name, each in ids.items() if each is not None}
-        return SetTransform(inputs=tuple(inputs), plan_hash=self._plan_hash(), spec={"paths": paths})
+        return SetTransform(inputs=tuple(inputs), plan_hash=self._plan_hash(), spec={"paths": without_secrets(paths)})
 
     def heads(self) -> dict[str, str]:
         """The newest entry of each ledger, by folder."""
@@ -284,6 +286,11 @@ class Datasets:
             ledger.append(self._transform(declared, {**fed.datasets, **ids}))
         by_id = {each.dataset_id: each for each in taken.values()}
         return [by_id.get(each) or state.inputs.get(each, InputSlice(dataset_id=each)) for each in declared]
+
+
+def _spec(operator: Operator) -> dict[str, Any]:
+    """What a ledger keeps of an input operator."""
+    return {"operator": type(operator).__qualname__, "paths": without_secrets(operator.input_paths())}
 
 
 def _compare(log: WindowLog, folder: str, app_id: str) -> None:

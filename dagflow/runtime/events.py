@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 
 import attrs
 
+from dagflow.errors.shown import without_secrets
+
 VERSION = 1
 
 
@@ -232,5 +234,5 @@ class EventStream:
 
 
 def line_of(event: Event) -> str:
-    """An event as one line of JSON."""
-    return json.dumps(event.as_json(), ensure_ascii=False) + "\n"
+    """An event as one line of JSON, without secrets."""
+    return json.dumps(without_secrets(event.as_json()), ensure_ascii=False) + "\n"

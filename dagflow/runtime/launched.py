@@ -10,12 +10,11 @@ from typing import Any
 import attrs
 
 from dagflow.config import effective
-from dagflow.config.effective import HIDDEN
 from dagflow.config.hints import settable
 from dagflow.config.layers import split_key
-from dagflow.config.values import sounds_secret
 from dagflow.errors.past import ApplicationUnknown
 from dagflow.errors.run import StateNotPlain
+from dagflow.errors.shown import HIDDEN, sounds_secret, without_secrets
 from dagflow.model.plain import encode
 from dagflow.runtime.build import Built, build
 
@@ -30,7 +29,7 @@ class Launched:
         folder: where it was launched from: relative paths start there.
         definitions: settings as `-D` takes them.
         code: settings that code or files gave, by key; both without secrets, and without the settings of the run.
-        left_out: the keys of settings that were given and are not kept: secrets, and what is no plain data.
+        left_out: the keys of settings that were given and are not kept: secrets, URLs with secrets, and what is no plain data.
     """
 
     application: str
@@ -51,8 +50,10 @@ class Launched:
         def keep(key: str, value: Any) -> None:
             try:
                 if not is_secret(key):
-                    code[key] = encode(value, key)
-                    return
+                    plain = encode(value, key)
+                    if without_secrets(plain) == plain:
+                        code[key] = plain
+                        return
             except StateNotPlain:
                 pass
             left_out.append(key)
@@ -61,7 +62,7 @@ class Launched:
         for key, field in settable(type(base)).items() if attrs.has(type(base)) else ():
             keep(key, getattr(base, field.name))
         for setting in (*built.layers.application().winners().values(), *built.layers.operators().winners().values()):
-            if setting.is_text and not is_secret(setting.key):
+            if setting.is_text and not is_secret(setting.key) and without_secrets(setting.value) == setting.value:
                 definitions.append(f"{setting.key}={setting.value}")
                 code.pop(setting.key, None)
             else:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
+
+from dagflow.config.hints import field_hint
+from dagflow.config.values import holds_secret
 from dagflow.errors.run import PlanMismatch
-from dagflow.model.operator import fields_of
+from dagflow.errors.shown import HIDDEN, sounds_secret, without_secrets
+from dagflow.model.operator import Operator, fields_of
 from dagflow.plan.plan import Plan
 from dagflow.runtime.window_log import WindowPlan
 
@@ -45,18 +50,24 @@ def properties(plan: Plan) -> dict[str, str]:
         for field, value in fields_of(node.operator).items():
             if isinstance(value, str) and value in outputs:
                 continue  # a folder that was moved is no change
-            text = _text(value)
+            text = HIDDEN if _is_secret(node.operator, field) else _text(value)
             if text is not None:
                 found[f"{name}.{field}"] = text
     return found
 
 
+def _is_secret(operator: Operator, name: str) -> bool:
+    """Whether a property holds a secret: nothing is kept of it, so that it is not known again either."""
+    field = attrs.fields_dict(type(operator))[name]
+    return holds_secret(field_hint(type(operator), field)) or sounds_secret(name)
+
+
 def _text(value: Any) -> str | None:
     """A property as text, by which it is known again; None where none says all of it."""
     if isinstance(value, str | int | float | bool | None) or type(value).__name__ == "Expression":
-        return str(value)
+        return without_secrets(str(value))
     if isinstance(value, tuple) and all(isinstance(each, str) for each in value):
-        return f"({', '.join(value)})"
+        return without_secrets(f"({', '.join(value)})")
     return FUNCTION if callable(value) and not isinstance(value, type) else None
 
 

@@ -183,4 +183,5 @@ def _modified_ns(info: dict[str, Any]) -> int:
             value = value.replace(tzinfo=datetime.UTC)
         past = value - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
         return (past.days * 86_400 + past.seconds) * 1_000_000_000 + past.microseconds * 1000
-    return int(value * 1_000_000_000) if isinstance(value, (int, float)) else 0
+    # a float has no nanoseconds of its own: the same time as a float and as a datetime is the same number
+    return round(value * 1_000_000) * 1000 if isinstance(value, (int, float)) else 0

@@ -1,0 +1,95 @@
+"""What people and files may see of a text: no secrets in URLs, and on terminals no control characters."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
+
+import attrs
+
+HIDDEN = "***"
+
+_SOUNDS = r"secret|passw|\bpwd\b|token(?!i[sz])|credential|(?:api|access|private|account)[._-]?key"
+_SECRET = re.compile(_SOUNDS, re.IGNORECASE)
+# user:password@ of a URL; the password may hold an @, and anything but a slash
+_USER = re.compile(r"([a-z][a-z0-9+.-]*://[^\s/:@'\"]*):[^\s/'\"]+@", re.IGNORECASE)
+# ?api_key=…&sig=… of a URL, and password=… of a connection string
+_QUERY = re.compile(
+    rf"([?&;#](?:[\w.-]*(?:{_SOUNDS}|signature)[\w.-]*|sig|key|auth)=|(?:^|[\s'\"])(?:password|passwd|pwd)\s?=\s?)(?!\*\*\*)[^&;#\s'\"]+",
+    re.IGNORECASE,
+)
+# C0, C1, line and paragraph separators, and what turns the direction of writing
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_CONTROL_IN_LINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+Value = TypeVar("Value")
+
+
+def sounds_secret(key: str) -> bool:
+    """Return True for a name that sounds like that of a secret.
+
+    >>> [sounds_secret(key) for key in ("api_key", "fs.s3a.access.key", "password", "tokenizer", "partition_key")]
+    [True, True, True, False, False]
+    """
+    return _SECRET.search(key) is not None
+
+
+def without_secrets(value: Value) -> Value:
+    """Return a text, or data with texts in it, where passwords and tokens within URLs are `***`.
+
+    >>> without_secrets("sftp://ada:pw@host/logs and https://host/a?day=1&api_key=k&sig=s")
+    'sftp://ada:***@host/logs and https://host/a?day=1&api_key=***&sig=***'
+    >>> without_secrets({"paths": ["s3://bucket/logs", "ftp://u:p@host/"]})
+    {'paths': ['s3://bucket/logs', 'ftp://u:***@host/']}
+    """
+    return _mapped(value, _masked)
+
+
+def visible(value: Value) -> Value:
+    r"""Return a text, or data with texts in it, for a terminal: without secrets, and with control characters escaped.
+
+    >>> visible(("a\x1b[2J.txt", "two\nlines", "größe"))
+    ('a\\x1b[2J.txt', 'two\\nlines', 'größe')
+    """
+    return _mapped(value, lambda text: _CONTROL.sub(_escaped, _masked(text)))
+
+
+def visible_lines(text: str) -> str:
+    r"""Return a text of several lines for a terminal: line ends and tabs stay.
+
+    >>> visible_lines("first\n\x07second")
+    'first\n\\x07second'
+    """
+    return _CONTROL_IN_LINES.sub(_escaped, _masked(text))
+
+
+def _masked(text: str) -> str:
+    if "://" in text:
+        text = _USER.sub(rf"\1:{HIDDEN}@", text)
+    return _QUERY.sub(rf"\1{HIDDEN}", text) if "=" in text else text
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")
+
+
+def _mapped(value: Value, change: Callable[[str], str]) -> Value:
+    """Return data of the same form with every text changed. Exceptions and what is no plain data stay as they are."""
+    found: Any = value
+    if isinstance(found, str):
+        return cast("Value", change(found)) if type(found) is str else value
+    if isinstance(found, Mapping):
+        return cast("Value", {_mapped(key, change): _mapped(each, change) for key, each in found.items()})
+    if type(found) in (list, tuple, set, frozenset):
+        return cast("Value", type(found)(_mapped(each, change) for each in found))
+    if attrs.has(type(found)) and not isinstance(found, type | BaseException):
+        fields = [(a.name, getattr(found, a.name)) for a in attrs.fields(type(found))]
+        changed = {name: new for name, old in fields if (new := _mapped(old, change)) is not old and new != old}
+        if changed:
+            found = copy.copy(found)
+            for name, new in changed.items():
+                object.__setattr__(found, name, new)
+        return cast("Value", found)
+    return value
