@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 BENCH ?= lines ledger scan exchange decisions skew bursts
 READY := $(VENV)/.ready
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all chaos proofs lint format types bench docs ci clean
+.PHONY: help run test test-full test-nightly chaos proofs lint format types bench docs ci clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1#\2/p' $(MAKEFILE_LIST) | awk -F'#' '{printf "%-17s %s\n", $$1, $$2}'
@@ -18,17 +18,20 @@ $(READY): pyproject.toml
 run: $(READY) ## filters the lines of the Python library through Spark: make run INPUT=folder OUTPUT=folder
 	$(BIN)/dagflow launch apps/line_filter -D input="$(or $(INPUT),$$($(BIN)/python -c 'import os; print(os.path.dirname(os.__file__))'))" -D output="$(or $(OUTPUT),out)"
 
-test: $(READY) ## the tests that CI runs: make test ARGS='-k java'
+test: $(READY) ## the quick tier, in minutes: make test ARGS='-k java'
 	$(BIN)/pytest -q -n 2 $(ARGS)
 
-test-all: $(READY) ## the slow suite too: clusters, crashes, large inputs
-	$(BIN)/pytest -q -m '' $(ARGS)
+test-full: $(READY) ## what CI runs after the quick tier: Spark, crashes, and every property with all its examples
+	$(BIN)/pytest -q -n 2 --hypothesis-profile=full -m '(full or hypothesis) and not nightly' $(ARGS)
+
+test-nightly: $(READY) ## hours: clusters, random crashes, large inputs
+	$(BIN)/pytest -q --hypothesis-profile=nightly -m nightly $(ARGS)
 
 chaos: $(READY) ## kills launches at random, some hundred times (an hour): make chaos ARGS='-k cluster'
-	$(BIN)/pytest -q -m chaos tests/chaos/test_random_kills.py $(ARGS)
+	$(BIN)/pytest -q --hypothesis-profile=nightly -m chaos tests/chaos/test_random_kills.py $(ARGS)
 
 proofs: $(READY) ## proves every shipped reader splittable, at depth (some minutes each): make proofs ARGS='-k BGZF'
-	$(BIN)/pytest -q -m slow tests/testing/test_every_reader.py $(ARGS)
+	$(BIN)/pytest -q --hypothesis-profile=nightly -m nightly tests/testing/test_every_reader.py $(ARGS)
 
 lint: $(READY) ## style, and who may import whom
 	$(BIN)/ruff check .

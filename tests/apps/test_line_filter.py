@@ -6,6 +6,8 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from dagflow.testing import run_dag
 
 APP = str(Path(__file__).parents[2] / "apps" / "line_filter")
@@ -46,6 +48,7 @@ def make(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.smoke
 def test_equals_sed_and_grep(runner: str, tmp_path: Path) -> None:
     source = make(tmp_path / "in")
     settings = {"input": str(source), "output": str(tmp_path / "out"), "operator.splitter.block_size": 7}

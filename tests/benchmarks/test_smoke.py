@@ -76,6 +76,7 @@ def test_different_outputs_are_refused():
         compete(Case("case", "a case", one), 1, SILENT)
 
 
+@pytest.mark.full
 def test_logs_are_built_resumed_and_committed_to(tmp_path, capsys):
     page = tmp_path / "page.md"
     assert ledger(["--quick", "--disk", str(tmp_path), "--markdown", str(page)]) == 0
@@ -99,6 +100,7 @@ def test_a_ledger_written_as_bytes_is_one_that_was_appended(tmp_path):
     assert (found.resume().windows[APP], found.resume().last_offset) == (59, 599)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not is_there(), reason="deltalake is not installed")
 def test_a_log_of_delta_written_as_bytes_is_one_that_its_package_wrote(tmp_path, monkeypatch):
     by_package, written = DeltaLog(tmp_path / "one"), DeltaLog(tmp_path / "other")
@@ -118,6 +120,7 @@ def files_of(log):
     return sorted(uri.rpartition("/")[2] for uri in deltalake.DeltaTable(str(log.folder)).file_uris())
 
 
+@pytest.mark.full
 def test_an_hour_of_bursts_is_decided(tmp_path, capsys):
     page = tmp_path / "page.md"
     assert decisions(["--quick", "--markdown", str(page)]) == 0
@@ -172,6 +175,7 @@ def test_readers_of_a_simulated_day_share_where_shipped_ones_would():
     assert shares == [True, False, True, True]
 
 
+@pytest.mark.full
 def test_more_readers_wait_less_and_cost_more():
     work = day(300, 600.0)
     few, many = (simulate(work, StatelessPartitioner(n), 50, starts=True) for n in (2, 50))
@@ -182,6 +186,7 @@ def test_more_readers_wait_less_and_cost_more():
     assert following.changes > 0
 
 
+@pytest.mark.full
 def test_tables_are_scanned_by_all_who_are_there(tmp_path, capsys):
     page = tmp_path / "page.md"
     given = ["--quick", "--match", "line ends in quotes, 3 of 20", "--disk", str(tmp_path), "--markdown", str(page)]
@@ -192,6 +197,7 @@ def test_tables_are_scanned_by_all_who_are_there(tmp_path, capsys):
     assert [entry.name for entry in tmp_path.iterdir()] == ["page.md"], "inputs and outputs are removed"
 
 
+@pytest.mark.full
 def test_what_a_task_takes_is_measured(tmp_path, capsys):
     assert scan(["--quick", "--only", "memory", "--disk", str(tmp_path)]) == 0
     told = capsys.readouterr().out
@@ -199,12 +205,14 @@ def test_what_a_task_takes_is_measured(tmp_path, capsys):
     assert list(tmp_path.iterdir()) == [], "inputs and outputs are removed"
 
 
+@pytest.mark.full
 def test_words_are_counted_alike_by_both_forms(tmp_path, capsys):
     assert exchange(["--quick", "--only", "record", "--disk", str(tmp_path)]) == 0  # it compares what they make
     assert "| dagflow, plain Python for each record |" in capsys.readouterr().out
     assert not list(tmp_path.iterdir()), "inputs and outputs are removed"
 
 
+@pytest.mark.full
 def test_readers_go_up_and_down_with_bursts_of_files(tmp_path, capsys):
     page = tmp_path / "page.md"
     page.write_text("\n".join(marks(BURSTS)))

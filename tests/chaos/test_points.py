@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.chaos
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 @pytest.mark.parametrize(
-    ("stride", "pairs"), [(3, 10), pytest.param(1, 500, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])]
+    ("stride", "pairs"), [(3, 10), pytest.param(1, 500, marks=[pytest.mark.nightly, pytest.mark.timeout(1800)])]
 )
 def test_two_ledgers_catch_up_after_a_kill_at_any_step(tmp_path: Path, stride: int, pairs: int) -> None:
     command = [sys.executable, "-m", "tests.chaos.points", str(tmp_path), str(stride), str(pairs)]

@@ -13,7 +13,7 @@ import pytest
 from tests.cluster.places import Begin, Place
 from tests.cluster.waiting import below, held_by, lives, until
 
-pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.chaos, pytest.mark.spark, pytest.mark.nightly]
 LOCAL = {"master": "local[2,4]"}
 
 

@@ -44,7 +44,7 @@ spark.stop()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.chaos
 @pytest.mark.spark
 def test_what_a_zombie_writes_is_never_seen_and_swept_by_the_next_launch(place: Place, begin: Begin, tmp_path: Path) -> None:

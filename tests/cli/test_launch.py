@@ -195,7 +195,7 @@ def test_an_output_by_url_is_shown_as_it_was_given(dagflow: Dagflow) -> None:
     assert "memory:/s" not in answer.out + answer.err
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.usefixtures("logs")
 def test_on_spark(begin: Callable[..., object], tmp_path: Path) -> None:

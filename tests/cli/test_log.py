@@ -63,6 +63,7 @@ def test_what_is_shown_can_be_chosen(dagflow: Dagflow, tmp_path: Path) -> None:
     assert dagflow("log", "out", "--since", "2030-01-01").out.endswith("no such entries\n")
 
 
+@pytest.mark.full
 def test_a_long_ledger(dagflow: Dagflow, tmp_path: Path) -> None:
     made = Dataset(tmp_path / "out")
     for watermark in range(1, 411):
@@ -149,6 +150,7 @@ def test_events_of_the_future_are_shown_as_far_as_they_are_known(dagflow: Dagflo
     assert 'unknown  {"column": "value"}' in dagflow("log", "out", "7").out
 
 
+@pytest.mark.full
 def test_nobody_reads(tmp_path: Path) -> None:
     made = Dataset(tmp_path / "out")
     for watermark in range(1, 2000):

@@ -180,7 +180,7 @@ BARE = ["-c", "import pyarrow.compute, networkx"]
 BARE_SECONDS = 0.25  # what that takes on the machine for which the limits were set, when it has nothing else to do
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("arguments", "limit"), [(["--help"], 0.2), (["validate", LINE_FILTER, *GIVEN], 0.5)])
 def test_start_up_times(arguments: list[str], limit: float) -> None:
     """The best of several, in processor time; a slow or busy machine, told by what bare imports take, is given more."""

@@ -58,6 +58,7 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> N
     raise AssertionError("it never happened")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("number", "word"), SIGNALS)
 def test_a_continuous_run_ends_cleanly_and_can_go_on(begin: Begin, write: Write, tmp_path: Path, number: int, word: str) -> None:
     write("logs/a.txt", "one\n")
@@ -79,6 +80,7 @@ def test_a_continuous_run_ends_cleanly_and_can_go_on(begin: Begin, write: Write,
     assert sorted(f.read_text() for f in (tmp_path / "out").glob("part-*")) == ["one\n", "two\n"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("number", "word"), SIGNALS)
 def test_user_code_that_takes_its_time_is_interrupted(begin: Begin, write: Write, tmp_path: Path, number: int, word: str) -> None:
     write("logs/a.txt", "one\n")
@@ -121,6 +123,7 @@ def wait_until_gone(process: int) -> None:
     raise AssertionError(f"process {process} is still there")
 
 
+@pytest.mark.full
 def test_an_ignored_interrupt_stays_ignored(begin: Begin, write: Write, tmp_path: Path) -> None:
     """As for a job in the background of a shell: Ctrl-C is meant for somebody else."""
     write("logs/a.txt", "one\n")
@@ -138,6 +141,7 @@ def test_an_ignored_interrupt_stays_ignored(begin: Begin, write: Write, tmp_path
     assert process.wait(timeout=30) == 130
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("number", "word"), SIGNALS)
 def test_these_tests_may_run_in_the_background(begin: Begin, write: Write, tmp_path: Path, number: int, word: str) -> None:
     write("logs/a.txt", "one\n")
@@ -168,7 +172,7 @@ def test_descendants_are_found() -> None:
         shell.kill()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.parametrize("signals", [1, 2])
 def test_on_spark(begin: Begin, write: Write, tmp_path: Path, signals: int) -> None:

@@ -25,6 +25,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
+@pytest.mark.full
 def test_an_application_of_several_files_runs_with_relative_paths(server: Server, place: Place) -> None:
     ran = place.launch(remote=server.address)
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -36,7 +37,7 @@ def test_an_application_of_several_files_runs_with_relative_paths(server: Server
     assert any("application: window 0: lines → keep → shout → writer" in label for label in labels), labels
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 class TestServer:
     def test_a_script_runs(self, server: Server, place: Place) -> None:
         ran = place.run(sys.executable, str(APPLICATION / "main.py"), json.dumps({"remote": server.address}))
@@ -103,7 +104,7 @@ class TestServer:
         assert place.found() == place.expected()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_server_that_is_killed_ends_the_run(place: Place, begin: Begin, tmp_path: Path) -> None:
     place.fill("before the end", "hold", "after that")
     hold = tmp_path / "held"
@@ -127,13 +128,14 @@ def test_a_server_that_is_killed_ends_the_run(place: Place, begin: Begin, tmp_pa
     assert place.left_over() == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_server_of_this_process_runs(place: Place) -> None:
     ran = place.launch(remote="local[2,4]")
     assert (ran.returncode, ran.stderr) == (0, "")
     assert place.found() == place.expected()
 
 
+@pytest.mark.full
 def test_an_address_that_nobody_listens_at_is_told_at_once(place: Place) -> None:
     ran = place.launch(remote=f"sc://127.0.0.1:{(port := free_port())}")
     assert ran.returncode == 3

@@ -15,7 +15,7 @@ from tests.cluster.places import Place
 from tests.cluster.servers import Server, free_port, standalone
 from tests.cluster.waiting import held_by, until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(1800)]
 PATIENCE = 400.0  # seconds: three executors start one after the other, each with a JVM of its own
 
 

@@ -23,7 +23,7 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_executor_killed_between_levels_changes_nothing(master: str, place: Place, tmp_path: Path) -> None:
     """In the last level: then what the levels before have sent from that executor is lost, and they are computed again."""
     place = attrs.evolve(place, application=APPLICATION / "levels.py")
@@ -43,7 +43,7 @@ def test_an_executor_killed_between_levels_changes_nothing(master: str, place: P
         assert place.left_over() == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_executor_killed_behind_a_body_of_dataframes_changes_nothing(master: str, place: Place, tmp_path: Path) -> None:
     """What the body has made is sorted before it goes on: so it is the same again, and so is what depends on its order."""
     place = attrs.evolve(place, application=APPLICATION / "bodies.py")
@@ -62,7 +62,7 @@ def test_an_executor_killed_behind_a_body_of_dataframes_changes_nothing(master: 
     assert place.left_over() == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_an_executor_killed_around_a_combiner_changes_nothing(master: str, place: Place, tmp_path: Path) -> None:
     """Before, in and behind the level that gets what was combined a hundred keys at a time."""

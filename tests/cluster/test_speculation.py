@@ -10,7 +10,7 @@ import pytest
 from tests.cluster.places import Place
 from tests.cluster.servers import standalone
 
-pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.nightly]
 EAGER = {
     "spark.speculation": "true",
     "spark.speculation.interval": "50ms",

@@ -23,7 +23,7 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_application_of_several_files_runs_with_relative_paths(master: str, place: Place) -> None:
     ran = place.launch(master=master, **SMALL)
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -33,6 +33,7 @@ def test_an_application_of_several_files_runs_with_relative_paths(master: str, p
     assert place.left_over() == []
 
 
+@pytest.mark.full
 def test_an_executor_killed_in_the_middle_of_a_window_changes_nothing(master: str, place: Place, tmp_path: Path) -> None:
     place.fill("before the end", "kill", "after that")
     ran = place.launch(master=master, kill=str(tmp_path), **SMALL)
@@ -43,14 +44,14 @@ def test_an_executor_killed_in_the_middle_of_a_window_changes_nothing(master: st
     assert place.left_over() == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_script_runs(master: str, place: Place) -> None:
     ran = place.run(sys.executable, str(APPLICATION / "main.py"), json.dumps({"master": master}))
     assert (ran.returncode, ran.stderr, json.loads(ran.stdout)) == (0, "", {"windows": 1})
     assert place.found() == {f"{line.removesuffix('!')} {len(line) - 1}": 1 for line in place.expected()}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_worker_killed_in_the_middle_of_a_window_changes_nothing(master: str, place: Place, tmp_path: Path) -> None:
     place.fill("before the end", "kill", "after that")
     ran = place.launch(master=master, kill=str(tmp_path), victim="worker", **SMALL)
@@ -59,7 +60,7 @@ def test_a_worker_killed_in_the_middle_of_a_window_changes_nothing(master: str, 
     assert place.events("window_retried") == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_folder_that_tasks_do_not_see_is_found_before_the_first_window(master: str, place: Place) -> None:
     ran = place.launch(master=master, run_folder="memory://runs/one", **SMALL)
     assert ran.returncode == 3
@@ -67,7 +68,7 @@ def test_a_run_folder_that_tasks_do_not_see_is_found_before_the_first_window(mas
     assert place.found() == {}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(not Path(BARE).exists(), reason="no other Python")
 def test_a_python_that_lacks_dagflow_is_told(master: str, place: Place) -> None:
     ran = place.launch(master=master, **SMALL, **{"spark.pyspark.python": BARE})
@@ -84,6 +85,7 @@ def test_a_master_that_nobody_listens_at_is_told_at_once(place: Place) -> None:
     assert f"127.0.0.1, port {port}: Connection refused" in ran.stderr
 
 
+@pytest.mark.full
 def test_local_paths_are_refused_for_a_master_elsewhere(place: Place) -> None:
     ran = place.launch(master="spark://boss.example:7077")
     assert ran.returncode == 2

@@ -38,7 +38,8 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-@pytest.mark.parametrize("kills", [["after give 0"], pytest.param(KILLS, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
+@pytest.mark.full
+@pytest.mark.parametrize("kills", [["after give 0"], pytest.param(KILLS, marks=[pytest.mark.nightly, pytest.mark.timeout(1800)])])
 def test_an_executor_killed_at_any_step_of_a_steal_loses_nothing(
     master: str, place: Place, tmp_path: Path, kills: list[str]
 ) -> None:

@@ -50,6 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes]]
     return source, contents
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("predicate", [vectorised, by_function])
 def test_one_mixed_folder(runner: str, tmp_path: Path, folder: tuple[Path, list[bytes]], predicate: object) -> None:
     source, contents = folder

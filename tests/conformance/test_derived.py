@@ -58,8 +58,9 @@ def queries(folder: Path) -> list[ExecuteQuery]:
     return [entry.event for entry in ledger(folder).entries() if isinstance(entry.event, ExecuteQuery)]
 
 
+@pytest.mark.full
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("stride", [pytest.param(7, marks=pytest.mark.slow), 149])
+@pytest.mark.parametrize("stride", [pytest.param(7, marks=pytest.mark.nightly), 149])
 def test_a_chain_is_continued_from_any_touch_of_a_file(source: Path, tmp_path: Path, stride: int) -> None:
     command = [sys.executable, "-m", "tests.conformance.derived", str(source), str(tmp_path), str(stride)]
     ran = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
@@ -70,10 +71,11 @@ def test_a_chain_is_continued_from_any_touch_of_a_file(source: Path, tmp_path: P
     assert result["cases"] > 500 // stride
 
 
+@pytest.mark.full
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("kills", [pytest.param(300, marks=pytest.mark.slow), 10])
+@pytest.mark.parametrize("kills", [pytest.param(300, marks=pytest.mark.nightly), 10])
 def test_continuous_applications_in_a_chain_are_killed_at_random(tmp_path: Path, kills: int) -> None:
-    seed = random.SystemRandom().randrange(2**32)
+    seed = 97 if kills == 10 else random.SystemRandom().randrange(2**32)
     command = [sys.executable, "-m", "tests.conformance.derived_random", str(tmp_path), str(kills), str(seed)]
     print("to see it again:", *command)
     ran = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)

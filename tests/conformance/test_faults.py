@@ -150,12 +150,13 @@ def broken(application: Application, tmp_path: Path, code: int, kind: type[Dagfl
     raise AssertionError("unreachable")
 
 
-@pytest.mark.parametrize("stride", [pytest.param(1, marks=pytest.mark.slow), 13])
+@pytest.mark.full
+@pytest.mark.parametrize("stride", [pytest.param(1, marks=pytest.mark.nightly), 13])
 def test_19_a_disk_that_is_full_from_any_touch_on(application: Application, tmp_path: Path, stride: int) -> None:
     assert broken(application, tmp_path, errno.ENOSPC, DiskFull, stride) > 50
 
 
-@pytest.mark.parametrize("stride", [pytest.param(1, marks=pytest.mark.slow), 17])
+@pytest.mark.parametrize("stride", [pytest.param(1, marks=pytest.mark.nightly), 17])
 def test_20_a_disk_that_becomes_read_only(application: Application, tmp_path: Path, stride: int) -> None:
     assert broken(application, tmp_path, errno.EROFS, NotWritable, stride) > 50
 

@@ -37,11 +37,12 @@ def source(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("application", "lines", "stride"),
     [
         *[(*each, stride) for each, stride in zip(CRASHED, (8, 8, 31, 127, 31, 31), strict=True)],
-        *[pytest.param(*each, 1, marks=pytest.mark.slow) for each in CRASHED],
+        *[pytest.param(*each, 1, marks=pytest.mark.nightly) for each in CRASHED],
     ],
 )
 def test_a_killed_launch_is_continued_from_any_touch_of_a_file(

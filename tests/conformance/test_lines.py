@@ -17,6 +17,7 @@ from dagflow import Operator
 from dagflow.testing import run_dag
 from tests.conformance.apps import by_function, line_filter, lines_in, vectorised
 from tests.strategies import file_contents, kept_lines, small_files
+from tests.tiers import examples
 
 PREDICATES = [vectorised, by_function]
 needs_tools = pytest.mark.skipif(shutil.which("sed") is None or shutil.which("grep") is None, reason="needs sed and grep")
@@ -33,7 +34,7 @@ def reference(contents: Iterable[bytes]) -> Counter[bytes]:
     return Counter(line for data in contents for line in kept_lines(data))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     contents=st.lists(file_contents(), min_size=1, max_size=4),
     block_size=st.integers(1, 40),
@@ -68,7 +69,7 @@ def printed(data: bytes) -> Counter[bytes]:
 
 
 @needs_tools
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(data=file_contents())
 @example(data=b"\r")
 @example(data=b"a\n\r")

@@ -198,8 +198,9 @@ def rows_in(folder: Path, ledger: Ledger | None = None, at: int | None = None) -
     return rows_of(folder) if has_schema else Counter()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
-    ("examples", "steps"), [pytest.param(5, 50), pytest.param(60, 100, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])]
+    ("examples", "steps"), [pytest.param(5, 50), pytest.param(60, 100, marks=[pytest.mark.nightly, pytest.mark.timeout(3600)])]
 )
 def test_all_rows_are_there(examples: int, steps: int) -> None:
     run_state_machine_as_test(

@@ -95,6 +95,7 @@ def test_each_partition_has_its_own(runner: str, source: Path) -> None:
     ]
 
 
+@pytest.mark.full
 def test_states_merge_and_begin_anew_as_partitions_come_and_go(runner: str, source: Path, tmp_path: Path) -> None:
     seen = Collector[str]()
     for readers in (3, 1, 2):

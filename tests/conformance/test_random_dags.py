@@ -74,6 +74,7 @@ def holds(runner: str, *kinds: str, examples: int, most: int, most_windows: int)
 
 
 # Two examples are the smallest one and a random one; of more, Hypothesis makes most of those before them.
+@pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 def test_in_process(kind: str) -> None:
     holds("local", kind, examples=2, most=10, most_windows=4)
@@ -85,14 +86,14 @@ def test_on_spark(spark_session: Any, kinds: tuple[str, ...]) -> None:
     holds("spark", *kinds, examples=2, most=6, most_windows=2)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_in_process(kind: str) -> None:
     holds("local", kind, examples=15, most=12, most_windows=4)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", KINDS)

@@ -140,7 +140,7 @@ def test_the_output_is_the_same_with_and_without(runner: str, source: Path, tmp_
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark_session")
 class TestOnSpark:
-    @pytest.mark.parametrize("step", [step if step in QUICK else pytest.param(step, marks=pytest.mark.slow) for step in STEPS])
+    @pytest.mark.parametrize("step", [step if step in QUICK else pytest.param(step, marks=pytest.mark.nightly) for step in STEPS])
     def test_a_worker_killed_at_any_step_loses_nothing(self, source: Path, tmp_path: Path, step: str) -> None:
         (tmp_path / "kills").mkdir()
         _, events = run(source, tmp_path / "out", "spark", Slow(markers=str(tmp_path / "kills"), step=step, times=1))
@@ -150,7 +150,7 @@ class TestOnSpark:
         assert left_over(tmp_path / "out") == []
         assert len(list((tmp_path / "kills").iterdir())) == 1
 
-    @pytest.mark.parametrize("at", ["0020", pytest.param("0120", marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("at", ["0020", pytest.param("0120", marks=pytest.mark.nightly)])
     def test_a_worker_killed_in_either_job_of_a_yield_loses_nothing(self, source: Path, tmp_path: Path, at: str) -> None:
         """Line 20 is read by the first job, before it yields; line 120 by the further one."""
         marker = str(tmp_path / "killed")
@@ -201,7 +201,7 @@ print(json.dumps([report.rebalanced, len([event for event in events if isinstanc
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "kills", ["before start", "after start", "asked,recovered", "before report,recovered", "taken over,after start"]

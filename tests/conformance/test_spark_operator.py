@@ -56,6 +56,7 @@ def body_behind_words(dag: DAG, source: Path, body: Any, **splitter: Any) -> Spa
     return made
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("adaptive", ["false", "true"])
 def test_nothing_runs_twice(runner: str, source: Path, tmp_path: Path, spark_session: Any, adaptive: str) -> None:
     """Two bodies of the same records, of which one joins them with themselves, and a keyed operator: level 0 runs once."""
@@ -97,6 +98,7 @@ def test_nothing_runs_twice(runner: str, source: Path, tmp_path: Path, spark_ses
     )
 
 
+@pytest.mark.full
 def test_windows_and_tables(runner: str, source: Path, tmp_path: Path, spark_session: Any) -> None:
     """What a body makes of each window is committed with it, as anything else; no other window makes the same view meanwhile."""
     spark_session.createDataFrame([("dog", "animal"), ("cat", "animal")], "word string, kind string").createOrReplaceTempView(

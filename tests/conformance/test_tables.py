@@ -108,6 +108,7 @@ SINKS: dict[str, Callable[[str], Operator]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", SINKS)
 def test_every_row_leads_to_its_record(source: Path, tmp_path: Path, kind: str) -> None:
     out = tmp_path / "out"
@@ -120,6 +121,7 @@ def test_every_row_leads_to_its_record(source: Path, tmp_path: Path, kind: str) 
         assert (found.source.position, found.source.data.decode()) == (rows[offset]["position"], rows[offset]["record"] + "\n")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", SINKS)
 @pytest.mark.parametrize("application", [lines_as_tables, tables_as_tables])
 def test_windows_run_again_make_the_same_files(source: Path, tmp_path: Path, kind: str, application: Any) -> None:

@@ -37,6 +37,7 @@ from operators import (
 from operators.aggregate.errors import ValueNotKept, WindowsReopened
 from tests.conformance.tumbled import SECOND, SIZE, Fired, Hit, fired_in, late_in, model
 from tests.conformance.windows import InWindows
+from tests.tiers import examples
 
 
 @attrs.define
@@ -86,7 +87,7 @@ def found(out: Path) -> tuple[Counter[Fired], Counter[Hit]]:
 HITS = st.builds(Hit, st.sampled_from("abc"), st.integers(-30, 60).map(lambda second: second * SECOND), st.integers(-5, 5))
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(
     windows=st.lists(st.lists(HITS, max_size=6).filter(bool), min_size=1, max_size=4),
     lateness=st.sampled_from([0, 5, 20]),

@@ -17,6 +17,7 @@ from dagflow.ledger import read_dataset
 from dagflow.testing import run_dag
 from operators import BlockReader, FileSplitterInput, Map, RecordWriter
 from tests.conformance.apps import Populate, left_over, lines_in, written
+from tests.tiers import examples
 
 SPELLINGS = ["{}", "{}/", "{}/../out", "file://{}"]
 
@@ -68,7 +69,8 @@ texts = st.lists(st.text("xyz", min_size=1, max_size=3), min_size=1, max_size=6)
 KINDS = [RecordWriter, Named, by_block]
 
 
-@settings(max_examples=25, deadline=None)
+@pytest.mark.full
+@settings(max_examples=examples(25), deadline=None)
 @given(
     contents=st.tuples(texts, texts),
     block_size=st.integers(1, 9),

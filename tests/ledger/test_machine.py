@@ -22,6 +22,7 @@ from dagflow.ledger import (
 )
 from dagflow.storage import CountingStore
 from tests.ledger.chains import SCHEMA, Ticks, rows, txn
+from tests.tiers import examples
 
 # What becomes of the calls of one append: an exception before or after they take effect, in turn.
 FAULTS = st.sampled_from(["none", "none", "lost", "refused", "refused for good", "lost and mute"])
@@ -202,4 +203,4 @@ class Datasets(RuleBasedStateMachine):
 
 
 TestDatasets = Datasets.TestCase
-TestDatasets.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestDatasets.settings = settings(max_examples=examples(40), stateful_step_count=25, deadline=None)

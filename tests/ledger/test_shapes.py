@@ -62,6 +62,7 @@ def test_32_38_no_rows_but_progress():
     assert is_well(below)
 
 
+@pytest.mark.full
 def test_33_thousand_entries_without_data():
     store = CountingStore()
     ledger = root(store)

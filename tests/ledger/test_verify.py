@@ -27,6 +27,7 @@ from dagflow.ledger import EntryRef, Ledger, encode_entry, hash_bytes
 from dagflow.ledger.tail import entry_name
 from dagflow.storage import MemoryStore
 from tests.ledger.chains import HASH, SCHEMA, derivative, ingest, overwrite, root, rows, sealed, txn
+from tests.tiers import examples
 
 
 def small(name="d", count=5) -> Ledger:
@@ -211,7 +212,7 @@ def dataset(tmp_path_factory):
     return folder
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(number=st.integers(0, 2), data=st.data())
 def test_44_48_a_damaged_file(dataset, number, data):
     path = f"{dataset}/part/{number}.txt"

@@ -6,6 +6,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 # Declared although no module imports it, and why.
@@ -42,10 +44,12 @@ def imported() -> set[str]:
     return {"attrs" if name == "attr" else name for name in names} - sys.stdlib_module_names - ours
 
 
+@pytest.mark.full
 def test_what_is_imported_is_declared() -> None:
     assert imported() - declared() - set(NOT_DECLARED) == set()
 
 
+@pytest.mark.full
 def test_what_is_declared_is_imported() -> None:
     """A dependency that nothing uses costs every user its download."""
     assert declared() - imported() - set(NOT_IMPORTED) == set()

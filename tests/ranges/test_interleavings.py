@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagflow.ranges import ByteKeyRangeTracker, OffsetRangeTracker
+from tests.tiers import examples
 
 Record = tuple[int, bool]
 LENGTH = 40
@@ -120,7 +121,7 @@ def read(
     return primary
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(source=sources(), kind=st.sampled_from(KINDS), seed=st.integers(0, 2**32))
 def test_any_sequence_of_claims_and_splits(source: list[Record], kind: Any, seed: int) -> None:
     make, position = kind

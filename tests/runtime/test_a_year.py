@@ -60,6 +60,7 @@ def housekeeping(folder: Path) -> tuple[int, int]:
     return len(found), sum(path.stat().st_size for path in found)
 
 
+@pytest.mark.full
 def test_a_year(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events_file, "FILE_BYTES", 64 << 10)
     monkeypatch.setattr(events_file, "FILES", 3)

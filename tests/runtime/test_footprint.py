@@ -110,6 +110,7 @@ def application(source: Path, output: Path, middle: Any = None, then: Any = None
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("middle", list(MIDDLES))
 @pytest.mark.parametrize(("times", "attempts"), [(1, 3), (4, 1)], ids=["window tried again", "tasks tried again"])
 def test_the_record_is_named(source: Path, tmp_path: Path, middle: str, times: int, attempts: int) -> None:
@@ -133,6 +134,7 @@ def test_the_record_is_named(source: Path, tmp_path: Path, middle: str, times: i
     assert len(runner.died) == max(times, attempts)
 
 
+@pytest.mark.full
 def test_once_it_is_gone_the_window_gets_through_and_nothing_stays(source: Path, tmp_path: Path) -> None:
     poisoned = (source / "b.txt").read_bytes()
     stamp = os.stat(source / "b.txt").st_mtime_ns
@@ -162,6 +164,7 @@ launch(application(Path(sys.argv[1]), Path(sys.argv[2]), Filter(dies)), runner="
 """
 
 
+@pytest.mark.full
 def test_launches_that_it_kills_tell_the_next_ones(source: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM, str(source), str(tmp_path / "out")]
     told = []

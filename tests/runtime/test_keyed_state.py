@@ -91,7 +91,7 @@ def written(run: Path) -> int:
     return sum(path.stat().st_size for path in (run / "keyed-state" / "state").iterdir())
 
 
-@pytest.mark.parametrize("keys", [20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("keys", [20_000, pytest.param(1_000_000, marks=pytest.mark.nightly)])
 def test_a_window_writes_what_it_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: int) -> None:
     """At most five times the bytes of the changed keys, over many windows."""
     monkeypatch.setattr(keyed_state, "_KEPT", 4)

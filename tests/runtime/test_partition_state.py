@@ -22,12 +22,13 @@ from dagflow.storage import MemoryStore
 from dagflow.testing import Window, run_dag, run_operator
 from tests.runtime.numbers_app import Given, Sizer, Total, application, decisions, joined, kept, objects, run
 from tests.runtime.test_loop import Troubled
+from tests.tiers import examples
 
 NUMBERS = st.lists(st.integers(-9, 9), max_size=6)
 
 
 @given(st.lists(NUMBERS, max_size=6), st.lists(st.integers(1, 5), min_size=1, max_size=6))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_merged_states_are_those_of_one_partition(windows: list[list[int]], table: list[int]) -> None:
     """Whatever the windows and the numbers of partitions: sums, maxima and bags are those of one, after every window."""
     with tempfile.TemporaryDirectory() as folder:
@@ -87,6 +88,7 @@ class TestLaterLaunches:
         assert len(parts) == len(windows)
         assert [decision.partition_states for decision in parts] == [decision.partition_states for decision in whole]
 
+    @pytest.mark.full
     def test_give_a_window_that_was_planned_the_same_states_again(self, tmp_path: Path) -> None:
         """What an earlier launch has left of an undecided window does not count."""
         windows = [[1], [2], [3]]
@@ -212,6 +214,7 @@ class TestObjects:
     def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(partition_state, "INLINE", 30)
 
+    @pytest.mark.full
     def test_hold_what_is_large_and_go_when_nothing_refers_to_them(self, tmp_path: Path) -> None:
         """Over 200 windows of which each leaves objects, as many stay as the last decision names."""
         windows = [[n, n + 1, -n] for n in range(200)]

@@ -17,6 +17,7 @@ from dagflow.runtime.replay import ReplayReport, replay
 from dagflow.runtime.trace import Sought
 from tests.runtime import traced
 from tests.runtime.test_trace import FILES, run
+from tests.tiers import examples
 
 Application = Callable[..., None]
 APPLICATIONS = (
@@ -54,7 +55,7 @@ def left_out(report: ReplayReport) -> list[tuple[int, str]]:
     return [(window, type(error).__name__) for window, error in report.left_out]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     FILES,
     st.integers(1, 40),

@@ -31,6 +31,7 @@ from dagflow.testing import run_dag
 from operators.readers.errors import FileChanged, FileGone
 from tests.runtime import traced
 from tests.runtime.traced import exactly, record
+from tests.tiers import examples
 
 Application = Callable[..., None]
 
@@ -67,7 +68,7 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size
 FILES = st.lists(st.lists(st.tuples(TEXT, st.sampled_from(["\n", "\r\n"])), max_size=12), min_size=1, max_size=4)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(FILES, st.integers(1, 40), st.booleans(), st.sampled_from([traced.filtered, traced.mapped, traced.lazily]), st.data())
 def test_every_row_leads_to_its_line(files: Any, block_size: int, per_block: bool, application: Any, data: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -85,6 +86,7 @@ def test_every_row_leads_to_its_line(files: Any, block_size: int, per_block: boo
             assert row == (f"<{line.upper()}>" if application is traced.mapped else line)
 
 
+@pytest.mark.full
 def test_equal_lines_are_told_apart(source: Path, out: Path) -> None:
     (source / "a").write_text("same\n.no\n" * 50)
     (source / "b").write_text("same\r\n.no\r\n" * 50)
@@ -162,6 +164,7 @@ def test_a_sink_that_counts_late_and_leaves_out_some(source: Path, out: Path) ->
         exactly(out, 1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("application", [traced.filtered, traced.mapped, traced.lazily])
 def test_one_of_many(source: Path, out: Path, application: Application) -> None:
     (source / "a").write_text("".join(f"{number}\n" for number in range(100_000)))

@@ -54,6 +54,7 @@ def test_keys_of_no_partition_and_of_several_are_named() -> None:
     ]
 
 
+@pytest.mark.full
 def test_of_many_keys_the_first_are_named() -> None:
     with pytest.raises(KeysMisdealt, match=r"to no partition: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 65,525 more\n"):
         dealt_keys(partitions((65_535, {0})), ["input"], OF)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dagflow.errors.scan import RowTooLarge
 from dagflow.scan import BatchLimits, ResultSetLoader, RowOrigin
 from dagflow.scan.loader import LEAST_BYTES, array_of
+from tests.tiers import examples
 
 
 def harvested(loader: ResultSetLoader, *, is_last: bool = True) -> list[pa.RecordBatch]:
@@ -74,7 +75,7 @@ def test_rows_that_are_only_counted() -> None:
     assert [(b.num_rows, b.num_columns) for b in harvested(loader)] == [(65_536, 0), (34_464, 0)]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     sizes=st.lists(st.integers(0, 150_000), max_size=25),
     rows=st.integers(1, 10),

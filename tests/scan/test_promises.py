@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dagflow.scan.projection import Asked
 from dagflow.testing import scan_table
 from operators import JsonLinesFormat, ScanReader
+from tests.tiers import examples
 
 scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.text(max_size=3)
 of_one_kind = st.one_of(
@@ -55,7 +56,7 @@ def part(row: dict[str, Any], asked: Asked) -> Any:
     return value
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(rows, st.lists(st.sampled_from(PATHS), unique=True, max_size=5), st.none() | st.integers(1, 60))
 def test_what_is_asked_for_is_what_the_rows_hold(values: list[Any], columns: list[str], block_size: int | None) -> None:
     values = [FULL, *values]
@@ -69,7 +70,7 @@ def test_what_is_asked_for_is_what_the_rows_hold(values: list[Any], columns: lis
         assert table.column(number).to_pylist() == expected
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(
     st.lists(st.dictionaries(st.sampled_from("abc"), scalars | of_one_kind, max_size=3), max_size=7),
     st.lists(st.integers(0, 7), max_size=3),

@@ -307,8 +307,8 @@ spark.stop()
     "how",
     [
         "local[2]",
-        pytest.param("connect local[2]", marks=pytest.mark.slow),
-        pytest.param("local-cluster[1,1,1024]", marks=[pytest.mark.slow, pytest.mark.cluster]),
+        pytest.param("connect local[2]", marks=pytest.mark.nightly),
+        pytest.param("local-cluster[1,1,1024]", marks=[pytest.mark.nightly, pytest.mark.cluster]),
     ],
 )
 def test_spark_starts_on_the_wheels_java_where_no_other_is(tmp_path: Path, how: str) -> None:

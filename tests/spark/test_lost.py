@@ -159,7 +159,7 @@ print(json.dumps([ran.report.status, heard]))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_the_jvm_is_killed_in_the_middle_of_a_run(tmp_path: Path) -> None:
     source = tmp_path / "in"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 APPLICATION = """
 from operators import BlockReader, FileSplitterInput, Map, RecordWriter

@@ -49,6 +49,7 @@ def descriptions(spark_session: Any) -> list[str]:
     return [description.get() for description in found if description.isDefined()]
 
 
+@pytest.mark.full
 def test_jobs_are_named_after_application_window_and_operators(spark_session: Any, source: Path, tmp_path: Path) -> None:
     def evening_news(dag: Any, conf: Any) -> None:
         line_filter(source, tmp_path / "out", vectorised(), blocks_threshold=2)(dag, conf)
@@ -59,6 +60,7 @@ def test_jobs_are_named_after_application_window_and_operators(spark_session: An
         assert f"evening_news: window {window}: lines → m0 → sink" in found
 
 
+@pytest.mark.full
 def test_a_run_in_the_background_uses_a_session_and_leaves_it(spark_session: Any, source: Path, tmp_path: Path) -> None:
     run = launch(
         line_filter(source, tmp_path / "out", vectorised()), runner="spark", once=False, max_windows=1, durability="process"
@@ -68,6 +70,7 @@ def test_a_run_in_the_background_uses_a_session_and_leaves_it(spark_session: Any
     assert spark_session.range(3).count() == 3
 
 
+@pytest.mark.full
 def test_a_stopped_run_ends_soon_and_the_next_one_goes_on(spark_session: Any, source: Path, tmp_path: Path) -> None:
     output, hold, seen = tmp_path / "out", tmp_path / "hold", tmp_path / "seen"
     hold.touch()
@@ -123,6 +126,7 @@ def job(folder: Path, program: bytes = b"") -> Job:
     return Job(window=0, round="r", name=name, tasks=(spec,), programs={"s0": program}, run_folder=str(folder), durable=False)
 
 
+@pytest.mark.full
 def test_what_is_cancelled_before_it_has_begun_does_not_run(runner: SparkRunner, tmp_path: Path) -> None:
     futures: list[Future[list[TaskOutcome]]] = [runner.start(job(tmp_path)) for _ in range(3)]
     runner.cancel()

@@ -30,6 +30,7 @@ def test_a_row_is_one_binary_value() -> None:
     row(bytes(range(256))).validate(full=True)
 
 
+@pytest.mark.full
 def test_making_a_row_imports_no_pandas() -> None:
     code = "import sys; from dagflow.spark.task import row; row(b'x'); print('pandas' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

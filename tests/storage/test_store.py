@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from dagflow.errors import surroundings as errors
 from dagflow.storage import CountingStore, LocalStore, MemoryStore, Store, file_system, open_store, probe, store
+from tests.tiers import examples
 
 KINDS = ["durable", "quick", "memory", "fsspec", "counting", "without links"]
 
@@ -98,7 +99,7 @@ operations = st.lists(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(operations=operations)
 def test_a_store_behaves_like_a_dictionary_that_never_replaces(kind, operations):
     model: dict[str, bytes] = {}
@@ -117,7 +118,7 @@ def test_a_store_behaves_like_a_dictionary_that_never_replaces(kind, operations)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(writers=st.integers(2, 8), published=st.integers(1, 6), data=st.binary(max_size=20))
 def test_of_many_threads_exactly_one_wins(kind, writers, published, data):
     with a_store(kind) as tried:

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import attrs
+import pytest
 
 from dagflow import DAG, InputPort, Operator, OutputPort, ReaderRecord
 from dagflow.testing import Collector, Window, run_dag, run_operator
@@ -57,6 +58,7 @@ def test_windows_come_in_order() -> None:
     assert seen.records == [*range(3000), 5, 6]
 
 
+@pytest.mark.full
 def test_its_folder_goes_with_it() -> None:
     seen = Collector[int]()
     folder = seen.folder

@@ -224,12 +224,13 @@ def proved(name: str, path: Path, effort: float) -> Iterator[None]:
     yield assert_reader_is_splittable(given.make_reader(files, given.buffer_bytes), path, effort=effort, **counted)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", READERS)
 def test_a_shipped_reader_is_splittable(tmp_path: Path, name: str) -> None:
     assert len(list(proved(name, tmp_path / "file", READERS[name].short))) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", READERS)
 def test_a_shipped_reader_is_splittable_at_depth(tmp_path: Path, name: str) -> None:

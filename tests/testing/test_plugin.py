@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from dagflow import DAG
 from dagflow.testing import Collector, run_dag
 from operators import BlockReader, FileSplitterInput
@@ -53,6 +55,7 @@ def test_wrong(runner):
 """
 
 
+@pytest.mark.full
 def test_a_spark_half_that_passes_without_a_job_fails(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(COUNTING)
     (tmp_path / "test_it.py").write_text(TESTS)

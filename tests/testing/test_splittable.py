@@ -223,6 +223,7 @@ def test_a_fault_is_found_and_named(file: Any, reader: Any, message: str) -> Non
     assert "data.txt" in str(caught.value)
 
 
+@pytest.mark.full
 def test_a_fault_in_the_time_between_a_look_and_a_claim_is_found(file: Any) -> None:
     """Without another thread, such a reader does all well."""
 

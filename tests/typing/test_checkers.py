@@ -48,6 +48,7 @@ def run(checker: str, *arguments: str) -> str:
     return ran.stdout
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])
 def test_every_wrong_line_is_refused_and_no_other(checker: str) -> None:
     lines = (HERE / "refused.py").read_text().splitlines()

@@ -23,6 +23,7 @@ from operators import Average, Count, Deduplicate, KeyValue, Max, Min, Sum, TopN
 from operators.aggregate.aggregate import Aggregate, Ahead, Partial
 from operators.aggregate.errors import KeyColumnRefused, ValueColumnRefused, ValueNotKept
 from tests.operators.fake_task import FakeTask
+from tests.tiers import examples
 
 
 @attrs.frozen
@@ -213,7 +214,7 @@ def test_what_runs_ahead_pickles() -> None:
 @pytest.mark.parametrize(("operator", "result"), CASES)
 @pytest.mark.parametrize(("by", "key"), KEYS)
 def test_running_totals_are_those_of_all_windows_so_far(operator: Any, result: Any, by: Any, key: Any) -> None:
-    @settings(max_examples=25)
+    @settings(max_examples=examples(25))
     @given(st.lists(st.lists(SALES, max_size=6), min_size=1, max_size=4))
     def hold(windows: list[list[Sale]]) -> None:
         given_windows = {"input": [Window(sales) for sales in windows]}

@@ -31,6 +31,7 @@ def batch_of(kinds: tuple[Any, Any], rows: list[tuple[str | None, int | None]]) 
     return pa.record_batch({"key": pa.array([text for text, _ in rows], key), "value": pa.array(fitting, value)})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("operator", [Sum, Min, Max, Count])
 def test_batches_come_to_what_python_comes_to(operator: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns, "ROWS", 4)

@@ -35,6 +35,7 @@ def first_of(records: list[Any], key: Any) -> list[Any]:
     return found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("by", "key"),
     [

@@ -13,6 +13,7 @@ from dagflow.testing import Window, check_operator, run_operator
 from operators import TopN
 from operators.aggregate.top_n import Ranked
 from tests.operators.fake_task import FakeTask
+from tests.tiers import examples
 
 
 @attrs.frozen
@@ -65,6 +66,7 @@ def test_the_laws_of_operators(by: Any) -> None:
     check_operator(TopN(1, "count", by=by, smallest=True), WORDS, max_examples=20)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", ["record", "batch"])
 def test_what_was_found_ahead_comes_to_the_same(form: str) -> None:
     @given(st.lists(st.lists(WORDS, max_size=12), max_size=4), st.integers(1, 3))
@@ -192,7 +194,7 @@ def test_running_tops_are_those_of_all_windows_so_far(by: Any) -> None:
     def key(word: Word) -> Any:
         return tuple(getattr(word, name) for name in names)
 
-    @settings(max_examples=30)
+    @settings(max_examples=examples(30))
     @given(st.lists(st.lists(WORDS, max_size=8), min_size=1, max_size=4), st.integers(1, 3))
     def hold(windows: list[list[Word]], n: int) -> None:
         given_windows = {"input": [Window(words) for words in windows]}

@@ -25,8 +25,9 @@ from tests.operators.compression.samples import END_MARK, TOOLS, bgzf, by_tool, 
 from tests.operators.compression.tasks import run
 from tests.operators.context_reader import context_reader
 from tests.strategies import file_contents, lines_of
+from tests.tiers import examples
 
-in_tmp_path = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+in_tmp_path = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 NESTED = bgzf(bgzf(b"".join(b"line %d\n" % n for n in range(40)), [20]), [300], level=0)
 
 

@@ -33,10 +33,11 @@ from operators.contexts.entity import ReaderContext
 from tests.operators.compression.samples import PYTHON, TOOLS, bgzf, zstd_compress
 from tests.operators.compression.tasks import run
 from tests.strategies import file_contents, lines_of
+from tests.tiers import examples
 
 FORMATS = ["gzip", "bz2", "xz", "zstd"]
 every_format = pytest.mark.parametrize("name", FORMATS)
-in_tmp_path = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+in_tmp_path = settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @in_tmp_path

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from operators.contexts import FixedBytesReaderContext, FixedRecordsReaderContext, PartialRecord
+from tests.tiers import examples
 
 FORMS = ["next", "piece"]
 
@@ -23,7 +24,7 @@ def test_slices_start_anew_in_each_block(helpers: Any, form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     data=st.binary(max_size=60),
     size=st.integers(1, 61),
@@ -70,7 +71,7 @@ def test_slices_are_arrays_over_the_bytes_that_were_read(helpers: Any) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     data=st.binary(max_size=60),
     size=st.integers(1, 61),

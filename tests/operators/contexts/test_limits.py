@@ -17,13 +17,14 @@ from operators.contexts import (
     ReadAheadLineReaderContext,
     RecordTooLong,
 )
+from tests.tiers import examples
 
 FORMS = ["next", "piece"]
 MIB = 1 << 20
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     data=st.text("ab\r\n", max_size=30).map(str.encode),
     size=st.integers(1, 31),

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from operators.contexts import ReadAheadLineReaderContext
+from tests.tiers import examples
 
 NEWLINE = (rb"\r?\n", rb"\r?\Z")
 ANY = (rb"\r\n|\r|\n", b"")
@@ -32,7 +33,7 @@ def check(helpers: Any, context: ReadAheadLineReaderContext, data: bytes, refere
 
 
 @pytest.mark.parametrize("form", ["next", "piece"])
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     data=text("ab\n\ré."),
     piece_bytes=st.sampled_from([1, 2, 3, 7, 1 << 20]),
@@ -54,7 +55,7 @@ def test_lines_are_the_same_however_the_file_is_cut(
 
 
 @pytest.mark.parametrize("form", ["next", "piece"])
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=text("ab\n\r"), piece_bytes=st.sampled_from([1, 2, 3, 1 << 20]), consecutive=st.booleans())
 @example(data=b"a\r\nb\rc\n\r\r\n", piece_bytes=1, consecutive=True)
 @example(data=b"a\rb\r", piece_bytes=1 << 20, consecutive=True)
@@ -67,7 +68,7 @@ def test_a_carriage_return_alone_may_end_lines_too(
 
 @pytest.mark.parametrize("form", ["next", "piece"])
 @pytest.mark.parametrize("delimiter", DELIMITERS)
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(data=st.data(), piece_bytes=st.sampled_from([1, 2, 3, 1 << 20]), consecutive=st.booleans())
 def test_any_bytes_may_end_records(
     helpers: Any, form: str, delimiter: bytes, data: Any, piece_bytes: int, consecutive: bool
@@ -94,7 +95,7 @@ def test_a_long_row_of_overlapping_delimiters_is_gone_back_over(helpers: Any) ->
 
 
 @pytest.mark.parametrize("form", ["next", "piece"])
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=text("ab\n\r"), size=st.integers(1, 9), limit=st.integers(1, 6))
 def test_a_stream_of_unknown_length_is_read_to_its_end(helpers: Any, form: str, data: bytes, size: int, limit: int) -> None:
     """Blocks may be ranges of anything: nobody need know where the source ends."""

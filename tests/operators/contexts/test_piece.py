@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from operators.contexts import BadText, FixedBytesReaderContext, Piece, ReadAheadLineReaderContext, decode_text, text_codec
+from tests.tiers import examples
 
 
 def pieces(helpers: Any, data: bytes, **properties: Any) -> list[Piece]:
@@ -40,7 +41,7 @@ SOME_BYTES = [
 
 
 @pytest.mark.parametrize("terminators", [["\n", "\r\n"], ["\n", "\r\n", "\r"], "\n", "||", "é", "a"])
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     data=st.lists(st.sampled_from(SOME_BYTES), max_size=12).map(b"".join),
     encoding=st.sampled_from(["utf-8", "latin-1", "cp1252", "ascii", "shift_jis", "koi8-r"]),

@@ -28,6 +28,7 @@ from dagflow.testing import FakeClock, run_operator
 from operators import BlockReader, DatasetInput
 from operators.files.errors import DatasetMissing, DatasetReplaced, DatasetRewritten
 from tests.operators.files.datasets import Dataset
+from tests.tiers import examples
 
 
 @attrs.define
@@ -327,7 +328,7 @@ def test_any_reader_reads_what_it_emits(dataset):
     assert [line.record for line in read] == ["a", "bb", "ccc", "d"]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(40))
 @given(
     script=st.lists(st.one_of(st.integers(0, 4), st.just("launch")), max_size=12),
     window_bytes=st.integers(1, 12),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dagflow import DAG, FileBlockMetadata, InputPort, Operator
 from dagflow.model.map_state import KeptMap
 from dagflow.model.plain import dumps, encode
@@ -44,6 +46,7 @@ def known(store: CountingStore, plan: WindowPlan, found: dict[str, str], count: 
     return plan
 
 
+@pytest.mark.full
 def test_what_a_window_writes_does_not_grow_with_the_files_that_are_known(tmp_path: Path) -> None:
     written = []
     for count in (100, 10_000, 100_000):

@@ -24,8 +24,9 @@ from operators import AvroFormat, ScanReader
 from operators.compression import CodecMissing
 from operators.formats.avro import Header
 from operators.formats.errors import FileCutShort, FileDamaged, NotOfFormat
+from tests.tiers import examples
 
-reusing_folders = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+reusing_folders = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(40))
 
 
 def record(*fields: tuple[str, Any], name: str = "r") -> dict[str, Any]:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from dagflow.testing import scan_table
 from operators import ParquetFormat, ScanReader
 from operators.formats.errors import ValueMisfit
+from tests.tiers import examples
 
 ORDER = {
     "=": operator.eq,
@@ -54,7 +55,7 @@ VALUES: Any = st.sampled_from(
         *[Decimal("3.495"), Decimal("3.5"), Decimal("-1e30"), 255, 256, 127.5, -128.5, (1 << 63) - 1, (1 << 64) - 1, 1e300],
     ]
 )
-many = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
+many = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(150))
 
 
 @many

@@ -22,6 +22,7 @@ from operators.formats.delimited.dialect import Dialect
 from operators.formats.delimited.errors import HeaderBad, NotDelimited, QuoteLeftOpen
 from operators.formats.delimited.lexer import Lexer
 from operators.readers.errors import FileChanged
+from tests.tiers import examples
 
 Table = list[dict[str, Any]]
 
@@ -45,7 +46,7 @@ def lists(*rows: list[Any], names: str = "abc") -> Table:
 # What a file holds
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     rows=st.lists(st.lists(st.text('xy,"\n\r é', max_size=5), min_size=3, max_size=3), min_size=1, max_size=8),
     quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
@@ -67,7 +68,7 @@ def test_what_the_csv_module_writes_is_read(
     assert read(file, text.getvalue(), block_size=size) == lists(*expected)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(text=st.text('a1,"\n', max_size=40), size=st.integers(1, 50))
 def test_odd_rows_are_those_of_the_csv_module(tmp_path_factory: pytest.TempPathFactory, text: str, size: int) -> None:
     """Ragged rows, quotes in the midst of fields: read in a slower way, with the same result."""

@@ -16,8 +16,9 @@ from dagflow.errors.scan import BadRowFound
 from dagflow.testing import assert_reader_is_splittable, run_operator, scan_reader_of, scan_table
 from dagflow.testing.files import blocks_of
 from operators import FixedWidthFormat, ScanReader
+from tests.tiers import examples
 
-reusing_folders = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+reusing_folders = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(40))
 PLACES = {"id": (0, 4), "name": (4, 6), "day": (10, 10)}
 TYPES = {"id": "int16", "day": "date32"}
 

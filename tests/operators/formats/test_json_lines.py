@@ -17,8 +17,9 @@ from dagflow.testing import assert_reader_is_splittable, run_operator, scan_read
 from dagflow.testing.files import blocks_of
 from operators import JsonLinesFormat, ScanReader
 from operators.formats import json_lines
+from tests.tiers import examples
 
-reusing_folders = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+reusing_folders = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(40))
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from operators import CsvFormat, JsonLinesFormat, ScanReader
 from operators.contexts import Piece
 from operators.formats import lines
 from operators.formats.lines import parts_of
+from tests.tiers import examples
 
 FORMATS: dict[str, tuple[Format, bytes, list[bytes]]] = {
     "csv": (
@@ -41,7 +42,7 @@ FORMATS: dict[str, tuple[Format, bytes, list[bytes]]] = {
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(25))
 @given(data=st.data(), part_bytes=st.integers(1, 60), is_cut=st.booleans())
 def test_parts_give_what_the_whole_gives(tmp_path: Path, kind: str, data: st.DataObject, part_bytes: int, is_cut: bool) -> None:
     format_, head, choices = FORMATS[kind]

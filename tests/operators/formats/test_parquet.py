@@ -20,6 +20,7 @@ from operators import ParquetFormat, ScanReader
 from operators.formats.errors import FileCutShort, FileDamaged, NotOfFormat, ValueMisfit
 from operators.formats.predicates import Predicate
 from operators.sinks.partitions import NO_VALUE
+from tests.tiers import examples
 
 DAY = datetime.date(2026, 1, 1)
 TABLE = pa.table(
@@ -31,7 +32,7 @@ TABLE = pa.table(
         "real": [float("nan") if n == 55 else n / 2 for n in range(100)],
     }
 )
-reusing_folders = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+reusing_folders = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(40))
 
 
 @pytest.fixture

@@ -42,7 +42,8 @@ def outcomes(path: Path, part: int, parts: int) -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize(("part", "parts"), [(1, 9), pytest.param(0, 1, marks=pytest.mark.slow)])
+@pytest.mark.full
+@pytest.mark.parametrize(("part", "parts"), [(1, 9), pytest.param(0, 1, marks=pytest.mark.nightly)])
 def test_no_byte_of_a_footer_ends_the_process(tmp_path: Path, part: int, parts: int) -> None:
     path = tmp_path / "a.parquet"
     table = pa.table({"n": [1, 2, 3], "m": [{"x": 1}, None, {"x": 3}]})

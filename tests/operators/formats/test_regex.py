@@ -18,11 +18,12 @@ from operators import RegexFormat, ScanReader
 from operators.formats.log_patterns import ACCESS_TIME
 from operators.formats.regex import is_known_to_arrow, matches, matches_by_python
 from operators.formats.times import times_of
+from tests.tiers import examples
 
 COMMON = '127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif HTTP/1.0" 200 2326'
 COMBINED = f'{COMMON} "http://www.example.com/start.html" "Mozilla/4.08 [en] (Win98; I ;Nav)"'
 AT = datetime.datetime(2000, 10, 10, 20, 55, 36, tzinfo=datetime.UTC)
-reusing_folders = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+reusing_folders = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(40))
 
 
 @pytest.fixture

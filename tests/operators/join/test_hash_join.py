@@ -19,6 +19,7 @@ from dagflow.runtime.flow import Outlet
 from dagflow.testing import Window, run_operator
 from operators import HashJoin
 from operators.join.errors import JoinColumnsClash, JoinColumnsDiffer, JoinColumnsUnknown, JoinKeyRefused, JoinSideTooLarge
+from tests.tiers import examples
 
 
 @attrs.frozen
@@ -60,7 +61,7 @@ def row(one: Sale, other: Town | None, names: tuple[str, ...]) -> dict[str, Any]
 @pytest.mark.parametrize("names", NAMES)
 @pytest.mark.parametrize("how", ["inner", "left"])
 def test_rows_are_joined_as_two_loops_say(how: Any, names: tuple[str, ...]) -> None:
-    @settings(max_examples=50)
+    @settings(max_examples=examples(50))
     @given(SALES, TOWNS)
     def hold(sales: list[Sale], towns: list[Town]) -> None:
         join = HashJoin[Sale, Town, Any](names[0] if len(names) == 1 else names, how=how)
@@ -74,7 +75,7 @@ def test_rows_are_joined_as_two_loops_say(how: Any, names: tuple[str, ...]) -> N
 @pytest.mark.parametrize("how", ["inner", "left"])
 @pytest.mark.parametrize("is_function", [False, True])
 def test_records_are_joined_as_two_loops_say(how: Any, names: tuple[str, ...], is_function: bool) -> None:
-    @settings(max_examples=50)
+    @settings(max_examples=examples(50))
     @given(SALES, TOWNS)
     def hold(sales: list[Sale], towns: list[Town]) -> None:
         by = (lambda record: tuple(getattr(record, name) for name in names)) if is_function else names

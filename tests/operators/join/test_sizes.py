@@ -36,6 +36,7 @@ def characters(value: Any) -> int:
     return sum(map(characters, value)) if isinstance(value, list | tuple) else 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", VALUES)
 def test_the_text_of_each_row_counts(name: str) -> None:
     kind, values = VALUES[name]

@@ -285,6 +285,7 @@ def test_first_records_that_are_slow_say_something_whatever_those_before_were() 
     assert claimed_of(1e-6, 0.05, warming_up=1.0)[:2] == [FIRST, 1]
 
 
+@pytest.mark.full
 def test_fast_records_are_claimed_many_at_a_time(tmp_path: Path) -> None:
     calls: list[int] = []
     task = FakeTask(BlockReader())
@@ -295,6 +296,7 @@ def test_fast_records_are_claimed_many_at_a_time(tmp_path: Path) -> None:
     assert len(calls) <= 1_000_000 / MOST + 15
 
 
+@pytest.mark.full
 def test_fast_rows_are_claimed_by_the_piece(tmp_path: Path) -> None:
     calls: list[int] = []
     task = FakeTask(BlockReader(), batches=True)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from dagflow.testing import scan_table
 from operators import CsvFormat, CsvWriter, JsonLinesFormat, JsonLinesWriter, ParquetFormat, ParquetWriter, ScanReader
 from tests.operators.sinks.tables import ROWS, SCHEMA, cut, written
+from tests.tiers import examples
 
-reusing_folders = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+reusing_folders = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(40))
 KINDS: dict[str, tuple[Any, Any]] = {
     "csv": (CsvWriter("out"), CsvFormat()),
     "csv with other marks": (CsvWriter("out", delimiter=";", quote="'", terminator="\r\n"), CsvFormat(delimiter=";", quote="'")),
@@ -24,6 +25,7 @@ KINDS: dict[str, tuple[Any, Any]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 @reusing_folders
 @given(rows=ROWS, at=st.integers(1, 5), block_size=st.none() | st.integers(1, 200))

@@ -22,6 +22,7 @@ from dagflow.runtime.exchange.rows import Row, batch_of, records_of
 from dagflow.runtime.exchange.sender import Sender
 from dagflow.runtime.failure import Abort
 from dagflow.runtime.program import Combiner, SendPlan, TaskSpec
+from tests.tiers import examples
 
 
 @attrs.frozen
@@ -70,7 +71,7 @@ HITS = st.lists(st.builds(Hit, st.text("ab", max_size=3), st.integers(0, 9)), ma
     st.lists(st.booleans(), min_size=62, max_size=62),
     st.sampled_from([BY_KEY, DEALT, TO_ONE, ALONG]),
 )
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_rows_depend_on_the_records_and_not_on_the_pieces(hits: list[Hit], cuts: list[int], forms: list[bool], kind: str) -> None:
     """A task that is run again may read in other pieces."""
     key = key_of("host") if kind == BY_KEY else None

@@ -15,6 +15,7 @@ from dagflow.runtime.sharing.claims import Asked, Claims, Fenced, Log, log_name
 from dagflow.runtime.sharing.entries import ASK, GIVE, KINDS, REPORT, START, WITHDRAW, Entry, State
 from dagflow.runtime.sharing.parts import Part, part_of, uncovered
 from dagflow.storage import MemoryStore
+from tests.tiers import examples
 
 AREA = "claims/0000000000.r.s0"
 SIZE = 64  # of each item
@@ -238,7 +239,7 @@ class ZombieMachine(SharingMachine):
 
 
 _settings = settings(
-    max_examples=200,
+    max_examples=examples(200),
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

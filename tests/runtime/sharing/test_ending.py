@@ -67,6 +67,7 @@ def test_a_file_that_cannot_be_split_is_named(tmp_path: Path) -> None:
     assert report.rebalancing.startswith(f"{folder}/big.gz cannot be split; a reader had nothing to do for ")
 
 
+@pytest.mark.full  # real threads and real time
 def test_so_is_a_block_of_fixed_cuts(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(b"slow one" * 200 + b"fast one" * 200)
     reader: Any = FSSliceReader(reader_context=FixedBytesReaderContext(length=8), min_readers=2, max_readers=2)
@@ -81,6 +82,7 @@ def slow_bytes(record: Any) -> Any:
     return record
 
 
+@pytest.mark.full  # real threads and real time
 @pytest.mark.parametrize("stolen", [True, False])
 def test_a_reader_that_ended_for_others_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stolen: bool) -> None:
     """The one that is through first does not look for work where it may not keep its slot."""

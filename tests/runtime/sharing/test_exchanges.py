@@ -25,6 +25,8 @@ from operators import BlockReader, FileSplitterInput, Map
 from tests.conformance.exchanges import Counted, Tally, as_counter, split_and_tally
 from tests.runtime.sharing.threads import ATTEMPTS, Killed, ThreadRunner
 
+pytestmark = pytest.mark.full  # real threads and real time
+
 Rows = list[tuple[int, int, int, int, bytes]]
 
 

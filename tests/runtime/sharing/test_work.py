@@ -24,6 +24,8 @@ from tests.runtime.sharing import skewed
 from tests.runtime.sharing.skewed import expected, run, slowly
 from tests.runtime.sharing.threads import ThreadRunner
 
+pytestmark = pytest.mark.full  # real threads and real time
+
 
 @pytest.mark.parametrize("blocks", [2, 16])
 def test_skewed_work_is_taken_over(source: Path, tmp_path: Path, blocks: int) -> None:

@@ -34,6 +34,8 @@ from tests.conformance.apps import left_over, lines_in
 from tests.runtime.sharing.skewed import expected, run, skewed
 from tests.runtime.sharing.threads import Killed, ThreadRunner
 
+pytestmark = pytest.mark.full  # real threads and real time
+
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:

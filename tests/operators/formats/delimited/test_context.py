@@ -20,6 +20,7 @@ from operators.formats.delimited.context import DelimitedContext
 from operators.formats.delimited.dialect import Dialect
 from operators.formats.delimited.errors import HeaderBad, NotDelimited, QuoteLeftOpen
 from tests.operators.context_reader import context_reader
+from tests.tiers import examples
 
 FILES = {
     "quoted line ends": (Dialect(), b'a,b\n1,"x\ny"\n2,"""\n"\n"3\n\n",\n4,z\n'),
@@ -68,7 +69,7 @@ def test_files_can_be_cut_anywhere(name: str, in_pieces: bool, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("quotes", ['"', '"""', '","', 'a"a'])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_looking_back_a_little_tells_what_reading_all_would(quotes: str, data: st.DataObject) -> None:
     """With tiny steps of looking back, and records that are as long as they may be."""

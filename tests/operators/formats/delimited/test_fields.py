@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from operators.formats.delimited.dialect import Dialect
 from operators.formats.delimited.fields import FieldSplitter, column_names
+from tests.tiers import examples
 
 
 def texts(record: str, dialect: Dialect) -> list[str]:
     return [field.text.decode() for field in FieldSplitter(dialect).split(record.encode())]
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.text('ab,"', max_size=20))
 def test_fields_are_those_of_the_csv_module(record: str) -> None:
     assert texts(record, Dialect()) == next(csv.reader(io.StringIO(record, newline="")), [""])

@@ -21,6 +21,7 @@ from operators.formats.delimited.dialect import Dialect
 from operators.formats.delimited.errors import QuoteLeftOpen
 from operators.formats.delimited.lexer import Lexed, Lexer
 from tests.operators.formats.delimited.test_context import records
+from tests.tiers import examples
 
 MIB = 1 << 20
 UNITS = {
@@ -57,6 +58,7 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     return sizes
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("unit", UNITS.values(), ids=list(UNITS))
 def test_a_huge_field_is_searched_a_few_times_only(tmp_path: Path, searched: list[int], unit: bytes) -> None:
     size = write_huge(tmp_path / "f.csv", unit, 60 * MIB)
@@ -68,7 +70,7 @@ def test_a_huge_field_is_searched_a_few_times_only(tmp_path: Path, searched: lis
     assert sum(searched) < 9 * size  # three blocks, each of which looks back
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_field_of_a_gibibyte(tmp_path: Path, searched: list[int]) -> None:
     size = write_huge(tmp_path / "f.csv", UNITS["line ends"], 1024 * MIB)
     with pytest.raises(
@@ -96,7 +98,7 @@ def test_a_huge_row_that_is_bad_and_those_behind_it_have_their_places(tmp_path: 
     assert [row["id"] for row in emitted["batches"]] == ([1] if is_last else [1, 2])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     text=st.lists(st.sampled_from([b'"', b'""', b",", b"\n", b"\r", b"\\", b"x", b"xy", b"#"]), max_size=40),
     escape=st.sampled_from([None, "\\"]),

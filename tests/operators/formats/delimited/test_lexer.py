@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import operators.formats.delimited.lexer as module
 from operators.formats.delimited.dialect import Dialect
 from operators.formats.delimited.lexer import Lexer
+from tests.tiers import examples
 
 DIALECTS = {
     "rfc": (Dialect(), 'ab,"\n\r'),
@@ -25,7 +26,7 @@ DIALECTS = {
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(data=st.data(), is_inside=st.booleans(), is_last=st.booleans(), near=st.sampled_from([1, 3, 4096]))
 def test_both_ways_find_the_same(name: str, data: st.DataObject, is_inside: bool, is_last: bool, near: int) -> None:
     """The vectorised way is right whenever it is taken; what it cannot do goes the slow way by itself."""
@@ -42,7 +43,7 @@ def test_both_ways_find_the_same(name: str, data: st.DataObject, is_inside: bool
     assert (found.ends.tolist(), found.opened) == (slow.ends.tolist(), slow.opened)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.text('ab,"\n\r', max_size=30))
 @example('a,b"c\n"d"e"\nf')
 @example('"a""\n"",b\n')

@@ -16,6 +16,7 @@ from operators.formats.delimited.dialect import Dialect
 from operators.formats.delimited.lexer import Lexer
 from operators.formats.delimited.rows import RowParser
 from operators.formats.delimited.text import BadRecord, PieceText
+from tests.tiers import examples
 
 TYPES = {
     "i": pa.int64(),
@@ -53,7 +54,7 @@ def row(draw: st.DrawFn) -> str:
     return ",".join(draw(st.sampled_from(VALUES[name])) for name in TYPES)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.data())
 def test_rows_in_order_are_the_same_when_they_go_the_way_of_odd_ones(data: st.DataObject) -> None:
     draw: Any = data.draw
@@ -67,7 +68,7 @@ def test_rows_in_order_are_the_same_when_they_go_the_way_of_odd_ones(data: st.Da
     assert repr(fast.batch.to_pylist()) == repr(odd.batch.to_pylist())
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.data())
 def test_what_stands_beside_an_odd_row_stays_as_it_is(data: st.DataObject) -> None:
     """A short row, a long one, a value that does not fit: the rows around them are what they would be alone."""
