@@ -4,7 +4,8 @@ RunError: ReadError
 ├── NotOfFormat     DF650   also a ValueError
 ├── FileCutShort    DF651   also an EOFError
 ├── FileDamaged     DF652   also a ValueError
-└── ValueMisfit     DF653   also a TypeError
+├── ValueMisfit     DF653   also a TypeError
+└── FormatUnsupported DF655 also a NotImplementedError
 """
 
 from __future__ import annotations
@@ -78,6 +79,27 @@ class FileDamaged(ReadError, ValueError):
         return (
             f"{self.path}: {self.part} of the {self.format} file, at byte {self.position}, cannot be read: {self.reason}\n"
             "  help: the file is damaged: fetch or make it again, or leave it out (the scanner's ignore pattern)"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class FormatUnsupported(ReadError, NotImplementedError):
+    """A file uses a part of its format that dagflow does not read. `position`: where, in bytes; `part`: of the file."""
+
+    code: ClassVar[str] = "DF655"
+
+    path: str
+    format: str
+    position: int
+    part: str
+    reason: str
+
+    @override
+    def message(self) -> str:
+        return (
+            f"{self.path}: {self.part} of the {self.format} file, at byte {self.position}, is not supported: {self.reason}\n"
+            "  help: write the file without that (docs/scans.md says what is not supported), or leave it out (the scanner's "
+            "ignore pattern)"
         )
 
 

@@ -12,7 +12,8 @@ import attrs
 from dagflow.scan import FileSchemaNegotiator, Format, ManagedReader, ResultSetLoader, RowOrigin, plain_batch, plain_schema
 from operators.formats.arrow_file import ArrowFile, Sealed, is_of_storage
 from operators.formats.counting import count_rows
-from operators.formats.errors import FileCutShort, FileDamaged, NotOfFormat
+from operators.formats.errors import FileCutShort, FileDamaged, FormatUnsupported, NotOfFormat
+from operators.formats.int96 import beyond_years, int96_columns
 from operators.formats.predicates import Predicate, located, predicates, type_at
 from operators.sinks.partitions import NO_VALUE
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from dagflow.storage import BinaryReader
 
 MAGIC = b"PAR1"
+ENCRYPTED = b"PARE"
 PAGES_BYTES = 1 << 20
 """So much of a column chunk is read at a time."""
 BATCH_BYTES = 8 << 20
@@ -44,8 +46,11 @@ class ParquetFormat(Format):
             `files_lacking_where`, of blocks); one that no file has is refused. Fields of structs are
             `("customer.country", "=", "se")`. Values are compared as they are, whatever the column's type can hold; texts
             stand for dates and times, too.
+        verify_checksums: whether the checksums of pages are verified, where a file has them; False: damage may give other values.
 
-    Raises NotOfFormat, FileCutShort and FileDamaged, which name file and byte, ValueMisfit.
+    Timestamps of the old type INT96 are read to the microsecond, as Spark does.
+
+    Raises NotOfFormat, FileCutShort, FileDamaged and FormatUnsupported, which name file and byte, ValueMisfit.
 
     >>> import pathlib, tempfile, pyarrow as pa, pyarrow.parquet as pq
     >>> from dagflow.testing import scan_table
@@ -61,6 +66,7 @@ class ParquetFormat(Format):
     suffixes: ClassVar[tuple[str, ...]] = ("parquet", "parq", "pq")
 
     where: tuple[Any, ...] = attrs.field(default=(), kw_only=True, converter=predicates)
+    verify_checksums: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
 
     @property
     def tested_columns(self) -> tuple[str, ...]:
@@ -76,12 +82,15 @@ class ParquetFormat(Format):
         return None if not length else opened(stream, path, length).schema_arrow
 
 
-def opened(stream: BinaryReader, path: str, length: int) -> pq.ParquetFile:
-    """A Parquet file, its footer read. Raises NotOfFormat, FileCutShort, FileDamaged."""
+def opened(stream: BinaryReader, path: str, length: int, *, verify_checksums: bool = True) -> pq.ParquetFile:
+    """A Parquet file, its footer read. Raises NotOfFormat, FileCutShort, FileDamaged, FormatUnsupported."""
     import pyarrow.parquet as pq
 
     file = ArrowFile(stream, length)
     head = file.read(64)
+    if head[:4] == ENCRYPTED:
+        reason = "it is encrypted"
+        raise FormatUnsupported(path=path, format="Parquet", position=0, part="the footer", reason=reason)
     if head[:4] != MAGIC:
         raise NotOfFormat(path=path, format="Parquet", head=head)
     file.seek(max(4, length - 8))
@@ -95,7 +104,14 @@ def opened(stream: BinaryReader, path: str, length: int) -> pq.ParquetFile:
     file.seek(0)
     with damage(path, begin, "the footer"):
         metadata = _checked(file)
-        made = pq.ParquetFile(file, metadata=metadata, buffer_size=PAGES_BYTES, pre_buffer=False)
+        made = pq.ParquetFile(
+            file,
+            metadata=metadata,
+            buffer_size=PAGES_BYTES,
+            pre_buffer=False,
+            coerce_int96_timestamp_unit="us",
+            page_checksum_verification=verify_checksums,
+        )
         _ = made.schema_arrow.names  # which Arrow decodes only now
         return made
 
@@ -122,7 +138,7 @@ def _checked(file: ArrowFile) -> pq.FileMetaData:
 
 @contextmanager
 def damage(path: str, position: int, part: str) -> Iterator[None]:
-    """Turns what Arrow says of bytes that it cannot read into FileDamaged."""
+    """Turns what Arrow says of bytes that it cannot read into FileDamaged, or FormatUnsupported."""
     import pyarrow as pa
 
     try:
@@ -131,6 +147,9 @@ def damage(path: str, position: int, part: str) -> Iterator[None]:
         if is_of_storage(error):
             raise
         reason = str(error).strip().rstrip(".")
+        if isinstance(error, pa.ArrowNotImplementedError) or "decrypt" in reason:
+            reason = "it has encrypted columns" if "decrypt" in reason else reason
+            raise FormatUnsupported(path=path, format="Parquet", position=position, part=part, reason=reason) from error
         raise FileDamaged(path=path, format="Parquet", position=position, part=part, reason=reason) from error
 
 
@@ -142,6 +161,8 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
     _batches: Iterator[pa.RecordBatch] = attrs.field(init=False, factory=lambda: iter(()))
     _position: int = attrs.field(init=False, default=0)
     _group: int = attrs.field(init=False, default=0)
+    _left: int = attrs.field(init=False, default=0)
+    """How many rows of the row group at hand are still to come."""
     _filter: Any = attrs.field(init=False, default=None)
 
     def open(self, negotiator: FileSchemaNegotiator) -> bool:
@@ -151,11 +172,12 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
         if not split.file_length:
             return False
         self._negotiator = negotiator
-        self._file = opened(negotiator.stream, split.path, split.file_length)
+        self._file = opened(negotiator.stream, split.path, split.file_length, verify_checksums=options.verify_checksums)
         schema = self._schema = plain_schema(self._file.schema_arrow)
         negotiator.set_table_schema(schema, complete=True)
         self._loader: ResultSetLoader = negotiator.build()
         self._columns = [name for name in schema.names if negotiator.is_projected(name)]
+        self._int96 = int96_columns(self._file.metadata, self._columns)
         with damage(split.path, split.file_length - 8, "the footer"):
             groups = self._groups_in(split.start, split.stop)
         if options.where:
@@ -182,7 +204,9 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
             batch = next(self._batches, None)
             if batch is not None:
                 batch.validate(full=True)  # Arrow takes text for UTF-8 without a look at it
+            self._check_rows(0 if batch is None else batch.num_rows)
         if batch is not None:
+            self._check_years(batch)
             self._load(batch if self._filter is None else plain_batch(batch).filter(self._filter))
             return True
         found = next(self._groups, None)
@@ -191,9 +215,12 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
         self._position, self._group = found
         group = self._file.metadata.row_group(self._group)
         if self._filter is None and not self._columns:
-            count_rows(self._loader, group.num_rows, self._position)
+            with damage(path, self._position, f"row group {self._group}"):
+                rows = self._rows_of(group)
+            count_rows(self._loader, rows, self._position)
             return True
         with damage(path, self._position, f"row group {self._group}"):
+            self._left = self._rows_of(group)
             rows = max(1, min(65_536, group.num_rows * BATCH_BYTES // max(1, self._size(group))))
             self._batches = self._file.iter_batches(rows, [self._group], self._columns, use_threads=False)
         return True
@@ -202,6 +229,26 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
         """Lets go of the pages at hand."""
         self._batches = iter(())
 
+    def _check_rows(self, rows: int) -> None:
+        """Raises ArrowInvalid where a batch has more rows than the row group has left, or the last one has come too soon."""
+        import pyarrow as pa
+
+        self._left -= rows
+        if self._left < 0 or (not rows and self._left):
+            said = self._file.metadata.row_group(self._group).num_rows
+            raise pa.ArrowInvalid(f"it should have {said} rows, but its columns together give {said - self._left}")
+
+    def _check_years(self, batch: pa.RecordBatch) -> None:
+        column = beyond_years(batch, self._int96) if self._int96 else None
+        if column is not None:
+            raise FormatUnsupported(
+                path=self._negotiator.source,
+                format="Parquet",
+                position=self._position,
+                part=f"row group {self._group}",
+                reason=f"column {column!r} has INT96 timestamps that are not of the years 1 to 9999",
+            )
+
     def _load(self, batch: pa.RecordBatch) -> None:
         import pyarrow as pa
 
@@ -209,9 +256,15 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
         self._loader.add_batch(batch, lambda row: origin, pa.repeat(self._position, batch.num_rows))
 
     def _groups_in(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """Where the row groups begin that begin in a range, and their numbers."""
+        """The row groups that begin in a range: where, and their numbers. Raises ArrowInvalid."""
+        import pyarrow as pa
+
         metadata = self._file.metadata
-        found = [(_begin(metadata.row_group(n)), n) for n in range(metadata.num_row_groups) if metadata.row_group(n).num_rows]
+        groups = [(metadata.row_group(n), n) for n in range(metadata.num_row_groups)]
+        rows = sum(group.num_rows for group, _ in groups)
+        if metadata.num_rows not in (rows, 0):  # some writers leave it 0
+            raise pa.ArrowInvalid(f"it says that there are {metadata.num_rows} rows, but its row groups have {rows}")
+        found = [(_begin(group), n) for group, n in groups if group.num_rows]
         return sorted((position, n) for position, n in found if start <= position < stop)
 
     def _unpruned(self, groups: Sequence[tuple[int, int]], tested: Sequence[Predicate]) -> list[tuple[int, int]]:
@@ -234,12 +287,28 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
         self._negotiator.context.count("row_groups_pruned", len(groups) - len(left))
         return left
 
+    def _chunks(self, group: Any) -> Iterator[tuple[int, Any]]:
+        """The chunks of the wanted columns of a row group, by number; of all where none is wanted."""
+        wanted = set(self._columns)
+        for n in range(group.num_columns):
+            chunk = group.column(n)
+            if not wanted or chunk.path_in_schema in wanted or chunk.path_in_schema.partition(".")[0] in wanted:
+                yield n, chunk
+
     def _size(self, group: Any) -> int:
         """How many bytes the wanted columns of a row group have, as they are encoded."""
-        wanted = set(self._columns)
-        chunks = [group.column(n) for n in range(group.num_columns)]
-        own = [c for c in chunks if c.path_in_schema in wanted or c.path_in_schema.partition(".")[0] in wanted]
-        return sum(int(c.total_uncompressed_size) for c in own)
+        return sum(int(chunk.total_uncompressed_size) for _, chunk in self._chunks(group))
+
+    def _rows_of(self, group: Any) -> int:
+        """How many rows a row group has. Raises ArrowInvalid where a column has another number of values."""
+        import pyarrow as pa
+
+        schema = self._file.metadata.schema
+        for n, chunk in self._chunks(group):
+            if schema.column(n).max_repetition_level == 0 and chunk.num_values != group.num_rows:
+                said = f"its column {chunk.path_in_schema!r} has {chunk.num_values} values"
+                raise pa.ArrowInvalid(f"it should have {group.num_rows} rows, but {said}")
+        return int(group.num_rows)
 
 
 def _begin(group: Any) -> int:

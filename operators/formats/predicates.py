@@ -120,6 +120,9 @@ class Predicate:
             return field.is_valid()
         if fitted == "never":
             return pc.scalar(False)
+        if pa.types.is_float16(kind):  # which Arrow does not compare
+            kind = pa.float32()
+            field, values = field.cast(kind), [value.cast(kind) for value in values]
         if fitted in ("in", "not in"):
             zeros = pa.types.is_floating(kind)  # which isin tells apart by their sign
             among = functools.reduce(operator.or_, (field == v for v in values)) if zeros else field.isin(pa.array(values, kind))

@@ -17,7 +17,7 @@ from dagflow.testing import assert_reader_is_splittable, run_operator, scan_read
 from dagflow.testing.files import blocks_of
 from dagflow.testing.readers import CountedFiles
 from operators import ParquetFormat, ScanReader
-from operators.formats.errors import FileCutShort, FileDamaged, NotOfFormat, ValueMisfit
+from operators.formats.errors import FileCutShort, FileDamaged, FormatUnsupported, NotOfFormat, ValueMisfit
 from operators.formats.predicates import Predicate
 from operators.sinks.partitions import NO_VALUE
 from tests.tiers import examples
@@ -267,7 +267,11 @@ def whole() -> bytes:
             NotOfFormat,
             "this is no Parquet file: it begins with 1f 8b 08 00 00 00 00 00, which is gzip",
         ),
-        (b"PARE" + whole()[4:], NotOfFormat, "which is encrypted Parquet"),
+        (
+            b"PARE" + whole()[4:],
+            FormatUnsupported,
+            "the footer of the Parquet file, at byte 0, is not supported: it is encrypted",
+        ),
         (whole()[:-1], FileCutShort, f"the Parquet file ends at byte {len(whole()) - 1}, without its footer: it is incomplete"),
         (whole()[:700], FileCutShort, "the Parquet file ends at byte 700, without its footer"),
         (b"PAR1", FileCutShort, "the Parquet file ends at byte 4, without its footer"),
