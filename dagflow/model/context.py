@@ -181,6 +181,7 @@ class OperatorContext:
     window_closed: bool = False
     on_bad_record: Callable[[Exception, Any], None] | None = None
     on_flush: Callable[[], None] | None = None
+    on_warn: Callable[[str], None] | None = None
     sharing: WorkSharing | None = None
     agreed: Any = None
     event_time: EventTime = attrs.field(factory=EventTime)
@@ -253,6 +254,11 @@ class OperatorContext:
     def note(self, text: str) -> None:
         """Keeps a line for the driver: `show(lines, window)` of the operator gets it once the window is decided."""
         self.notes.append(text)
+
+    def warn(self, text: str) -> None:
+        """For operators on the driver: a warning for the user, in the progress, the report and the events of the run."""
+        if self.on_warn is not None:
+            self.on_warn(text)
 
     def bad_record(self, error: Exception, record: Any, position: int | None = None) -> None:
         """For operators that make records themselves (readers): does with one that cannot be made what `on_error` says.

@@ -61,7 +61,11 @@ class BlockIds(Sequence[int]):
 
 @attrs.frozen
 class FileMetadata:
-    """A file as the splitter found it. Lengths in bytes, `discover_time` in milliseconds since the epoch."""
+    """A file as the splitter found it. Lengths in bytes, `discover_time` in milliseconds since the epoch.
+
+    `relative_path` is as in Malhar: the name of the input folder and the path below it (`logs/2026/a.txt`); of a file that is
+    itself an input, its name.
+    """
 
     file_path: str
     file_name: str
@@ -70,6 +74,7 @@ class FileMetadata:
     block_ids: BlockIds
     is_directory: bool = False
     discover_time: int = 0
+    relative_path: str = ""
 
 
 @attrs.frozen
@@ -78,7 +83,9 @@ class FileBlockMetadata:
 
     `previous_block_id` is -1 for the first block of a file. `modified_ns` is the file's modification time when
     it was planned (nanoseconds since the epoch; None when unknown): a reader refuses a file that has changed since.
-    `as_planned` False: it reads what is there by then, as far as the file was planned.
+    `as_planned` False: it reads what is there by then, as far as the file was planned. `version` is the mark that its server had
+    for the content (an ETag), None where there is none. `record_end`: the file is appended to, and this part of it ends behind
+    such a record end (`record_quote`: outside of these quotes); a reader then accepts that the file has grown.
     """
 
     block_id: int
@@ -90,6 +97,9 @@ class FileBlockMetadata:
     previous_block_id: int = -1
     modified_ns: int | None = None
     as_planned: bool = True
+    version: str | None = None
+    record_end: str | None = None
+    record_quote: str | None = None
 
 
 class Window(list[R]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -16,6 +17,7 @@ from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime.compile import WorkItems, driver_program, loaded, pickled
 from dagflow.runtime.datasets import ReadsDataset
 from dagflow.runtime.event_time import followers
+from dagflow.runtime.events import Event, Warned
 from dagflow.runtime.failure import abort
 from dagflow.runtime.files import AttemptFiles
 from dagflow.runtime.program import TaskSpec
@@ -41,7 +43,7 @@ class Driver:
         readers: how many readers there are; None: those that `plan` and `last` lead to.
 
     Attributes:
-        warnings: what is to be told of states that the last window has left.
+        warnings: what is to be told of states that the last window has left; `tell` tells it.
     """
 
     def __init__(
@@ -67,6 +69,13 @@ class Driver:
 
     def __exit__(self, *error: Any) -> None:
         self._flow.__exit__(*error)
+
+    def tell(self, send: Callable[[Event], None]) -> None:
+        """Sends the warnings so far, and from now on those of operators (`context.warn`)."""
+        for text in self.warnings:
+            send(Warned(text=text))
+        for node in self._flow.nodes.values():
+            node.context.on_warn = partial(_warn, send, node.name)
 
     def operator(self, name: str) -> Operator | None:
         """The live operator of a name."""
@@ -226,6 +235,10 @@ def _collector(flow: Flow, name: str) -> WorkItems:
     operator = flow.nodes[name].operator
     assert isinstance(operator, WorkItems)
     return operator
+
+
+def _warn(send: Callable[[Event], None], operator: str, text: str) -> None:
+    send(Warned(text=f"operator {operator!r}: {text}"))
 
 
 def reset(node: Node) -> None:

@@ -180,8 +180,7 @@ class WindowLoop:
         self._report.readers = self._readers.figures()
         self._report.rebalancing = "" if self._report.rebalanced else self._rebalancing.why_never
         with Driver(self._plan, self._spec, self._clock, last, self._maps, self._readers) as driver:
-            for text in driver.warnings:
-                self._events.send(Warned(text=text))
+            driver.tell(self._events.send)
             for item in self._plan.driver:
                 operator = driver.operator(item)
                 if operator is not None:

@@ -302,6 +302,8 @@ def changed_sources(items: Sequence[Item]) -> Iterator[str]:
             except FileNotFoundError:
                 yield f"{path} is gone since"
                 continue
+        if item.value.get("record_end") is not None and now.length >= (length or 0):
+            continue  # it is appended to, and the splitter checks the part that it has planned
         if length not in (None, now.length) or (modified_ns and now.modified_ns and modified_ns != now.modified_ns):
             sizes = f"{length:,} bytes then, {now.length:,} now" if length is not None else f"{now.length:,} bytes now"
             yield f"{path} has changed since ({sizes})"

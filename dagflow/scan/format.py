@@ -46,6 +46,13 @@ class Format(ABC):
         """The name of the column that is asked for as `asked`, if no column is called that: where formats clean names."""
         return asked
 
+    def ends_records(self, end: str, quote: str | None) -> bool:
+        """Whether every record of a file is whole up to the end of any `end`, outside of `quote`s where that is not None.
+
+        Then files that are appended to may be read in parts.
+        """
+        return False
+
     @abstractmethod
     def make_reader(self) -> ManagedReader[FileSchemaNegotiator]:
         """A fresh reader for one block of one file."""

@@ -24,7 +24,8 @@ class FileStatus:
 
     `length` in bytes; `modified_ns` in nanoseconds since the epoch, 0 where the file system does not tell; `is_regular` is False
     for folders, pipes, sockets, devices and links that lead nowhere; `inode` is (device, inode), which tells two paths to one
-    file or folder apart from two files, None where there is none.
+    file or folder apart from two files, None where there is none. `target` is the real path that a symbolic link leads to, None
+    for what is not a link. `version` is the server's own mark of this content (an ETag), None where there is none.
     """
 
     path: str
@@ -33,6 +34,8 @@ class FileStatus:
     is_directory: bool
     is_regular: bool
     inode: tuple[int, int] | None = None
+    target: str | None = None
+    version: str | None = None
 
 
 class BinaryReader(Protocol):

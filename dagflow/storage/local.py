@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterator
 from typing import cast
 
+import attrs
+
 from dagflow.storage.files import BinaryReader, BinaryWriter, FileStatus
 from dagflow.storage.urls import split_url
 
@@ -49,7 +51,9 @@ class LocalFileSystem:
 
     def status(self, path: str) -> FileStatus:
         """See `FileSystem.status`."""
-        return _status(path, os.stat(_plain(path)))
+        plain = _plain(path)
+        found = _status(path, os.stat(plain))
+        return found if not os.path.islink(plain) else attrs.evolve(found, target=os.path.realpath(plain))
 
     def scan(self, path: str) -> Iterator[FileStatus]:
         """See `FileSystem.scan`: about 3 µs a file. A link that leads nowhere is yielded as not regular."""
@@ -70,6 +74,7 @@ class LocalFileSystem:
                     mode == stat.S_IFDIR,
                     mode == stat.S_IFREG,
                     (found.st_dev, found.st_ino),
+                    os.path.realpath(entry.path) if entry.is_symlink() else None,
                 )
 
     def open(self, path: str) -> BinaryReader:

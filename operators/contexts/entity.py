@@ -76,6 +76,10 @@ class ReaderContext(ABC):
         """
         return position
 
+    def ends_records(self, end: bytes) -> bool:
+        """Whether a record ends behind any `end` in a file: files that are appended to may then be read in parts."""
+        return False
+
     def look_back(self) -> int | None:
         """So many bytes before a range tell whether a record starts where it starts; None: more than that must be known.
 

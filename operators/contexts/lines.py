@@ -71,6 +71,11 @@ class LinesContext(PieceReaderContext):
         self._is_searched = False
         self._is_over = self._base + self._at >= source.stop
 
+    @override
+    def ends_records(self, end: bytes) -> bool:
+        begins_another = any(each != end and each.startswith(end) for each in self.terminators)
+        return end in self.terminators and not begins_another and not terminator_rules(self.terminators).is_overlapping
+
     @abstractmethod
     def _reuse(self, stopped_at: int, source: Source) -> bool:
         """Go on with the bytes that are left of a block of the same file that stopped there, if they serve this one."""

@@ -40,6 +40,9 @@ class FileBlocks:
         length, block_size: in bytes; the last block may be shorter.
         first_id: the id of the first block; the others follow without gaps.
         planned: how many blocks have been handed out.
+        version: the server's mark of the content, None where there is none.
+        begin: where the first block begins; above 0 where an earlier part of the file has been read.
+        record_end, record_quote: see `FileBlockMetadata`.
     """
 
     path: str
@@ -48,20 +51,29 @@ class FileBlocks:
     block_size: int
     first_id: int
     planned: int = 0
+    version: str | None = None
+    begin: int = 0
+    record_end: str | None = None
+    record_quote: str | None = None
 
     @property
     def count(self) -> int:
         """How many blocks the file has; none when it is empty."""
-        return -(-self.length // self.block_size)
+        return -(-(self.length - self.begin) // self.block_size)
 
     @property
     def left(self) -> int:
         """How many blocks have not been handed out."""
         return self.count - self.planned
 
+    @property
+    def bytes_left(self) -> int:
+        """How many bytes the blocks have that have not been handed out."""
+        return max(0, self.length - self.begin - self.planned * self.block_size)
+
     def as_state(self) -> dict[str, Any]:
         """The fields by name, as `FileBlocks(**state)` takes them; faster than `attrs.asdict`."""
-        return {
+        state = {
             "path": self.path,
             "length": self.length,
             "modified_ns": self.modified_ns,
@@ -69,8 +81,13 @@ class FileBlocks:
             "first_id": self.first_id,
             "planned": self.planned,
         }
+        if self.version is not None:
+            state["version"] = self.version
+        if self.record_end is not None:
+            state |= {"begin": self.begin, "record_end": self.record_end, "record_quote": self.record_quote}
+        return state
 
-    def metadata(self, seconds: float, *, is_directory: bool = False) -> FileMetadata:
+    def metadata(self, seconds: float, *, is_directory: bool = False, relative_path: str = "") -> FileMetadata:
         """What there is to say of the file, found at that time (since the epoch)."""
         return FileMetadata(
             file_path=self.path,
@@ -80,6 +97,7 @@ class FileBlocks:
             block_ids=BlockIds(self.first_id, self.count),
             is_directory=is_directory,
             discover_time=int(seconds * 1000),
+            relative_path=relative_path,
         )
 
     def take(self, most: int, *, as_planned: bool = True) -> Iterator[FileBlockMetadata]:
@@ -89,13 +107,13 @@ class FileBlocks:
         return self._blocks(first, self.planned, last, as_planned)
 
     def _blocks(self, first: int, stop: int, last: int, as_planned: bool) -> Iterator[FileBlockMetadata]:
-        path, length, size, base, modified = self.path, self.length, self.block_size, self.first_id, self.modified_ns
+        path, length, size, base, begin = self.path, self.length, self.block_size, self.first_id, self.begin
+        known = (self.modified_ns, as_planned, self.version, self.record_end, self.record_quote)
         for k in range(first, stop):
             ends = k == last
             before = base + k - 1 if k else -1
-            yield FileBlockMetadata(
-                base + k, path, k * size, length if ends else (k + 1) * size, length, ends, before, modified, as_planned
-            )
+            start = begin + k * size
+            yield FileBlockMetadata(base + k, path, start, length if ends else start + size, length, ends, before, *known)
 
 
 def default_block_size(length: int, slots: int) -> int:

@@ -13,7 +13,7 @@ from dagflow.config import Bytes, Millis
 from dagflow.errors.ledger import LedgerDamaged, NoSuchEntry, ObjectDamaged, ObjectMissing
 from dagflow.ledger import DataFile, EntryRef, InputSlice, Ledger, LedgerEntry
 from dagflow.scaling import Backlog
-from dagflow.storage import FileStatus, absolute, explained, file_system, inside, translate
+from dagflow.storage import FileStatus, absolute, base_name, explained, file_system, inside, translate
 from operators.files.blocks import LEAST_COST, FileBlocks, default_block_size, default_window_bytes
 from operators.files.errors import DatasetMissing, DatasetReplaced, DatasetRewritten
 from operators.files.scanner import not_negative
@@ -241,8 +241,11 @@ class DatasetInput(InputOperator):
     def _emit(self, entry: LedgerEntry, file: DataFile) -> None:
         status = self._status(entry, file)
         size = default_block_size(file.size, self._context.slots) if self.block_size is None else self.block_size
-        blocks = FileBlocks(status.path, status.length, status.modified_ns or None, size, self.next_block_id)
-        self.files_metadata_output.emit(blocks.metadata(self._context.clock.now()))
+        blocks = FileBlocks(
+            status.path, status.length, status.modified_ns or None, size, self.next_block_id, version=status.version
+        )
+        relative = f"{base_name(self.input_path)}/{file.path}"
+        self.files_metadata_output.emit(blocks.metadata(self._context.clock.now(), relative_path=relative))
         self.next_block_id += blocks.count
         self._context.count("files")
         self._context.count("blocks_planned", blocks.count)

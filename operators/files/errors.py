@@ -6,9 +6,10 @@ ConfigError
 └── DatasetMissing     DF325   there is no dataset where one is to be read
 RunError
 ├── ScanFailed         DF322   the scanner's thread ended with an exception
-├── FileModified       DF323   a file that was split before has changed, and `on_modified` is "fail"
+├── FileModified       DF323   a file that was split before has changed, and `modified` is "error"
 ├── FileGone           DF324   a file vanished before all of its blocks were planned
 ├── DatasetReplaced    DF326   there is another dataset than the one that was read before
+├── FileNotAppended    DF614   the part of a file that was read before is not what it was, and `modified` is "append"
 └── DatasetRewritten   DF327   the entries of a dataset that were read before are not in its ledger any more
 """
 
@@ -88,7 +89,7 @@ class ScanFailed(RunError):
 
 @attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
 class FileModified(RunError):
-    """A file has changed since it was split, and `on_modified` is "fail". `before` and `after`: modification time and length."""
+    """A file has changed since it was split, and `modified` is "error". `before` and `after`: modification time and length."""
 
     operator: str
     path: str
@@ -97,14 +98,41 @@ class FileModified(RunError):
     code: ClassVar[str] = "DF323"
 
     def message(self) -> str:
-        """The file, both of its states, and the other values of `on_modified`."""
-        again = definition(self.operator, "scanner.on_modified", "reread")
+        """The file, both of its states, and the other values of `modified`."""
+        again = definition(self.operator, "scanner.modified", "reread")
         later = definition(self.operator, "scanner.min_age", "1min")
         return (
             f"operator {self.operator!r}: {self.path} has changed since it was split\n"
             f"  before  {self.before}\n  now     {self.after}\n"
-            f"  help: {again} reads such a file again, whole; ignore leaves it\n"
+            f"  help: {again} reads such a file again, whole; append reads what was appended; ignore leaves it\n"
             f"        for files that are still being written when they are found: {later}"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class FileNotAppended(RunError):
+    """A file has changed in another way than by appending, and `modified` is "append".
+
+    `read`: how many of its bytes had been planned; `length`: how many it has now; `why`: what is wrong with them.
+    """
+
+    operator: str
+    path: str
+    read: int
+    length: int
+    why: str
+    code: ClassVar[str] = "DF614"
+
+    def message(self) -> str:
+        """The file, how much of it had been read, and what can be done."""
+        again = definition(self.operator, "scanner.modified", "reread")
+        skip = definition(self.operator, "on_error", "skip")
+        return (
+            f"operator {self.operator!r}: {self.path} has changed, but not by appending: {self.why}\n"
+            f"  before  {self.read:,} bytes had been read\n  now     {self.length:,} bytes\n"
+            f"  help: put it back as it was; or read such files again, whole: {again}\n"
+            f"        or leave them as far as they were read: {skip}\n"
+            "        (logs that are rotated need names of their own, such as the date: a name is one file)"
         )
 
 

@@ -18,7 +18,7 @@ from operators.files.scan_thread import ScanThread
 from operators.files.tree import Skipped, Visit, Walk
 from operators.problems import all_problems, told_in
 
-OnModified = Literal["reread", "ignore", "fail"]
+Modified = Literal["reread", "append", "ignore", "error"]
 OnUnreadable = Literal["fail", "skip"]
 PATTERNS = ("file_pattern_regular_exp", "ignore_file_pattern_regular_exp")
 
@@ -68,12 +68,17 @@ class TimeBasedDirectoryScanner:
         scan_interval_millis: the time from the end of one scan to the next, in milliseconds; continuous runs only.
         file_pattern_regular_exp: only files whose whole path matches are found.
         ignore_file_pattern_regular_exp: files whose whole path matches are not.
-        on_modified: what becomes of a file that has changed since it was split: `reread` splits it again, whole; `ignore`
-            leaves it; `fail` ends the run.
+        modified: what becomes of a file that has changed since it was split: `reread` splits it again, whole, with a warning;
+            `append` splits what has been appended, up to the last whole record, and ends the run if the part that was split
+            before is not what it was; `ignore` leaves it; `error` ends the run.
+        record_end: what ends a record of a file that is appended to.
+        record_quote: a `record_end` between two of these is inside a record (CSV: `"`).
         min_age: files that were modified less than this many seconds ago are left for a later scan (a run with `--once` has
             only one: they are left for the next launch).
         wait: whether inputs that are not there are waited for; continuous runs only.
         on_unreadable: what becomes of folders below the inputs that may not be read: `fail` ends the run, `skip` counts them.
+        hidden_files: whether files and folders below the inputs are read whose names begin with `.` or `_`. Spark and Hadoop
+            skip them too: they are temporary files and metadata. Inputs themselves are read whatever they are called.
     """
 
     files: list[str] = attrs.field(factory=list, converter=paths, validator=check_paths)
@@ -81,10 +86,13 @@ class TimeBasedDirectoryScanner:
     scan_interval_millis: Millis = attrs.field(default=5000, validator=not_negative)
     file_pattern_regular_exp: str | None = None
     ignore_file_pattern_regular_exp: str | None = None
-    on_modified: OnModified = attrs.field(default="reread", validator=one_of(get_args(OnModified)))
+    modified: Modified = attrs.field(default="reread", validator=one_of(get_args(Modified)))
     min_age: Seconds = attrs.field(default=0.0, validator=not_negative)
     wait: bool = False
     on_unreadable: OnUnreadable = attrs.field(default="fail", validator=one_of(get_args(OnUnreadable)))
+    hidden_files: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
+    record_end: str = attrs.field(default="\n", kw_only=True, validator=attrs.validators.min_len(1))
+    record_quote: str | None = attrs.field(default=None, kw_only=True)
 
     _context: OperatorContext = attrs.field(factory=OperatorContext, init=False, repr=False, eq=False)
     _inputs: list[str] = attrs.field(factory=list, init=False, repr=False, eq=False)
@@ -176,6 +184,7 @@ class TimeBasedDirectoryScanner:
             newest_ns=round((now - self.min_age) * 1e9) if self.min_age else None,
             wait=self.wait and self._context.continuous,
             skip_unreadable=self.on_unreadable == "skip",
+            hidden=self.hidden_files,
             skipped=self._skipped,
         )
 

@@ -20,7 +20,7 @@ from dagflow import (
 )
 from dagflow.config import Bytes
 from dagflow.scaling import Backlog
-from dagflow.storage import FileStatus, absolute, file_system, is_local, split_url, translate
+from dagflow.storage import FileStatus, absolute, base_name, file_system, is_local, split_url, translate
 from operators.files.blocks import COMPRESSED_SUFFIXES, LEAST_COST, FileBlocks, default_block_size, default_window_bytes
 from operators.files.errors import InputNotFile
 from operators.problems import all_problems, told_in
@@ -120,6 +120,10 @@ class AbstractFileSplitter(Operator):
     def resume(self, blocks: FileBlocks) -> None:
         """Called before a window goes on with the blocks of a file that an earlier one began."""
 
+    def part_of(self, status: FileStatus) -> dict[str, Any]:
+        """The fields of FileBlocks that say which part of a file is to be split; none of them: all of it."""
+        return {}
+
     def planned(self, info: FileInfo, status: FileStatus) -> None:
         """Called when a file's metadata has been emitted."""
 
@@ -153,7 +157,7 @@ class AbstractFileSplitter(Operator):
         if self.unplanned is None:
             return Backlog()
         blocks = FileBlocks(**self.unplanned)
-        return Backlog(blocks.left, blocks.length - blocks.planned * blocks.block_size)
+        return Backlog(blocks.left, blocks.bytes_left)
 
     def blocks_of(self, status: FileStatus) -> Backlog:
         """How many blocks a file will have, and how many bytes."""
@@ -172,9 +176,12 @@ class AbstractFileSplitter(Operator):
         length = 0 if status.is_directory else status.length
         if status.path.lower().endswith(self.one_block_suffixes):
             size = max(size, length)
-        blocks = FileBlocks(status.path, length, status.modified_ns or None, size, self.next_block_id)
+        blocks = FileBlocks(status.path, length, status.modified_ns or None, size, self.next_block_id, version=status.version)
+        blocks = attrs.evolve(blocks, **self.part_of(status))
         count = blocks.count
-        self.files_metadata_output.emit(blocks.metadata(self._context.clock.now(), is_directory=status.is_directory))
+        self.files_metadata_output.emit(
+            blocks.metadata(self._context.clock.now(), is_directory=status.is_directory, relative_path=relative_path(info))
+        )
         self.next_block_id += count
         self.unplanned = blocks.as_state() if count else None
         self._context.count("directories" if status.is_directory else "files")
@@ -216,9 +223,9 @@ class AbstractFileSplitter(Operator):
         most = min(most, blocks.left)
         if most <= 0:
             return room
-        start = blocks.planned * blocks.block_size
+        before = blocks.bytes_left
         self.blocks_metadata_output.emit_all(blocks.take(most, as_planned=self.idempotent))
-        size = min(blocks.planned * blocks.block_size, blocks.length) - start
+        size = before - blocks.bytes_left
         self.blocks_in_window += most
         self.bytes_in_window += size if self.window_bytes is not None else max(size, most * LEAST_COST)
         self._context.count("blocks_planned", most)
@@ -233,6 +240,17 @@ class AbstractFileSplitter(Operator):
         if self.blocks_threshold is not None:
             room = min(room, self.blocks_threshold - self.blocks_in_window)
         return room
+
+
+def relative_path(info: FileInfo) -> str:
+    """A file's path from the name of its folder on; its name alone where it came without a folder.
+
+    >>> relative_path(FileInfo("/data/logs", "2026/a.txt")), relative_path(FileInfo(None, "/data/a.txt"))
+    ('logs/2026/a.txt', 'a.txt')
+    """
+    if info.directory_path is None:
+        return base_name(info.relative_path)
+    return f"{base_name(info.directory_path)}/{info.relative_path}".strip("/")
 
 
 class AtHand:
@@ -284,8 +302,11 @@ class FileSplitterBase(AbstractFileSplitter):
         if not self.waiting:
             return None
         directory, relative = self.waiting.pop(0)
-        path = FileInfo(directory, relative or "").file_path
-        return FileInfo(None, self._with_file_system(path))
+        path = self._with_file_system(FileInfo(directory, relative or "").file_path)
+        folder = None if directory is None else self._with_file_system(directory).rstrip("/")
+        if folder is None or not path.startswith(f"{folder}/"):
+            return FileInfo(None, path)
+        return FileInfo(folder, path[len(folder) + 1 :])
 
     def is_exhausted(self) -> bool:
         """Whether nothing is left of what it was told."""

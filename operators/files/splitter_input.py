@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import datetime
+import os
 from collections.abc import Callable, Iterable, Iterator
 from operator import length_hint
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import attrs
 
 from dagflow import FileInfo, InputOperator, MapState, OperatorContext, State
 from dagflow.errors.choices import one_of
 from dagflow.scaling import Backlog
-from dagflow.storage import FileStatus, translate
+from dagflow.storage import FileStatus, explained, local_path, translate
 from operators.files.blocks import FileBlocks
-from operators.files.errors import FileGone, FileModified
+from operators.files.errors import FileGone, FileModified, FileNotAppended
+from operators.files.growing import Growth, ReadPart, look
 from operators.files.scanner import TimeBasedDirectoryScanner, check_paths, inputs, paths
 from operators.files.splitter_base import AbstractFileSplitter
+from operators.files.stamps import in_words, is_same, key_of, length_in, stamp
 from operators.files.tree import Visit, name_below
 from operators.problems import all_problems, told_in
 
 EventTime = Literal["modified"]
-FOLDER = "folder"  # the stamp of folders: they are reported once, whatever happens in them
 WAIT_SECONDS = 0.1  # how long one call of emit_tuples waits for a scan that is under way
+MOST_WARNINGS = 10  # of files that are read again, in a launch; all are counted
 
 
 @attrs.frozen
@@ -35,7 +37,8 @@ class ScannedFileInfo(FileInfo):
 class Arriving:
     """The visit of the scanner from which files are being taken, and the file that was taken last.
 
-    `weighed`: what visits hold that have not been taken, as far as anybody has asked; each is looked through once.
+    `weighed`: what visits hold that have not been taken, as far as anybody has asked; each is looked through once. `growth`: what
+    the file that was taken last has that is new, in append mode. `warned`: how many warnings of files read again were due.
     """
 
     def __init__(self) -> None:
@@ -43,6 +46,8 @@ class Arriving:
         self.found: Iterator[FileStatus] = iter([])
         self.last: ScannedFileInfo | None = None
         self.weighed: list[tuple[Visit, Backlog]] = []
+        self.growth: Growth | None = None
+        self.warned = 0
 
     @property
     def root(self) -> str | None:
@@ -88,8 +93,9 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
     """Finds files, new and modified ones, and cuts them into blocks without opening them.
 
     A run with `--once` scans once, and is done when all that was found has been split; a continuous one scans again after each
-    interval. What was split is remembered over windows and launches, by path, modification time and length; files that vanish
-    stay remembered. A path that several inputs lead to is split once.
+    interval. What was split is remembered over windows and launches, by path, modification time, length and ETag (of servers that
+    have such); files that vanish stay remembered. A path that several inputs or links lead to is split once. On disks, a file is
+    looked at again before it is split: one that is gone since the scan is left for the scan that finds it again.
 
     >>> import os, tempfile
     >>> from dagflow.testing import run_operator
@@ -103,6 +109,7 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
 
     Attributes:
         files: files or folders, as paths or URLs; one stands for a list of one. A scanner without files gets them.
+            A file that symbolic links lead to is read once.
         scanner: what finds the files.
         event_time: where the watermark comes from. `modified`: it is the newest modification time of the files whose blocks have
             all been planned; for folders to which files come in the order of their times. None: there is none.
@@ -122,6 +129,7 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
 
     file_times = State[list[int | None]](factory=list)  # modified: the newest of all files but the last one; the last one
     seen = MapState[str, str]()  # path → stamp, of files and folders
+    parts = MapState[str, str]()  # path → ReadPart, of files that may be appended to
 
     def check(self) -> None:
         """Raises ValueError for missing files, bad regular expressions, and sizes that leave no blocks."""
@@ -132,6 +140,8 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
                 problems.append("files is empty: name at least one file or folder")
             if self.files and self.scanner.files and inputs(self.files) != inputs(self.scanner.files):
                 problems.append(f"files is {self.files} and scanner.files is {self.scanner.files}: give them in one place")
+            if self.scanner.modified == "append" and not self.idempotent:
+                problems.append("scanner.modified is append, which needs idempotent = true: parts are read as they were planned")
             with told_in(problems, "scanner."):
                 self.scanner.check()
 
@@ -173,16 +183,22 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
         return found + self._arriving.weigh(self.scanner.waiting(), self._blocks_to_come)
 
     def _blocks_to_come(self, status: FileStatus) -> Backlog:
-        return Backlog() if self.seen.get(status.path) == stamp(status) else self.blocks_of(status)
+        if is_same(self.seen.get(key_of(status)), status):
+            return Backlog()
+        part = self.parts.get(key_of(status))
+        if part is not None:
+            status = attrs.evolve(status, length=max(0, status.length - ReadPart.of(part).end))
+        return self.blocks_of(status)
 
     def get_file_info(self) -> FileInfo | None:
         """The next file that is new or has changed; None when the scanner has nothing now."""
-        arriving, seen = self._arriving, self.seen
+        arriving = self._arriving
         while True:
             for status in arriving.found:
-                before = seen.get(status.path)
-                if before is None or (before != stamp(status) and self._wants_modified(status, before)):
-                    return arriving.take(status)
+                if not is_same(self.seen.get(key_of(status)), status):
+                    info = self._wanted(status)
+                    if info is not None:
+                        return info
             visit = self.scanner.take(WAIT_SECONDS)
             if visit is None:
                 return None
@@ -198,6 +214,8 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
         if self._arriving.weighed:
             self._arriving.taken(self._blocks_to_come(status))
         self._remember(status)
+        if self._arriving.growth is not None and not self._arriving.growth.compression:
+            self.parts[key_of(status)] = str(self._arriving.growth.part)
         if not status.is_directory:
             self.file_times = [self._newest_time(), status.modified_ns // 1000 or None]
 
@@ -228,34 +246,126 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
             return
         except OSError as error:
             raise translate(error, path, "splitting a file") from error
-        before = self.seen[path]  # a change that was ignored is in there already
-        if before != stamp(status) and self._wants_modified(status, before):
+        status = self._as_remembered(status)
+        if is_same(self.seen.get(key_of(status)), status):  # a change that was ignored is in there already
+            return
+        if blocks.record_end is not None:
+            try:
+                with explained(path, "splitting a file"):
+                    self._looked_into(status)  # the rest of the part is as it was planned; the next scan finds what follows it
+            except FileNotAppended as error:
+                self.unplanned = None
+                self._set_aside(status, error)
+        elif self._wants_modified(status):
             self.unplanned = None
-            self.split(FileInfo(None, path), status)
+            root = next((root for root in self.input_paths() if path.startswith(f"{root.rstrip('/')}/")), None)
+            self.split(FileInfo(root, path if root is None else name_below(root, path)), status)
 
-    def _wants_modified(self, status: FileStatus, before: str) -> bool:
-        what = self.scanner.on_modified
-        if what == "fail":
-            raise FileModified(
-                operator=self.context.name, path=status.path, before=_in_words(before), after=_in_words(stamp(status))
-            )
-        self.context.count("files_read_again" if what == "reread" else "modified_files_ignored")
+    def _as_remembered(self, status: FileStatus) -> FileStatus:
+        """A file with the target under which it is remembered, where links led to it."""
+        if status.path in self.seen:
+            return attrs.evolve(status, target=None)
+        plain = local_path(status.path)
+        return status if plain is None else attrs.evolve(status, target=os.path.realpath(plain))
+
+    def _wanted(self, status: FileStatus) -> ScannedFileInfo | None:
+        """The file, where it is still there, and is new or to be split again; in append mode, where it has new records."""
+        self._arriving.growth = None
+        now = self._looked_again(status)
+        if now is None:
+            return None
+        before = self.seen.get(key_of(now))
+        if is_same(before, now):
+            return None
+        if self.scanner.modified == "append" and now.is_regular:
+            return self._wanted_part(now)
+        return self._arriving.take(now) if before is None or self._wants_modified(now) else None
+
+    def _looked_again(self, status: FileStatus) -> FileStatus | None:
+        """A file as it is now, on disks; None where it is gone since the scan, or is being written again.
+
+        For files of object stores, the listing must do: a request for each would cost more than reading small ones.
+        """
+        if status.inode is None or status.is_directory:
+            return status
+        try:
+            now = super().get_file_status(status.path)
+        except (FileNotFoundError, NotADirectoryError):
+            self.context.count("files_gone_since_scan")
+            return None
+        except OSError:
+            return status  # splitting it says what is wrong
+        if self.scanner.min_age and stamp(now) != stamp(status):
+            self.context.count("files_younger_than_min_age")
+            return None
+        return attrs.evolve(now, target=status.target)
+
+    def _wanted_part(self, status: FileStatus) -> ScannedFileInfo | None:
+        """A file that may be appended to, where it has records that no window has."""
+        key = key_of(status)
+        is_new = key not in self.seen
+        try:
+            growth = self._looked_into(status)
+        except FileNotFoundError:
+            self.context.count("files_gone_since_scan")
+            return None
+        except FileNotAppended as error:
+            self._set_aside(status, error)
+            return None
+        except OSError as error:
+            raise translate(error, status.path, "splitting a file") from error
+        if growth.held_back:
+            self.context.count("bytes_held_back", growth.held_back)
+        if growth.begin == growth.part.end and not growth.compression and (status.length or not is_new):
+            self.parts[key] = str(growth.part)
+            self._remember(status)
+            return None
+        if not is_new:
+            self.context.count("files_appended")
+        self._arriving.growth = growth
+        return self._arriving.take(status)
+
+    def _looked_into(self, status: FileStatus) -> Growth:
+        """What a file holds behind the part that was planned before. Raises FileNotAppended, FileNotFoundError, StorageError."""
+        scanner, name, key = self.scanner, self.context.name, key_of(status)
+        known = self.parts.get(key)
+        if known is None and key in self.seen:
+            why = "it is compressed, or was read before `modified` was append: which of its bytes were read is not known"
+            raise FileNotAppended(operator=name, path=status.path, read=length_in(self.seen[key]), length=status.length, why=why)
+        part = None if known is None else ReadPart.of(known)
+        quote = None if scanner.record_quote is None else scanner.record_quote.encode()
+        return look(status, part, scanner.record_end.encode(), quote, name)
+
+    def _set_aside(self, status: FileStatus, error: Exception) -> None:
+        self._remember(status)  # so that it is set aside once for each change
+        self.set_aside(status.path, error)
+
+    def part_of(self, status: FileStatus) -> dict[str, Any]:
+        """In append mode, the part with the new records."""
+        growth, scanner = self._arriving.growth, self.scanner
+        if growth is None or growth.compression:
+            return {}
+        ends = {"record_end": scanner.record_end, "record_quote": scanner.record_quote}
+        return {"begin": growth.begin, "length": growth.part.end, **ends}
+
+    def _wants_modified(self, status: FileStatus) -> bool:
+        what = self.scanner.modified
+        if what == "error":
+            before, after = in_words(self.seen[key_of(status)]), in_words(stamp(status))
+            raise FileModified(operator=self.context.name, path=status.path, before=before, after=after)
         if what == "ignore":
+            self.context.count("modified_files_ignored")
             self._remember(status)  # so that each change is counted once
-        return what == "reread"
+            return False
+        self.context.count("files_read_again")
+        self._arriving.warned += 1
+        if self._arriving.warned <= MOST_WARNINGS:
+            more = "; no more of these warnings follow" if self._arriving.warned == MOST_WARNINGS else ""
+            self.context.warn(
+                f"{status.path} has changed since it was read, and is read again, whole (scanner.modified=append "
+                f"reads only what was appended){more}"
+            )
+        return True
 
     def _remember(self, status: FileStatus) -> None:
-        self.seen[status.path] = stamp(status)
-
-
-def stamp(status: FileStatus) -> str:
-    """By what a file is known again: modification time and length. One short text, since a run keeps one for every file."""
-    return FOLDER if status.is_directory else f"{status.modified_ns}:{status.length}"
-
-
-def _in_words(text: str) -> str:
-    if text == FOLDER:
-        return "a folder"
-    modified_ns, _, length = text.partition(":")
-    moment = datetime.datetime.fromtimestamp(int(modified_ns) // 10**9, tz=datetime.UTC)
-    return f"{int(length):,} bytes, modified {moment:%Y-%m-%d %H:%M:%S}.{int(modified_ns) % 10**9:09d} UTC"
+        self.seen[key_of(status)] = stamp(status)

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
-from dagflow.storage import FileStatus, FileSystem, file_system, translate
+from dagflow.storage import FileStatus, FileSystem, file_system, join, translate
 
 DOING = "scanning the input"
 OURS = "_dagflow"
+_COPYING = "._COPYING_"  # `hdfs dfs -put` writes under such a name, and renames the file when it is whole
 
 
 @attrs.frozen
@@ -64,6 +65,7 @@ class Walk:
         newest_ns: files modified later are passed over; None: none are.
         wait: whether an input that is not there is passed over instead of ending the scan.
         skip_unreadable: whether a folder that may not be read is passed over instead of ending the scan.
+        hidden: whether files and folders below the inputs are found whose names say that they are no input (`is_hidden`).
         skipped: takes note of what is passed over.
         at: the path at which the walk is.
     """
@@ -73,6 +75,7 @@ class Walk:
     newest_ns: int | None = None
     wait: bool = False
     skip_unreadable: bool = False
+    hidden: bool = False
     skipped: Skipped = attrs.field(factory=Skipped)
     at: str = ""
     _entered: set[object] = attrs.field(factory=set, init=False)
@@ -109,6 +112,7 @@ class Walk:
             if folder is root and not entries:
                 yield Visit(None, [root])
                 continue
+            entries = self._visible(entries, folder if folder is not root else None)
             entries.sort(key=_path)
             found = [folder] if folder is not root else []
             found += [e for e in entries if not e.is_directory and self._wanted(e)]
@@ -135,6 +139,18 @@ class Walk:
         except OSError as error:
             raise translate(error, folder.path, DOING) from error
 
+    def _visible(self, entries: list[FileStatus], folder: FileStatus | None) -> list[FileStatus]:
+        """The entries that are not hidden. In a folder that a link led to, each knows its real path."""
+        if not self.hidden:
+            hidden = [e for e in entries if is_hidden(_name(e.path)) and not self._is_ours(e.path)]
+            for entry in hidden:
+                self.skipped.add("hidden_folders" if entry.is_directory else "hidden_files", entry.path)
+            if hidden:
+                entries = [e for e in entries if not is_hidden(_name(e.path))]
+        if folder is None or folder.target is None:
+            return entries
+        return [e if e.target is not None else attrs.evolve(e, target=join(folder.target, _name(e.path))) for e in entries]
+
     def _wanted(self, status: FileStatus) -> bool:
         self.at = path = status.path
         if not self.accept(path):
@@ -148,7 +164,22 @@ class Walk:
         return True
 
     def _is_ours(self, path: str) -> bool:
-        return path.rpartition("/")[2].startswith(OURS)
+        return _name(path).startswith(OURS)
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a name says, as Spark and Hadoop read it, that this is no input: temporary, metadata, or still being copied.
+
+    Spark reads folders such as `_year=2026`, since that is the name of a column.
+
+    >>> [is_hidden(name) for name in ("a.txt", ".a.txt.Xy12Ab", "_temporary", "_SUCCESS", "_year=2026", "a._COPYING_")]
+    [False, True, True, True, False, True]
+    """
+    return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith(_COPYING)
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _path(status: FileStatus) -> str:

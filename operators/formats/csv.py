@@ -120,6 +120,11 @@ class CsvFormat(Format):
 
         return cleaned(asked.strip()) if self.header and self.clean_header else asked
 
+    def ends_records(self, end: str, quote: str | None) -> bool:
+        """A line end outside of quotes does. Beside escapes or comments, counting quotes does not tell where that is."""
+        is_countable = not self.quote or (self.dialect.escape is None and not self.comment)
+        return end == "\n" and quote == (self.quote or None) and is_countable and self.dialect.is_bytewise
+
     def make_reader(self) -> CsvReader:
         """A reader for one block."""
         from operators.formats.delimited.reader import CsvReader

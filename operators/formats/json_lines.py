@@ -64,6 +64,10 @@ class JsonLinesFormat(Format):
     cuts: ClassVar[Literal["any", "none"]] = "any"
     suffixes: ClassVar[tuple[str, ...]] = ("jsonl", "ndjson", "json")
 
+    def ends_records(self, end: str, quote: str | None) -> bool:
+        """A line is a record."""
+        return end == "\n" and quote is None
+
     def make_reader(self) -> JsonLinesReader:
         """A reader for one block."""
         return JsonLinesReader()

@@ -95,6 +95,10 @@ class RegexFormat(Format):
         """The columns."""
         return list(re.compile(self.whole.pattern, re.ASCII).groupindex)
 
+    def ends_records(self, end: str, quote: str | None) -> bool:
+        """A line is a record."""
+        return end == "\n" and quote is None
+
     def make_reader(self) -> RegexReader:
         """A reader for one block."""
         return RegexReader()

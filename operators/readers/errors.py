@@ -3,6 +3,7 @@
 RunError: ReadError
 ├── FileChanged   DF330
 └── FileGone      DF331   also a LookupError
+ConfigError: PartsNotReadable   DF615
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import ClassVar
 
 import attrs
 
-from dagflow.errors import definition
+from dagflow.errors import ConfigError, definition
 from operators.contexts.errors import ReadError
 
 
@@ -54,7 +55,29 @@ class FileGone(ReadError, LookupError):
     def message(self) -> str:
         return (
             f"{self.path}: the file is gone; it had {self.planned_length} bytes when its blocks were planned\n"
-            "  help: put it back and launch again, or launch with --fresh to go on without it"
+            f"  help: put it back and launch again; or go on without its blocks: {definition(self.reader, 'on_error', 'skip')}"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class PartsNotReadable(ConfigError):
+    """A file is read in parts, as it is appended to, by a reader whose records do not end where the parts do."""
+
+    code: ClassVar[str] = "DF615"
+
+    operator: str
+    path: str
+    end: str
+    quote: str | None
+    why: str
+
+    def message(self) -> str:
+        quoted = "" if self.quote is None else f", outside of {self.quote!r}"
+        return (
+            f"operator {self.operator!r}: {self.path} is read in parts that end behind {self.end!r}{quoted} "
+            f"(scanner.modified is append): {self.why}\n"
+            "  help: append works for lines and formats of one record a line; scanner.record_end says what ends a record, for\n"
+            "        CSV with quotes scanner.record_quote its quote; for other files, scanner.modified=reread reads them whole"
         )
 
 

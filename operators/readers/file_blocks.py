@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from typing import Protocol
 
 import attrs
 
 from dagflow import FileBlockMetadata
 from dagflow.storage import BinaryReader, FileStatus, explained, file_system
-from operators.readers.errors import FileChanged, FileGone
+from operators.readers.errors import FileChanged, FileGone, PartsNotReadable
 from operators.readers.scaled_reader import ScaledReader
 
 
@@ -49,6 +50,22 @@ class FileBlocks(ScaledReader):
 
     allow_growth: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
 
+    def ends_records(self, end: str, quote: str | None) -> bool:
+        """Whether records of files are whole up to any `end` (outside of `quote`s): the splitter then reads on from there."""
+        return False
+
+    def check_parts(self, blocks: Iterable[FileBlockMetadata], name: str) -> None:
+        """Raises PartsNotReadable for blocks of files that are appended to, where records may not end where the parts do."""
+        for block in blocks:
+            if block.record_end is not None and not self.ends_records(block.record_end, block.record_quote):
+                raise PartsNotReadable(
+                    operator=name, path=block.file_path, end=block.record_end, quote=block.record_quote, why=self.why_no_parts()
+                )
+
+    def why_no_parts(self) -> str:
+        """The reason why `ends_records` says no."""
+        return f"{type(self).__name__} does not say where records of a file that is appended to end"
+
     def get_file_system(self) -> ReadableFiles:
         """Where the paths of blocks are opened. Override it for files that no URL names."""
         return FilesByUrl()
@@ -77,7 +94,9 @@ class FileBlocks(ScaledReader):
     def _verify(self, block: FileBlockMetadata, found: FileStatus) -> None:
         is_grown = found.length > block.file_length
         is_same_time = not block.modified_ns or not found.modified_ns or block.modified_ns == found.modified_ns
-        if found.length < block.file_length or not (is_same_time or (is_grown and self.allow_growth)):
+        is_same = is_same_time and (block.version is None or found.version is None or block.version == found.version)
+        may_grow = block.record_end is not None or (is_grown and self.allow_growth)
+        if found.length < block.file_length or not (is_same or may_grow):
             raise FileChanged(
                 path=block.file_path,
                 planned_length=block.file_length,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Generic
 
 import attrs
 
-from dagflow import FileBlockMetadata
+from dagflow import FileBlockMetadata, OperatorContext
 from dagflow.storage import BinaryReader, explained
 from operators.contexts import FileShortened
 from operators.readers.abstract_block_reader import AbstractBlockReader, R
@@ -26,6 +26,19 @@ class AbstractFSBlockReader(FileBlocks, AbstractBlockReader[R, FileBlockMetadata
 
     Raises FileGone, FileChanged, and what the context raises.
     """
+
+    def ends_records(self, end: str, quote: str | None) -> bool:
+        """Whether the context says so."""
+        return quote is None and self.reader_context.ends_records(end.encode())
+
+    def why_no_parts(self) -> str:
+        """What the context is."""
+        return f"records of {type(self.reader_context).__name__} do not end there"
+
+    def agree(self, items: Sequence[Any], before: Any, context: OperatorContext) -> Any:
+        """Raises PartsNotReadable for parts of files that the context cannot read."""
+        self.check_parts(items, context.name)
+        return super().agree(items, before, context)
 
     def _found(self, block: FileBlockMetadata, is_consecutive: bool) -> Iterator[Any]:
         with explained(block.file_path, "reading"):  # the context's errors; those of operators behind do not come through here

@@ -153,6 +153,14 @@ class ScanReader(FileBlocks, Generic[T]):
         """Batches, whoever takes them."""
         return frozenset({"batch"}) if port == "batches" else super().emitted_forms(port, handled)
 
+    def ends_records(self, end: str, quote: str | None) -> bool:
+        """Whether the format says so."""
+        return self.format.ends_records(end, quote)
+
+    def why_no_parts(self) -> str:
+        """What the format is."""
+        return f"records of {type(self.format).__name__} do not end there"
+
     def agree(self, items: Sequence[FileBlockMetadata], before: Any, context: OperatorContext) -> Any:
         """On the driver, before a window's plan is published: what all its readers are to know, as plain data.
 
@@ -161,6 +169,7 @@ class ScanReader(FileBlocks, Generic[T]):
         """
         from dagflow.scan import agree, files_of, go_on, is_enough
 
+        self.check_parts(items, context.name)
         known = None if before is None else Agreed.of(before)
         if known is not None and is_enough(self.format, self.scan_settings, known):
             return before

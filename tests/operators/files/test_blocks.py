@@ -32,7 +32,10 @@ def test_blocks_cover_a_file_without_gaps_however_they_are_taken(length, size, s
 def test_state_holds_every_field():
     rest = blocks_of(10, 2)
     rest.take(2)
-    assert rest.as_state() == attrs.asdict(rest)
+    plain = attrs.asdict(FileBlocks("", 0, None, 1, 0))
+    assert rest.as_state() == {k: v for k, v in attrs.asdict(rest).items() if k in rest.as_state() or v != plain[k]}
+    whole = attrs.evolve(rest, version="v", begin=2, record_end="\n", record_quote='"')
+    assert whole.as_state() == attrs.asdict(whole)
     assert FileBlocks(**rest.as_state()) == rest
 
 

@@ -19,8 +19,8 @@ def rewrite(path: Path, text: str, seconds_later: int = 1) -> None:
     os.utime(path, ns=(modified, modified))
 
 
-def watching(folder: Path, drive, clock, on_modified: str = "reread", **properties):
-    scanner = TimeBasedDirectoryScanner(folder, on_modified=on_modified, scan_interval_millis=1000)
+def watching(folder: Path, drive, clock, modified: str = "reread", **properties):
+    scanner = TimeBasedDirectoryScanner(folder, modified=modified, scan_interval_millis=1000)
     driver = drive(FileSplitterInput(scanner=scanner, block_size=2, **properties), continuous=True, clock=clock)
 
     def window():
@@ -55,7 +55,7 @@ def test_modified_files_may_be_ignored(data, drive, clock):
 def test_modified_files_may_end_the_run(data, drive, clock):
     path = data / "file1.txt"
     os.utime(path, ns=(1_700_000_000_000_000_001, 1_700_000_000_000_000_001))
-    _, window = watching(data, drive, clock, "fail")
+    _, window = watching(data, drive, clock, "error")
     window()
     rewrite(path, "other", seconds_later=5)
     with pytest.raises(FileModified) as caught:
@@ -64,15 +64,16 @@ def test_modified_files_may_end_the_run(data, drive, clock):
         f"operator 'splitter': {path} has changed since it was split\n"
         "  before  11 bytes, modified 2023-11-14 22:13:20.000000001 UTC\n"
         "  now     5 bytes, modified 2023-11-14 22:13:25.000000001 UTC\n"
-        "  help: -D operator.splitter.scanner.on_modified=reread reads such a file again, whole; ignore leaves it\n"
+        "  help: -D operator.splitter.scanner.modified=reread reads such a file again, whole; "
+        "append reads what was appended; ignore leaves it\n"
         "        for files that are still being written when they are found: -D operator.splitter.scanner.min_age=1min"
     )
 
 
-def half_planned(tmp_path: Path, drive, clock, on_modified: str, **properties):
+def half_planned(tmp_path: Path, drive, clock, modified: str, **properties):
     path = tmp_path / "f"
     path.write_text("0123456789")
-    driver, window = watching(tmp_path, drive, clock, on_modified, blocks_threshold=2, **properties)
+    driver, window = watching(tmp_path, drive, clock, modified, blocks_threshold=2, **properties)
     assert [b.block_id for b in window().blocks] == [0, 1]
     return path, driver, window
 
@@ -97,7 +98,7 @@ def test_a_change_while_it_is_planned_may_be_ignored(tmp_path, drive, clock):
 
 
 def test_a_change_while_it_is_planned_may_end_the_run(tmp_path, drive, clock):
-    path, _, window = half_planned(tmp_path, drive, clock, "fail")
+    path, _, window = half_planned(tmp_path, drive, clock, "error")
     rewrite(path, "abc")
     with pytest.raises(FileModified, match="10 bytes"):
         window()

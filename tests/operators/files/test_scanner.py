@@ -30,8 +30,32 @@ def tree(folder: Path, *paths: str) -> Path:
 
 
 def test_order_is_that_of_names_files_before_folders(tmp_path):
-    tree(tmp_path, "b", "a/z", "a/b/y", "c", ".hidden", "é", "d/e")
-    assert names(tmp_path) == [".hidden", "b", "c", "é", "a", "a/z", "a/b", "a/b/y", "d", "d/e"]
+    tree(tmp_path, "b", "a/z", "a/b/y", "c", "Z", "é", "d/e")
+    assert names(tmp_path) == ["Z", "b", "c", "é", "a", "a/z", "a/b", "a/b/y", "d", "d/e"]
+
+
+def test_names_that_say_they_are_no_input_are_passed_over_and_counted(tmp_path, drive):
+    tree(tmp_path, "f.txt", ".f.txt.Xy12Ab", "_SUCCESS", "_temporary/0/part", ".git/x", "_year=2026/g", "h._COPYING_")
+    assert names(tmp_path) == ["f.txt", "_year=2026", "_year=2026/g"]
+    assert len(names(tmp_path, hidden_files=True)) == 11
+    assert names(tmp_path / "_temporary") == ["0", "0/part"], "an input may be called as it likes"
+    assert names(tmp_path / "_SUCCESS") == ["."]
+    driver = drive(FileSplitterInput([tmp_path]))
+    driver.window()
+    assert {name: driver.counters[name] for name in ("hidden_files", "hidden_folders")} == {
+        "hidden_files": 3,
+        "hidden_folders": 2,
+    }
+
+
+def test_a_name_that_a_copying_tool_gives_for_a_while_is_never_read(tmp_path, drive, clock):
+    """As rsync has it: hidden while it is written, renamed when it is whole."""
+    tree(tmp_path, ".f.txt.Xy12Ab")
+    driver = drive(FileSplitterInput([tmp_path]), continuous=True, clock=clock)
+    assert driver.window().names == []
+    (tmp_path / ".f.txt.Xy12Ab").rename(tmp_path / "f.txt")
+    clock.sleep(5)
+    assert driver.window().names == ["f.txt"]
 
 
 def test_without_recursion_folders_are_reported_and_not_entered(tmp_path):
@@ -88,7 +112,7 @@ def test_pipes_and_sockets_are_passed_over_and_counted(tmp_path, drive, monkeypa
 
 def test_folders_of_our_own_are_passed_over(tmp_path):
     tree(tmp_path, "_dagflow/log/0", "_dagflow_staging/x", "_other/f", "_dagflow.txt")
-    assert names(tmp_path) == ["_dagflow.txt", "_other", "_other/f"]
+    assert names(tmp_path, hidden_files=True) == ["_dagflow.txt", "_other", "_other/f"]
 
 
 def test_only_an_empty_input_is_reported_as_a_folder(tmp_path):
@@ -298,7 +322,7 @@ def test_copies_and_pickles_hold_properties_only(tmp_path):
     [
         ({"scan_interval_millis": -1}, "scan_interval_millis is -1, and cannot be below 0"),
         ({"min_age": -0.5}, "min_age is -0.5, and cannot be below 0"),
-        ({"on_modified": "again"}, "on_modified"),
+        ({"modified": "again"}, "modified"),
         ({"on_unreadable": "weep"}, "on_unreadable"),
         ({"files": ["a", ""]}, "files holds an empty path"),
     ],

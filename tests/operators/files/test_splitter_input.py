@@ -54,7 +54,7 @@ def test_properties_are_fields_that_configuration_reaches(tmp_path):
     assert set(fields_of(operator)) == expected
     assert {a.name for a in attrs.fields(TimeBasedDirectoryScanner) if a.init} == {
         "files", "recursive", "scan_interval_millis", "file_pattern_regular_exp", "ignore_file_pattern_regular_exp",
-        "on_modified", "min_age", "wait", "on_unreadable",
+        "modified", "record_end", "record_quote", "min_age", "wait", "on_unreadable", "hidden_files",
     }  # fmt: skip
 
 
@@ -304,7 +304,7 @@ def test_state_is_small_and_plain(data, drive):
     driver = drive(FileSplitterInput([data], block_size=2, blocks_threshold=3))
     driver.window()
     state = driver.state()
-    assert set(state) == {"next_block_id", "unplanned", "file_times", "seen"}
+    assert set(state) == {"next_block_id", "unplanned", "file_times", "seen", "parts"}
     assert state["next_block_id"] == 6
     modified = (data / "file0.txt").stat().st_mtime_ns
     assert driver.operator.seen == {str(data / "file0.txt"): f"{modified}:11"}

@@ -249,7 +249,7 @@ def test_a_deleted_file(file: Path) -> None:
         read(BlockReader(), blocks)
     assert str(caught.value) == (
         f"{file}: the file is gone; it had 13 bytes when its blocks were planned\n"
-        "  help: put it back and launch again, or launch with --fresh to go on without it"
+        "  help: put it back and launch again; or go on without its blocks: -D operator.operator.on_error=skip"
     )
 
 
