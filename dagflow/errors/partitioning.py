@@ -9,6 +9,10 @@ from dagflow.errors.base import DagError, RunError, error
 from dagflow.errors.dag import nearest
 
 _TOLD = 10
+HASHABLE = (
+    "make keys of None, bool, int, float, str, bytes, dates, times, Decimal, UUID, enums,\n"
+    "        or of tuples, attrs classes and dataclasses of these that compare their fields"
+)
 
 
 @error
@@ -106,19 +110,33 @@ class KeyFixed(DagError):
 
 
 @error
-class KeyNotHashable(RunError, TypeError):
-    """A key is of a type whose values have no hash that is the same in every process."""
+class KeyTypeRefused(DagError, TypeError):
+    """A port is partitioned by keys of a type whose values have no hash that agrees with `==`: equal keys would not meet."""
 
     port: str
-    type: str
     key: str
-    code: ClassVar[str] = "DF370"
+    reason: str
+    where: str
+    code: ClassVar[str] = "DF050"
 
     def message(self) -> str:
         return (
-            f"the key {self.key} of port {self.port} is a {self.type}, which has no hash that all processes agree on\n"
-            "  help: make keys of None, bool, int, float, str, bytes, dates, times, Decimal, UUID, enums, or tuples and attrs classes of these"
+            f"port {self.port} cannot be partitioned by {self.key}, since equal keys might not meet: {self.reason} ({self.where})\n"
+            f"  help: {HASHABLE}"
         )
+
+
+@error
+class KeyNotHashable(RunError, TypeError):
+    """A key is of a type whose values have no hash that is the same in every process and agrees with `==`."""
+
+    port: str
+    key: str
+    reason: str
+    code: ClassVar[str] = "DF370"
+
+    def message(self) -> str:
+        return f"the key {self.key} of port {self.port} has no hash: {self.reason}\n  help: {HASHABLE}"
 
 
 @error

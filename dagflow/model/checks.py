@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import UnionType
 from typing import Any, get_origin
 
@@ -220,17 +220,18 @@ def types_agree(dag: ExpandedDag) -> Iterator[DagError]:
 
 
 def keys(dag: ExpandedDag) -> Iterator[DagError]:
-    """Keys are such that the records have them, on all ports of an operator or on none."""
-    columns = _columns(dag)
+    """Keys are such that the records have them and equal ones meet, on all ports of an operator or on none."""
+    types = infer(dag)[0]
+    columns = _columns(dag, types)
     for node in dag.operators.values():
         if node.operator.partitionable:
             connected = [sink.port for s in dag.streams.values() for sink in s.sinks if sink.operator == node.name]
-            yield from wrong_keys(node, connected, columns)
+            yield from wrong_keys(node, connected, columns, types)
 
 
 def columns_needed(dag: ExpandedDag) -> Iterator[DagError]:
     """Columns that operators need are there, where it is known which ones are."""
-    columns = _columns(dag)
+    columns = _columns(dag, infer(dag)[0])
     for sink in [sink for s in dag.streams.values() for sink in s.sinks]:
         node = dag.operators[sink.operator]
         for said_by, names in node.operator.needed_columns(sink.port).items():
@@ -340,9 +341,8 @@ class _Solving:
         return (self.dag.operators.get(port.operator) or self.dag.modules[port.operator]).where
 
 
-def _columns(dag: ExpandedDag) -> Callable[[PortName], Sequence[str] | None]:
-    """Tells the columns of the records that arrive at an input port: by its type, else by who makes them; None: nobody knows."""
-    types = infer(dag)[0]
+def _columns(dag: ExpandedDag, types: Mapping[PortName, Any]) -> Callable[[PortName], Sequence[str] | None]:
+    """Tells the columns of the records that arrive at an input port: by its type, else by what makes them; None: unknown."""
     sources = {sink: s.source for s in dag.streams.values() for sink in s.sinks}
 
     def said(port: PortName) -> Sequence[str] | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 import attrs
 
-from dagflow.model.columns import RecordMisfit, cached, columns_of_records, fields_of_type, meaning, plain
+from dagflow.model.columns import RecordMisfit, cached, column_type, columns_of_records, fields_of_type, meaning, plain
 from dagflow.model.meaning import resolve, type_name
 from dagflow.model.records import ReaderRecord
 
@@ -99,7 +99,9 @@ def to_batch(records: Sequence[Any], tp: Any) -> pa.RecordBatch:
         return _batch(records, tp, schema)
     except MISFITS as error:
         index, reason = _first_misfit(records, tp, schema)
-        raise RecordMisfit(f"a record does not fit its type {type_name(tp)}: {reason or error}", index) from error
+        field = "" if index is None else _field_of_misfit(records[index], tp)
+        where = f"field {field!r}: " if field else ""
+        raise RecordMisfit(f"a record does not fit its type {type_name(tp)}: {where}{_told(reason or error)}", index) from error
 
 
 MISFITS = (TypeError, ValueError, OverflowError, AttributeError, NotImplementedError)
@@ -131,19 +133,44 @@ def _first_misfit(records: Sequence[Any], tp: Any, schema: pa.Schema) -> tuple[i
     return (low, found) if found else (None, None)
 
 
+def _field_of_misfit(record: Any, tp: Any) -> str:
+    """In which field of a class a record does not fit, as `place.zip`; nothing where that is not one field."""
+    import pyarrow as pa
+
+    tp = meaning(tp)
+    outer = get_origin(tp) or tp
+    if not inspect.isclass(outer) or type(record) is not outer or not (attrs.has(outer) or outer is ReaderRecord):
+        return ""
+    for name in ReaderRecord._fields if outer is ReaderRecord else fields_of_type(tp):
+        kind, value = column_type(tp, name), getattr(record, name)
+        try:
+            pa.array(plain([value], kind), arrow_type(kind))
+        except MISFITS:
+            within = _field_of_misfit(value, kind)
+            return f"{name}.{within}" if within else name
+    return ""
+
+
+def _told(reason: Exception) -> str:
+    """The text of a misfit. That of pyarrow for an integer does not say what to do."""
+    if "int too large" in str(reason) or "too large to fit int64" in str(reason):
+        return "an integer of more than 64 bits is too large for a column; declare it as str or decimal.Decimal"
+    return str(reason)
+
+
 def to_records(batch: pa.RecordBatch, tp: Any) -> list[Any]:
     """The records of a batch as Python objects of type `tp`; when nothing is known of the type, dicts (or bare values)."""
     tp = resolve(tp)
     outer = get_origin(tp) or tp
     if batch.schema.names == [VALUE] and columns_of(tp) is None:
-        return _objects(batch.column(0), tp)
+        return objects_of(batch.column(0), tp)
     if outer is ReaderRecord or batch.schema.names == ["block_id", "position", "record"]:
-        record = _objects(batch.column(2), (get_args(tp) or (Any,))[0])
+        record = objects_of(batch.column(2), (get_args(tp) or (Any,))[0])
         make = functools.partial(tuple.__new__, ReaderRecord)
         return list(map(make, zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), record, strict=True)))
     if inspect.isclass(outer) and attrs.has(outer):
         makers = _makers(tp)
-        columns = [_objects(batch.column(name), makers[name]) for name in makers]
+        columns = [objects_of(batch.column(name), makers[name]) for name in makers]
         if _is_positional(outer):  # five times as fast as by names
             return list(map(outer, *columns)) if columns else [outer() for _ in range(batch.num_rows)]
         return list(map(lambda *values: outer(**dict(zip(_aliases(outer), values, strict=True))), *columns))
@@ -151,7 +178,8 @@ def to_records(batch: pa.RecordBatch, tp: Any) -> list[Any]:
     return rows
 
 
-def _objects(column: Any, tp: Any) -> list[Any]:
+def objects_of(column: Any, tp: Any) -> list[Any]:
+    """The values of a column as Python objects of type `tp`."""
     values = column.to_pylist()
     make = maker(tp)
     return values if make is None else [None if v is None else make(v) for v in values]

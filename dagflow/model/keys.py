@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import decimal
-import enum
+import inspect
 import struct
 import uuid
 from collections.abc import Callable, Sequence
@@ -21,9 +21,12 @@ from zlib import crc32
 import attrs
 
 from dagflow.errors.partitioning import ColumnNotThere, KeyNotHashable
-from dagflow.model.forms import VALUE, columns_of
+from dagflow.model.columns import column_type
+from dagflow.model.equality import compared
+from dagflow.model.forms import VALUE, columns_of, objects_of
 from dagflow.model.meaning import resolve
 from dagflow.model.records import ReaderRecord
+from dagflow.model.types import annotations_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,6 +62,12 @@ class Key:
         if self.columns == (VALUE,) and columns_of(tp) is None:
             return _itself
         return attrgetter(*self.columns)
+
+    def types(self, tp: Any) -> list[Any]:
+        """The types of the values that make the key of a record of type `tp`, as far as they are known."""
+        if self.function is None:
+            return [column_type(tp, name) for name in self.columns]
+        return [self.function if inspect.isclass(self.function) else annotations_of(self.function).get("return", Any)]
 
 
 def _itself(record: Any) -> Any:
@@ -99,7 +108,7 @@ def known_columns(tp: Any) -> tuple[str, ...] | None:
 
 
 def key_hash(key: Any) -> int:
-    """The hash of a key, from 0 to 2**64 - 1. Raises TypeError for keys of other types than those that the table below has.
+    """The hash of what `==` compares of a key, from 0 to 2**64 - 1. Raises TypeError for a key of which that is not known.
 
     >>> key_hash(1) == key_hash(1.0) == key_hash(True), key_hash("a") == key_hash("b")
     (True, False)
@@ -112,19 +121,13 @@ def key_hash(key: Any) -> int:
     of = _OF.get(kind)
     if of is not None:
         return of(key)
-    if isinstance(key, enum.Enum):
-        return key_hash(key.value if isinstance(key, str | int) else key.name)
-    for plain in (str, int, bytes, float):
-        if isinstance(key, plain):
-            return key_hash(plain(key))  # type: ignore[arg-type]  # of a subclass, as it is itself
-    for base, known in _OF.items():
-        if isinstance(key, base):
-            return known(key)
-    if hasattr(key, "__index__"):  # numpy's integers
-        return mixed(key.__index__())
-    if attrs.has(kind):
-        return _of_several([getattr(key, field.name) for field in attrs.fields(kind) if field.eq])
-    raise TypeError(f"a {kind.__qualname__} has no hash that all processes agree on")
+    value = compared(key)
+    of = _OF.get(type(value))
+    if of is not None:
+        return of(value)
+    if type(value) is not kind:
+        return key_hash(value)
+    return next(known for base, known in _OF.items() if isinstance(value, base))(value)
 
 
 def mixed(value: int) -> int:
@@ -142,23 +145,27 @@ def _of_float(key: float) -> int:
 
 
 def _of_decimal(key: decimal.Decimal) -> int:
+    compared(key)
     if key.is_finite() and key == key.to_integral_value():
-        return mixed(int(key))
+        return mixed(_lowest_bits(key))
     if not key.is_finite() or decimal.Decimal(float(key)) == key:
         return _of_float(float(key))
     return mixed(crc32(f"{key:f}".rstrip("0").encode()))
 
 
-def _of_datetime(key: datetime.datetime) -> int:
-    if key.tzinfo is not None:
-        key = key.astimezone(datetime.UTC)
-    return mixed(crc32(key.replace(fold=0).isoformat().encode()))
+def _lowest_bits(key: decimal.Decimal) -> int:
+    """Of an integer the lowest 64 bits, without the zeros of 1e999999."""
+    sign, digits, exponent = key.as_tuple()
+    assert isinstance(exponent, int)
+    if exponent <= 0:
+        return int(key) & _WORD
+    value = int("".join(map(str, digits))) * pow(10, exponent, _WORD + 1)
+    return (-value if sign else value) & _WORD
 
 
-def _of_time(key: datetime.time) -> int:
-    if key.tzinfo is not None:
-        raise TypeError("a time of day with a zone has no hash that all processes agree on")
-    return mixed(crc32(key.replace(fold=0).isoformat().encode()))
+def _of_time(key: datetime.datetime | datetime.time) -> int:
+    value = compared(key)
+    return _of_several(value) if type(value) is tuple else mixed(crc32(value.isoformat().encode()))
 
 
 def _of_several(values: Sequence[Any]) -> int:
@@ -174,7 +181,7 @@ _OF: dict[type, Callable[[Any], int]] = {
     float: _of_float,
     tuple: _of_several,
     list: _of_several,
-    datetime.datetime: _of_datetime,
+    datetime.datetime: _of_time,
     datetime.date: lambda key: mixed(crc32(key.isoformat().encode())),
     datetime.time: _of_time,
     datetime.timedelta: lambda key: mixed(key // datetime.timedelta(microseconds=1)),
@@ -244,6 +251,7 @@ class Router:
     def __init__(self, port: str, key: Key, tp: Any, deal: KeyDeal, keys_seen: Callable[[Any], None] | None = None) -> None:
         self._port = port
         self._key = key
+        self._type = tp
         self._of_record = key.of_record(tp)
         self._deal = deal
         self._keys_seen = keys_seen
@@ -290,7 +298,7 @@ class Router:
             if name not in batch.schema.names:
                 known = tuple((field.name, str(field.type)) for field in batch.schema)
                 raise ColumnNotThere(f"the key of {self._port}", name, known)
-        columns = [self._hashes(batch.column(name)) for name in self._key.columns]
+        columns = [self._hashes(batch.column(name), column_type(self._type, name)) for name in self._key.columns]
         if len(columns) == 1:
             return columns[0] & np.uint64(_GROUP)
         found = np.full(batch.num_rows, _SEQUENCE, dtype=np.uint64)
@@ -312,7 +320,7 @@ class Router:
         for key in columns[0] if len(columns) == 1 else zip(*columns, strict=True):
             self._keys_seen(key)
 
-    def _hashes(self, column: pa.Array) -> np.ndarray[Any, Any]:
+    def _hashes(self, column: pa.Array, tp: Any) -> np.ndarray[Any, Any]:
         import numpy as np
         import pyarrow as pa
 
@@ -328,7 +336,8 @@ class Router:
             if pa.types.is_integer(kind):
                 values = column.to_numpy(zero_copy_only=False)
                 return _mixed_all(values.astype(np.int64 if pa.types.is_signed_integer(kind) else np.uint64).view(np.uint64))
-        values = (tuple(value.values()) if isinstance(value, dict) else value for value in column.to_pylist())  # of a class
+        # where rows stand for objects of a class, its `==` counts; rows of no known class are compared as tuples
+        values = map(_row, column.to_pylist()) if resolve(tp) is Any else objects_of(column, tp)
         return np.fromiter(map(self._hash, values), dtype=np.uint64, count=len(column))
 
     def _of_bytes(self, column: pa.Array) -> np.ndarray[Any, Any]:
@@ -349,10 +358,17 @@ class Router:
         try:
             return key_hash(key)
         except TypeError as error:
-            raise KeyNotHashable(self._port, type(key).__qualname__, repr(key)[:200]) from error
+            raise KeyNotHashable(self._port, repr(key)[:200], str(error)) from error
 
     def _group(self, key: Any) -> int:
         return self._hash(key) & _GROUP
+
+
+def _row(value: Any) -> Any:
+    """A row of a column of structs, or of lists of these, as tuples."""
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    return tuple(map(_row, value)) if type(value) in (tuple, list) else value
 
 
 def _mixed_all(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

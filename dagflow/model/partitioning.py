@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dagflow.errors import DagError
-from dagflow.errors.partitioning import KeyConflict, KeyFixed, KeyMissing, KeyRefused
+from dagflow.errors.partitioning import KeyConflict, KeyFixed, KeyMissing, KeyRefused, KeyTypeRefused
 from dagflow.model.dag import OperatorNode, PortName
+from dagflow.model.equality import not_hashable
 from dagflow.model.keys import Key, key_of
 from dagflow.model.ports import input_ports
 
@@ -53,9 +54,15 @@ def _same_key(given: Any, own: Any) -> bool:
 
 
 def wrong_keys(
-    node: OperatorNode, connected: Iterable[str], columns: Callable[[PortName], Sequence[str] | None]
+    node: OperatorNode,
+    connected: Iterable[str],
+    columns: Callable[[PortName], Sequence[str] | None],
+    types: Mapping[PortName, Any],
 ) -> Iterator[DagError]:
-    """What is wrong with the keys of an operator; `connected`: its input ports with a stream; `columns` of their records."""
+    """What is wrong with the keys of an operator.
+
+    `connected`: its input ports with a stream; `columns` of their records, and the `types` of these.
+    """
     keyed, missing = [], []
     for port in connected:
         name, given = str(PortName(node.name, port)), key_given(node, port)
@@ -76,6 +83,10 @@ def wrong_keys(
         for column in key.columns if known is not None else ():
             if column not in (known or ()):
                 yield KeyRefused(name, repr(column), "its records have no such column", tuple(known or ()), node.where)
+        for tp in key.types(types.get(PortName(node.name, port), Any)):
+            reason = not_hashable(tp)
+            if reason is not None:
+                yield KeyTypeRefused(name, str(key), reason, node.where)
         if parallel_of(node, port):
             yield KeyConflict(name, str(key), node.where)
     if keyed and missing:

@@ -1,5 +1,6 @@
 """Partitioners and stats listeners: how many partitions an operator has, and why."""
 
+from dagflow.model.equality import compared
 from dagflow.model.keys import key_hash
 from dagflow.scaling.backlog import DEFAULT_INTERVAL_MILLIS, BacklogPartitioner
 from dagflow.scaling.dealt import dealt_keys
@@ -39,6 +40,7 @@ __all__ = [
     "Steady",
     "assign_partition_keys",
     "bounds",
+    "compared",
     "dealt_keys",
     "key_hash",
     "partitioner_named",

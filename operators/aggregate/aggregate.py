@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, MapState, Operator, OperatorContext, OutputPort, WindowState
 from operators.aggregate.columns import COUNT, KEY, VALUE, Columns
-from operators.aggregate.fields import a_field, a_key, check_key_type, key_of_groups, needed_of
+from operators.aggregate.fields import a_field, a_key, check_key_type, has_classes, key_of_groups, needed_of
 from operators.aggregate.grouping import Grouping, Groups, Merge
 from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
 
@@ -94,6 +94,9 @@ class Ahead(Operator, Generic[T, K, V]):
     @input.batch
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """Takes a batch in."""
+        if has_classes(batch, self.by, self.input):
+            self.add_all(iter(self.input.records_of(batch)))
+            return
         self._grouping.add_batch(self.groups, self.columns, batch)
         self._bound()
 
@@ -205,6 +208,9 @@ class Aggregate(Operator, Generic[T, K, V]):
     @input.batch
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """Takes a batch in."""
+        if has_classes(batch, self.by, self.input):
+            self.add_all(iter(self.input.records_of(batch)))
+            return
         self._grouping.add_batch(self.groups, self.columns, batch)
 
     @partials.stream
@@ -217,6 +223,9 @@ class Aggregate(Operator, Generic[T, K, V]):
     @partials.batch
     def add_batch_of_partials(self, batch: pa.RecordBatch) -> None:
         """The same for a batch."""
+        if has_classes(batch, "key", self.partials):
+            self.add_partials(iter(self.partials.records_of(batch)))
+            return
         self._grouping.add_partials(self.groups, self.columns, batch)
 
     def end_window(self) -> None:

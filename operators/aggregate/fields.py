@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import attrs
 
+from dagflow import InputPort
 from dagflow.errors.partitioning import ColumnNotThere
 from operators.aggregate.errors import KeyColumnRefused, ValueColumnRefused
 
@@ -95,6 +96,14 @@ def check_keys(batch: pa.RecordBatch, by: object) -> None:
     for name in names_of(by):
         if pa.types.is_nested(kind := batch.column(name).type):
             raise KeyColumnRefused(column=name, type=str(kind))
+
+
+def has_classes(batch: pa.RecordBatch, by: object, port: InputPort[Any]) -> bool:
+    """Whether a key of columns is made of objects of a class, whose `==` only they know, not their columns."""
+    import pyarrow as pa
+
+    names = [name for name in names_of(by) if name in batch.schema.names]
+    return port.record_type is not Any and any(pa.types.is_nested(batch.column(name).type) for name in names)
 
 
 def check_values(schema: pa.Schema, of: object, merge: str) -> None:

@@ -10,8 +10,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-import attrs
-
+from dagflow.scaling import compared
 from operators.aggregate.errors import ValueNotKept
 from operators.transform.content import nanoseconds_of
 
@@ -95,28 +94,29 @@ def _same_for_equal(key: Any) -> Any:
     kind: Any = type(key)
     if kind is str or key is None:
         return key
-    if isinstance(key, enum.Enum):
-        return _same_for_equal(key.value) if isinstance(key, str | int) else {"enum": [kind.__qualname__, key.name]}
-    if isinstance(key, str):
-        return str.__str__(key)
-    if isinstance(key, bytes):
-        return {"bytes": key.hex()}
-    if isinstance(key, float | decimal.Decimal):
-        return _number(key)
-    if hasattr(key, "__index__"):
-        return key.__index__()
+    if isinstance(key, enum.Enum) and kind.__eq__ is object.__eq__:
+        return {"enum": [kind.__qualname__, key.name]}
     if nanoseconds_of(key):
         raise TypeError(f"a total cannot be kept by {key!r}: below microseconds no time is kept; cast the column")
-    if isinstance(key, datetime.datetime):
-        key = (key if key.tzinfo is None else key.astimezone(datetime.UTC)).replace(fold=0)
-    if isinstance(key, tuple):
-        return {"tuple": [_same_for_equal(each) for each in key]}
-    if attrs.has(kind):
-        return {"fields": [kind.__qualname__, *(_same_for_equal(getattr(key, a.name)) for a in attrs.fields(kind) if a.eq)]}
+    try:
+        value = compared(key)
+    except TypeError as error:
+        raise TypeError(f"a total cannot be kept by a key of type {kind.__qualname__}: {error}") from None
+    if type(value) is tuple:
+        parts = list(map(_same_for_equal, value))
+        return {"tuple": parts} if isinstance(key, tuple) else {"fields": [kind.__qualname__, *parts]}
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float | decimal.Decimal):
+        return _number(value)
     for known, (tag, written, _) in _TAGS.items():
-        if isinstance(key, known):
-            return {tag: written(key)}
-    raise TypeError(f"a total cannot be kept by a key of type {kind.__qualname__}")
+        if isinstance(value, known):
+            return {tag: written(value)}
+    return _same_for_equal(value)  # what a field's own `eq=` has made of it
 
 
 def _number(key: float | decimal.Decimal) -> Any:

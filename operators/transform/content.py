@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import attrs
 
 from dagflow import ReaderRecord
+from dagflow.scaling import compared
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -133,9 +134,8 @@ def _of_number(value: Any) -> str:
 
 
 def _of_datetime(value: datetime.datetime) -> str:
-    if value.utcoffset() is not None:
-        value = value.astimezone(datetime.UTC)
-    return datetime.datetime.isoformat(value) + _and_nanoseconds(value)
+    instant = compared(value)
+    return f"{instant}" if type(instant) is tuple else datetime.datetime.isoformat(instant) + _and_nanoseconds(value)
 
 
 def _of_time(value: datetime.time) -> str:

@@ -199,9 +199,9 @@ class Sender:
             key = key_of(record)
             try:
                 before = self._pairs.get(key)
-            except TypeError:  # a list: it has no hash of Python's
-                key = repr(key)
-                before = self._pairs.get(key)
+            except TypeError:  # a list: it has no hash of Python's, and keys of one repr() may differ
+                self._put(partition, record)
+                continue
             if before is None:
                 self._pairs[key] = (partition, record)
                 if len(self._pairs) >= KEYS:
@@ -216,9 +216,7 @@ class Sender:
         pairs, self._pairs = self._pairs, {}
         for key, (partition, record) in pairs.items():
             self._check_key(key, record)
-            self._records[partition].append(record)
-            if len(self._records[partition]) >= self._portion:
-                self._pack(partition)
+            self._put(partition, record)
 
     def _check_key(self, key: Any, record: Any) -> None:
         """Ends the task where combining has changed the key."""
@@ -228,7 +226,7 @@ class Sender:
         except Exception as error:
             told = TypeError("it returned None, and must return a record") if record is None else error
             raise self._failed("combine()", told, record, self._here) from error
-        if found != key and repr(found) not in (repr(key), key):  # NaN differs from itself; a list is here by its repr
+        if found != key and repr(found) != repr(key):  # NaN differs from itself
             changed = CombinedKeyChanged(self._plan.port, repr(found)[:200])
             raise self._failed("combine()", changed, record, self._here)
 
@@ -242,6 +240,12 @@ class Sender:
             raise self._failed("combine_batch()", CombinedKeyChanged(self._plan.port, repr(row)[:200]), None, self._here)
 
     # From records to blobs
+
+    def _put(self, partition: int, record: Any) -> None:
+        """Sends a record that stands for itself."""
+        self._records[partition].append(record)
+        if len(self._records[partition]) >= self._portion:
+            self._pack(partition)
 
     def _pack(self, partition: int) -> None:
         """Makes a batch, or a blob, of the records for a partition."""
