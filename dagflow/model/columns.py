@@ -68,9 +68,13 @@ def fields_of_type(tp: Any) -> dict[str, Any]:
     bindings: dict[TypeVar, Any] = dict(zip(getattr(outer, "__parameters__", ()), get_args(tp), strict=False))
     found = {}
     for field in attrs.fields(outer):
-        owner = next((k for k in outer.__mro__ if field.name in own_annotations(k)), outer)
-        found[field.name] = substitute(evaluated(field.type, owner), bindings)
+        found[field.name] = substitute(evaluated(field.type, owner_of(outer, field.name)), bindings)
     return found
+
+
+def owner_of(cls: type, field: str) -> type:
+    """The class among a class and its bases that annotates a field: its module knows what the annotation names."""
+    return next((k for k in cls.__mro__ if field in own_annotations(k)), cls)
 
 
 def column_type(tp: Any, name: str) -> Any:

@@ -121,11 +121,11 @@ def pickled(program: Program, plan: Plan | None = None, *, travels: bool = True)
 
 
 def _culprit(values: dict[str, Any]) -> tuple[str, str] | None:
-    import cloudpickle
+    from dagflow.runtime.by_value import dumps
 
     for name, value in values.items():
         try:
-            cloudpickle.dumps(value)
+            dumps(value)
         except Exception as error:  # noqa: BLE001
             return name, f"{type(error).__name__}: {error}"
     return None

@@ -19,6 +19,8 @@ from typing import Any
 
 import cloudpickle
 
+from dagflow.runtime.by_value import Pickler
+
 _OURS = ("dagflow", "operators")
 _INSTALLED_INTO = ("site-packages", "dist-packages", "lib-dynload")
 
@@ -102,7 +104,7 @@ def import_folder(module: ModuleType) -> str:
     return folder
 
 
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+class _Pickler(Pickler):
     """Notes the modules that it meets, and those of all classes, functions and objects."""
 
     def __init__(self, file: io.BytesIO) -> None:

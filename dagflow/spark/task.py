@@ -13,10 +13,10 @@ import types
 from collections.abc import Iterable, Iterator
 
 import attrs
-import cloudpickle
 import pyarrow as pa
 
 from dagflow.errors.run import OperatorFailed
+from dagflow.runtime.by_value import dumps
 from dagflow.runtime.execute import execute, keep_memory
 from dagflow.runtime.failure import describe
 from dagflow.runtime.program import TaskOutcome, TaskSpec
@@ -90,7 +90,7 @@ def pickled(outcome: TaskOutcome) -> bytes:
     if outcome.error is None:
         return pickle.dumps(outcome)
     try:
-        data: bytes = cloudpickle.dumps(outcome)
+        data = dumps(outcome)
     except Exception:  # noqa: BLE001  # picklers raise anything
         told = OperatorFailed(operator="(unknown)", doing="a task", error=describe(outcome.error))
         return pickle.dumps(attrs.evolve(outcome, error=told))

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from typing import Any, Generic
 
 import attrs
-import cloudpickle
 from typing_extensions import TypeVar
 
 from dagflow.model.context import OperatorContext
 from dagflow.model.kept import WindowState
 from dagflow.model.operator import Operator
 from dagflow.model.ports import InputPort
+from dagflow.runtime.by_value import dumps
 
 T = TypeVar("T", default=Any)
 
@@ -87,6 +87,6 @@ class Collector(Operator, Generic[T]):
             file = context.create_file(self.folder, f"{context.window:010d}-{context.name}-{context.partition:06d}")
             # Not as plain data: tests compare records of any type, and want tuples back as tuples. cloudpickle gives a class
             # that travelled by value back as the class that it was.
-            file.write(cloudpickle.dumps(self.waiting))
+            file.write(dumps(self.waiting))
             file.records(len(self.waiting))
             self.waiting = []

@@ -52,9 +52,9 @@ def arrow_blobs(batch: pa.RecordBatch) -> Iterator[pa.Buffer]:
 
 def pickled_blobs(records: Sequence[Any]) -> Iterator[bytes]:
     """Records without an Arrow form as blobs. Classes of the user's own go by value, where tasks could not import them."""
-    import cloudpickle
+    from dagflow.runtime.by_value import dumps
 
-    blob: bytes = cloudpickle.dumps(list(records))
+    blob = dumps(list(records))
     if len(blob) > BLOB and len(records) > 1:
         half = len(records) // 2
         yield from pickled_blobs(records[:half])
