@@ -128,6 +128,10 @@ class Operator(Declared):
         """The folders that this operator's attempt files go to; for sinks."""
         return []
 
+    def private_folders(self) -> list[str]:
+        """Folders that this operator's attempt files go to besides, which are no datasets: they get no ledger."""
+        return []
+
     def written_schema(self) -> list[tuple[str, str]] | None:
         """The columns of what a sink writes, as `(name, Arrow type)`: what the ledger of its output folder says of the rows.
 

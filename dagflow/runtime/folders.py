@@ -54,19 +54,24 @@ class Folders:
     Attributes:
         outputs: the output folders of all sinks, absolute.
         run_folder: where the window log is; None when nothing is written that could be continued.
+        private: further folders that operators write to, which are no datasets.
     """
 
     outputs: tuple[str, ...]
     run_folder: str | None
+    private: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, plan: Plan, run_folder: str | None) -> Folders:
         """The folders of an application."""
         outputs: list[str] = []
+        private: list[str] = []
         for node in plan.dag.nodes.values():
             outputs += [absolute(folder) for folder in node.operator.output_folders()]
+            private += [absolute(folder) for folder in node.operator.private_folders()]
         first = join(outputs[0], OURS) if outputs else None
-        return cls(tuple(dict.fromkeys(outputs)), absolute(run_folder) if run_folder is not None else first)
+        home = absolute(run_folder) if run_folder is not None else first
+        return cls(tuple(dict.fromkeys(outputs)), home, tuple(private))
 
     def make(self) -> None:
         """Makes the folders, and refuses outputs that hold what no run wrote. Raises StorageError, ForeignFiles, PathOutside."""
@@ -94,7 +99,7 @@ class Folders:
 
     def owns(self, folder: str) -> bool:
         """Whether a folder that a record names is an output of this run, now or before it got other outputs."""
-        return absolute(folder) in self.outputs or self._owner(folder) == self.run_folder
+        return absolute(folder) in (*self.outputs, *self.private) or self._owner(folder) == self.run_folder
 
     def sweep_temporaries(self) -> None:
         """Removes the half-written records that a killed launch has left in the run folder and in the ledgers of its outputs."""
@@ -125,6 +130,11 @@ class Folders:
             if not store.create(OWNER, os.fsencode(self.run_folder)) and self._owner(folder) != self.run_folder:
                 store.discard(OWNER)
                 store.create(OWNER, os.fsencode(self.run_folder))
+
+        for folder in self.private:
+            store = open_store(join(folder, OURS))
+            store.discard(OWNER)  # of a run before, whose files mean nothing to this one
+            store.create(OWNER, os.fsencode(self.run_folder))
 
     def _owner(self, folder: str) -> str | None:
         found = open_store(join(folder, OURS)).read(OWNER)

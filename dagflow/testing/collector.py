@@ -50,6 +50,10 @@ class Collector(Operator, Generic[T]):
             self.folder = tempfile.mkdtemp(prefix="dagflow-collector-")
             weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
 
+    def private_folders(self) -> list[str]:
+        """The folder that keeps the records."""
+        return [self.folder]
+
     @property
     def records(self) -> list[T]:
         """All records so far: by window, within it by partition, within that as they came."""
