@@ -15,7 +15,8 @@ import attrs
 from benchmarks.decisions.arrivals import Range
 from dagflow.plan.deal import deal
 from dagflow.ranges import OffsetRangeTracker
-from dagflow.runtime.sharing.giving import RECENT, Given, Hand, Held, Pace, Queue, given_away, remaining
+from dagflow.runtime.sharing.giving import RECENT, Given, Hand, Pace, Queue, given_away, remaining
+from dagflow.runtime.sharing.held import Held
 from dagflow.runtime.sharing.parts import Part
 from dagflow.scaling.stealing import STEAL_COST, Reader, choose
 
@@ -96,7 +97,7 @@ class _Reader:
     def see(self, now: float) -> None:
         """Brings the tracker to where the reader is now, as if it had been looked at all the time."""
         hand, held = self.hand, self.hand.held
-        last = held.start + hand.consumed
+        last = held.start + round(hand.consumed)
         for moment in (max(hand.since, now - RECENT), now):
             at = min(held.value.position_after(held.start, moment - hand.since), hand.tracker.stop_position - 1)
             if at > last:

@@ -12,6 +12,7 @@ from dagflow.model.forms import maker
 from dagflow.model.records import ReaderRecord
 
 _BYTES = "$bytes"
+_SHOWN = 120  # characters
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
@@ -29,7 +30,7 @@ def encode(value: Any, where: str) -> Any:
         return {k: v if type(v) in _SCALARS else encode(v, where) for k, v in value.items()}
     if kind is list or kind is tuple:
         return [v if type(v) in _SCALARS else encode(v, where) for v in value]
-    if kind is bytes:
+    if isinstance(value, bytes):  # keys of ranges are a class of their own
         return {_BYTES: base64.b64encode(value).decode("ascii")}
     if attrs.has(kind):
         return {a.name: encode(getattr(value, a.name), where) for a in attrs.fields(kind) if a.init}
@@ -59,6 +60,19 @@ def loads(data: bytes) -> Any:
     import json
 
     return json.loads(data)
+
+
+def shown(value: Any) -> str:
+    """A work item, encoded or not, as text for people: its fields, cut where they are many.
+
+    >>> shown({"block_id": 1, "start": {"$bytes": "YQ=="}}), shown(7)
+    ("block_id=1, start=b'a'", '7')
+    """
+    value = _bytes_back(value)
+    if attrs.has(type(value)):
+        value = {field.name: getattr(value, field.name) for field in attrs.fields(type(value))}
+    text = ", ".join(f"{name}={each!r}" for name, each in value.items()) if isinstance(value, dict) else repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _bytes_back(data: Any) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dagflow.ranges.claimed import ClaimedRecords
 from dagflow.ranges.keys import ByteKey, ByteKeyRange, ByteKeyRangeTracker
 from dagflow.ranges.offsets import OFFSET_INFINITY, OffsetRange, OffsetRangeTracker
+from dagflow.ranges.splitting import SplitsItems
 from dagflow.ranges.tracker import RangeTracker
 from dagflow.ranges.unsplittable import UnsplittableRangeTracker
 
@@ -22,5 +23,6 @@ __all__ = [
     "OffsetRange",
     "OffsetRangeTracker",
     "RangeTracker",
+    "SplitsItems",
     "UnsplittableRangeTracker",
 ]

@@ -103,7 +103,8 @@ def _summary(report: RunReport, style: Style) -> list[str]:
     rows += [["readers", f"{name}: {_readers(figures)}"] for name, figures in report.readers.items()]
     if report.rebalanced:
         times = "once" if report.rebalanced == 1 else f"{report.rebalanced:,} times"
-        rows.append(["work", f"rebalanced {times} ({size(report.rebalanced_bytes)})"])
+        how_much = f" ({size(report.rebalanced_bytes)})" if report.rebalanced_bytes else ""
+        rows.append(["work", f"rebalanced {times}{how_much}"])
     elif report.rebalancing:
         rows.append(["work", f"not rebalanced: {report.rebalancing}"])
     rows += [["exchange", f"{port}: {_exchange(figures)}"] for port, figures in report.exchanges.items()]

@@ -8,6 +8,7 @@ from typing import Any
 
 from dagflow.errors.shown import visible, without_secrets
 from dagflow.ledger import InputSlice
+from dagflow.model.plain import encode, shown
 from dagflow.render.errors import error_json
 from dagflow.render.ledger import instant
 from dagflow.render.style import Style, narrower, table
@@ -76,15 +77,15 @@ def ranges(items: Sequence[Item]) -> list[str]:
     """Work items as people read them; blocks of a file that follow each other as one.
 
     >>> block = lambda path, start, stop: Item("blocks", {"file_path": path, "start": start, "stop": stop})
-    >>> ranges([block("a", 0, 4), block("a", 4, 8), block("b", 2, 3), Item("numbers", 7)])
-    ['a, bytes [0, 8)', 'b, bytes [2, 3)', '7']
+    >>> ranges([block("a", 0, 4), block("a", 4, 8), block("b", 2, 3), Item("rows", {"start": {"$bytes": "YQ=="}})])
+    ['a, bytes [0, 8)', 'b, bytes [2, 3)', "start=b'a'"]
     """
     found: list[str] = []
     path, start, stop = None, 0, 0
     for item in items:
         if item.path is None or item.start is None or item.stop is None:
             path = None
-            found.append(str(item.value))
+            found.append(shown(item.value))
         elif item.path == path and item.start == stop:
             stop = item.stop
             found[-1] = f"{path}, bytes [{start}, {stop})"
@@ -101,9 +102,12 @@ def _read(trace: Trace) -> list[str]:
 
 
 def _source(source: SourceRecord) -> list[list[str]]:
-    end = source.position + source.length
     line = "" if source.line is None else f"line {source.line:,}, "
-    where = f"{source.path}, {line}bytes [{source.position}, {end}): {size(source.length)}"
+    if source.path:
+        end = source.position + source.length
+        where = f"{source.path}, {line}bytes [{source.position}, {end}): {size(source.length)}"
+    else:  # positions are the source's own
+        where = f"position {source.position!r}: {size(source.length)}"
     more = "" if source.length == len(source.data) else f" … (the first {size(len(source.data))})"
     return [["record", where], ["", f"{printable(source.data)}{more}"]]
 
@@ -125,7 +129,7 @@ def _source_json(source: SourceRecord) -> dict[str, Any]:
         text = None
     return {
         "path": source.path,
-        "position": source.position,
+        "position": encode(source.position, "a position"),
         "line": source.line,
         "length": source.length,
         "text": text,

@@ -15,30 +15,31 @@ from typing import Any
 
 import attrs
 
+from dagflow.model.plain import decode, dumps, encode, loads
 from dagflow.model.records import ReaderRecord
 from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.window_log import WindowLog
 from dagflow.storage import local_path
 
-_DIGITS = 20
 _TOLD = 5  # tasks that a message names at the most
 
 
 @attrs.frozen
 class Place:
-    """Where a task was when it ended: a position in a file; behind its last record where `path` is empty."""
+    """Where a task was when it ended: a position in a file, or of a source without files; None: behind its last record."""
 
     task: str
     path: str
-    position: int
+    position: Any
 
     def __str__(self) -> str:
-        at = f"at {self.path}, position {self.position:,}" if self.path else "behind its last record"
-        return f"task {self.task} died {at}"
+        position = f"{self.position:,}" if isinstance(self.position, int) else repr(self.position)
+        at = f"at {self.path}, position {position}" if self.path else f"at position {position}"
+        return f"task {self.task} died {'behind its last record' if self.position is None else at}"
 
     def look(self) -> str | None:
         """A command that shows what is there, where one can."""
-        plain = local_path(self.path) if self.path else None
+        plain = local_path(self.path) if self.path and isinstance(self.position, int) else None
         return None if plain is None else f"tail -c +{self.position + 1} {shlex.quote(plain)} | head -1"
 
 
@@ -50,9 +51,10 @@ class Footprint:
         self._before = _read(path)
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
-    def note(self, path: str | None, position: int | None) -> None:
-        """Writes down which bytes come next. One call of the system, and no sync: it is to outlive the process, no more."""
-        os.pwrite(self._file, b"%0*d %s\n" % (_DIGITS, position or 0, os.fsencode(path or "")), 0)
+    def note(self, path: str | None, position: Any) -> None:
+        """Writes down which record comes next. One call of the system, and no sync: it is to outlive the process, no more."""
+        place = [None if path is None and position is None else encode(position or 0, "a position"), path or ""]
+        os.pwrite(self._file, dumps(place) + b"\n", 0)
 
     def portions(self, path: str | None, records: Any) -> Iterator[Any]:
         """Records of a reader in portions to hand on, each noted before: one by one where the attempt before died."""
@@ -61,23 +63,28 @@ class Footprint:
             yield records
         elif self._is_between(path, positions):
             for number, position in enumerate(positions):
-                self.note(path, int(position))
+                self.note(path, _plain(position))
                 yield records[number : number + 1] if isinstance(records, list) else records.slice(number, 1)
         else:
-            self.note(path, int(positions[0]))
+            self.note(path, _plain(positions[0]))
             yield records
 
-    def each(self, path: str | None, positions: Sequence[int], records: Iterable[Any]) -> Iterator[Any]:
+    def each(self, path: str | None, positions: Sequence[Any], records: Iterable[Any]) -> Iterator[Any]:
         """The same for what a reader is making its records of: one by one anyway."""
         is_between = len(positions) > 0 and self._is_between(path, positions)
         for position, record in zip(positions, records, strict=True):
             if is_between:
-                self.note(path, int(position))
+                self.note(path, _plain(position))
             yield record
 
-    def _is_between(self, path: str | None, positions: Sequence[int]) -> bool:
-        before = self._before
-        return before is not None and before[0] == path and positions[0] <= before[1] <= positions[-1]
+    def _is_between(self, path: str | None, positions: Sequence[Any]) -> bool:
+        if self._before is None or self._before[0] != (path or ""):
+            return False
+        before = self._before[1]
+        first, last = _plain(positions[0]), _plain(positions[-1])
+        if type(before) is not type(first):  # the start of a block that is no range of such positions
+            return False
+        return first <= before <= last or before in positions  # positions of a source without files need not be in order
 
     def leave(self) -> None:
         """The task has ended by itself: nobody is to look for it."""
@@ -116,23 +123,27 @@ def _path(log: WindowLog, spec: TaskSpec) -> str | None:
     return None if folder is None or "://" in log.store.url else f"{folder}/reports/{spec.window:010d}.at.{spec.name}"
 
 
-def _read(path: str) -> tuple[str, int] | None:
+def _read(path: str) -> tuple[str, Any] | None:
     try:
         with open(path, "rb") as file:
             line, end, _ = file.read().partition(b"\n")
-    except OSError:
+        position, source = decode(loads(line)) if end else (None, None)
+    except (OSError, ValueError):
         return None
-    if not end or not line[:_DIGITS].isdigit():
-        return None  # it died before its first record
-    return os.fsdecode(line[_DIGITS + 1 :]), int(line[:_DIGITS])
+    return None if source is None else (source, position)  # without one, it died before its first record
 
 
-def _positions(records: Any) -> Sequence[int] | None:
+def _plain(position: Any) -> Any:
+    """A position as plain data: numpy's integers as Python's."""
+    return position if isinstance(position, int | bytes | str) else position.item() if hasattr(position, "item") else position
+
+
+def _positions(records: Any) -> Sequence[Any] | None:
     """Where each record starts, of records that come from a reader."""
     if isinstance(records, list):
         return [record.position for record in records] if records and isinstance(records[0], ReaderRecord) else None
     names = records.schema.names
     if "position" not in names or "record" not in names or "block_id" not in names or not records.num_rows:
         return None
-    found: Sequence[int] = records.column("position").to_pylist()
+    found: Sequence[Any] = records.column("position").to_pylist()
     return found

@@ -12,6 +12,7 @@ import attrs
 from dagflow.config.run_settings import RunSettings
 from dagflow.errors import DagflowError
 from dagflow.errors.run import OperatorFailed
+from dagflow.model.plain import shown
 from dagflow.plan.plan import Plan
 from dagflow.runtime.bodies import bodies
 from dagflow.runtime.commit import Followed
@@ -112,7 +113,7 @@ def _told(item: Any) -> str:
     """A work item as plain data, in words."""
     if isinstance(item, dict) and {"file_path", "start", "stop"} <= item.keys():
         return f"bytes {item['start']:,} to {item['stop']:,} of {item['file_path']}"
-    return repr(item)[:80]
+    return shown(item)
 
 
 def levels_of(plan: Plan) -> dict[int, int]:

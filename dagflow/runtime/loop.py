@@ -55,7 +55,7 @@ from dagflow.runtime.runner import Runner, TasksDied
 from dagflow.runtime.running import Running
 from dagflow.runtime.same import changed_properties
 from dagflow.runtime.sharing.driver import Rebalancing, tell_slots_are_wanted
-from dagflow.runtime.sharing.further import further
+from dagflow.runtime.sharing.further import further, holder
 from dagflow.runtime.standing import standing
 from dagflow.runtime.states import check_left
 from dagflow.runtime.window_log import Decision, WindowLog, WindowPlan
@@ -291,7 +291,7 @@ class WindowLoop:
 
     def _goes_on(self, window: Running, outcomes: list[TaskOutcome]) -> bool:
         """Whether tasks of a window have left something; then a further job of it has begun."""
-        looking = functools.partial(further, self._log, window.plan, window.tasks, outcomes)
+        looking = functools.partial(further, self._log, window.plan, window.tasks, outcomes, holder(self._plan))
         tasks = self.patience.keep_trying(window.plan.window, "looking at what is left of it", looking)
         if tasks:
             self._running[0] = window.further(tasks, self._run_job(window, tasks), outcomes)

@@ -21,6 +21,7 @@ from dagflow.errors.past import (
 )
 from dagflow.errors.run import PlanMismatch, StateLost
 from dagflow.ledger import DataFile, LedgerEntry
+from dagflow.model.plain import encode
 from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime import datasets, partition_state
 from dagflow.runtime.build import Built
@@ -281,7 +282,7 @@ def _narrowed(value: Any, part: Part) -> Any:
     if not isinstance(value, dict):
         return value
     bounds = {"start": part.start, "stop": part.stop}
-    return {**value, **{name: at for name, at in bounds.items() if at is not None}}
+    return {**value, **{name: encode(at, f"the {name} of a part") for name, at in bounds.items() if at is not None}}
 
 
 def stage_of(plan: Plan, written: Written, window: int) -> tuple[Stage, int]:

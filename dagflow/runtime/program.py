@@ -122,6 +122,7 @@ class TaskSpec:
         items: the work items as `(operator, port, encoded item)`.
         numbers: the number of each among those of the stage in the window's plan.
         parts: which part of each it is; empty: all are whole.
+        sizes: how much each part is that it has taken over from a job before, as items are weighed.
         shared: other tasks of the stage may take parts of the work over, through logs of claims.
         yields: it stops where it is when a slot has nothing to do; a further job of the window reads what is left.
         room: how many slots the tasks of its stage had for themselves when they were started.
@@ -151,6 +152,7 @@ class TaskSpec:
     items: tuple[tuple[str, str, Any], ...] = ()
     numbers: tuple[int, ...] = ()
     parts: tuple[Part, ...] = ()
+    sizes: tuple[int, ...] = ()
     shared: bool = False
     yields: bool = False
     room: int = 1

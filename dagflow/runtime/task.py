@@ -77,6 +77,7 @@ class Node:
             self.figures.samples.append(sample(error, record, cursor.path, position))
         outlet = self.outlets.get("errors")
         if self.operator.on_error == "route" and outlet is not None:
+            position = position if isinstance(position, int) else None  # a key, say: the sample has it
             outlet.emit(ErrorRecord(self.name, self.context.window, cursor.path, position, describe(error), text_of(record)))
 
     def open(self, is_open: bool) -> None:

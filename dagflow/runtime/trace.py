@@ -40,14 +40,15 @@ class SourceRecord:
 
     Attributes:
         item: the work item (a block of a file, mostly) that it was in.
-        position, length: bytes from the start of the file; its terminator counts.
+        position, length: bytes from the start of the file; its terminator counts. Of a source without files (`path` is empty),
+            a position of its own.
         data: its bytes, the first MiB.
         line: the number of the line in which it begins, from 1; None where the reader began inside the file, or counts none.
     """
 
     item: Item
     path: str
-    position: int
+    position: Any
     length: int
     data: bytes
     line: int | None = None
@@ -276,7 +277,7 @@ def _told(found: Trace, origin: Origin | None, plan: Plan, head: str, reader: Op
     finally:
         reader.teardown()
     if data is None:
-        raise SourceSilent(head, kind, f"no record begins at byte {place}")
+        raise SourceSilent(head, kind, f"no record begins at {f'byte {place}' if item.path else f'position {place!r}'}")
     path = item.path or ""
     source = SourceRecord(item=item, path=_whole(path), position=place, length=len(data), data=data[:MOST])
     return attrs.evolve(found, source=source)

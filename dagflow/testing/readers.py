@@ -87,14 +87,21 @@ PACES = (0.0125, 0.00125, 0.125)
 """Seconds that records are taken to need, in turn: readers claim few of slow ones at once, and more of others."""
 
 
-def reader_of(reader: Operator, *, files: CountedFiles | None = None, in_batches: bool = False) -> MakeReader:
-    r"""A `make_reader` of a block reader of files: what is proved is the code that reads, and claims, in a run.
+def reader_of(
+    reader: Operator,
+    *,
+    files: CountedFiles | None = None,
+    in_batches: bool = False,
+    block_of: Callable[[str, Any, Any], Any] | None = None,
+) -> MakeReader:
+    r"""A `make_reader` of a block reader: what is proved is the code that reads, and claims, in a run.
 
     Args:
         reader: a `BlockReader`, or any operator with its `read_block`, `tracker_of` and `claimed_at`; it works on copies. The
             records are what its port `messages` emits.
         files: opens the files, instead of its own `get_file_system`; by default, what their paths or URLs name.
         in_batches: the port is asked for batches.
+        block_of: makes the block of `(path, start, stop)`, for readers of anything but files.
 
     What is claimed, and yielded as position, is in bytes of the file also where the positions of records are not (compressed).
     Records are returned when those that were claimed at once have been handed on: four at first, then as many as their pace says,
@@ -113,9 +120,12 @@ def reader_of(reader: Operator, *, files: CountedFiles | None = None, in_batches
     """
     opened, ports = CountedFiles() if files is None else files, tuple(output_ports(type(reader)))
 
-    def make_reader(path: str, tracker: RangeTracker[int]) -> Iterator[tuple[int, bool, Any]]:
-        start, stop, length = tracker.start_position, tracker.stop_position, opened.status(path).length
-        block = FileBlockMetadata(0, path, start, stop, length, is_last_block=stop == length)
+    def of_file(path: str, start: Any, stop: Any) -> FileBlockMetadata:
+        length = opened.status(path).length
+        return FileBlockMetadata(0, path, start, stop, length, is_last_block=stop == length)
+
+    def make_reader(path: str, tracker: RangeTracker[Any]) -> Iterator[tuple[Any, bool, Any]]:
+        block = (block_of or of_file)(path, tracker.start_position, tracker.stop_position)
         return _Read(copy.deepcopy(reader), _Asked(tracker), in_batches, ports).records(block, opened)
 
     return make_reader
@@ -125,12 +135,12 @@ def reader_of(reader: Operator, *, files: CountedFiles | None = None, in_batches
 class _Asked:
     """A tracker that notes which records a reader says are no split points; and, in a task, those who might split it."""
 
-    inner: RangeTracker[int]
-    points: set[int] = attrs.field(factory=set)
-    within: set[int] = attrs.field(factory=set)
+    inner: RangeTracker[Any]
+    points: set[Any] = attrs.field(factory=set)
+    within: set[Any] = attrs.field(factory=set)
     is_tracked: bool = False
 
-    def try_return_record_at(self, is_at_split_point: bool, record_start: int) -> bool:
+    def try_return_record_at(self, is_at_split_point: bool, record_start: Any) -> bool:
         if is_at_split_point:
             self.points.add(record_start)
         elif record_start not in self.points:
@@ -162,12 +172,12 @@ class _Read:
     tracker: _Asked
     in_batches: bool
     ports: Collection[str]
-    found: list[tuple[int, Any]] = attrs.field(factory=list)  # emitted, and not returned yet: position, record
+    found: list[tuple[Any, int, Any]] = attrs.field(factory=list)  # emitted, and not returned yet: split point, position, record
     seconds: float = 0.0
     paces: Iterator[float] = attrs.field(factory=lambda: itertools.cycle(PACES))
     last: tuple[int, int] | None = None  # of the record before: its split point, its position
 
-    def records(self, block: FileBlockMetadata, files: CountedFiles) -> Iterator[tuple[int, bool, Any]]:
+    def records(self, block: Any, files: CountedFiles) -> Iterator[tuple[Any, bool, Any]]:
         """What it reads of a block."""
         for port in map(self.reader.__getattribute__, self.ports):
             port.emit = port.emit_all = port.emit_batch = _nowhere
@@ -190,7 +200,7 @@ class _Read:
     def take(self, records: Any) -> None:
         """Records have been emitted."""
         before = len(self.found)
-        self.found += ((each.position, each.record) for each in records)
+        self.found += ((self.reader.claimed_at(each.position), each.position, each.record) for each in records)
         self.seconds += (len(self.found) - before) * next(self.paces)
 
     def take_batch(self, batch: Any) -> None:
@@ -200,8 +210,7 @@ class _Read:
     def returned(self) -> Iterator[tuple[int, bool, Any]]:
         """What has been emitted, each with its split point."""
         found, self.found = self.found, []
-        for position, record in found:
-            at = self.reader.claimed_at(position)
+        for at, position, record in found:
             again = self.last is not None and self.last[0] == at and self.last[1] != position
             self.last = at, position
             yield at, not again and at not in self.tracker.within, record

@@ -87,7 +87,8 @@ class DecompressingContext(ReaderContext):
     def claimed_at(self, position: int) -> int:
         if self._stream is not None:
             return position >> 16 if isinstance(self._stream, BgzfStream) else 0
-        return self.inner.claimed_at(position)
+        claimed: int = self.inner.claimed_at(position)
+        return claimed
 
     @override
     def look_back(self) -> int | None:

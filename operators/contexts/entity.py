@@ -69,10 +69,11 @@ class ReaderContext(ABC):
         """Whether the block at hand may be split while it is read; asked after `initialize`, since the content may decide it."""
         return self.cuts == "any"
 
-    def claimed_at(self, position: int) -> int:
-        """Where in the file the split point of the record at a position is, in the unit of blocks: what a reader claims.
+    def claimed_at(self, position: int) -> Any:
+        """Where in its source the split point of the record at a position is, in the unit of blocks: what a reader claims.
 
-        Here: at the position itself. Of compressed files, positions are not bytes of the file, but blocks are.
+        Asked for the record that `next` has returned last. Here: at the position itself. Of compressed files, positions are not
+        bytes of the file, but blocks are; of a range of keys, it is the record's key.
         """
         return position
 

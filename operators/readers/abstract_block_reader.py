@@ -11,8 +11,7 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, OperatorContext, OutputPort, ReaderRecord
-from dagflow.ranges import OffsetRangeTracker
-from dagflow.storage import read_fully
+from dagflow.ranges import ByteKeyRangeTracker, OffsetRangeTracker
 from operators.contexts import BadText, Entity, Piece, ReaderContext
 from operators.contexts.errors import ReadError
 from operators.readers.claiming import Claiming
@@ -55,10 +54,9 @@ def a_converter(_: object, attribute: attrs.Attribute[Any], value: object) -> No
 class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
     """Reads blocks and emits their records, each with its block and position (seed: Block Reader).
 
-    It knows nothing of files: a block is anything with a `block_id`, and `previous_block_id` if one reader may go from a block
-    to its successor on the same stream. Subclasses say how a stream is opened (`setup_stream`); `reader_context` finds the
-    records in it, `convert_to_record` makes of their bytes what is emitted. R, B and S are the types of records, of blocks and
-    of streams.
+    It knows no files: a block is anything with a `block_id`, and a `previous_block_id` where blocks share a stream with their
+    successors. Subclasses say how a stream is opened (`setup_stream`); `reader_context` finds the records in it,
+    `convert_to_record` makes of their bytes what is emitted. R, B and S are the types of records, of blocks and of streams.
 
     Args:
         convert_to_record: a function of a record's bytes, None drops the record; or override the method of that name.
@@ -107,8 +105,12 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
         return self._is_cut_anywhere(item) and getattr(item, "as_planned", True)
 
     def tracker_of(self, block: B) -> Any:
-        """What guards the range of a block that `can_split` while it is read (`dagflow.ranges`): here, of integers."""
-        return OffsetRangeTracker(block.start, block.stop)  # type: ignore[attr-defined]
+        """A new tracker of the range of a block that `can_split`, or of a part of one (`dagflow.ranges`).
+
+        Here: of integers, or of keys. A reader of ranges of other positions overrides it.
+        """
+        bounds: Any = block.start, block.stop  # type: ignore[attr-defined]
+        return (ByteKeyRangeTracker if isinstance(bounds[0], bytes) else OffsetRangeTracker)(*bounds)
 
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
         """Records also come in batches where neither the context nor the conversion is one record at a time."""
@@ -160,39 +162,44 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
         if self.blocks_metadata_output.is_connected and task.context.completes_item():
             self.blocks_metadata_output.emit(block if part is None else part.whole)
 
-    def claimed_at(self, position: int) -> int:
+    def claimed_at(self, position: int) -> Any:
         """Where the split point of a record of the block at hand is, in the unit of blocks: what was claimed for it."""
         return self._finder.claimed_at(position)
 
     def record_at(self, block: B, position: int) -> bytes | None:
-        """The bytes that the record at a position of a block uses in the source, read again; None when none starts there.
+        """The bytes that the record at a position uses in the source, read again for `dagflow trace --exact`; None: no such one.
 
-        For whoever traces what was made of it. Raises what reading raises: FileGone, FileChanged.
+        Here, the block is read up to it. A source that finds it at once overrides this.
         """
         stream: Any = self.setup_stream(block)
         whole: Any = block
         try:
             # where cuts do not matter, a block that is only its first byte has this record, and no other has to be read
-            narrow = attrs.evolve(whole, start=position, stop=position + 1) if self._is_cut_anywhere(block) else whole
-            for part in (narrow, whole):
+            narrow = self._is_cut_anywhere(block) and isinstance(whole.start, int)
+            for part in (attrs.evolve(whole, start=position, stop=position + 1), whole) if narrow else (whole,):
                 found = self._entity_at(stream, part, position)
                 if found is not None:
-                    stream.seek(position)
-                    return read_fully(stream, found.used_bytes)
+                    return self.bytes_of(stream, found)
             return None
         finally:
             self.reader_context.close()
             self.close_stream(stream)
 
+    def bytes_of(self, stream: S, entity: Entity) -> bytes:
+        """The bytes that a record uses in the source; of files, its terminator is among them. Here: its own."""
+        return bytes(entity.record)
+
     def _is_cut_anywhere(self, block: B) -> bool:
-        return self.reader_context.cuts == "any" and hasattr(block, "start") and hasattr(block, "stop") and attrs.has(type(block))
+        bounds = getattr(block, "start", None), getattr(block, "stop", None)
+        has_tracker = isinstance(bounds[0], int | bytes) or type(self).tracker_of is not AbstractBlockReader.tracker_of
+        return None not in bounds and has_tracker and self.reader_context.cuts == "any" and attrs.has(type(block))
 
     def _entity_at(self, stream: S, block: B, position: int) -> Entity | None:
         context = self.reader_context
         context.initialize(stream, block, False)  # type: ignore[arg-type]  # what streams are, the context knows
-        while (entity := context.next()) is not None and entity.position < position:
+        while (entity := context.next()) is not None and entity.position != position:
             pass
-        return entity if entity is not None and entity.position == position else None
+        return entity
 
     def teardown(self) -> None:
         """Closes the stream."""

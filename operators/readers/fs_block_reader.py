@@ -8,8 +8,8 @@ from typing import Any, Generic
 import attrs
 
 from dagflow import FileBlockMetadata, OperatorContext
-from dagflow.storage import BinaryReader, explained
-from operators.contexts import FileShortened
+from dagflow.storage import BinaryReader, explained, read_fully
+from operators.contexts import Entity, FileShortened
 from operators.readers.abstract_block_reader import AbstractBlockReader, R
 from operators.readers.file_blocks import FileBlocks
 
@@ -39,6 +39,11 @@ class AbstractFSBlockReader(FileBlocks, AbstractBlockReader[R, FileBlockMetadata
         """Raises PartsNotReadable for parts of files that the context cannot read."""
         self.check_parts(items, context.name)
         return super().agree(items, before, context)
+
+    def bytes_of(self, stream: BinaryReader, entity: Entity) -> bytes:
+        """The bytes that a record uses in its file, with its terminator."""
+        stream.seek(entity.position)
+        return read_fully(stream, entity.used_bytes)
 
     def _found(self, block: FileBlockMetadata, is_consecutive: bool) -> Iterator[Any]:
         with explained(block.file_path, "reading"):  # the context's errors; those of operators behind do not come through here

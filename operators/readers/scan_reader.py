@@ -11,6 +11,7 @@ from typing_extensions import TypeVar
 from dagflow import FileBlockMetadata, InputPort, OperatorContext, OutputPort
 from dagflow.errors.choices import one_of
 from dagflow.errors.scan import ScanError
+from dagflow.ranges import OffsetRangeTracker
 from dagflow.scan import (
     Agreed,
     BadRow,
@@ -148,6 +149,10 @@ class ScanReader(FileBlocks, Generic[T]):
     def can_split(self, item: FileBlockMetadata) -> bool:
         """Whether a block may be split into parts that are read by different readers."""
         return self.splittable and item.as_planned
+
+    def tracker_of(self, item: FileBlockMetadata) -> OffsetRangeTracker:
+        """A new tracker of the range of a block, or of a part of one."""
+        return OffsetRangeTracker(item.start, item.stop)
 
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
         """Batches, whoever takes them."""

@@ -7,7 +7,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
-from dagflow.runtime.sharing.giving import Hand, Held, Pace, Queue
+from dagflow.runtime.sharing.giving import Hand, Pace, Queue
+from dagflow.runtime.sharing.held import Held
 from dagflow.runtime.sharing.parts import Part
 
 

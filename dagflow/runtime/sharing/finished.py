@@ -8,6 +8,7 @@ completes the item; unless its attempt dies, then the next one to be read: the t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import attrs
 
@@ -27,7 +28,7 @@ class Finished:
 
     def to_bytes(self) -> bytes:
         """The entry as a record of the store."""
-        return dumps([list(self.part[:3]), self.partition, self.attempt, self.completes])
+        return dumps([self.part._replace(completes=False).to_list(), self.partition, self.attempt, self.completes])
 
     @classmethod
     def of(cls, record: bytes) -> Finished:
@@ -60,7 +61,7 @@ def is_all(parts: Iterable[Part]) -> bool:
     >>> is_all([Part(0, 5, None), Part(0, None, 4)]), is_all([Part(0, 3, None), Part(0, None, 4)])
     (False, True)
     """
-    at: int | None = None
+    at: Any = None
     for number, part in enumerate(sorted(parts, key=lambda part: part.place)):
         if part.start is not None and (number == 0 or at is None or part.start > at):
             return False

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import attrs
 
+from dagflow.model.plain import decode
+from dagflow.plan.plan import Plan
 from dagflow.runtime.program import TaskOutcome, TaskSpec
 from dagflow.runtime.report import TaskReport
+from dagflow.runtime.sharing.held import Held
 from dagflow.runtime.sharing.parts import Part, Steal, part_of, without
 from dagflow.runtime.window_log import WindowLog, WindowPlan
 
 READERS = 16  # threads that read reports
 
+Hold = Callable[[str, Any, Part], Held]
+"""What knows of a part of an item, by the operator at the head of its stage and the item as it travels."""
 
-def further(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec], outcomes: Iterable[TaskOutcome]) -> tuple[TaskSpec, ...]:
+
+def holder(plan: Plan) -> Hold:
+    """What says of the parts of items, on the driver, how much each is and where it can be cut."""
+
+    def held(head: str, item: Any, part: Part) -> Held:
+        port, encoded = item
+        tp = next(plan.dag.types[sink] for _, sink in plan.dag.upstream(head) if sink.port == port)
+        return Held.of(part, (head, port, encoded), decode(encoded, tp), plan.dag.nodes[head].operator)
+
+    return held
+
+
+def further(
+    log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec], outcomes: Iterable[TaskOutcome], hold: Hold
+) -> tuple[TaskSpec, ...]:
     """The tasks of a further job; none where nothing has been left, or where reports are wrong: then the window is not decided.
 
     The number of each follows those before, so that its report and files have names of their own.
@@ -25,17 +44,19 @@ def further(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec], outcome
     found: list[TaskSpec] = []
     for stage in sorted(yielded):
         mine = [task for task in tasks if task.stage == stage]
-        parts = _left(log, mine, len(plan.items[mine[0].head]))
-        dealt = [own for own in _dealt(parts, plan.items[mine[0].head], mine[0].room) if own]
+        head, items = mine[0].head, plan.items[mine[0].head]
+        left = [hold(head, items[part.number], part) for part in _left(log, mine, len(items))]
+        dealt = [own for own in _dealt(left, mine[0].room) if own]
         for partition, own in enumerate(dealt, len(mine)):
             found.append(
                 attrs.evolve(
                     mine[0],
                     partition=partition,
                     partitions=len(mine) + len(dealt),
-                    items=tuple((mine[0].head, *plan.items[mine[0].head][part.number]) for part in own),
-                    numbers=tuple(part.number for part in own),
-                    parts=tuple(own),
+                    items=tuple(held.item for held in own),
+                    numbers=tuple(held.part.number for held in own),
+                    parts=tuple(held.part for held in own),
+                    sizes=tuple(round(held.weight) for held in own),
                     number=len(tasks) + len(found),
                     place=len(tasks) + len(found),
                 )
@@ -61,32 +82,18 @@ def reports_of_yielding(log: WindowLog, tasks: Sequence[TaskSpec]) -> list[TaskR
         return list(pool.map(log.read_report, (task.report_name for task in tasks)))
 
 
-def _dealt(parts: Iterable[Part], items: Sequence[Any], slots: int) -> list[list[Part]]:
+def _dealt(left: Iterable[Held], slots: int) -> list[list[Held]]:
     """Parts for each of so many slots: of what had been begun each gets a piece, as its pace is that of one; else in turn.
 
     Those not begun come first: what begins with a piece that is slow would take them to be as slow.
     """
-    found: list[list[Part]] = [[] for _ in range(slots)]
+    found: list[list[Held]] = [[] for _ in range(slots)]
     turn = 0
-    for part in parts:
-        for piece in [part] if part.start is None else _pieces(part, items[part.number][1]["stop"], slots):
+    for held in left:
+        for piece in [held] if held.part.start is None else held.pieces(slots):
             found[turn % slots].append(piece)
             turn += 1
-    return [sorted(own, key=lambda part: (part.start is not None, part.place)) for own in found]
-
-
-def _pieces(part: Part, end: int, count: int) -> Iterator[Part]:
-    """A part that ends at `end` where its item does, cut into so many about equal ones.
-
-    >>> list(map(tuple, _pieces(Part(3, 10, None), 20, 2)))
-    [(3, 10, 15, False), (3, 15, None, False)]
-    """
-    assert part.start is not None
-    stop = end if part.stop is None else part.stop
-    count = max(1, min(count, stop - part.start))
-    bounds = [part.start + (stop - part.start) * n // count for n in range(count)]
-    for start, after in zip(bounds, [*bounds[1:], part.stop], strict=True):
-        yield Part(part.number, start, after)
+    return [sorted(own, key=lambda held: (held.part.start is not None, held.part.place)) for own in found]
 
 
 def moved(tasks: Sequence[TaskSpec]) -> list[Steal]:
@@ -95,17 +102,9 @@ def moved(tasks: Sequence[TaskSpec]) -> list[Steal]:
     found = []
     for task in tasks:
         by_victim: dict[str, list[int]] = {}
-        for (_, _, value), part in zip(task.items, task.parts, strict=False):
-            by_victim.setdefault(had[task.stage, part.number], []).append(_size(value, part))
+        for size, part in zip(task.sizes, task.parts, strict=True):
+            by_victim.setdefault(had[task.stage, part.number], []).append(size)
         found += [Steal(victim=name, thief=task.name, parts=len(own), size=sum(own)) for name, own in by_victim.items()]
         for number in task.numbers:
             had.setdefault((task.stage, number), task.name)
     return found
-
-
-def _size(value: Any, part: Part) -> int:
-    """How much a part of an item is, which travels as `value`: bytes, where it has some."""
-    if not isinstance(value, dict) or not {"start", "stop"} <= value.keys():
-        return 1
-    start = value["start"] if part.start is None else part.start
-    return int((value["stop"] if part.stop is None else part.stop) - start)

@@ -8,51 +8,14 @@ from typing import Any
 
 import attrs
 
+from dagflow.ranges.splitting import fraction_at, split_off
+from dagflow.runtime.sharing.held import Held
 from dagflow.runtime.sharing.parts import Part
 from dagflow.scaling.stealing import STEAL_COST, share
 
 KNOWN_AFTER = 0.05  # seconds of work after which its pace says something
 RECENT = 0.25  # seconds that the pace of a part at hand is taken from: it may be another one than at its start
-
-
-@attrs.frozen
-class Held:
-    """A part of an item that a task has: the item as it travels and as its operator gets it, and the bounds of the part.
-
-    Where it cannot be cut, they are 0 and its weight.
-    """
-
-    part: Part
-    item: tuple[str, str, Any]
-    value: Any
-    start: int
-    stop: int
-    can_cut: bool
-
-    @classmethod
-    def of(cls, part: Part, item: Any, value: Any, operator: Any) -> Held:
-        """What the operator says of an item: `can_split(value)` and `item_weight(value)`, where it has them."""
-        can_split = getattr(operator, "can_split", None)
-        if can_split is not None and can_split(value):
-            start = value.start if part.start is None else part.start
-            stop = value.stop if part.stop is None else part.stop
-            return cls(part, item, value, start, stop, True)
-        weigh = getattr(operator, "item_weight", None)
-        return cls(part, item, value, 0, max(1, int(weigh(value))) if weigh is not None else 1, False)
-
-    @property
-    def weight(self) -> int:
-        """How much it is."""
-        return max(1, self.stop - self.start)
-
-    @property
-    def name(self) -> str:
-        """What it is called where users read of it."""
-        path = getattr(self.value, "file_path", None)
-        if path is None:
-            return f"an item of {self.item[0]!r}"
-        start = getattr(self.value, "start", 0)
-        return f"{path} from byte {start} on" if start else str(path)
+NOISE = 1e-14  # relative: figures of consumed work that differ by less are those of one record, before and after a split
 
 
 @attrs.define
@@ -60,7 +23,7 @@ class Queue:
     """What a task has not begun, in order, and how much it is in all: there may be very many items, and it is asked often."""
 
     _held: deque[Held] = attrs.field(factory=deque)
-    weight: int = 0
+    weight: float = 0.0
 
     def __bool__(self) -> bool:
         return bool(self._held)
@@ -80,20 +43,23 @@ class Queue:
 
     def first(self) -> Held:
         """Takes what comes next."""
-        held = self._held.popleft()
-        self.weight -= held.weight
-        return held
+        return self._taken(self._held.popleft())
 
     def take_last(self) -> Held:
         """Takes what comes last."""
-        held = self._held.pop()
-        self.weight -= held.weight
+        return self._taken(self._held.pop())
+
+    def _taken(self, held: Held) -> Held:
+        self.weight = self.weight - held.weight if self._held else 0.0
         return held
 
 
 @attrs.define
 class Hand:
-    """The part at hand: since when, its tracker, and when of late something was claimed: each time, and how much was before."""
+    """The part at hand: since when, its tracker, and when of late something was claimed: each time, and how much was before.
+
+    How much that is comes from the fractions of the tracker, which alone knows what positions are.
+    """
 
     held: Held
     since: float
@@ -102,21 +68,29 @@ class Hand:
     """Nothing of it is given away any more."""
     completes: bool = attrs.field(init=False, default=False)
     """Whether all of its item has been read with it."""
-    _claims: deque[tuple[float, int]] = attrs.field(
-        init=False, default=attrs.Factory(lambda self: deque([(self.since, 0)]), takes_self=True)
+    _untouched: Any = attrs.field(init=False, default=None)  # a tracker of the same range, of which nothing is consumed
+    _span: tuple[Any, float] | None = attrs.field(init=False, default=None)  # a stop, and how much the part is up to it
+    _claims: deque[tuple[float, float]] = attrs.field(
+        init=False, default=attrs.Factory(lambda self: deque([(self.since, 0.0)]), takes_self=True)
     )
-    _claimed: int = attrs.field(init=False, default=0)
+    _claimed: float = attrs.field(init=False, default=0.0)
+    _split_points: int = attrs.field(init=False, default=0)
+    _seen: int = attrs.field(init=False, default=0)
 
     def track(self, tracker: Any) -> None:
         """From now on it is read through a tracker; one of another range than the part's cannot be used."""
-        if self.held.can_cut and (tracker.start_position, tracker.stop_position) == (self.held.start, self.held.stop):
-            self.tracker = tracker
+        untouched = self.held.tracker()
+        bounds = None if untouched is None else (untouched.start_position, untouched.stop_position)
+        if bounds == (tracker.start_position, tracker.stop_position):
+            self.tracker, self._untouched = tracker, untouched
 
     def look(self, now: float) -> None:
         """Sees how far it is."""
-        claimed, self._claimed = self._claimed, self.consumed
-        if claimed != self._claimed:
-            self._claims.append((now, claimed))
+        before, self._claimed = self._claimed, self.consumed
+        points, self._split_points = self._split_points, self.split_points
+        if points != self._split_points or abs(self._claimed - before) > NOISE * before:
+            self._claims.append((now, before))
+            self._seen += 1
         while len(self._claims) > 1 and now - self._claims[1][0] >= RECENT:
             self._claims.popleft()
 
@@ -130,20 +104,31 @@ class Hand:
         if self.tracker is None:
             return (now - self.since) / self.held.weight
         began, before = self._claims[0]
-        return (now - began) / max(1, self.consumed - before)
+        return (now - began) / max(self.held.least, self.consumed - before)
 
     @property
-    def consumed(self) -> int:
-        """How much of it is claimed: up to which position, from its start. Of a fraction, which a split changes, just that."""
-        if self.tracker is None:
-            return 0
-        position: int = round(self.tracker.fraction_consumed * (self.tracker.stop_position - self.held.start))
-        return position
+    def split_points(self) -> int:
+        """How many split points have been read."""
+        return 0 if self.tracker is None else int(self.tracker.split_points()[0])
 
     @property
-    def rest(self) -> int:
+    def consumed(self) -> float:
+        """How much of it is claimed."""
+        return 0.0 if self.tracker is None else float(self.tracker.fraction_consumed * self.span)
+
+    @property
+    def span(self) -> float:
+        """How much it is up to where it stops now: a split changes that, and the fractions of its tracker with it."""
+        stop = self.tracker.stop_position
+        if self._span is None or self._span[0] != stop:
+            is_whole = stop == self._untouched.stop_position
+            self._span = stop, self.held.weight * (1.0 if is_whole else fraction_at(self._untouched, stop))
+        return self._span[1]
+
+    @property
+    def rest(self) -> float:
         """How much of it could be given away."""
-        return 0 if self.tracker is None or self.is_read else int(self.tracker.stop_position) - self.held.start - self.consumed
+        return 0.0 if self.tracker is None or self.is_read else max(0.0, self.span - self.consumed)
 
     @property
     def cannot_be_split(self) -> bool:
@@ -153,7 +138,7 @@ class Hand:
     @property
     def key(self) -> str:
         """What names the present record."""
-        return f"{self.held.part.number}:{self.held.start + self.consumed}"
+        return f"{self.held.part.number}:{self.held.start!r}:{self._seen}"
 
     @property
     def held_up_since(self) -> float:
@@ -170,20 +155,17 @@ class Hand:
         """The part that has been read, at the end."""
         part = self.held.part
         stop = part.stop
-        if self.tracker is not None and self.tracker.stop_position != self.held.stop:
+        if self.tracker is not None and self.tracker.stop_position != self._untouched.stop_position:
             stop = self.tracker.stop_position
         return Part(part.number, part.start, stop, self.completes)
 
     def split(self, fraction: float) -> Part | None:
         """Splits off a fraction of what is not claimed; all of it, if that is 1."""
-        tracker = self.tracker
-        stop = tracker.stop_position
-        first = self.held.start + self.consumed + 1
-        cut = min(stop - 1, first + int((stop - first) * (1 - fraction)))
-        if cut < first or not tracker.try_split_at_position(cut):
+        before = self.tracker.stop_position
+        if not split_off(self.tracker, fraction):
             return None
-        end = self.held.part.stop if stop == self.held.stop else stop
-        return Part(self.held.part.number, cut, end)
+        end = self.held.part.stop if before == self._untouched.stop_position else before
+        return Part(self.held.part.number, self.tracker.stop_position, end)
 
 
 @attrs.define
@@ -196,7 +178,7 @@ class Pace:
     def finished(self, hand: Hand, now: float) -> None:
         """A part has been read."""
         self.seconds += now - hand.since
-        self.weight += max(1, hand.consumed) if hand.tracker is not None else hand.held.weight
+        self.weight += max(hand.held.least, hand.consumed) if hand.tracker is not None else hand.held.weight
 
 
 @attrs.frozen
@@ -254,17 +236,16 @@ def given_away(hand: Hand | None, queue: Queue, pace: Pace, now: float, cost: fl
     if not wanted:
         return "not worth it"
     parts: list[Part] = []
-    size, seconds = 0, 0.0
+    size, seconds = 0.0, 0.0
     while queue and seconds < wanted:
         held = queue.last
         own = held.weight * left.queue_rate
         if seconds + own <= wanted * 1.1 or (not held.can_cut and hand is not None and not parts):
             queue.take_last()
-        elif held.can_cut and held.weight > 1 and wanted - seconds >= 2 * cost:
-            cut = max(held.start + 1, held.stop - int(held.weight * (wanted - seconds) / own))
+        elif held.can_cut and wanted - seconds >= 2 * cost and (halves := held.cut(1 - (wanted - seconds) / own)) is not None:
             queue.take_last()
-            queue.put(attrs.evolve(held, part=Part(held.part.number, held.part.start, cut), stop=cut))
-            held = attrs.evolve(held, part=Part(held.part.number, cut, held.part.stop), start=cut)
+            queue.put(halves[0])
+            held = halves[1]
             own = held.weight * left.queue_rate
         else:
             break
@@ -277,5 +258,5 @@ def given_away(hand: Hand | None, queue: Queue, pace: Pace, now: float, cost: fl
         part = hand.split(fraction) if fraction > 0 else None
         if part is not None:
             parts.append(part)
-            size += int(before - hand.rest)
-    return Given(tuple(parts), size) if parts else "nothing can be split off"
+            size += before - hand.rest
+    return Given(tuple(parts), round(size)) if parts else "nothing can be split off"

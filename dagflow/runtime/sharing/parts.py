@@ -7,9 +7,15 @@ from typing import Any, NamedTuple
 
 import attrs
 
+from dagflow.model.plain import decode, encode
+
+_WHERE = "a position at which a work item was split"
+
 
 class Part(NamedTuple):
     """A part of a work item: the item's number in the stage's plan, and a range of it; None: as far as the item goes.
+
+    Positions are of any kind that has an order and is plain data: integers, strings, bytes, tuples of them.
 
     `completes`: of a part that has been read: when it had been, all of the item had.
 
@@ -18,13 +24,14 @@ class Part(NamedTuple):
     """
 
     number: int
-    start: int | None = None
-    stop: int | None = None
+    start: Any = None
+    stop: Any = None
     completes: bool = False
 
     def to_list(self) -> list[Any]:
-        """The part in records; the inverse of `part_of`."""
-        return list(self) if self.completes else list(self[:3])
+        """The part in records, as plain data; the inverse of `part_of`."""
+        found = [self.number, encode(self.start, _WHERE), encode(self.stop, _WHERE)]
+        return [*found, True] if self.completes else found
 
     @property
     def is_whole(self) -> bool:
@@ -32,18 +39,29 @@ class Part(NamedTuple):
         return self.start is None and self.stop is None
 
     @property
-    def place(self) -> tuple[int, bool, int]:
+    def place(self) -> tuple[int, bool, Any]:
         """Where it stands among parts, by items and within each: what they are sorted by.
 
         >>> sorted([Part(1, 5), Part(1), Part(0, 7)], key=lambda part: part.place) == [Part(0, 7), Part(1), Part(1, 5)]
         True
         """
-        return self.number, self.start is not None, self.start or 0
+        return self.number, self.start is not None, 0 if self.start is None else self.start
 
 
 def part_of(data: Sequence[Any]) -> Part:
-    """The part that a list of its fields stands for."""
-    return Part(*data)
+    """The part that a list of its fields stands for, as `to_list` has made it.
+
+    >>> part_of(Part(1, b"a", ("b", 2)).to_list())
+    Part(number=1, start=b'a', stop=('b', 2), completes=False)
+    """
+    number, start, stop, *completes = data
+    return Part(number, _position(start), _position(stop), *completes)
+
+
+def _position(data: Any) -> Any:
+    """A position as its tracker knows it: plain data has lists, and tuples are what is ordered with others."""
+    value = decode(data)
+    return tuple(map(_position, value)) if isinstance(value, list) else value
 
 
 def narrowed(item: Any, part: Part) -> Any:
@@ -113,7 +131,7 @@ def uncovered(parts: Iterable[Part], items: int) -> list[str]:
 
 
 def _gap(parts: list[Part]) -> str | None:
-    at: int | None = None  # where it is read to; None: the item's own start
+    at: Any = None  # where it is read to; None: the item's own start
     for number, part in enumerate(parts):
         if number and part.start is None:
             return "it has been read twice"

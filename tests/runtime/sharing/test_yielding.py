@@ -25,7 +25,8 @@ from dagflow.runtime.runner import TasksDied
 from dagflow.runtime.sharing import driver, yielding
 from dagflow.runtime.sharing.driver import LITTLE_LEFT, why_no_yield
 from dagflow.runtime.sharing.further import further, moved
-from dagflow.runtime.sharing.parts import part_of, uncovered
+from dagflow.runtime.sharing.held import Held
+from dagflow.runtime.sharing.parts import Part, part_of, uncovered
 from dagflow.runtime.trace import Sought
 from dagflow.runtime.window_log import WindowLog, WindowPlan
 from dagflow.storage import MemoryStore
@@ -188,6 +189,21 @@ class Reader:
         return TaskOutcome(task=self.spec.name, attempt="1", started=0.0, ended=1.0, has_left=left)
 
 
+@attrs.frozen
+class Range:
+    start: int
+    stop: int
+
+
+class Splitting:
+    def can_split(self, item: Range) -> bool:
+        return True
+
+
+def hold(head: str, item: Any, part: Part) -> Held:
+    return Held.of(part, (head, *item), Range(**item[1]), Splitting())
+
+
 @given(
     sizes=st.lists(st.integers(1, 40), min_size=1, max_size=12),
     readers=st.integers(2, 4),
@@ -221,7 +237,7 @@ def test_jobs_follow_until_each_byte_has_been_read_once(
     job, behaviours = tasks, itertools.chain(read, itertools.repeat((1 << 30, 1.0)))
     while job:
         outcomes = [Reader(task).reads(log, *next(behaviours)) for task in job]
-        job = further(log, plan, tasks, outcomes)
+        job = further(log, plan, tasks, outcomes, hold)
         assert len(job) <= room
         tasks += job
     assert len({task.name for task in tasks}) == len(tasks)

@@ -1,0 +1,161 @@
+"""Reads a table by ranges of its keys: a source of one's own that is no file, whose blocks are split while they are read."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from typing import Any
+
+import attrs
+
+from dagflow import DAG, InputOperator, OutputPort, ReaderRecord, State
+from dagflow.ranges import ByteKey, ByteKeyRange
+from operators import AbstractBlockReader, Entity, Map, ReaderContext, RecordWriter
+
+
+def connect(database: str) -> sqlite3.Connection:
+    """Opens a database to read it; one that is not there is not made."""
+    return sqlite3.connect(f"file:{os.path.abspath(database)}?mode=ro", uri=True)
+
+
+@attrs.frozen
+class KeyBlock:
+    """The rows of a table whose keys lie in `[start, stop)`. `size`: about how many bytes they are."""
+
+    block_id: int
+    database: str
+    table: str
+    key: str
+    start: bytes
+    stop: bytes
+    size: int
+
+
+@attrs.define
+class KeyRangeInput(InputOperator):
+    """Plans the blocks of a table: ranges of keys, about equally wide.
+
+    Its bounds are the first and the last key of the table, so that fractions of a range say something about its rows.
+    """
+
+    database: str
+    table: str
+    key: str  # a column of text, which orders the rows
+    blocks: int = 8
+
+    output = OutputPort[KeyBlock]()
+
+    is_planned = State(False)
+
+    def emit_tuples(self) -> None:
+        """Emits all blocks, once: it is called until it emits nothing."""
+        if self.is_planned:
+            return
+        self.is_planned = True
+        connection = connect(self.database)
+        bounds = f"MIN(CAST({self.key} AS BLOB)), MAX(CAST({self.key} AS BLOB))"
+        first, last = connection.execute(f"SELECT {bounds} FROM {self.table}").fetchone()
+        connection.close()
+        if first is None:
+            return
+        ranges = ByteKeyRange(first, ByteKey(last).next_key()).split(self.blocks)
+        size = os.path.getsize(self.database) // len(ranges)
+        for number, each in enumerate(ranges):
+            self.output.emit(KeyBlock(number, self.database, self.table, self.key, each.start, each.stop, size))
+
+    def is_exhausted(self) -> bool:
+        """Whether the blocks have been emitted."""
+        return self.is_planned
+
+
+def key_of(connection: sqlite3.Connection, block: KeyBlock, rowid: int) -> bytes:
+    """The key of a row; empty where there is no such row any more."""
+    found = connection.execute(f"SELECT CAST({block.key} AS BLOB) FROM {block.table} WHERE rowid = ?", [rowid]).fetchone()
+    return b"" if found is None else found[0]
+
+
+@attrs.define
+class Rows(ReaderContext):
+    """Finds the rows of a block in the order of their keys. A row is its columns as JSON; its position is its rowid."""
+
+    def initialize(self, stream: Any, block: KeyBlock, consecutive: bool) -> None:
+        """Begins a block, or a part of one: the same block with another `start` or `stop`."""
+        query = f"SELECT rowid, CAST({block.key} AS BLOB), * FROM {block.table} WHERE {block.key} >= CAST(? AS TEXT)"
+        bounds = [block.start]
+        if block.stop:
+            query, bounds = f"{query} AND {block.key} < CAST(? AS TEXT)", [*bounds, block.stop]
+        self._stream, self._block = stream, block
+        self._rows = stream.execute(f"{query} ORDER BY {block.key}", bounds)
+        self._names = [column[0] for column in self._rows.description[2:]]
+
+    def next(self) -> Entity | None:
+        """The next row."""
+        row = next(self._rows, None)
+        if row is None:
+            return None
+        rowid, key, *values = row
+        self._last = rowid, key
+        data = json.dumps(dict(zip(self._names, values, strict=True)), ensure_ascii=False).encode()
+        return Entity(data, used_bytes=len(data), position=rowid)
+
+    def claimed_at(self, position: int) -> bytes:
+        """The key of a row: blocks are ranges of keys. Of the row that `next` has returned last, it is known."""
+        return self._last[1] if self._last[0] == position else key_of(self._stream, self._block, position)
+
+
+@attrs.define
+class KeyRangeReader(AbstractBlockReader[str, KeyBlock, sqlite3.Connection]):
+    """Reads the blocks of a table. Bounds that are bytes are guarded by a `ByteKeyRangeTracker`: that needs no code here."""
+
+    reader_context: ReaderContext = attrs.field(factory=Rows, kw_only=True)
+
+    def setup_stream(self, block: KeyBlock) -> sqlite3.Connection:
+        """Opens the database."""
+        return connect(block.database)
+
+    def convert_to_record(self, data: bytes) -> str:
+        """A row as text."""
+        return data.decode()
+
+    def item_weight(self, item: KeyBlock) -> int:
+        """Blocks are dealt, and rebalanced, by their bytes."""
+        return max(1, item.size)
+
+    def record_at(self, block: KeyBlock, position: int) -> bytes | None:
+        """One row again, for `dagflow trace --exact`: found by its rowid, so that the block need not be read up to it."""
+        connection = self.setup_stream(block)
+        try:
+            key, rows = key_of(connection, block, position), Rows()
+            rows.initialize(connection, attrs.evolve(block, start=key, stop=ByteKey(key).next_key()), False)
+            entity = rows.next()
+            return None if entity is None else entity.record
+        finally:
+            connection.close()
+
+
+def line(row: ReaderRecord[str]) -> str:
+    """A row without its place."""
+    return row.record
+
+
+@attrs.define
+class Settings:
+    """Writes the rows of a table of an SQLite database as JSON lines."""
+
+    input: str  # a database; it must not change while it is read
+    output: str
+    table: str
+    key: str  # the column of text that orders the rows
+    blocks: int = 8
+
+
+def populate_dag(dag: DAG, conf: Settings) -> None:
+    """Ranges of keys → rows → lines."""
+    ranges = dag.add_operator("ranges", KeyRangeInput(conf.input, conf.table, conf.key, conf.blocks))
+    reader = dag.add_operator("reader", KeyRangeReader(min_readers=2))
+    lines = dag.add_operator("lines", Map(line))
+    writer = dag.add_operator("writer", RecordWriter(conf.output))
+    dag.add_stream("blocks", ranges.output, reader.blocks_metadata_input)
+    dag.add_stream("rows", reader.messages, lines.input)
+    dag.add_stream("lines", lines.output, writer.input)
