@@ -45,7 +45,7 @@ class DagflowError(Exception):
         """Sees to it that the messages of all classes are without secrets, wherever they are shown or stored."""
         super().__init_subclass__(**options)
         if "message" in vars(cls):
-            cls.message = _without_secrets(vars(cls)["message"])  # type: ignore[method-assign]
+            cls.message = _without_secrets(vars(cls)["message"])  # type: ignore[assignment, method-assign]
 
     def message(self) -> str:
         """The text that a user reads: what is wrong, where, and what to do."""
