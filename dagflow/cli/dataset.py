@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from dagflow.cli.group import EXIT_CODES, NobodyReads, State
+from dagflow.cli.group import EXIT_CODES, NobodyReads, State, paths
 
 if TYPE_CHECKING:
     from dagflow.runtime.trace import Sought
@@ -48,7 +48,7 @@ def dataset_command(
         return click.Command(
             name,
             callback=callback,
-            params=[click.Argument(["dataset"], metavar="DATASET"), *params, *last],
+            params=[click.Argument(["dataset"], metavar="DATASET", shell_complete=paths), *params, *last],
             help=help + also,
             epilog=EXIT_CODES,
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 import click
+from click.shell_completion import CompletionItem
 
 COMMANDS = {
     "launch": "Runs an application, on Spark or in this process.",
@@ -40,6 +41,11 @@ class State:
 
 class NobodyReads(Exception):
     """Whoever read standard output has gone."""
+
+
+def paths(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Lets the shell complete paths, as it does for other commands."""
+    return [CompletionItem(incomplete, type="file")]
 
 
 class Commands(click.Group):

@@ -8,6 +8,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+COMPLETING = "_DAGFLOW_COMPLETE"
+"""The variable by which a shell asks for completions, or for the script that asks: `bash_source`, `zsh_complete`, …"""
 DONE, FAILED, WRONG, SURROUNDINGS, INTERRUPTED = 0, 1, 2, 3, 130
 
 
@@ -57,6 +59,9 @@ def _main(arguments: Sequence[str] | None) -> int:
     except SystemExit as end:
         if isinstance(end.__context__, BrokenPipeError):  # click ends the process when nobody reads its help
             return _nobody_reads()
+        if COMPLETING in os.environ:  # so click ends when it has answered a shell, before any command
+            sys.stdout.flush()
+            return end.code if isinstance(end.code, int) else DONE
         print(f"error: the application called sys.exit({end.code!r})", file=sys.stderr)
         return FAILED
     except Exception as error:  # noqa: BLE001  # the last stop

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 import attrs
 import click
 
-from dagflow.cli.group import EXIT_CODES, NobodyReads, State
+from dagflow.cli.group import EXIT_CODES, NobodyReads, State, paths
 from dagflow.config import RunSettings, hints
 from dagflow.config.docs import field_docs
 from dagflow.errors.base import ConfigError
@@ -49,11 +49,13 @@ def app_command(name: str, *, help: str, params: Sequence[click.Parameter] = ())
                 raise NobodyReads from error  # click would end the process by itself
 
         shared: list[click.Parameter] = [
-            click.Argument(["app"], metavar="APP"),
+            click.Argument(["app"], metavar="APP", shell_complete=paths),
             click.Option(
                 ["-D", "define"], multiple=True, metavar="KEY=VALUE", help="A setting, operator.NAME.PROPERTY or spark.*"
             ),
-            click.Option(["--conf"], multiple=True, metavar="FILE.toml", help="Settings in a file; later ones win."),
+            click.Option(
+                ["--conf"], multiple=True, metavar="FILE.toml", help="Settings in a file; later ones win.", shell_complete=paths
+            ),
         ]
         last: list[click.Parameter] = [
             click.Option(["--json"], is_flag=True, help="Prints JSON on standard output."),

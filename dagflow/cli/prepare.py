@@ -9,6 +9,7 @@ from dagflow.cli.options import Given
 from dagflow.config import Problems
 from dagflow.plan.plan import Plan
 from dagflow.runtime.build import Built, build, examine
+from dagflow.runtime.places import place_problems
 from dagflow.spark.address import Address
 
 
@@ -30,8 +31,8 @@ def built(given: Given) -> Built:
     return made
 
 
-def planned(given: Given) -> tuple[Built, Plan]:
-    """The application and its plan. Raises DagflowError with all that is wrong."""
+def planned(given: Given, places: bool = False) -> tuple[Built, Plan]:
+    """The application and its plan. Raises DagflowError with all that is wrong; `places`: also with what it reads and writes."""
     found, plan, others = examine(
         given.application,
         environment=os.environ,
@@ -40,6 +41,8 @@ def planned(given: Given) -> tuple[Built, Plan]:
         options=given.options,
     )
     problems = (*given.problems, *others)
+    if places and found is not None:
+        problems += place_problems(found)
     if len(problems) == 1:
         raise problems[0]
     if problems:

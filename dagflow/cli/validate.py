@@ -10,11 +10,12 @@ from dagflow.render.words import counted
 
 
 @app_command(
-    "validate", help="Finds all that is wrong with an application and its settings, without running it or starting Spark."
+    "validate",
+    help="Finds all that is wrong with an application, its settings and its folders, without running it or starting Spark.",
 )
 def command(given: Given) -> None:
     """Says what there is, or raises all that is wrong."""
-    built, plan = planned(given)
+    built, plan = planned(given, places=True)
     figures = {"operators": len(plan.dag.nodes), "streams": len(plan.dag.streams), "stages": len(plan.stages)}
     if given.json:
         print(json.dumps({"ok": True, "application": built.dag.name, **figures}, indent=2, ensure_ascii=False))

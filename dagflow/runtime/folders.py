@@ -8,7 +8,7 @@ import re
 import socket
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
@@ -17,6 +17,7 @@ from dagflow.errors.paths import PathOutside
 from dagflow.errors.records import RecordRefused
 from dagflow.errors.run import PlanMismatch
 from dagflow.ledger import erase, named_files
+from dagflow.model.operator import Operator
 from dagflow.plan.plan import Plan
 from dagflow.runtime import keyed_state, partition_state
 from dagflow.runtime.files import OURS, STAGING
@@ -64,11 +65,13 @@ class Folders:
     @classmethod
     def of(cls, plan: Plan, run_folder: str | None) -> Folders:
         """The folders of an application."""
-        outputs: list[str] = []
-        private: list[str] = []
-        for node in plan.dag.nodes.values():
-            outputs += [absolute(folder) for folder in node.operator.output_folders()]
-            private += [absolute(folder) for folder in node.operator.private_folders()]
+        return cls.of_operators([node.operator for node in plan.dag.nodes.values()], run_folder)
+
+    @classmethod
+    def of_operators(cls, operators: Sequence[Operator], run_folder: str | None) -> Folders:
+        """The folders of an application with these operators."""
+        outputs = [absolute(folder) for operator in operators for folder in operator.output_folders()]
+        private = [absolute(folder) for operator in operators for folder in operator.private_folders()]
         first = join(outputs[0], OURS) if outputs else None
         home = absolute(run_folder) if run_folder is not None else first
         return cls(tuple(dict.fromkeys(outputs)), home, tuple(private))
@@ -81,10 +84,8 @@ class Folders:
             with explained(folder, "making the output folder"):
                 system = file_system(folder)
                 _make(folder)
-                if not system.exists(join(folder, OURS)):
-                    foreign = _visible(folder)
-                    if foreign:
-                        raise ForeignFiles(folder=folder, files=foreign)
+                if foreign := foreign_files(folder):
+                    raise foreign
                 system.make_folders(join(folder, OURS))
         with explained(self.run_folder, "making the run folder"):
             _make(self.run_folder)
@@ -248,6 +249,15 @@ def read_app_id(store: Store) -> str | None:
     return unseal(stored, APP_ID, store.url).body.decode()
 
 
+def foreign_files(folder: str) -> ForeignFiles | None:
+    """What is wrong with an output folder that holds what no run wrote; None where nothing is."""
+    system = file_system(folder)
+    if not system.exists(folder) or system.exists(join(folder, OURS)):
+        return None
+    foreign = _visible(folder)
+    return ForeignFiles(folder=folder, files=foreign) if foreign else None
+
+
 def _make(folder: str) -> None:
     """Makes a folder and those above it, for good."""
     made = []
@@ -303,14 +313,20 @@ def _removing(path: str) -> Iterator[None]:
 
 def refuse_outputs_in_inputs(plan: Plan, folders: Folders) -> None:
     """Raises OutputInInput when what the run writes lies in a folder that it reads: the next launch would read it again."""
-    for name, node in plan.dag.nodes.items():
-        for source in node.operator.input_paths():
+    for problem in outputs_in_inputs({name: node.operator for name, node in plan.dag.nodes.items()}, folders):
+        raise problem
+
+
+def outputs_in_inputs(operators: Mapping[str, Operator], folders: Folders) -> Iterator[OutputInInput]:
+    """What the operators would write into folders that they read."""
+    for name, operator in operators.items():
+        for source in operator.input_paths():
             for output in folders.outputs:
                 if _lies_in(output, source):
-                    raise OutputInInput(operator=name, path=source, output=output)
+                    yield OutputInInput(operator=name, path=source, output=output)
             run = folders.run_folder
             if run is not None and not base_name(run).startswith(OURS) and _lies_in(run, source):
-                raise OutputInInput(operator=name, path=source, output=run, what="run folder")
+                yield OutputInInput(operator=name, path=source, output=run, what="run folder")
 
 
 def _lies_in(inner: str, outer: str) -> bool:

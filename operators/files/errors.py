@@ -46,6 +46,11 @@ class InputMissing(ConfigError):
         if any(c in self.path for c in "*?["):
             pattern = definition(self.operator, "scanner.file_pattern_regular_exp", ".*[.]txt")
             lines.append(f"  help: `files` takes no patterns: name the folder, and a regular expression: {pattern}")
+        elif "," in self.path:
+            parts = [part.strip() for part in self.path.split(",")]
+            several = "[" + ", ".join(f'"{part}"' for part in parts if part) + "]"
+            lines.append(f"  help: this is one path, with a comma in it; several paths are a list: {several}")
+            lines.append(f"        on the command line: {definition(self.operator, 'files', several)}")
         elif self.waits:
             lines.append("  help: `wait` waits in continuous runs only, a run with --once would never end")
         else:

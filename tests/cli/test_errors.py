@@ -31,6 +31,14 @@ WRITER = """
 """
 GIVEN = ["-D", "input=logs", "-D", "output=out"]
 
+
+@pytest.fixture(autouse=True)
+def logs(tmp_path: Path) -> None:
+    """The input, which `validate` looks for."""
+    for name in ("logs", "a", "it's"):
+        (tmp_path / name).mkdir()
+
+
 APPLICATIONS = {
     "port_type": HEAD
     + """
@@ -213,6 +221,7 @@ def run(dagflow: Dagflow, *more: str) -> Answer:
 
 def test_a_missing_path(dagflow: Dagflow, write: Write, golden: Golden) -> None:
     write("app.py", HEAD + WRITER)
+    Path("logs").rmdir()
     write("log/a.txt", "one\n")
     answer = run(dagflow)
     assert answer.code == 2
@@ -273,7 +282,6 @@ def test_an_exception_in_an_input_operator(dagflow: Dagflow, write: Write, golde
 
 def test_text_that_is_no_utf_8(dagflow: Dagflow, write: Write, golden: Golden) -> None:
     write("app.py", HEAD + WRITER)
-    Path("logs").mkdir()
     Path("logs/a.txt").write_bytes(b"one\ncaf\xe9\n")
     answer = run(dagflow)
     assert answer.code == 1
@@ -292,7 +300,6 @@ def test_a_record_that_is_too_long(dagflow: Dagflow, write: Write, golden: Golde
 
 def test_what_messages_say_of_settings_can_be_pasted(dagflow: Dagflow, write: Write) -> None:
     write("app.py", (HEAD + WRITER).replace('"lines", BlockReader', '"all lines", BlockReader'))
-    Path("logs").mkdir()
     Path("logs/a.txt").write_bytes(b"one\ncaf\xe9\n")
     shown = re.findall(r"\((-D .*?)[,)]", run(dagflow).err)
     assert len(shown) == 2

