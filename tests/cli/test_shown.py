@@ -163,7 +163,6 @@ def test_settings_that_sound_secret_are_hidden_also_where_their_type_does_not_sa
         "app.py",
         """
         import attrs
-        from dagflow import DAG, Module
 
         @attrs.define(kw_only=True)
         class Settings:
@@ -173,7 +172,7 @@ def test_settings_that_sound_secret_are_hidden_also_where_their_type_does_not_sa
         from operators import Console, FileSplitterInput
 
         def populate_dag(dag, conf: Settings):
-            files = dag.add_operator("files", FileSplitterInput(files=["in"]))
+            files = dag.add_operator("files", FileSplitterInput(files=["."]))
             dag.add_stream("found", files.files_metadata_output, dag.add_operator("show", Console()).input)
         """,
     )
