@@ -26,6 +26,7 @@ from dagflow.storage import is_same_host
 if TYPE_CHECKING:
     from dagflow.runtime.replay import ReplayReport
     from dagflow.runtime.trace import Sought
+    from dagflow.runtime.verify_folder import FolderReport
 
 
 def entry_named(context: click.Context, option: click.Parameter, value: str | None) -> EntryRef | None:
@@ -41,7 +42,7 @@ def entry_named(context: click.Context, option: click.Parameter, value: str | No
 @dataset_command(
     "verify",
     help="Checks a dataset against its ledger: the links and rules of all entries, the sizes and hashes of all files and states, "
-    "and that the inputs of a derived dataset are what it was made of, where they are found. "
+    "the records of its run folder, and that the inputs of a derived dataset are what it was made of, where they are found. "
     "Ends with 1 when anything is damaged.",
     params=[
         click.Option(["--files/--no-files"], default=True, help="Reads files and states, or only the entries (default: reads)."),
@@ -78,8 +79,8 @@ def command(
     conf: tuple[str, ...],
 ) -> int:
     """Prints what was checked, and what is damaged."""
-    if not replay and (windows is not None or run_folder is not None or app is not None or trust or define or conf):
-        raise click.UsageError("--windows, --run-folder, --app, --trust, -D and --conf go with --replay.")
+    if not replay and (windows is not None or app is not None or trust or define or conf):
+        raise click.UsageError("--windows, --app, --trust, -D and --conf go with --replay.")
     again = sought(run_folder, app, trust, define, conf)
     if replay:
         _check_trust(asked.dataset, again)
@@ -94,6 +95,7 @@ def command(
         missing_inputs=missing,
         input_problems=broken,
         replay=_replayed(asked.dataset, again, windows) if replay and is_readable(report) else None,
+        run_folder=_run_folder(asked.dataset, run_folder),
     )
     if asked.json:
         print(json.dumps(verify_json(checked), indent=2, ensure_ascii=False))
@@ -118,6 +120,22 @@ def _with_end(dataset: str, report: VerifyReport) -> VerifyReport:
     except LedgerDamaged as problem:
         return attrs.evolve(report, problems=(problem,))
     return report
+
+
+def _run_folder(dataset: str, given: str | None) -> FolderReport | str | None:
+    """What the records say that the run has left beside the dataset's ledger; why they are not read; None where no run has."""
+    from dagflow.errors.past import RunFolderMissing
+    from dagflow.runtime.past import run_folder_of
+    from dagflow.runtime.verify_folder import verify_run_folder
+    from dagflow.storage import absolute
+
+    try:
+        report = verify_run_folder(run_folder_of(dataset) if given is None else absolute(given))
+    except RunFolderMissing as error:
+        return None if error.run_folder is None else error.message().partition("\n")[0]
+    except DagflowError as error:
+        return error.message().partition("\n")[0]
+    return report if report.records else f"there are no records in {report.folder} (--run-folder PATH)"
 
 
 def is_readable(report: VerifyReport) -> bool:

@@ -16,6 +16,7 @@ from dagflow.render.ledger import counted_entries
 from dagflow.render.style import Style, table
 from dagflow.render.words import counted
 from dagflow.runtime.replay import ReplayReport
+from dagflow.runtime.verify_folder import FolderReport
 
 VERSION = 1
 
@@ -30,6 +31,7 @@ class Checked:
         missing_inputs: where the others were looked for; "" when nobody knows where they are.
         input_problems: why inputs that are there could not be read.
         replay: what running windows again has shown, if that was asked for.
+        run_folder: what reading the run folder has shown; a text says why it was not read, None that there is none.
     """
 
     dataset: str
@@ -39,11 +41,18 @@ class Checked:
     missing_inputs: Mapping[str, str] = attrs.field(factory=dict)
     input_problems: tuple[DagflowError, ...] = ()
     replay: ReplayReport | None = None
+    run_folder: FolderReport | str | None = None
 
     @property
     def problems(self) -> tuple[DagflowError, ...]:
         """All that is damaged, or came out differently."""
-        return (*self.report.problems, *self.input_problems, *(() if self.replay is None else self.replay.problems))
+        replayed = () if self.replay is None else self.replay.problems
+        return (*self.report.problems, *self.run_folder_problems, *self.input_problems, *replayed)
+
+    @property
+    def run_folder_problems(self) -> tuple[DagflowError, ...]:
+        """What is damaged in the run folder."""
+        return self.run_folder.problems if isinstance(self.run_folder, FolderReport) else ()
 
 
 def verify_text(checked: Checked, style: Style | None = None) -> str:
@@ -66,12 +75,19 @@ def verify_text(checked: Checked, style: Style | None = None) -> str:
         found = style.paint("yellow", "not all of it could be read")
     elif report.is_clean:
         found = style.paint("green", "clean")
-        if checked.problems:
+        if checked.run_folder_problems:
+            found = style.paint("bold red", "clean, but not its run folder")
+        elif checked.problems:
             found = style.paint("yellow", "clean, but not its inputs" if checked.input_problems else "clean, but not made again")
     problems = f", {counted(len(checked.problems), 'problem')}" if checked.problems else ""
     rows = [["entries", f"{counted_entries(report.entries)}: links and rules"], ["rows", counted(report.rows, "row")]]
     what = "file or state" if report.files == 1 else "files and states"
     rows.append(["files", f"{report.files:,} {what}: sizes and hashes" if checked.files else "not read (--no-files)"])
+    if isinstance(checked.run_folder, FolderReport):
+        records = counted(checked.run_folder.records, "record")
+        rows.append(["records", f"{records} of the run folder {checked.run_folder.folder}: seals and links"])
+    elif checked.run_folder is not None:
+        rows.append(["records", f"not checked: {checked.run_folder}"])
     for number, (name, place) in enumerate(sorted(checked.inputs.items())):
         rows.append(["inputs" if not number else "", f"{name}: {place}"])
     for number, (name, place) in enumerate(sorted(checked.missing_inputs.items())):
@@ -101,6 +117,7 @@ def verify_json(checked: Checked) -> dict[str, Any]:
         "entries": report.entries,
         "rows": report.rows,
         "files": report.files if checked.files else None,
+        "run_folder": _run_folder_json(checked.run_folder),
         "inputs": dict(checked.inputs),
         "missing_inputs": dict(checked.missing_inputs),
         "newest": None if report.head is None else noted(report.head),
@@ -118,6 +135,12 @@ def _replay(report: ReplayReport) -> list[list[str]]:
         which = f"window {windows[0]}" if len(windows) == 1 else f"{len(windows):,} windows (the last is {max(windows)})"
         rows.append(["not replayed", f"{which}: {reason}"])
     return rows
+
+
+def _run_folder_json(found: FolderReport | str | None) -> dict[str, Any] | None:
+    if isinstance(found, FolderReport):
+        return {"path": found.folder, "records": found.records}
+    return None if found is None else {"not_checked": found}
 
 
 def _replay_json(report: ReplayReport) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from dagflow.errors.past import (
     StateForgotten,
     WindowForgotten,
 )
+from dagflow.errors.records import RecordRefused
 from dagflow.errors.run import PlanMismatch, StateLost
 from dagflow.ledger import DataFile, LedgerEntry
 from dagflow.model.plain import encode
@@ -97,7 +98,7 @@ class PastWindow:
         """
         assert entry.data is not None
         txn = entry.data.txn
-        folder = absolute(run_folder) if run_folder is not None else _run_folder(dataset)
+        folder = absolute(run_folder) if run_folder is not None else run_folder_of(dataset)
         store = open_store(folder, durable=False)
         log = WindowLog(store)
         kept = log.windows("plan")
@@ -270,8 +271,8 @@ def _keeping(plan: Plan, stage: Stage) -> list[str]:
 
 def check_end(dataset: str) -> None:
     """Raises LedgerDamaged when the run folder of a dataset, as far as it is found, has committed more than its ledger says."""
-    with contextlib.suppress(RunFolderMissing, PlanMismatch, SurroundingsError):
-        store = open_store(_run_folder(dataset), durable=False)
+    with contextlib.suppress(RunFolderMissing, PlanMismatch, RecordRefused, SurroundingsError):  # told by verify_run_folder
+        store = open_store(run_folder_of(dataset), durable=False)
         app_id = read_app_id(store)
         if app_id is not None:
             datasets.check_end(WindowLog(store), dataset, app_id)
@@ -320,7 +321,7 @@ def standing_in(folder: str) -> Iterator[None]:
         yield
 
 
-def _run_folder(dataset: str) -> str:
+def run_folder_of(dataset: str) -> str:
     """Where the window log of a dataset is, by what its owner has noted; with the dataset, if it has moved with it."""
     ours = join(dataset, OURS)
     found = open_store(ours, durable=False).read(OWNER)

@@ -84,7 +84,7 @@ class DriverStates:
             for state, each in declared.items()
             if isinstance(each, MapState) and _is_ref(last.states.get(name, {}).get(state))
         ]
-        contents = self._log.restore(_newest(last.states), last.window, wanted)
+        contents = self._log.restore(newest_segment(last.states), last.window, wanted)
         gone = []
         for name, own in last.states.items():
             for state, data in own.items():
@@ -202,6 +202,7 @@ def _is_ref(data: Any) -> bool:
     return isinstance(data, dict) and set(data) == {_SEGMENTS}
 
 
-def _newest(states: States) -> SegmentRef | None:
+def newest_segment(states: States) -> SegmentRef | None:
+    """The newest segment of the log that all maps share; None while nothing was saved in it."""
     refs = [data[_SEGMENTS] for own in states.values() for data in own.values() if _is_ref(data)]
     return next((SegmentRef(**ref) for ref in refs if ref is not None), None)

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from dagflow.state.log import MapLog, Policy
-from dagflow.state.segment import MapId, SegmentRef, erase_segments
+from dagflow.state.segment import MapId, SegmentRef, erase_segments, segments, unseal_segment
 
-__all__ = ["MapId", "MapLog", "Policy", "SegmentRef", "erase_segments"]
+__all__ = ["MapId", "MapLog", "Policy", "SegmentRef", "erase_segments", "segments", "unseal_segment"]

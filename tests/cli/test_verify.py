@@ -330,3 +330,42 @@ def test_options_of_replaying_need_it(dagflow: Dagflow, launched: Path) -> None:
     answer = dagflow("verify", "out", "-D", "prefix=t")
     assert answer.code == 2
     assert "go with --replay" in answer.err
+
+
+class TestRunFolder:
+    def test_its_records_are_counted(self, dagflow: Dagflow, launched: Path) -> None:
+        answer = dagflow("verify", "out")
+        assert f"  records  6 records of the run folder {launched}/_dagflow: seals and links\n" in answer.out
+        told = json.loads(dagflow("verify", "out", "--json").out)
+        assert told["run_folder"] == {"path": f"{launched}/_dagflow", "records": 6}
+
+    @pytest.mark.parametrize("name", ["plan/0000000000", "decision/0000000000", "done/0000000000", "app-id"])
+    def test_a_damaged_record_is_told(self, dagflow: Dagflow, launched: Path, name: str) -> None:
+        flip(launched / "_dagflow" / name)
+        answer = dagflow("verify", "out")
+        assert answer.code == 1
+        assert answer.out.startswith(f"{launched}: clean, but not its run folder, ")
+        assert f"error[DF317] {launched}/_dagflow/{name} is damaged (its bytes have the hash sha256:" in answer.err
+
+    def test_one_that_is_missing_is_told(self, dagflow: Dagflow, launched: Path) -> None:
+        (launched / "_dagflow" / "plan" / "0000000000").unlink()
+        answer = dagflow("verify", "out")
+        assert answer.code == 1
+        assert "error[DF319] " in answer.err
+        assert "plan/0000000000 is missing (decision/0000000000 builds on it)" in answer.err
+
+    def test_elsewhere(self, dagflow: Dagflow, launched: Path, tmp_path: Path) -> None:
+        given = ["-D", "input=logs", "-D", "output=two", "--runner", "local", "--progress", "none", "--run-folder", "run"]
+        assert dagflow("launch", LINE_FILTER, *given).code == 0
+        (tmp_path / "run").rename(tmp_path / "moved")
+        answer = dagflow("verify", "two")
+        assert answer.code == 0
+        assert f"  records  not checked: there are no records in {tmp_path}/run (--run-folder PATH)\n" in answer.out
+        assert "  records  6 records of the run folder" in dagflow("verify", "two", "--run-folder", "moved").out
+
+    def test_of_another_version(self, dagflow: Dagflow, launched: Path) -> None:
+        for path in (launched / "_dagflow" / "plan" / "0000000000", launched / "_dagflow" / "decision" / "0000000000"):
+            path.write_text('{"format":4,"window":0}')
+        answer = dagflow("verify", "out")
+        assert answer.code == 1
+        assert "another version of dagflow (format 4, this one reads 5)" in answer.err

@@ -10,11 +10,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from dagflow.errors.records import RecordRefused
 from dagflow.runtime.sharing import steps
 from dagflow.runtime.sharing.claims import Asked, Claims, Fenced, Log, log_name
 from dagflow.runtime.sharing.entries import ASK, GIVE, KINDS, REPORT, START, WITHDRAW, Entry, State
 from dagflow.runtime.sharing.parts import Part, part_of, uncovered
-from dagflow.storage import MemoryStore
+from dagflow.storage import MemoryStore, seal
 from tests.tiers import examples
 
 AREA = "claims/0000000000.r.s0"
@@ -333,3 +334,16 @@ def test_a_fenced_attempt_stops() -> None:
     for action in (one.claims.check, one.claims.asks, lambda: one.claims.report([]), lambda: one.claims.ask(1)):
         with pytest.raises(Fenced):
             action()
+
+
+@pytest.mark.parametrize("entry", [b"", b"{}", seal(f"{AREA}-0001.000000", Entry(kind=START, attempt="b").to_bytes())])
+def test_an_entry_that_is_damaged_or_of_another_log_is_refused(entry: bytes) -> None:
+    store = MemoryStore()
+    log = Log(store, log_name(AREA, 0))
+    assert log.append(Entry(kind=START, attempt="a"))
+    store.discard(f"{log.name}.000000")
+    store.create(f"{log.name}.000000", entry)
+    with pytest.raises(RecordRefused, match=f"{log.name}.000000 is .*\n.*help: launch again"):
+        Log(store, log.name).catch_up()
+    with pytest.raises(RecordRefused):
+        Log(store, log.name).append(Entry(kind=START, attempt="b"))

@@ -1,0 +1,38 @@
+"""Outcomes of tasks below the last level, which lie in the run folder: nothing is unpickled that a task did not leave there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import pytest
+
+from dagflow.errors.records import RecordDamaged, RecordMisplaced
+from dagflow.runtime.program import Job, TaskOutcome, TaskSpec
+from dagflow.spark.levels import outcome_name, outcomes
+from dagflow.spark.task import pickled
+from dagflow.storage import open_store, seal
+
+TASK = TaskSpec(window=3, round="r", stage="s0", partition=0, partitions=2, next_tasks=1)
+OTHER = attrs.evolve(TASK, partition=1, next_tasks=0)
+OUTCOME = TaskOutcome(task=TASK.name, attempt="1", started=0.0, ended=1.0)
+
+
+def found(folder: Path, stored: bytes) -> list[TaskOutcome]:
+    open_store(str(folder), durable=False).create(outcome_name(TASK), stored)
+    job = Job(window=3, round="r", name="job", tasks=(TASK, OTHER), programs={}, run_folder=str(folder), durable=False)
+    return outcomes(job, [])
+
+
+def test_it_comes_back(tmp_path: Path) -> None:
+    assert found(tmp_path, seal(outcome_name(TASK), pickled(OUTCOME))) == [OUTCOME]
+
+
+def test_what_has_no_seal_is_not_unpickled(tmp_path: Path) -> None:
+    with pytest.raises(RecordDamaged):
+        found(tmp_path, pickled(OUTCOME))
+
+
+def test_that_of_another_task_is_out_of_place(tmp_path: Path) -> None:
+    with pytest.raises(RecordMisplaced):
+        found(tmp_path, seal(outcome_name(OTHER), pickled(OUTCOME)))
