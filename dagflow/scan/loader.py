@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -257,6 +258,7 @@ def array_of(values: list[Any], kind: pa.DataType | None = None) -> pa.Array:
     return pa.array([None if value is None else text_of(value) for value in values], pa.string())
 
 
+@functools.lru_cache(maxsize=4)
 def counted(rows: int) -> pa.RecordBatch:
     """A batch of so many rows and no columns.
 

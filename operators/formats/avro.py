@@ -12,9 +12,9 @@ import attrs
 from dagflow.scan import FileSchemaNegotiator, Format, ManagedReader, ResultSetLoader, RowOrigin
 from dagflow.storage import read_fully
 from operators.compression import CodecMissing
-from operators.formats.avro_schema import AvroSchema, Mend, NoArrowForm
+from operators.formats.avro_schema import AvroSchema, Mend, NoArrowForm, NoSchema
 from operators.formats.counting import count_rows
-from operators.formats.errors import FileCutShort, FileDamaged, NotOfFormat
+from operators.formats.errors import FileCutShort, FileDamaged, FormatUnsupported, NotOfFormat
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,10 +26,15 @@ SYNC = 16
 HEADER_BYTES = 64 << 10
 PIECE_BYTES = 1 << 20
 MOST_BLOCKS = 10_000
+MOST_ROWS = 1 << 31
+"""A block that says that it has more is damaged."""
 HEAD_BYTES = 20
 """The two numbers before a block's data take at most so many bytes."""
 CODECS = {"null": "", "deflate": "", "bzip2": "", "xz": "", "snappy": "cramjam", "zstandard": "'dagflow[zstd]'", "lz4": "lz4"}
 """The codecs that can be read, and what has to be installed for them."""
+
+_BROKEN = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+"""What reading a schema raises that is none."""
 
 
 @attrs.define
@@ -44,7 +49,7 @@ class AvroFormat(Format):
     Needs the package `fastavro` (`pip install 'dagflow[avro]'`). Codecs: null, deflate, bzip2, xz; with further packages
     snappy, zstandard and lz4.
 
-    Raises NotOfFormat, FileCutShort and FileDamaged, which name file and byte; CodecMissing.
+    Raises NotOfFormat, FileCutShort, FileDamaged and FormatUnsupported, which name file and byte; CodecMissing.
 
     >>> import pathlib, tempfile, fastavro
     >>> from dagflow.testing import scan_table
@@ -83,7 +88,7 @@ class Header:
 
     @classmethod
     def of(cls, stream: BinaryReader, path: str, length: int) -> Header:
-        """The header of a file. Raises NotOfFormat, FileCutShort, FileDamaged, CodecMissing."""
+        """The header of a file. Raises NotOfFormat, FileCutShort, FileDamaged, FormatUnsupported, CodecMissing."""
         size, data = HEADER_BYTES, b""
         while True:
             stream.seek(0)
@@ -105,14 +110,15 @@ class Header:
     def _made(cls, path: str, entries: Mapping[str, bytes], sync: bytes, end: int) -> Header:
         codec = entries.get("avro.codec", b"null").decode("utf-8", "replace") or "null"
         try:
-            schema = AvroSchema(json.loads(entries["avro.schema"]))
-            if codec not in CODECS:
-                raise ValueError(f"codec {codec!r} is none of {', '.join(CODECS)}")
-            header = cls(path, schema, codec, sync, end)
-            _ = header.arrow
-        except (ValueError, KeyError, TypeError) as error:
+            header = cls(path, AvroSchema(json.loads(entries["avro.schema"])), codec, sync, end)
+            _ = header.arrow, header.plain()
+        except _BROKEN as error:
+            if isinstance(error, NoArrowForm) and not isinstance(error, NoSchema):
+                raise _unsupported(path, str(error)) from error
             reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
             raise FileDamaged(path=path, format="Avro", position=0, part="the header", reason=reason) from error
+        if codec not in CODECS:
+            raise _unsupported(path, f"codec {codec!r} is none of {', '.join(CODECS)}")
         return header
 
     @property
@@ -125,7 +131,7 @@ class Header:
             try:
                 kinds.append((name, self.schema.kind_of(name)[0]))
             except NoArrowForm as error:
-                raise NoArrowForm(f"column {name!r} cannot be read: {error}") from None
+                raise type(error)(f"column {name!r} cannot be read: {error}") from None
         return pa.schema(kinds)
 
     def plain(self) -> bytes:
@@ -245,7 +251,7 @@ class AvroReader(ManagedReader[FileSchemaNegotiator]):
         except IndexError:
             if begin + len(head) < self._length:
                 raise self._damaged(begin, "its head is none") from None
-        if rows < 0 or size < 0:
+        if not 0 <= rows <= MOST_ROWS or size < 0:
             raise self._damaged(begin, f"it would have {rows} rows, and {size} bytes")
         end = begin + at + size + SYNC
         if end > self._length:
@@ -267,7 +273,14 @@ class AvroReader(ManagedReader[FileSchemaNegotiator]):
         arrays = []
         for name, kind, mend in self._kinds:
             values = records if not self._header.schema.is_record else [record[name] for record in records]
-            arrays.append(pa.array(_mended(values, mend), kind))
+            try:
+                arrays.append(pa.array(_mended(values, mend), kind))
+            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+                if len(blocks) > 1:
+                    for block in blocks:
+                        self._load([block])
+                    return
+                raise self._damaged(blocks[0].begin, f"column {name!r}: {error}") from error
         begins = np.repeat([block.begin for block in blocks], [block.rows for block in blocks])
         batch = pa.RecordBatch.from_arrays(arrays, names=self._columns)
         self._loader.add_batch(batch, lambda row: RowOrigin(int(begins[row])), pa.array(begins, pa.int64()))
@@ -278,7 +291,11 @@ class AvroReader(ManagedReader[FileSchemaNegotiator]):
         data = self._plain + self._bytes(blocks[0].begin, blocks[-1].end - blocks[0].begin)
         rows = sum(block.rows for block in blocks)
         try:
-            found = list(fastavro.reader(io.BytesIO(data), reader_schema=self._wanted))
+            found: list[Any] = []
+            for block in fastavro.block_reader(io.BytesIO(data), reader_schema=self._wanted):
+                found += block
+                if block.bytes_.read(1):
+                    raise ValueError("it has more rows than it says")
             if len(found) != rows:
                 raise ValueError(f"it has {len(found)} rows, and should have {rows}")
         except Exception as error:  # whatever fastavro raises for bytes that are none
@@ -291,6 +308,10 @@ class AvroReader(ManagedReader[FileSchemaNegotiator]):
 
     def _damaged(self, begin: int, reason: str) -> FileDamaged:
         return FileDamaged(path=self._path, format="Avro", position=begin, part="a block", reason=reason)
+
+
+def _unsupported(path: str, reason: str) -> FormatUnsupported:
+    return FormatUnsupported(path=path, format="Avro", position=0, part="the header", reason=reason)
 
 
 def _fastavro(path: str) -> Any:

@@ -23,6 +23,10 @@ class NoArrowForm(ValueError):
     """A schema that no Arrow type stands for; the text says why."""
 
 
+class NoSchema(NoArrowForm):
+    """What is none of Avro's schemas: the file is damaged."""
+
+
 @attrs.define
 class AvroSchema:
     """A schema out of a file's header.
@@ -75,6 +79,9 @@ class AvroSchema:
                 name = _full(schema["name"], schema.get("namespace", space))
                 self.names[name] = schema
                 space = name.rpartition(".")[0]
+            names: list[str] = [field["name"] for field in schema.get("fields", ())]
+            if len(names) > len(set(names)):
+                raise NoSchema(f"a record has the field {next(n for n in names if names.count(n) > 1)!r} twice")
             for field in schema.get("fields", ()):
                 self._note(field["type"], space)
             for part in ("items", "values"):
@@ -90,7 +97,7 @@ class AvroSchema:
         if isinstance(schema, str) and schema not in PRIMITIVES:
             name = schema if schema in self.names else _full(schema, space)
             if name not in self.names:
-                raise NoArrowForm(f"nothing defines the type {schema!r}")
+                raise NoSchema(f"nothing defines the type {schema!r}")
             return self.names[name], name.rpartition(".")[0]
         return ({"type": schema} if isinstance(schema, str) else schema), _space(schema, space)
 
@@ -180,6 +187,8 @@ def _simple(schema: Mapping[str, Any]) -> Any:
         return of_logical[kind, logical]
     if logical == "decimal" and kind in ("bytes", "fixed"):
         precision, scale = schema["precision"], schema.get("scale", 0)
+        if precision > 76:
+            raise NoArrowForm(f"decimals have at most 76 digits, but these have {precision}")
         return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
     plain = {
         "null": pa.null(),
@@ -195,7 +204,7 @@ def _simple(schema: Mapping[str, Any]) -> Any:
     if kind == "fixed":
         return pa.binary(schema["size"])
     if kind not in plain:
-        raise NoArrowForm(f"there is no type {kind!r} in Avro")
+        raise NoSchema(f"there is no type {kind!r} in Avro")
     return plain[kind]
 
 

@@ -22,8 +22,8 @@ from dagflow.testing.files import blocks_of
 from dagflow.testing.readers import CountedFiles
 from operators import AvroFormat, ScanReader
 from operators.compression import CodecMissing
-from operators.formats.avro import Header
-from operators.formats.errors import FileCutShort, FileDamaged, NotOfFormat
+from operators.formats.avro import MAGIC, Header, _number
+from operators.formats.errors import FileCutShort, FileDamaged, FormatUnsupported, NotOfFormat
 from tests.tiers import examples
 
 reusing_folders = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(40))
@@ -245,7 +245,7 @@ FIRST = Header.of(io.BytesIO(WHOLE), "", len(WHOLE)).end
             "the header of the Avro file, at byte 0, cannot be read",
         ),
         (WHOLE.replace(b'"long"', b'"lung"'), FileDamaged, "column 'n' cannot be read: nothing defines the type 'lung'"),
-        (WHOLE.replace(b"\x08null", b"\x08lulu"), FileDamaged, "codec 'lulu' is none of null, deflate, bzip2"),
+        (WHOLE.replace(b"\x08null", b"\x08lulu"), FormatUnsupported, "codec 'lulu' is none of null, deflate, bzip2"),
     ],
 )
 def test_files_that_are_none(path: Path, data: bytes, error: type[Exception], told: str) -> None:
@@ -278,8 +278,55 @@ def test_a_block_that_is_damaged_is_named(path: Path) -> None:
 
 def test_a_record_that_holds_itself(path: Path) -> None:
     schema = record(("next", ["null", "r"]))
-    with pytest.raises(FileDamaged, match="column 'next' cannot be read: the record 'r' holds itself"):
+    told = "the header of the Avro file, at byte 0, is not supported: column 'next' cannot be read: the record 'r' holds itself"
+    with pytest.raises(FormatUnsupported, match=told):
         read(path, container(schema, [{"next": {"next": None}}]))
+
+
+def raw(schema: bytes, *blocks: tuple[int, bytes]) -> bytes:
+    """A file as no writer of Avro makes it."""
+    entries = b"".join(_number(len(part)) + part for part in (b"avro.schema", schema))
+    head = MAGIC + _number(1) + entries + _number(0) + b"S" * 16
+    return head + b"".join(_number(rows) + _number(len(data)) + data + b"S" * 16 for rows, data in blocks)
+
+
+@pytest.mark.parametrize("block_size", [None, 30])
+@pytest.mark.parametrize("columns", [None, []])
+def test_a_record_without_fields_is_a_row(path: Path, columns: Any, block_size: int | None) -> None:
+    data = raw(json.dumps(record()).encode(), (3, b""), (2, b""))
+    path.write_bytes(data)
+    table = scan_table(ScanReader(AvroFormat()), path, columns=columns, block_size=block_size)
+    assert (table.num_rows, table.num_columns) == (5, 0)
+    nested = raw(json.dumps(record(("e", record(name="e")), ("n", "long"))).encode(), (2, b"\x02\x04"))
+    assert read(path, nested, columns=["e", "n"]) == [{"e": {}, "n": 1}, {"e": {}, "n": 2}]
+
+
+@pytest.mark.parametrize(
+    ("schema", "block", "told"),
+    [
+        (record(("n", "int")), (1, b"\x80\x80\x80\x80\x80\x80\x02"), r"a block .*: column 'n': .*too large"),
+        (
+            record(("d", {"type": "bytes", "logicalType": "decimal", "precision": 2})),
+            (1, b"\x12" + b"\x7f" * 9),
+            r"a block .*: column 'd'",
+        ),
+        (record(("n", "long")), (1, b"\x02\x04\x06"), "a block .*: .*it has more rows than it says"),
+        (record(("n", "null")), (1 << 40, b""), "a block .*: it would have 1099511627776 rows"),
+        (record(("n", "long"), ("n", "long")), (1, b"\x02\x04"), "the header .*: a record has the field 'n' twice"),
+        (record(("n", {"type": "enum", "name": "e"})), (1, b"\0"), "the header .*: it has no 'symbols'"),
+        (record(("n", {"type": "fixed", "name": "f", "size": 1 << 40})), (1, b"\0"), "the header .*: value too large"),
+        (b'{"type":"array","items":' * 50_000 + b'"int"' + b"}" * 50_000, (1, b"\0"), "the header .*: maximum recursion"),
+    ],
+)
+def test_what_stands_in_a_file_and_cannot(path: Path, schema: Any, block: tuple[int, bytes], told: str) -> None:
+    with pytest.raises(FileDamaged, match=f"{told}.*\n  help: the file is damaged"):
+        read(path, raw(schema if isinstance(schema, bytes) else json.dumps(schema).encode(), block))
+
+
+def test_decimals_that_arrow_does_not_have(path: Path) -> None:
+    schema = record(("d", {"type": "bytes", "logicalType": "decimal", "precision": 77}))
+    with pytest.raises(FormatUnsupported, match="column 'd' cannot be read: decimals have at most 76 digits, but these have 77"):
+        read(path, raw(json.dumps(schema).encode()))
 
 
 def test_without_the_package_a_message_says_how_to_get_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
