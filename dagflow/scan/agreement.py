@@ -19,7 +19,7 @@ from dagflow.scan.implicit import FileFacts, common_folder, key_types
 from dagflow.scan.lifecycle import ManagedBatchReader
 from dagflow.scan.loader import BatchLimits, ResultSetLoader, counted
 from dagflow.scan.plain import plain_schema
-from dagflow.scan.projection import STAR, is_implicit
+from dagflow.scan.projection import is_implicit
 from dagflow.scan.schema import RESCUED, Drift
 from dagflow.scan.shape import Agreed
 from dagflow.scan.types import to_type
@@ -128,8 +128,8 @@ def is_enough(format: Format, settings: ScanSettings, agreed: Agreed) -> bool:
         return False
     given = () if settings.schema is None else settings.schema.columns
     known = {name for name, _ in agreed.columns}.union(agreed.keys, given)
-    asked = [a.root for a in settings.projection.asked or ()]
-    return all(r in known or format.column_name(r) in known or r in (STAR, RESCUED) or is_implicit(r) for r in asked)
+    asked = [a.root for a in settings.projection.asked or () if not a.is_star]
+    return all(r in known or format.column_name(r) in known or r == RESCUED or is_implicit(r) for r in asked)
 
 
 def looks(format: Format, settings: ScanSettings) -> bool:

@@ -8,7 +8,7 @@ import attrs
 
 from dagflow.errors.scan import ProjectionError
 from dagflow.scan.files import FileScan
-from dagflow.scan.projection import STAR, is_implicit
+from dagflow.scan.projection import is_implicit
 from dagflow.scan.shape import COLUMNS
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def reads_array(format: Format, settings: ScanSettings) -> bool:
     if not format.offers_array:
         return False
     asked = settings.projection.asked or ()
-    table = [each for each in asked if each.root != STAR and not is_implicit(each.root)]
+    table = [each for each in asked if not each.is_star and not is_implicit(each.root)]
     of_array = [each for each in table if each.root == COLUMNS]
     named = [each for each in table if each.root != COLUMNS]
     has_names = format.has_header or (settings.schema is not None and bool(settings.schema.columns))

@@ -86,14 +86,16 @@ class FileFacts:
 
 
 def key_types(facts: Iterable[FileFacts]) -> dict[str, str]:
-    """The types of the keys of folders: whole numbers where all values are, else text.
+    """The types of the keys of folders: integers where all values are, else text, also where none has a value.
 
     >>> key_types([FileFacts.of("/w/y=1/m=01/a", "/w"), FileFacts.of("/w/y=2/m=x/a", "/w")])
     {'y': 'int64', 'm': 'string'}
     """
     seen: dict[str, bool] = {}
+    known: set[str] = set()
     for each in facts:
         for key, value in each.keys.items():
             is_whole = value is None or re.fullmatch(r"-?(0|[1-9]\d{0,17})", value) is not None
             seen[key] = seen.get(key, True) and is_whole
-    return {key: "int64" if is_whole else "string" for key, is_whole in seen.items()}
+            known.update([key] if value is not None else [])
+    return {key: "int64" if is_whole and key in known else "string" for key, is_whole in seen.items()}

@@ -29,6 +29,8 @@ class Asked:
     name: str
     root: str
     steps: tuple[str | int, ...] = ()
+    is_star: bool = attrs.field(default=False, kw_only=True, repr=False)
+    """Whether it stands for all columns: a column called `*` is asked for in backticks."""
 
     @classmethod
     def of(cls, text: str) -> Asked:
@@ -61,9 +63,9 @@ class Projection:
         """The projection of a list of columns; None: all. Raises ProjectionError."""
         if columns is None or list(columns) == [STAR]:
             return cls(None)
-        asked = tuple(Asked(STAR, STAR) if text == STAR else Asked.of(text) for text in columns)
-        names = [each.name for each in asked]
-        twice = next((name for name in names if names.count(name) > 1), None)
+        asked = tuple(Asked(STAR, STAR, is_star=True) if text == STAR else Asked.of(text) for text in columns)
+        names = [(each.name, each.is_star) for each in asked]
+        twice = next((each.name for each, name in zip(asked, names, strict=True) if names.count(name) > 1), None)
         if twice is not None:
             raise ProjectionError(f"column {twice!r} is asked for twice", "ask for it once, and copy it behind the scan")
         return cls(asked)
@@ -71,7 +73,7 @@ class Projection:
     @property
     def has_star(self) -> bool:
         """Whether all columns of the files are among them."""
-        return self.asked is None or any(each.root == STAR for each in self.asked)
+        return self.asked is None or any(each.is_star for each in self.asked)
 
 
 def is_implicit(name: str) -> bool:

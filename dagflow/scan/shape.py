@@ -152,11 +152,11 @@ def make_shape(
     keys = {name: given[name].arrow if name in given else to_type(kind) for name, kind in agreed.keys.items()}
     of_files = dict(agreed.columns) if agreed.files or is_by_position else known  # where nobody has looked, files may have all
     known = {name: kind for name, kind in known.items() if name not in keys or name in of_files}
-    asked = (Asked(STAR, STAR),) if projection.asked is None else projection.asked
-    named = {each.root if each.root in known else named_as(each.root) for each in asked if not each.steps}
+    asked = (Asked(STAR, STAR, is_star=True),) if projection.asked is None else projection.asked
+    named = {each.root if each.root in known else named_as(each.root) for each in asked if not each.steps and not each.is_star}
     columns: list[OutputColumn] = []
     for each in asked:
-        if each.root == STAR and not each.steps:
+        if each.is_star:
             names = given if is_strict else dict.fromkeys((*given, *known, *keys))
             columns += [
                 _table(Asked(n, n), known[n], given.get(n)) if n in known else _other(n, "key", keys[n])
@@ -183,9 +183,10 @@ def column_names(projection: Projection, schema: TableSchema | None, drift: Drif
     is_strict = schema is not None and schema.strict
     if projection.has_star and not is_strict:
         return None
-    asked = [STAR] if projection.asked is None else [each.name for each in projection.asked]
-    own = [] if schema is None else [name for name in schema.columns if name not in asked]
-    names = [name for each in asked for name in (own if each == STAR else [each])]
+    asked = (Asked(STAR, STAR, is_star=True),) if projection.asked is None else projection.asked
+    named = {each.name for each in asked if not each.is_star}
+    own = [] if schema is None else [name for name in schema.columns if name not in named]
+    names = [name for each in asked for name in (own if each.is_star else [each.name])]
     return [*names, RESCUED] if drift.changed == "rescue" and RESCUED not in names else names
 
 

@@ -9,8 +9,8 @@ from typing_extensions import override
 
 from dagflow.storage import read_fully
 from operators.compression.bgzf import BgzfStream
-from operators.compression.errors import CompressionUnexpected
-from operators.compression.formats import HEAD_BYTES, Compression, recognise
+from operators.compression.errors import CompressionUnexpected, CompressionUnsupported
+from operators.compression.formats import HEAD_BYTES, OTHER_BYTES, Compression, recognise, recognise_other
 from operators.compression.pieces import BgzfPiece, DecodedPiece
 from operators.compression.stream import UNBOUNDED, DecodedStream, MemberStream
 from operators.contexts.entity import BinaryStream, Entity, ReaderContext
@@ -42,7 +42,8 @@ class DecompressingContext(ReaderContext):
       (`is_elsewhere`). Positions count decompressed bytes; the first record alone is a split point. So is BGZF, if `compression`
       is "gzip".
 
-    Raises CompressionCorrupt, CompressionTruncated, CompressionUnexpected, CodecMissing, and what `inner` raises.
+    Raises CompressionCorrupt, CompressionTruncated, CompressionUnexpected, CompressionUnsupported, CodecMissing, and what
+    `inner` raises.
 
     >>> import gzip, io
     >>> from dagflow import FileBlockMetadata
@@ -142,15 +143,18 @@ class DecompressingContext(ReaderContext):
 
     def _recognised(self, stream: Any, block: Any) -> str | None:
         stream.seek(0)
-        head = read_fully(stream, HEAD_BYTES)
+        first = read_fully(stream, OTHER_BYTES)
         stream.seek(0)
+        head = first[:HEAD_BYTES]
         found = recognise(head)
         wanted = self.compression
+        path = str(getattr(block, "file_path", "") or "stream")
         if wanted == "auto":
+            if found is None and (other := recognise_other(first)) is not None:
+                raise CompressionUnsupported(path=path, found=other, head=head)
             return found
         if found != wanted and not (wanted == "gzip" and found == "bgzf"):
-            path = str(getattr(block, "file_path", "") or "stream")
-            raise CompressionUnexpected(path=path, expected=wanted, found=found, head=head)
+            raise CompressionUnexpected(path=path, expected=wanted, found=found or recognise_other(first), head=head)
         return wanted
 
     def _decoded(self, stream: BinaryStream, block: Any) -> DecodedStream | None:

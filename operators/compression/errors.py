@@ -3,7 +3,8 @@
 RunError: ReadError
 ├── CompressionCorrupt      DF314   also a ValueError
 ├── CompressionTruncated    DF315   also an EOFError
-└── CompressionUnexpected   DF316   also a ValueError
+├── CompressionUnexpected   DF316   also a ValueError
+└── CompressionUnsupported  DF656   also a NotImplementedError
 SurroundingsError
 └── CodecMissing                    DF437
 """
@@ -86,6 +87,26 @@ class CompressionUnexpected(ReadError, ValueError):
         return (
             f"{self.path}: compression = {self.expected}, but the file {shown}.\n"
             f"Let each file's content decide: {definition(self.reader, 'compression', 'auto')}"
+        )
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class CompressionUnsupported(ReadError, NotImplementedError):
+    """A file is packed in a way that is not supported. `found`: which."""
+
+    code: ClassVar[str] = "DF656"
+
+    path: str
+    found: str
+    head: bytes
+
+    @override
+    def message(self) -> str:
+        return (
+            f"{self.path}: at byte 0: the file begins with {self.head[:8].hex(' ')}, which is {self.found}: not unpacked here.\n"
+            "Unpack it (export a spreadsheet as CSV), or pack it with gzip, bgzip, bzip2, xz or zstd; or leave it out (the "
+            "scanner's ignore pattern).\n"
+            f"A block reader takes it as it is: {definition(self.reader, 'compression', 'none')}"
         )
 
 

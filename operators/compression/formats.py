@@ -44,6 +44,36 @@ def recognise(head: bytes) -> str | None:
     return None
 
 
+# What is met under names of text, and is not unpacked here: where it stands in a file, what stands there, and its name.
+_OTHERS = (
+    (0, b"\x04\x22\x4d\x18", "lz4"),
+    (0, b"\x02\x21\x4c\x18", "lz4 (its old form)"),
+    (0, b"\xff\x06\x00\x00sNaPpY", "framed snappy"),
+    (0, b"PK\x03\x04", "a zip archive (or a spreadsheet: .xlsx, .ods)"),
+    (0, b"PK\x05\x06", "an empty zip archive"),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (0, b"Rar!\x1a\x07", "a rar archive"),
+    (0, b"\x1f\x9d", "compress (.Z)"),
+    (0, b"LZIP\x01", "lzip"),
+    (0, b"\x89LZO\x00\r\n\x1a\n", "lzop"),
+    (257, b"ustar\x00", "a tar archive"),
+    (257, b"ustar  \x00", "a tar archive"),
+)
+OTHER_BYTES = 265
+"""So many of a file's first bytes tell that it is one of them."""
+
+
+def recognise_other(head: bytes) -> str | None:
+    r"""What a file is that begins with these bytes (`OTHER_BYTES` of them), if that is packed in a way that is not supported.
+
+    >>> recognise_other(lzma.compress(b"text", lzma.FORMAT_ALONE)), recognise_other(b"]\0\0\0")
+    ('lzma', None)
+    """
+    if head[:3] == b"]\0\0" and len(head) > 13 and (head[5:13] == b"\xff" * 8 or head[9:13] == bytes(4)):
+        return "lzma"
+    return next((name for at, mark, name in _OTHERS if head.startswith(mark, at)), None)
+
+
 def member_size(data: bytes, at: int) -> int:
     """The length of the BGZF member whose header stands there; 0 where none does, or where `data` ends too soon to tell.
 

@@ -15,7 +15,7 @@ from typing import ClassVar
 import attrs
 from typing_extensions import override
 
-from operators.compression import recognise
+from operators.compression import recognise, recognise_other
 from operators.contexts.errors import ReadError
 
 
@@ -32,7 +32,7 @@ class NotOfFormat(ReadError, ValueError):
 
     @override
     def message(self) -> str:
-        known = _KNOWN.get(self.head[:4]) or recognise(self.head)
+        known = _KNOWN.get(self.head[:4]) or recognise(self.head) or recognise_other(self.head)
         shown = f"it begins with {self.head[:8].hex(' ')}" + (f", which is {known}" if known else "")
         return (
             f"{self.path}: at byte 0: this is no {self.format} file: {shown}\n"

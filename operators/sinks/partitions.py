@@ -76,4 +76,6 @@ def _texts(values: Any) -> list[str]:
     """What stands in the names of folders for values: characters that mean something in paths are written as %XX."""
     import pyarrow as pa
 
-    return [NO_VALUE if text is None else quote(text, safe="") for text in values.cast(pa.string()).to_pylist()]
+    own = "%5F" + NO_VALUE[1:]  # the text itself, which would come back as null
+    texts = values.cast(pa.string()).to_pylist()
+    return [NO_VALUE if text is None else own if text == NO_VALUE else quote(text, safe="") for text in texts]

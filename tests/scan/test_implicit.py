@@ -39,6 +39,12 @@ def test_keys_of_folders() -> None:
     assert key_types([facts, other]) == {"year": "int64", "c": "string", "n": "int64"}
 
 
+def test_keys_of_which_no_folder_has_a_value_are_text() -> None:
+    nothing = FileFacts.of("/w/k=__HIVE_DEFAULT_PARTITION__/f", "/w")
+    assert key_types([nothing]) == {"k": "string"}
+    assert FileFacts.of("/w/k=%5F_HIVE_DEFAULT_PARTITION__/f", "/w").keys == {"k": "__HIVE_DEFAULT_PARTITION__"}
+
+
 @pytest.mark.parametrize("value", ["01", "1.5", "", "9223372036854775808"])
 def test_what_would_not_come_back_as_it_was_written_is_no_number(value: str) -> None:
     assert key_types([FileFacts.of(f"/w/k={value}/f", "/w")]) == {"k": "string"}

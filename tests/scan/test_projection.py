@@ -18,6 +18,7 @@ from dagflow.scan.projection import Asked, Projection
         ("`a.b`", "a.b", ()),
         ("`a[0]`.c", "a[0]", ("c",)),
         ("m.x.y", "m", ("x", "y")),
+        ("`*`", "*", ()),
         ("l[0][12].z", "l", (0, 12, "z")),
     ],
 )
@@ -36,6 +37,11 @@ def test_what_is_no_column(text: str) -> None:
 def test_nothing_is_asked_for_twice(columns: list[str]) -> None:
     with pytest.raises(ProjectionError, match="asked for twice"):
         Projection.of(columns)
+
+
+def test_a_column_called_star_is_not_all_columns() -> None:
+    assert not Projection.of(["`*`"]).has_star
+    assert Projection.of(["`*`", "*"]).has_star
 
 
 @attrs.define

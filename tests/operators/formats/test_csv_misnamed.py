@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import lzma
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from dagflow.testing import scan_table
-from operators import CsvFormat, ScanReader
-from operators.compression import CompressionTruncated
+from operators import AvroFormat, CsvFormat, FixedWidthFormat, JsonLinesFormat, ParquetFormat, RegexFormat, ScanReader
+from operators.compression import CompressionTruncated, CompressionUnsupported
 from operators.formats.delimited.errors import NotDelimited
+from operators.formats.errors import NotOfFormat
 
 
 @pytest.fixture
@@ -37,6 +39,32 @@ def test_what_is_told_of_parquet_says_where_and_what_to_do(
     assert str(caught.value) == (
         f"{file}: this is no delimited text: its first bytes are those of Parquet.\nRead it with ParquetFormat."
     )
+
+
+PACKED = {
+    "lz4": b"\x04\x22\x4d\x18" + bytes(20),
+    "lzma": lzma.compress(b"a,b\n1,2\n", lzma.FORMAT_ALONE),
+    "framed snappy": b"\xff\x06\x00\x00sNaPpY" + bytes(20),
+    "a zip archive": b"PK\x03\x04" + bytes(20),
+    "a 7z archive": b"7z\xbc\xaf\x27\x1c" + bytes(20),
+    "a tar archive": b"a.csv".ljust(257, b"\0") + b"ustar\x0000" + bytes(20),
+}
+
+
+@pytest.mark.parametrize("kind", PACKED)
+@pytest.mark.parametrize("format", [CsvFormat(), JsonLinesFormat(), FixedWidthFormat({"a": (0, 1)}), RegexFormat("(?P<a>.*)")])
+def test_what_is_packed_otherwise_is_named(file: Path, kind: str, format: Any) -> None:
+    file.write_bytes(PACKED[kind])
+    with pytest.raises(CompressionUnsupported, match=f"at byte 0: the file begins with .*, which is {kind}.*: not unpacked here"):
+        scan_table(ScanReader(format), file)
+
+
+@pytest.mark.parametrize("kind", PACKED)
+@pytest.mark.parametrize("format", [ParquetFormat(), AvroFormat()])
+def test_what_is_packed_under_the_name_of_a_binary_format_is_named(file: Path, kind: str, format: Any) -> None:
+    file.write_bytes(PACKED[kind])
+    with pytest.raises(NotOfFormat, match="begins with .*" + (f", which is {kind}" if "tar" not in kind else "")):
+        scan_table(ScanReader(format), file)
 
 
 def test_a_gzip_under_the_name_of_a_csv_that_is_cut_short_is_told(file: Path) -> None:

@@ -228,6 +228,25 @@ def test_a_name_that_stands_for_two_columns(tmp_path: Path) -> None:
         scan_table(ScanReader(ParquetFormat(), columns=["a"]), path)
 
 
+@pytest.mark.parametrize("schema", [None, "*: int64", "b: int64"])
+def test_a_column_called_star(tmp_path: Path, schema: str | None) -> None:
+    (tmp_path / "a.jsonl").write_text('{"*": 1, "b": 2}\n')
+    pq.write_table(pa.table({"*": [1], "b": [2]}), tmp_path / "a.parquet")
+    for kind, name in ((JsonLinesFormat(), "a.jsonl"), (ParquetFormat(), "a.parquet")):
+        for columns, wanted in ((None, ["*", "b"]), (["`*`"], ["*"]), (["b", "*"], ["b", "*"]), (["`*`", "*"], ["*", "b"])):
+            table = scan_table(ScanReader(kind, columns=columns, schema=schema), tmp_path / name)
+            assert sorted(table.column_names) == sorted(wanted)
+            assert table.to_pylist() == [{key: {"*": 1, "b": 2}[key] for key in table.column_names}]
+
+
+def test_a_folder_of_rows_without_a_value(tmp_path: Path) -> None:
+    for value in ("__HIVE_DEFAULT_PARTITION__", "%5F_HIVE_DEFAULT_PARTITION__", "se"):
+        (tmp_path / f"k={value}").mkdir()
+        (tmp_path / f"k={value}" / "a.jsonl").write_text('{"n": 1}\n')
+    table = scan_table(ScanReader(JsonLinesFormat()), sorted(tmp_path.glob("*/*")))
+    assert set(table["k"].to_pylist()) == {None, "__HIVE_DEFAULT_PARTITION__", "se"}
+
+
 def test_thousands_of_columns(path: Path) -> None:
     row = {f"c{n}": n for n in range(3_000)}
     path.write_text(json.dumps(row) + "\n")

@@ -22,7 +22,7 @@ from operators.sinks.parquet_encodings import LARGE
 from operators.sinks.partitions import NO_VALUE
 from tests.operators.fake_task import FakeTask
 
-KEYS = st.lists(st.tuples(st.sampled_from(["a", "b/c", "å ", "", None]), st.integers(0, 2)), min_size=1, max_size=40)
+KEYS = st.lists(st.tuples(st.sampled_from(["a", "b/c", "å ", "", None, NO_VALUE]), st.integers(0, 2)), min_size=1, max_size=40)
 
 
 def given_batches(operator: ParquetWriter[Any], *batches: pa.RecordBatch, window: int = 0) -> FakeTask:
@@ -72,7 +72,7 @@ def test_every_row_is_in_the_folder_of_its_values_once_and_in_order(
     found: dict[str, list[int]] = {}
     for name, file in files_of(task).items():
         found.setdefault(name.rpartition("/")[0], []).extend(file.read().column("n").to_pylist())
-    text = {"a": "a", "b/c": "b%2Fc", "å ": "%C3%A5%20", "": "", None: NO_VALUE}
+    text = {"a": "a", "b/c": "b%2Fc", "å ": "%C3%A5%20", "": "", None: NO_VALUE, NO_VALUE: "%5F" + NO_VALUE[1:]}
     expected: dict[str, list[int]] = {}
     for row in rows:
         expected.setdefault(f"key={text[row['key']]}/day={row['day']}", []).append(row["n"])  # type: ignore[index]
