@@ -18,6 +18,7 @@ ConfigError: ProjectionError   DF610
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 import attrs
@@ -55,6 +56,10 @@ class ReaderFailed(ScanError):
         )
 
 
+_FINE = re.compile(r":[0-9]{2}\.[0-9]{7,9}\S* is no timestamp\[us(, tz=[^]]+)?\]")
+"""A time with more digits than microseconds have."""
+
+
 @attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
 class BadRowFound(ScanError, ValueError):
     """A row cannot be read, and `on_bad_row` is "fail". What is None is not known."""
@@ -86,7 +91,9 @@ class BadRowFound(ScanError, ValueError):
         """What else may be done where the column's type is too narrow: it may come from a look at some of the files only."""
         if self.column is None or " is no " not in self.reason:
             return ""
-        wider = definition(self.reader, "schema", f"{self.column}: string")
+        finer = _FINE.search(self.reason)
+        kind = "string" if finer is None else f"timestamp[ns{finer[1] or ''}]"
+        wider = definition(self.reader, "schema", f"{self.column}: {kind}")
         rescue = definition(self.reader, "drift.changed", "rescue")
         return f";\n        or give the column a type that is wide enough: {wider}; or keep such values in _rescued: {rescue}"
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from dagflow import FileBlockMetadata
+from dagflow.scan import is_overflown
 from operators.compression import DecompressingContext
 from operators.contexts.errors import RecordTooLong
 from operators.contexts.piece import Piece
@@ -29,6 +30,9 @@ SAMPLE_RECORD_BYTES = 16 * MIB
 
 # What would not be the same text again is no number: codes with leading zeros, whole numbers of more digits than floats keep.
 _CODES = {pa.int64(): r"^[-+]?0[0-9xX]", pa.float64(): r"^[-+]?(0[0-9]|[0-9]{16,}$)"}
+
+_NANOSECONDS = r"\.[0-9]{7,}"
+_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[-+][0-9]{2}:?[0-9]{2})?$"
 
 
 def sample_schema(format: CsvFormat, stream: BinaryReader, path: str, length: int) -> pa.Schema | None:
@@ -78,9 +82,26 @@ def told_type(cells: pa.Array) -> pa.DataType:
         null_values=[], true_values=["true", "True", "TRUE"], false_values=["false", "False", "FALSE"]
     )
     parse = arrow_csv.ParseOptions(newlines_in_values=True)
-    kind = arrow_csv.read_csv(pa.BufferReader(rows), read, parse, convert).schema.field(0).type
+    made = arrow_csv.read_csv(pa.BufferReader(rows), read, parse, convert).column(0).combine_chunks()
+    kind = made.type
+    if pa.types.is_floating(kind) and is_overflown(made, texts):
+        return pa.string()
+    if pa.types.is_string(kind):
+        return _microseconds(texts)
     if kind in _CODES and pc.any(pc.match_substring_regex(texts, _CODES[kind])).as_py():
         return pa.string()
-    if pa.types.is_timestamp(kind) and kind.unit != "ns":
+    if pa.types.is_timestamp(kind) and not pc.any(pc.match_substring_regex(texts, _NANOSECONDS)).as_py():
         return pa.timestamp("us", kind.tz)
     return kind if kind in _CODES or pa.types.is_temporal(kind) or pa.types.is_boolean(kind) else pa.string()
+
+
+def _microseconds(texts: pa.Array) -> pa.DataType:
+    """The type of times, some with fractions of a second, that nanoseconds do not reach: pyarrow takes them for text."""
+    if pc.all(pc.match_substring_regex(texts, _TIME)).as_py():
+        for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+            try:
+                pc.cast(texts, kind)
+            except pa.ArrowInvalid:
+                continue
+            return kind
+    return pa.string()
