@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +21,7 @@ from dagflow.runtime.exchange.rows import batch_of
 from dagflow.runtime.execute import keep_memory
 from dagflow.runtime.failure import user_frames
 from dagflow.runtime.program import Body
+from dagflow.spark.links import is_of_connect
 from dagflow.spark.task import leave_quietly
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _TIMES = "UTC"
+_CONNECT = "SPARK_CONNECT_MODE_ENABLED"  # pyspark asks this variable whenever one of its functions is called
 _RETURNED = "what its body returns"
 
 
@@ -97,18 +101,17 @@ def through(frame: DataFrame, bodies: Iterable[Body], count: int, schema: str) -
     All of them read one exchange. Nothing of what they do may be moved below it, or what is before it would run once for each:
     Spark does not see through the functions of `mapInArrow`, and does not move filters that may be a matter of chance.
     """
-    from pyspark.sql import functions as f
-
     bodies = list(bodies)
     arrived = frame.repartitionById(count, frame["dst"])
-    tag = f.coalesce(arrived["tag"] + f.floor(f.rand(0)), f.lit(0))  # is the tag
-    found = arrived.filter(~tag.isin([2 * body.tag for body in bodies]))
+    # SQL, since functions of columns are others in a session of Spark Connect
+    tag = "coalesce(tag + floor(rand(0)), 0)"  # is the tag
+    found = arrived.filter(f"{tag} NOT IN ({', '.join(str(2 * body.tag) for body in bodies)})")
     for body in bodies:
         given = schema_in_spark(body.given, body.operator, "its input")
-        rows = arrived.filter(tag == 2 * body.tag).sortWithinPartitions("src", "seq")
+        rows = arrived.filter(f"{tag} = {2 * body.tag}").sortWithinPartitions("src", "seq")
         result = applied(body, rows.mapInArrow(Columns(as_arrow(given)).__call__, given))
         # the same rows in the same order, however they have come: what is made again must be what was lost
-        order = [f.col(quoted(field.name)) for field in result.schema if is_ordered(field.dataType)]
+        order = [quoted(field.name) for field in result.schema if is_ordered(field.dataType)]
         ordered = result.sortWithinPartitions(*order) if order else result
         made = attrs.evolve(body, transform=_stays)
         found = found.unionAll(ordered.mapInArrow(Rows(made).__call__, schema))
@@ -123,15 +126,30 @@ def _stays(frame: Any) -> Any:
 def applied(body: Body, frame: DataFrame) -> DataFrame:
     """What a body makes of a frame, with its columns in their order. Raises OperatorFailed, ColumnsDiffer."""
     try:
-        made = body.transform(frame)
-        if not hasattr(made, "mapInArrow"):
-            raise TypeError(f"it returned {type(made).__name__}, but must return a DataFrame")
-        schema = made.schema  # Spark Connect looks at it only now
+        with functions_for(frame):
+            made = body.transform(frame)
+            if not hasattr(made, "mapInArrow"):
+                raise TypeError(f"it returned {type(made).__name__}, but must return a DataFrame")
+            schema = made.schema  # Spark Connect looks at it only now
     except Exception as error:
         raise body_failed(error, body.operator, body.window) from error
     check_columns(body, schema)
     result: DataFrame = made.select(*(quoted(field.name) for field in body.made))
     return result
+
+
+@contextlib.contextmanager
+def functions_for(frame: DataFrame) -> Iterator[None]:
+    """While this lasts, `pyspark.sql.functions` makes columns for the session of a frame: classic, or of Spark Connect."""
+    before = os.environ.pop(_CONNECT, None)
+    if is_of_connect(frame):
+        os.environ[_CONNECT] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(_CONNECT, None)
+        if before is not None:
+            os.environ[_CONNECT] = before
 
 
 def check_columns(body: Body, schema: StructType) -> None:

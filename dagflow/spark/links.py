@@ -175,6 +175,11 @@ def within(seconds: float, call: Callable[[], object]) -> None:
     thread.join(seconds)
 
 
+def is_of_connect(thing: Any) -> bool:
+    """Whether a session or a DataFrame is one of Spark Connect; loads nothing to find out."""
+    return ".connect." in type(thing).__module__
+
+
 def on_this_machine(address: str) -> bool:
     """Whether a master runs its executors here, so that loopback addresses do.
 

@@ -17,7 +17,7 @@ from dagflow.spark.address import Address, Given, address, outside_settings
 from dagflow.spark.failures import first_line
 from dagflow.spark.java import Java, find_java
 from dagflow.spark.java_stand_in import stand_in
-from dagflow.spark.links import ClassicLink, ConnectLink, Link, on_this_machine
+from dagflow.spark.links import ClassicLink, ConnectLink, Link, is_of_connect, on_this_machine
 from dagflow.spark.reach import check_reachable
 
 DEFAULTS = {
@@ -144,7 +144,7 @@ def forget(session: Any) -> None:
 
 def link_of(session: Any) -> Link:
     """The adapter of a session."""
-    if ".connect." in type(session).__module__:
+    if is_of_connect(session):
         return ConnectLink(session, f"sc://{session.client.host}")
     return ClassicLink(session)
 

@@ -1,14 +1,17 @@
-"""Operators whose body is a function of DataFrames, between levels: on Spark, and in a local Spark of the in-process runner."""
+"""Operators whose body is a function of DataFrames, between levels: on Spark, through Spark Connect, and in a local Spark of the
+in-process runner."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as f
 
 from dagflow import DAG, FileMetadata
 from dagflow.errors import DagflowError
@@ -19,15 +22,24 @@ from dagflow.runtime.events import Event, WindowDecided, WindowStarted
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag, run_operator
 from operators import CsvFormat, FileSplitterInput, FlatMap, Map, ParquetWriter, ScanReader, SparkOperator
+from tests.cluster.servers import connect_server
 from tests.conformance.exchanges import Counted, Line, Noted, Tally, as_counter, expected, read, split_and_tally, words
 
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture(params=["local", "spark"])
-def runner(request: pytest.FixtureRequest, spark_session: Any) -> str:
-    """Both in the session of all tests: the in-process runner takes the active one."""
-    return str(request.param)
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with connect_server(tmp_path_factory.mktemp("connect")) as server:
+        yield server.address
+
+
+@pytest.fixture(params=["local", "spark", pytest.param("connect", marks=[pytest.mark.slow, pytest.mark.cluster])])
+def runner(request: pytest.FixtureRequest, spark_session: Any) -> dict[str, str]:
+    """Where to run. The first two in the session of all tests, which is active: the in-process runner takes it too."""
+    if request.param == "connect":
+        return {"runner": "spark", "remote": request.getfixturevalue("server")}
+    return {"runner": str(request.param)}
 
 
 @pytest.fixture
@@ -58,7 +70,7 @@ def body_behind_words(dag: DAG, source: Path, body: Any, **splitter: Any) -> Spa
 
 @pytest.mark.full
 @pytest.mark.parametrize("adaptive", ["false", "true"])
-def test_nothing_runs_twice(runner: str, source: Path, tmp_path: Path, spark_session: Any, adaptive: str) -> None:
+def test_nothing_runs_twice(runner: dict[str, str], source: Path, tmp_path: Path, spark_session: Any, adaptive: str) -> None:
     """Two bodies of the same records, of which one joins them with themselves, and a keyed operator: level 0 runs once."""
     one, other, beside = Collector[Counted](), Collector[Counted](), Collector[Counted]()
     ran = tmp_path / "ran"
@@ -83,9 +95,8 @@ def test_nothing_runs_twice(runner: str, source: Path, tmp_path: Path, spark_ses
         dag.add_stream("tallied", tally.output, beside.input)
 
     before = spark_session.conf.get("spark.sql.adaptive.enabled")
-    spark_session.conf.set("spark.sql.adaptive.enabled", adaptive)
     try:
-        report = run_dag(populate_dag, runner=runner)
+        report = run_dag(populate_dag, {"spark.sql.adaptive.enabled": adaptive}, **runner)
     finally:
         spark_session.conf.set("spark.sql.adaptive.enabled", before)
     for found in (one, other, beside):
@@ -99,13 +110,16 @@ def test_nothing_runs_twice(runner: str, source: Path, tmp_path: Path, spark_ses
 
 
 @pytest.mark.full
-def test_windows_and_tables(runner: str, source: Path, tmp_path: Path, spark_session: Any) -> None:
+def test_windows_and_tables(runner: dict[str, str], source: Path, tmp_path: Path, spark_session: Any) -> None:
     """What a body makes of each window is committed with it, as anything else; no other window makes the same view meanwhile."""
-    spark_session.createDataFrame([("dog", "animal"), ("cat", "animal")], "word string, kind string").createOrReplaceTempView(
-        "kinds"
-    )
+
+    def tell_kinds(session: Any) -> None:
+        kinds = [("dog", "animal"), ("cat", "animal")]
+        session.createDataFrame(kinds, "word string, kind string").createOrReplaceTempView("kinds")
 
     def with_kinds(frame: Any) -> Any:
+        if "remote" in runner:  # a session of the run's own
+            tell_kinds(frame.sparkSession)
         frame.createOrReplaceTempView("found")
         return frame.sparkSession.sql(
             "SELECT coalesce(kind, 'other') AS word, sum(n) AS n FROM found LEFT JOIN kinds USING (word) GROUP BY 1"
@@ -115,8 +129,9 @@ def test_windows_and_tables(runner: str, source: Path, tmp_path: Path, spark_ses
         made = body_behind_words(dag, source, with_kinds, blocks_threshold=2)
         dag.add_stream("made", made.output, dag.add_operator("out", ParquetWriter[Counted](str(tmp_path / "out"))).input)
 
+    tell_kinds(spark_session)
     events: list[Event] = []
-    report = run_dag(populate_dag, runner=runner, subscribers=[events.append], windows_in_flight=2)
+    report = run_dag(populate_dag, **runner, subscribers=[events.append], windows_in_flight=2)
     assert report.windows > 1
     told = [type(each) for each in events if isinstance(each, WindowStarted | WindowDecided)]
     assert told == [WindowStarted, WindowDecided] * report.windows
@@ -125,10 +140,25 @@ def test_windows_and_tables(runner: str, source: Path, tmp_path: Path, spark_ses
         found[row["word"]] += row["n"]
     animals = expected(source)["dog"] + expected(source)["cat"]
     assert found == {"animal": animals, "other": sum(expected(source).values()) - animals}
-    assert run_dag(populate_dag, runner=runner).windows == 0
+    assert run_dag(populate_dag, **runner).windows == 0
 
 
-def test_batches_of_a_scan_and_given_columns(runner: str, tmp_path: Path) -> None:
+def test_functions_of_columns_are_those_of_the_session(runner: dict[str, str], source: Path, spark_session: Any) -> None:
+    """And outside the body they are still those of the session of all tests."""
+    seen = Collector[Counted]()
+
+    def upper(frame: Any) -> Any:
+        return frame.groupBy(f.upper("word").alias("word")).agg(f.sum(f.col("n")).alias("n"))
+
+    def populate_dag(dag: DAG, conf: Any) -> None:
+        dag.add_stream("made", body_behind_words(dag, source, upper).output, dag.add_operator("seen", seen).input)
+
+    run_dag(populate_dag, **runner)
+    assert as_counter(seen.records) == {word.upper(): n for word, n in expected(source).items()}
+    assert spark_session.range(1).select(f.lit(7).alias("n")).collect() == [(7,)]
+
+
+def test_batches_of_a_scan_and_given_columns(runner: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,city,size\n1,Oslo,2.5\n2,Bergen,\n3,Oslo,4\n")
 
     def populate_dag(dag: DAG, conf: Any) -> None:
@@ -149,13 +179,13 @@ def test_batches_of_a_scan_and_given_columns(runner: str, tmp_path: Path) -> Non
             .selectExpr("`sum(size)` AS size", "array(1.0d) AS sizes", "city")
         )
 
-    run_dag(populate_dag, runner=runner)
+    run_dag(populate_dag, **runner)
     table = read_dataset(tmp_path / "out").to_table()
     assert table.schema.field("sizes").type == pa.list_(pa.float64())
     assert sorted((row["city"], row["size"]) for row in table.to_pylist()) == [("Bergen", None), ("Oslo", 6.5)]
 
 
-def test_records_of_the_driver(runner: str, source: Path) -> None:
+def test_records_of_the_driver(runner: dict[str, str], source: Path) -> None:
     """The metadata of files go to the body through a relay."""
     seen = Collector[str]()
 
@@ -168,7 +198,7 @@ def test_records_of_the_driver(runner: str, source: Path) -> None:
         dag.add_stream("names", body.output, short.input)
         dag.add_stream("short", short.output, seen.input)
 
-    run_dag(populate_dag, runner=runner)
+    run_dag(populate_dag, **runner)
     assert sorted(seen.records) == ["a", "b", "c"]
 
 
@@ -204,16 +234,18 @@ def no_frame(frame: Any) -> Any:
         (lambda f: f.selectExpr("word", "cast(NULL AS bigint) AS n"), NullMade, ["'body'", "a null in column 'n'"]),
     ],
 )
-def test_errors_of_bodies(runner: str, source: Path, body: Any, error: type[DagflowError], told: list[str]) -> None:
+def test_errors_of_bodies(runner: dict[str, str], source: Path, body: Any, error: type[DagflowError], told: list[str]) -> None:
     seen = Collector[Counted]()
 
     def populate_dag(dag: DAG, conf: Any) -> None:
         dag.add_stream("made", body_behind_words(dag, source, body).output, dag.add_operator("seen", seen).input)
 
     with pytest.raises(error) as caught:
-        run_dag(populate_dag, runner=runner)
+        run_dag(populate_dag, **runner)
     text = str(caught.value)
     for part in told:
+        if part == "the line that is told" and "remote" in runner:
+            continue  # Spark Connect looks at columns when the body has returned: no line of it is to blame
         assert part in text, text
     assert "org.apache" not in text
     assert "pyspark/" not in text
@@ -221,7 +253,7 @@ def test_errors_of_bodies(runner: str, source: Path, body: Any, error: type[Dagf
     assert len(text.splitlines()) < 8, text
 
 
-def test_a_task_before_that_fails_is_told_and_not_the_body(runner: str, source: Path) -> None:
+def test_a_task_before_that_fails_is_told_and_not_the_body(runner: dict[str, str], source: Path) -> None:
     def broken(line: Line) -> list[Counted]:
         if line.record == "alone":
             raise ValueError("of the task")
@@ -239,10 +271,10 @@ def test_a_task_before_that_fails_is_told_and_not_the_body(runner: str, source: 
         dag.add_stream("made", made.output, dag.add_operator("seen", Collector[Counted]()).input)
 
     with pytest.raises(OperatorFailed, match="of the task"):
-        run_dag(populate_dag, runner=runner)
+        run_dag(populate_dag, **runner)
 
 
-def test_an_error_behind_a_body_names_it_as_the_source(runner: str, source: Path) -> None:
+def test_an_error_behind_a_body_names_it_as_the_source(runner: dict[str, str], source: Path) -> None:
     def broken(counted: Counted) -> str:
         raise ValueError(counted.word)
 
@@ -253,11 +285,11 @@ def test_an_error_behind_a_body_names_it_as_the_source(runner: str, source: Path
         dag.add_stream("shown", shown.output, dag.add_operator("seen", Collector[str]()).input)
 
     with pytest.raises(OperatorFailed, match="'shown'") as caught:
-        run_dag(populate_dag, runner=runner)
+        run_dag(populate_dag, **runner)
     assert caught.value.source == "what the body of body has made"
 
 
-def test_columns_that_do_not_come_are_told_with_the_reader(runner: str, tmp_path: Path) -> None:
+def test_columns_that_do_not_come_are_told_with_the_reader(runner: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,city\n1,Oslo\n")
 
     def populate_dag(dag: DAG, conf: Any) -> None:
@@ -270,10 +302,10 @@ def test_columns_that_do_not_come_are_told_with_the_reader(runner: str, tmp_path
 
     wanted = "town: string"
     with pytest.raises(ColumnsDiffer, match="'body': its input has no column 'town'"):
-        run_dag(populate_dag, runner=runner)
+        run_dag(populate_dag, **runner)
     wanted = "city: int64"
     with pytest.raises(ColumnsDiffer, match="'body': its input has column 'city' as string, declared is int64"):
-        run_dag(populate_dag, runner=runner)
+        run_dag(populate_dag, **runner)
 
 
 @attrs.frozen
