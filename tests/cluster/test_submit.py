@@ -22,11 +22,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
         yield address, folder / "master.log"
 
 
-SLOW = pytest.mark.slow
-
-
 @pytest.mark.parametrize(
-    "by", ["spark-submit", pytest.param("env PYSPARK_SUBMIT_ARGS", marks=SLOW), pytest.param("spark-defaults.conf:1", marks=SLOW)]
+    "by",
+    [
+        pytest.param("spark-submit", marks=pytest.mark.full),
+        pytest.param("env PYSPARK_SUBMIT_ARGS", marks=pytest.mark.nightly),
+        pytest.param("spark-defaults.conf:1", marks=pytest.mark.nightly),
+    ],
 )
 def test_the_submitted_master_is_used(cluster: tuple[str, Path], place: Place, by: str) -> None:
     master, log = cluster

@@ -34,7 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.address
 
 
-@pytest.fixture(params=["local", "spark", pytest.param("connect", marks=[pytest.mark.slow, pytest.mark.cluster])])
+@pytest.fixture(params=["local", "spark", pytest.param("connect", marks=[pytest.mark.full, pytest.mark.cluster])])
 def runner(request: pytest.FixtureRequest, spark_session: Any) -> dict[str, str]:
     """Where to run. The first two in the session of all tests, which is active: the in-process runner takes it too."""
     if request.param == "connect":
