@@ -299,14 +299,16 @@ class ClassWrong(DagError, TypeError):
 
 @error
 class PortUnbound(DagError):
-    """`emit` was called outside a run."""
+    """`emit` was called outside a run, or in a method that runs outside windows: `doing`."""
 
     port: str
     operator: str
+    doing: str = ""
     code: ClassVar[str] = "DF019"
 
     def message(self) -> str:
-        return f"{self.operator or 'an operator'}.{self.port}: emit() works only within a window: in begin_window(), handlers, emit_tuples() and end_window()\n  help: in a test, use dagflow.testing.run_operator"
+        text = f"{self.operator or 'an operator'}.{self.port}: emit() works only within a window: in begin_window(), handlers, emit_tuples() and end_window()"
+        return text + (f", not in {self.doing}" if self.doing else "\n  help: in a test, use dagflow.testing.run_operator")
 
 
 @error

@@ -172,7 +172,7 @@ class Operator(Declared):
         """Called once, before the first window: makes what cannot travel (connections, buffers)."""
 
     def begin_window(self, window: int) -> None:
-        """Called before a window's first record."""
+        """Called before a window's first record; may emit. The operators behind it have begun the window by then."""
 
     def end_window(self) -> None:
         """Called after a window's last record; may still emit."""

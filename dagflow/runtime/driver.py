@@ -20,12 +20,13 @@ from dagflow.runtime.event_time import followers
 from dagflow.runtime.events import Event, Warned
 from dagflow.runtime.failure import abort
 from dagflow.runtime.files import AttemptFiles
+from dagflow.runtime.node import Node
 from dagflow.runtime.program import TaskSpec
 from dagflow.runtime.readers import Dealt, Readers, known_to
 from dagflow.runtime.report import OperatorFigures, TaskReport
 from dagflow.runtime.same import added, properties, shape
 from dagflow.runtime.states import DriverStates, types_of
-from dagflow.runtime.task import Flow, Node
+from dagflow.runtime.task import Flow
 from dagflow.runtime.window_log import WindowPlan
 from dagflow.scaling import KnowsBacklog
 from dagflow.state import MapLog

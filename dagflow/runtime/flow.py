@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from dagflow.errors.dag import PortUnbound
 from dagflow.errors.run import WrongRecordType
 from dagflow.model.forms import to_batch, to_records
 from dagflow.model.ports import BATCH, STREAM
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dagflow.runtime.exchange.sender import Sender
-    from dagflow.runtime.task import Node
+    from dagflow.runtime.node import Node
 
 CHUNK = 8192  # records that an outlet holds at the most, and rows of a batch that become Python objects at once
 
@@ -37,7 +36,6 @@ class Outlet:
         self.type = tp
         self.inlets = list(inlets)
         self.count = 0
-        self.is_open = False  # only within windows
         self._buffer: list[Any] = []
         self._held: list[tuple[int, Any]] | None = None
         self._check = check
@@ -100,8 +98,8 @@ class Outlet:
         self._hand_on(len(chunk), chunk)
 
     def _hand_on(self, count: int, records: list[Any] | pa.RecordBatch) -> None:
-        if not self.is_open:
-            raise PortUnbound(port=self.port, operator=self.node.name)
+        if not self.node.is_open:
+            raise self.node.not_open(self.port)
         if self._held is not None:
             self._held.append((count, records))
             return
@@ -142,6 +140,19 @@ class Outlet:
     def drop(self) -> None:
         """Forgets what has been collected."""
         self._buffer.clear()
+
+
+class Unconnected:
+    """Stands behind an output port without a stream: what is emitted goes nowhere, and is refused where others' would be."""
+
+    def __init__(self, node: Node, port: str) -> None:
+        self.node = node
+        self.port = port
+
+    def emit(self, what: object) -> None:
+        """See `OutputPort.emit`, `emit_all` and `emit_batch`."""
+        if not self.node.is_open:
+            raise self.node.not_open(self.port)
 
 
 class Inlet:

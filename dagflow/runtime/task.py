@@ -2,148 +2,33 @@
 
 from __future__ import annotations
 
-import contextlib
-import copy
 import functools
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from dagflow.errors import DagflowError
-from dagflow.errors.dag import PortUnbound
 from dagflow.errors.run import OperatorFailed
 from dagflow.model.context import Clock, Cursor, FileMaker, ItemPart, OperatorContext, SystemClock
 from dagflow.model.event_time import EventTime
-from dagflow.model.kept import freeze, kept_by, renew, thaw
-from dagflow.model.map_state import KeptMap
-from dagflow.model.operator import ErrorRecord, Operator
+from dagflow.model.kept import freeze, renew, thaw
 from dagflow.model.plain import decode
 from dagflow.model.ports import BATCH, RECORD, STREAM, handlers_of, output_ports
-from dagflow.model.records import ReaderRecord
 from dagflow.runtime import partition_state
 from dagflow.runtime.exchange.hottest import ExchangeFigures
 from dagflow.runtime.exchange.passing import Passing, nothing_sent
 from dagflow.runtime.exchange.rows import Row, batch_of, records_of
 from dagflow.runtime.exchange.sender import Sender
-from dagflow.runtime.failure import Abort, abort, describe, sample, text_of
-from dagflow.runtime.flow import Inlet, Outlet
+from dagflow.runtime.failure import Abort, describe
+from dagflow.runtime.flow import Inlet, Outlet, Unconnected
 from dagflow.runtime.footprint import Footprint
 from dagflow.runtime.keyed_state import KeyedStates
+from dagflow.runtime.node import Node
 from dagflow.runtime.program import Program, ProgramOperator, SendPlan, TaskSpec
-from dagflow.runtime.report import SAMPLES, OperatorFigures
+from dagflow.runtime.report import OperatorFigures
 from dagflow.runtime.sharing.at_work import AtWork
 from dagflow.runtime.sharing.parts import Part, narrowed
 from dagflow.runtime.typecheck import type_check
-
-
-class Node:
-    """An operator at work in a task."""
-
-    def __init__(self, plan: ProgramOperator, context: OperatorContext, window: int | None) -> None:
-        self.name = plan.name
-        self.operator: Operator = plan.operator
-        self.context = context
-        self.window = window
-        self.inlets: dict[str, Inlet] = {}
-        self.outlets: dict[str, Outlet] = {}
-        self.figures = OperatorFigures()
-
-    def emitted(self) -> int:
-        """How many records have been handed on so far, those in buffers included."""
-        return sum(o.count + o.pending for o in self.outlets.values())
-
-    def flush(self) -> None:
-        """Hands on what the operator has emitted."""
-        for outlet in self.outlets.values():
-            outlet.flush()
-
-    def drop(self) -> None:
-        """Forgets what the operator has emitted and has not been handed on."""
-        for outlet in self.outlets.values():
-            outlet.drop()
-
-    def fail(self, doing: str, error: BaseException, record: Any) -> NoReturn:
-        """Ends the task."""
-        raise abort(self.name, self.window, doing, error, record, self.context.cursor) from error
-
-    def bad_record(self, doing: str, error: BaseException, record: Any) -> None:
-        """Does with a record what the operator's `on_error` says."""
-        if self.operator.on_error == "fail" or getattr(error, "is_fatal", False):
-            self.fail(doing, error, record)
-        self.figures.errors += 1
-        cursor = self.context.cursor
-        position = record.position if isinstance(record, ReaderRecord) else cursor.position
-        if len(self.figures.samples) < SAMPLES:
-            self.figures.samples.append(sample(error, record, cursor.path, position))
-        outlet = self.outlets.get("errors")
-        if self.operator.on_error == "route" and outlet is not None:
-            position = position if isinstance(position, int) else None  # a key, say: the sample has it
-            outlet.emit(ErrorRecord(self.name, self.context.window, cursor.path, position, describe(error), text_of(record)))
-
-    def open(self, is_open: bool) -> None:
-        """Whether the operator may emit: within a window."""
-        for outlet in self.outlets.values():
-            outlet.is_open = is_open
-
-    def refuse_pending(self, doing: str) -> None:
-        """Fails when the operator has emitted outside a window."""
-        for port, outlet in self.outlets.items():
-            if outlet.pending:
-                self.fail(doing, PortUnbound(port=port, operator=self.name), None)
-
-    def hold(self) -> None:
-        """From now on, keeps back what the operator emits."""
-        for outlet in self.outlets.values():
-            outlet.hold()
-
-    def release(self, keep: bool) -> None:
-        """Hands on what was kept back, or forgets it."""
-        for outlet in self.outlets.values():
-            outlet.release(keep)
-
-    def kept(self) -> dict[str, Any]:
-        """A copy of what the operator keeps within the window."""
-        values = {name: getattr(self.operator, name) for name in kept_by(type(self.operator))}
-        return {n: v.savepoint() if isinstance(v, KeptMap) else copy.deepcopy(v) for n, v in values.items()}
-
-    def put_back(self, kept: dict[str, Any]) -> None:
-        """Gives the operator back what it kept."""
-        for name, value in kept.items():
-            if isinstance(now := self.operator.__dict__.get(name), KeptMap):
-                now.roll_back(value)
-            else:
-                self.operator.__dict__[name] = value
-
-    @contextlib.contextmanager
-    def discarding(self) -> Iterator[None]:
-        """While this lasts, what the operator emits goes nowhere."""
-        inlets = {name: outlet.inlets for name, outlet in self.outlets.items()}
-        self.drop()
-        for outlet in self.outlets.values():
-            outlet.inlets = []
-        try:
-            yield
-        finally:
-            self.drop()
-            for name, outlet in self.outlets.items():
-                outlet.inlets = inlets[name]
-
-    def call(self, doing: str) -> Any:
-        """Calls a lifecycle method without arguments; what it returns."""
-        try:
-            return getattr(self.operator, doing)()
-        except Abort:
-            raise
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
-            self.fail(f"{doing}()", error, None)
-
-    def total(self) -> OperatorFigures:
-        """The operator's figures so far."""
-        self.figures.records_in = sum(i.count for i in self.inlets.values())
-        self.figures.converted = sum(i.converted for i in self.inlets.values())
-        self.figures.records_out = sum(o.count for n, o in self.outlets.items() if n != "errors")
-        self.figures.counters = dict(self.context.counters)
-        return self.figures
 
 
 class Flow:
@@ -205,13 +90,12 @@ class Flow:
             self.senders.setdefault(plan.name, []).extend(senders)
             sinks += senders
             check = type_check(f"{plan.name}.{port}", out.type) if out is not None and self.spec.checked else None
-            outlet = Outlet(node, port, out.type if out is not None else None, sinks, check)
             if out is not None:
-                node.outlets[port] = outlet
+                outlet = node.outlets[port] = Outlet(node, port, out.type, sinks, check)
                 bound.emit, bound.emit_all, bound.emit_batch = outlet.emit, outlet.emit_all, outlet.emit_batch
                 bound.wants_batches = out.wants_batches
             else:
-                bound.emit = bound.emit_all = bound.emit_batch = _nowhere
+                bound.emit = bound.emit_all = bound.emit_batch = Unconnected(node, port).emit
             bound.is_connected = out is not None
 
     def __enter__(self) -> Flow:
@@ -222,6 +106,8 @@ class Flow:
                     node.operator.setup(node.context)
                 except Exception as error:  # noqa: BLE001  # user code may raise anything
                     node.fail("setup()", error, None)
+                node.refuse_pending()
+                node.outside = "a method that was called between windows"
                 freeze(node.operator)
         except BaseException:
             self._leave(failing=True)
@@ -236,25 +122,26 @@ class Flow:
         first: BaseException | None = None
         for node in reversed(entered):
             thaw(node.operator)
+            node.outside = "teardown()"
             try:
                 for outlet in node.outlets.values():
                     outlet.drop()
                 node.call("teardown")
-                node.refuse_pending("teardown()")
+                node.refuse_pending()
             except Abort as problem:
                 first = first or problem
         if first is not None and not failing:
             raise first
 
     def begin_window(self, window: int) -> None:
-        """Begins a window in all operators, upstream first."""
+        """Begins a window in all operators, downstream first: what one of them emits then reaches a window that has begun."""
         for node in self.nodes.values():
-            node.refuse_pending("setup()")
-            node.open(True)
-        for node in self.nodes.values():
+            node.refuse_pending()
             node.window = node.context.window = window
             node.context.window_closed = False
             renew(node.operator)
+            node.is_open = True
+        for node in reversed(self.nodes.values()):
             try:
                 node.operator.begin_window(window)
             except Abort:
@@ -316,7 +203,7 @@ class Flow:
                 sender.finish()
             node.flush()
         for node in self.nodes.values():
-            node.open(False)
+            node.is_open = False
 
     def keep(self) -> None:
         """Takes down what operators keep over windows: `kept`. Raises StateNotPlain."""
@@ -341,10 +228,6 @@ class Flow:
     def notes(self) -> dict[str, list[str]]:
         """What the operators have noted for the driver."""
         return {name: node.context.notes for name, node in self.nodes.items() if node.context.notes}
-
-
-def _nowhere(what: object) -> None:
-    """Where records of an unconnected port go."""
 
 
 def run_flow(

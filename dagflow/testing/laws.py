@@ -16,7 +16,7 @@ from dagflow.model.kept import kept_by
 from dagflow.model.map_state import decode_state, encode_state
 from dagflow.model.operator import ErrorRecord, Operator, fields_of
 from dagflow.model.plain import dumps, loads
-from dagflow.model.ports import BATCH, RECORD, STREAM, handlers_of, input_ports, output_ports
+from dagflow.model.ports import BATCH, RECORD, STREAM, OutputPort, handlers_of, input_ports, output_ports
 from dagflow.runtime.partition_state import states_of
 from dagflow.runtime.program import TaskSpec
 from dagflow.testing.operators import NAME, Bench
@@ -35,7 +35,8 @@ def check_operator(
     1. *It travels*: a copy that was pickled does the same, and its properties are unchanged afterwards.
     2. *It forgets*: what comes out of a window does not depend on the windows before (unless it declares `State`).
     3. *Forms agree*: records, streams and batches, as many of these as it handles, give the same output and the same files.
-    4. *Chunks do not matter*: however a window's records are split, the output is the same.
+    4. *Chunks do not matter*: however a window's records are split, the output is the same, and so it is when the operator before
+       emits some of them in `begin_window()` and some in `end_window()`.
     5. *Partitions do not matter*: the outputs of two copies that share the records are the output of one. Left out for operators
        that must not be copied, that declare what they keep, or that ask which partition they are.
     6. *State resumes*: what it keeps as `State` is the same when it has been written down and read again; its `merge` gives the
@@ -105,6 +106,8 @@ class _Laws:
                 self._same(f"forms agree: {form}", records, reference, self._run(whole, form))
             split = self._run(parts, form)
             self._same(f"chunks do not matter: {form}, split at {first} and {second}", records, reference, split)
+            law = f"chunks do not matter: {form}, {first} emitted in begin_window(), those from {second} on in end_window()"
+            self._same(law, records, reference, self._run(parts, form, emitted=True))
         if states_of(self.operator):
             self._state_resumes(records, first, second)
         if self._is_partitioned_freely():
@@ -125,17 +128,20 @@ class _Laws:
                 offered -= {BATCH}  # records that have no Arrow form never come in batches
         return [form for form in (RECORD, STREAM, BATCH) if form in offered]
 
-    def _run(self, chunks: list[list[Any]], form: str | None = None, warm: list[Any] | None = None) -> _Output:
+    def _run(
+        self, chunks: list[list[Any]], form: str | None = None, warm: list[Any] | None = None, emitted: bool = False
+    ) -> _Output:
+        """One window. `warm`: the records of one before it; `emitted`: the first chunk as it begins, the last at its end."""
         bench = Bench(self.operator, {self.port: [r for chunk in chunks for r in chunk]}, form=form)
         files = _Files()
         error = None
         try:
-            with bench.errors(), bench.flow(_SPEC, files) as flow:
+            with bench.errors(), bench.flow(_SPEC, files, before=_Emits(chunks) if emitted else None) as flow:
                 if warm is not None:
                     bench.run(flow, 0, {self.port: warm})
                     files.contents.clear()
                     bench.emitted.forget()
-                bench.run(flow, 0, *({self.port: chunk} for chunk in chunks))
+                bench.run(flow, 0, *({self.port: chunk} for chunk in (chunks[1:-1] if emitted else chunks)))
         except OperatorFailed as failed:
             error = failed.record or failed.error
         ports = {name: bench.emitted.get(name, []) for name in output_ports(type(self.operator))}
@@ -255,6 +261,20 @@ def _comparable_copy(value: Any) -> Any:
     except Exception:  # noqa: BLE001  # what does not travel has been refused already
         return _NONE
     return copied if _equal(copied, value) else _NONE
+
+
+@attrs.define
+class _Emits(Operator):
+    """Stands before an operator, and emits the first chunk as the window begins, the last one as it ends."""
+
+    chunks: list[list[Any]]
+    output = OutputPort[Any]()
+
+    def begin_window(self, window: int) -> None:
+        self.output.emit_all(self.chunks[0])
+
+    def end_window(self) -> None:
+        self.output.emit_all(self.chunks[-1])
 
 
 class _File:

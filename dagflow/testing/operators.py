@@ -182,9 +182,16 @@ class Bench:
         except Abort as end:
             raise end.error from end.__cause__
 
-    def flow(self, spec: TaskSpec, files: FileMaker | None = None, clock: Clock | None = None) -> Flow:
-        """The program at work on a fresh copy."""
-        return Flow(loaded(self.program), spec, files, clock)
+    def flow(
+        self, spec: TaskSpec, files: FileMaker | None = None, clock: Clock | None = None, before: Operator | None = None
+    ) -> Flow:
+        """The program at work on a fresh copy. `before`: an operator whose port `output` leads to the input port in use."""
+        program = loaded(self.program)
+        if before is not None:
+            sinks = tuple((NAME, port) for port in program.operators[0].inputs)
+            first = ProgramOperator("before", before, {}, {"output": OutputPlan(Any, sinks, wants_batches=False)})
+            program = attrs.evolve(program, operators=(first, *program.operators))
+        return Flow(program, spec, files, clock)
 
     def run(self, flow: Flow, window: int, *chunks: Given) -> None:
         """One window of given records, in chunks."""

@@ -23,6 +23,8 @@ MARKS = {"even": 10, "negative": 20, "rest": 30}
 """What is added to the numbers that leave by each port of `Split`."""
 LATE = 7
 """What is added to the numbers of records that are late."""
+AT_BEGIN, AT_END = (0, 11), (1, -12)
+"""What `begins` emits in `begin_window()` and in `end_window()`, in one of its partitions."""
 
 
 @attrs.frozen
@@ -32,6 +34,7 @@ class Node:
     Attributes:
         modules: in how many modules, one in the other, it is.
         choice: which of its properties it has: 0 to 7.
+        windows: how many windows have input: `begins` is silent in the one that ends the input.
     """
 
     kind: str
@@ -41,6 +44,7 @@ class Node:
     combiner: bool = True
     modules: int = 0
     choice: int = 0
+    windows: int = 0
 
     @property
     def bound(self) -> int:
@@ -54,7 +58,7 @@ class Node:
 
 
 ADDING = ("add", "add batches")
-PASSING = (*ADDING, "Split", "Sample")
+PASSING = (*ADDING, "Split", "Sample", "begins", "holds")
 SUMMING = ("sums", "combined", "combined batches", "running")
 AGGREGATES = ("Count", "Sum", "Min", "Max", "Average", "TopN", "Deduplicate")
 RUNNING = ("Count running", "Sum running", "Min running", "Max running", "Average running", "TopN running")
@@ -118,7 +122,9 @@ def interpreted(nodes: Sequence[Node], given_in: Windows, is_sampled: Callable[[
         emitted: dict[int, Records] = {-1: Counter(window or ())}
         for number, node in enumerate(nodes):
             given = [emitted[source] for source in node.inputs or (-1,)]
-            if node.kind in WINDOWING:
+            if node.kind == "begins":
+                emitted[number] = given[0] + Counter([] if window is None else [AT_BEGIN, AT_END])
+            elif node.kind in WINDOWING:
                 emitted[number] = kept[number].emitted(given[0], is_end=window is None)
             elif node.kind == "Sample":
                 emitted[number] = Counter({pair: times for pair, times in given[0].items() if is_sampled(pair)})
@@ -144,6 +150,8 @@ def _emitted(node: Node, given: list[Records], before: dict[int, Any]) -> Record
         return given[0] + Counter({(key, -n): times for (key, n), times in given[1].items()})
     if kind == "Union":
         return given[0] + given[1]
+    if kind == "holds":
+        return given[0]
     if kind == "Split":
         return _marked(given[0], matches_all=bool(node.choice % 2))
     if kind == "HashJoin":

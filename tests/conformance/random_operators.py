@@ -10,7 +10,18 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dagflow import DAG, InputPort, MapState, Module, Operator, OutputPort, ProxyInputPort, ProxyOutputPort, WindowState
+from dagflow import (
+    DAG,
+    InputPort,
+    MapState,
+    Module,
+    Operator,
+    OperatorContext,
+    OutputPort,
+    ProxyInputPort,
+    ProxyOutputPort,
+    WindowState,
+)
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_operator
 from operators import (
@@ -32,6 +43,8 @@ from operators import (
 )
 from tests.conformance.random_dags import (
     ALONE,
+    AT_BEGIN,
+    AT_END,
     JOINS,
     LATE,
     MARKS,
@@ -126,6 +139,71 @@ class Running(Operator):
 
     def end_window(self) -> None:
         self.output.emit_all(Pair(key % 3, self.totals[key]) for key in self.seen)
+
+
+@attrs.define
+class Begins(Operator):
+    """Passes pairs on, and emits one of its own when a window begins and one when it ends."""
+
+    windows: int
+    input = InputPort[Pair]()
+    output = OutputPort[Pair]()
+
+    def setup(self, context: OperatorContext) -> None:
+        self.context = context
+
+    def begin_window(self, window: int) -> None:
+        if self._is_speaking():
+            self.output.emit(Pair(*AT_BEGIN))
+
+    @input.process
+    def each(self, pair: Pair) -> None:
+        self.output.emit(pair)
+
+    def end_window(self) -> None:
+        if self._is_speaking():
+            self.output.emit(Pair(*AT_END))
+
+    def _is_speaking(self) -> bool:
+        return self.context.partition == 0 and self.context.window < self.windows
+
+
+@attrs.define
+class Holds(Operator):
+    """Keeps pairs until the window ends: loses what comes before its own window has begun."""
+
+    input = InputPort[Pair]()
+    output = OutputPort[Pair]()
+    held = WindowState[list[Pair]](factory=list)
+
+    @input.process
+    def each(self, pair: Pair) -> None:
+        self.held.append(pair)
+
+    def end_window(self) -> None:
+        self.output.emit_all(self.held)
+
+
+@attrs.define
+class InThreeParts(InWindows[Pair]):
+    """Emits the first pair of a window when it begins, and the last one when it ends."""
+
+    def begin_window(self, window: int) -> None:
+        if self.at < len(self.windows):
+            self.output.emit_all(self.windows[self.at][:1])
+
+    def emit_tuples(self) -> None:
+        if self.at < len(self.windows):
+            self.output.emit_all(self.windows[self.at][1:-1])
+            self.at += 1
+            self.context.close_window()
+
+    def end_window(self) -> None:
+        if self.context.window_closed:
+            self.output.emit_all(self.windows[self.at - 1][1:][-1:])
+
+    def is_exhausted(self) -> bool:
+        return not self.context.window_closed and super().is_exhausted()
 
 
 @attrs.define
@@ -273,12 +351,15 @@ _OWN: dict[str, Any] = {
     "combined batches": BatchCombinedSums,
     "running": Running,
     "both": Both,
+    "holds": Holds,
     "Union": lambda: Union[Pair](2),
     "Sample": lambda: Sample[Pair](0.5),
 }
 
 
 def _operator(node: Node) -> Operator:
+    if node.kind == "begins":
+        return Begins(node.windows)
     if node.kind in _OWN:
         made: Operator = _OWN[node.kind]()
         return made
@@ -315,8 +396,10 @@ def populate(nodes: Sequence[Node], windows: Windows, seen: dict[int, Collector[
     """An application of these nodes; a collector gets what each of them emits."""
 
     def populate_dag(dag: DAG, conf: Any) -> None:
-        given = dag.add_operator("given", InWindows[Pair]([[Pair(*pair) for pair in window] for window in windows]))
-        added = [add(dag, f"n{number}", node) for number, node in enumerate(nodes)]
+        source = dag.add_operator("source", InThreeParts([[Pair(*pair) for pair in window] for window in windows]))
+        given = dag.add_operator("given", Holds())  # on the driver, as the source
+        dag.add_stream("source", source.output, given.input)
+        added = [add(dag, f"n{number}", attrs.evolve(node, windows=len(windows))) for number, node in enumerate(nodes)]
         sinks: dict[int, list[Any]] = {number: [] for number in range(-1, len(nodes))}
         for number, (node, (ports, _)) in enumerate(zip(nodes, added, strict=True)):
             for source, port in zip(node.inputs or (-1,), ports, strict=True):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from dagflow.runtime.task import Node
+    from dagflow.runtime.node import Node
 
 ROWS = 1 << 15
 """Rows of a blob; fewer when they are wide."""
