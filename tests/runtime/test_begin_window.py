@@ -83,7 +83,8 @@ def test_writers_have_named_the_files_of_the_window(tmp_path: Path) -> None:
     expected = Counter(f"f{n:02}.txt" for n in range(FILES))
     for number, writer in enumerate([Named, CsvWriter, JsonLinesWriter, ParquetWriter]):
         output = tmp_path / writer.__name__
-        assert run_dag(splitting(tmp_path / f"{number}", writer(str(output)))).windows == 3
+        application = splitting(tmp_path / f"{number}", writer(str(output)))
+        assert [run_dag(application, max_windows=1).windows for _ in range(3)] == [1, 1, 1]  # each in a launch of its own
         found: Counter[str] = Counter()
         for path in (each for each in output.iterdir() if each.name[0] not in "._"):
             if writer is Named:
