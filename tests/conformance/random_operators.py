@@ -57,7 +57,7 @@ from tests.conformance.random_dags import (
     Node,
     Windows,
 )
-from tests.conformance.windows import InWindows
+from tests.conformance.windows import InThreeParts
 
 MICROSECONDS = 1e-6
 
@@ -182,28 +182,6 @@ class Holds(Operator):
 
     def end_window(self) -> None:
         self.output.emit_all(self.held)
-
-
-@attrs.define
-class InThreeParts(InWindows[Pair]):
-    """Emits the first pair of a window when it begins, and the last one when it ends."""
-
-    def begin_window(self, window: int) -> None:
-        if self.at < len(self.windows):
-            self.output.emit_all(self.windows[self.at][:1])
-
-    def emit_tuples(self) -> None:
-        if self.at < len(self.windows):
-            self.output.emit_all(self.windows[self.at][1:-1])
-            self.at += 1
-            self.context.close_window()
-
-    def end_window(self) -> None:
-        if self.context.window_closed:
-            self.output.emit_all(self.windows[self.at - 1][1:][-1:])
-
-    def is_exhausted(self) -> bool:
-        return not self.context.window_closed and super().is_exhausted()
 
 
 @attrs.define
@@ -396,7 +374,7 @@ def populate(nodes: Sequence[Node], windows: Windows, seen: dict[int, Collector[
     """An application of these nodes; a collector gets what each of them emits."""
 
     def populate_dag(dag: DAG, conf: Any) -> None:
-        source = dag.add_operator("source", InThreeParts([[Pair(*pair) for pair in window] for window in windows]))
+        source = dag.add_operator("source", InThreeParts[Pair]([[Pair(*pair) for pair in window] for window in windows]))
         given = dag.add_operator("given", Holds())  # on the driver, as the source
         dag.add_stream("source", source.output, given.input)
         added = [add(dag, f"n{number}", attrs.evolve(node, windows=len(windows))) for number, node in enumerate(nodes)]

@@ -30,3 +30,25 @@ class InWindows(InputOperator, Generic[T]):
 
     def is_exhausted(self) -> bool:
         return self.at >= len(self.windows)
+
+
+@attrs.define
+class InThreeParts(InWindows[T]):
+    """Emits the first record of a window when it begins, and the last one when it ends."""
+
+    def begin_window(self, window: int) -> None:
+        if self.at < len(self.windows):
+            self.output.emit_all(self.windows[self.at][:1])
+
+    def emit_tuples(self) -> None:
+        if self.at < len(self.windows):
+            self.output.emit_all(self.windows[self.at][1:-1])
+            self.at += 1
+            self.context.close_window()
+
+    def end_window(self) -> None:
+        if self.context.window_closed:
+            self.output.emit_all(self.windows[self.at - 1][1:][-1:])
+
+    def is_exhausted(self) -> bool:
+        return not self.context.window_closed and super().is_exhausted()
