@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,39 @@ if TYPE_CHECKING:
     from dagflow.runtime.node import Node
 
 CHUNK = 8192  # records that an outlet holds at the most, and rows of a batch that become Python objects at once
+MAX_NESTED = 32
+"""Handlers that may be in the midst of emitting, one behind the other: each takes some of Python's 1,000 stack frames."""
+
+Step = tuple["Inlet | Sender", "list[Any] | pa.RecordBatch"]
+
+
+class Steps:
+    """Hands chunks to inlets, and what their operators emit to the inlets behind them, depth first.
+
+    What is still to be done is on a stack of its own, not on Python's: a chain of operators may have any length.
+    """
+
+    def __init__(self) -> None:
+        self._nested = 0
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether handlers nest so deep already that what the innermost one emits has to wait until it returns."""
+        return self._nested >= MAX_NESTED
+
+    def run(self, steps: Iterator[Step]) -> None:
+        """Takes steps, and all those that follow from them."""
+        stack = [steps]
+        self._nested += 1
+        try:
+            while stack:
+                for inlet, chunk in stack[-1]:
+                    stack.append(inlet.steps(chunk))
+                    break
+                else:
+                    stack.pop()
+        finally:
+            self._nested -= 1
 
 
 class Outlet:
@@ -36,13 +69,13 @@ class Outlet:
         self.type = tp
         self.inlets = list(inlets)
         self.count = 0
-        self._buffer: list[Any] = []
+        self.buffer: list[Any] = []
         self._held: list[tuple[int, Any]] | None = None
         self._check = check
         self.emit = self._checked_emit if check is not None else self._make_emit()
 
     def _make_emit(self) -> Callable[[Any], None]:
-        buffer, append, flush = self._buffer, self._buffer.append, self.flush
+        buffer, append, flush = self.buffer, self.buffer.append, self.flush
 
         def emit(record: Any) -> None:
             append(record)
@@ -53,8 +86,8 @@ class Outlet:
 
     def _checked_emit(self, record: Any) -> None:
         self._checked(record)
-        self._buffer.append(record)
-        if len(self._buffer) >= CHUNK:
+        self.buffer.append(record)
+        if len(self.buffer) >= CHUNK:
             self.flush()
 
     def emit_all(self, records: Iterable[Any]) -> None:
@@ -64,7 +97,7 @@ class Outlet:
                 self._checked_emit(record)
             return
         iterator = iter(records)
-        buffer = self._buffer
+        buffer = self.buffer
         while True:
             # what was appended before an exception stays in the buffer: a resumed handler goes on behind the bad record
             buffer.extend(islice(iterator, CHUNK - len(buffer)))
@@ -87,59 +120,57 @@ class Outlet:
         if self._check is not None:
             for record in _records_of(batch, self.type):
                 self._checked(record)
-        self._hand_on(batch.num_rows, batch)
+        self._pass(batch.num_rows, batch)
+        self.node.hand_on()
 
     def flush(self) -> None:
         """Hands on what has been collected."""
-        if not self._buffer:
-            return
-        chunk = self._buffer[:]
-        self._buffer.clear()
-        self._hand_on(len(chunk), chunk)
+        self.collect()
+        self.node.hand_on()
 
-    def _hand_on(self, count: int, records: list[Any] | pa.RecordBatch) -> None:
+    def collect(self) -> None:
+        """Puts what has been collected behind what the operator is to hand on next."""
+        if self.buffer:
+            chunk = self.buffer[:]
+            self.buffer.clear()
+            self._pass(len(chunk), chunk)
+
+    def _pass(self, count: int, records: list[Any] | pa.RecordBatch) -> None:
         if not self.node.is_open:
             raise self.node.not_open(self.port)
         if self._held is not None:
             self._held.append((count, records))
             return
         self.count += count
-        cursor = self.node.context.cursor
-        if cursor.footprint is None:
-            self._to_inlets(records)
-        else:
-            for portion in cursor.footprint.portions(cursor.path, records):
-                self._to_inlets(portion)
+        self.node.waiting.append((self, records))
 
-    def _to_inlets(self, records: list[Any] | pa.RecordBatch) -> None:
-        for inlet in self.inlets:
-            if isinstance(records, list):
-                inlet.take_records(records)
-            else:
-                inlet.take_batch(records)
+    def portions(self, records: list[Any] | pa.RecordBatch) -> Iterable[list[Any] | pa.RecordBatch]:
+        """The parts in which records are handed on, each when all is done that follows from the one before."""
+        cursor = self.node.context.cursor
+        return (records,) if cursor.footprint is None else cursor.footprint.portions(cursor.path, records)
 
     def hold(self) -> None:
         """From now on, keeps back what is emitted."""
         self._held = []
 
     def release(self, keep: bool) -> None:
-        """Hands on what was kept back, or forgets it."""
+        """Hands on what was kept back when the handler returns, or forgets it."""
         if keep:
-            self.flush()
+            self.collect()
         else:
-            self._buffer.clear()
+            self.buffer.clear()
         held, self._held = self._held or [], None
         for count, records in held if keep else ():
-            self._hand_on(count, records)
+            self._pass(count, records)
 
     @property
     def pending(self) -> int:
         """How many records have been emitted and not handed on."""
-        return len(self._buffer) + sum(count for count, _ in self._held or ())
+        return len(self.buffer) + sum(count for count, _ in self._held or ())
 
     def drop(self) -> None:
         """Forgets what has been collected."""
-        self._buffer.clear()
+        self.buffer.clear()
 
 
 class Unconnected:
@@ -150,9 +181,15 @@ class Unconnected:
         self.port = port
 
     def emit(self, what: object) -> None:
-        """See `OutputPort.emit`, `emit_all` and `emit_batch`."""
+        """See `OutputPort.emit` and `emit_batch`."""
         if not self.node.is_open:
             raise self.node.not_open(self.port)
+
+    def emit_all(self, records: Iterable[Any]) -> None:
+        """See `OutputPort.emit_all`: what makes the records runs all the same, as with a stream."""
+        self.emit(records)
+        for _ in records:
+            pass
 
 
 class Inlet:
@@ -167,29 +204,34 @@ class Inlet:
         self.count = 0
         self.converted = 0
 
-    def take_records(self, chunk: list[Any]) -> None:
-        """Handles a chunk of records."""
-        self.count += len(chunk)
-        if self.form == BATCH:
-            self.converted += len(chunk)
-            batch = self._to_batch(chunk, self.type if self.type is not Any else _type_of(chunk[0]))
-            if batch is not None:
-                self._batch(batch)
-        else:
-            self._records(chunk)
-        self.node.flush()
+    def take(self, chunk: list[Any] | pa.RecordBatch) -> None:
+        """Handles records or a batch, and all that follows from them."""
+        self.node.steps.run(self.steps(chunk))
 
-    def take_batch(self, batch: pa.RecordBatch) -> None:
-        """Handles a batch."""
-        self.count += batch.num_rows
-        if self.form == BATCH:
-            self._batch(batch)
-            self.node.flush()
-            return
-        self.converted += batch.num_rows
+    def steps(self, chunk: list[Any] | pa.RecordBatch) -> Iterator[Step]:
+        """Handles records or a batch, and returns what is to be handled next: what the operator has emitted."""
+        if isinstance(chunk, list):
+            self.count += len(chunk)
+            if self.form == BATCH:
+                self.converted += len(chunk)
+                batch = self._to_batch(chunk, self.type if self.type is not Any else _type_of(chunk[0]))
+                if batch is not None:
+                    self._batch(batch)
+            else:
+                self._records(chunk)
+        else:
+            self.count += chunk.num_rows
+            if self.form != BATCH:
+                self.converted += chunk.num_rows
+                return self._converted(chunk)
+            self._batch(chunk)
+        return self.node.following()
+
+    def _converted(self, batch: pa.RecordBatch) -> Iterator[Step]:
+        """Handles the rows of a batch as records, so many at once that memory is bounded."""
         for start in range(0, batch.num_rows, CHUNK):
             self._records(to_records(batch.slice(start, CHUNK), self.type))
-            self.node.flush()
+            yield from self.node.following()
 
     def _to_batch(self, chunk: list[Any], tp: Any) -> pa.RecordBatch | None:
         """The batch of the records that can be converted, None if none can; the others go where `on_error` says."""
@@ -258,7 +300,7 @@ class Inlet:
                 self.node.fail(self._doing, error, self._culprit(batch))
             if batch.num_rows == 1:
                 self.node.bad_record(self._doing, error, record_of(batch, self.type))
-                self.node.flush()
+                self.node.collect()
                 return
             self.node.put_back(kept)
             half = batch.num_rows // 2

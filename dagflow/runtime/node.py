@@ -14,15 +14,17 @@ from dagflow.model.map_state import KeptMap
 from dagflow.model.operator import ErrorRecord, Operator
 from dagflow.model.records import ReaderRecord
 from dagflow.runtime.failure import Abort, abort, describe, sample, text_of
-from dagflow.runtime.flow import Inlet, Outlet
+from dagflow.runtime.flow import Inlet, Outlet, Step, Steps
 from dagflow.runtime.program import ProgramOperator
 from dagflow.runtime.report import SAMPLES, OperatorFigures
+
+_NOTHING: Iterator[Step] = iter(())
 
 
 class Node:
     """An operator at work in a task."""
 
-    def __init__(self, plan: ProgramOperator, context: OperatorContext, window: int | None) -> None:
+    def __init__(self, plan: ProgramOperator, context: OperatorContext, window: int | None, steps: Steps) -> None:
         self.name = plan.name
         self.operator: Operator = plan.operator
         self.context = context
@@ -30,6 +32,8 @@ class Node:
         self.inlets: dict[str, Inlet] = {}
         self.outlets: dict[str, Outlet] = {}
         self.figures = OperatorFigures()
+        self.steps = steps
+        self.waiting: list[tuple[Outlet, Any]] = []  # what has been emitted and is to be handed on, in order
         self.is_open = False  # the operator may emit: only within windows
         self.outside = "setup()"  # while it is not open, what may have called `emit`
 
@@ -39,11 +43,36 @@ class Node:
 
     def flush(self) -> None:
         """Hands on what the operator has emitted."""
+        self.collect()
+        self.hand_on()
+
+    def collect(self) -> None:
+        """Puts what outlets have collected behind what is waiting."""
         for outlet in self.outlets.values():
-            outlet.flush()
+            outlet.collect()
+
+    def hand_on(self) -> None:
+        """Hands on what is waiting, now: so memory is bounded while a handler emits. It stays where handlers nest too deep."""
+        if self.waiting and not self.steps.is_deep:
+            self.steps.run(self._steps())
+
+    def following(self) -> Iterator[Step]:
+        """What the operator has emitted by now, inlet by inlet."""
+        for outlet in self.outlets.values():
+            if outlet.buffer:
+                outlet.collect()
+        return self._steps() if self.waiting else _NOTHING
+
+    def _steps(self) -> Iterator[Step]:
+        waiting, self.waiting = self.waiting, []
+        for outlet, records in waiting:
+            for portion in outlet.portions(records):
+                for inlet in outlet.inlets:
+                    yield inlet, portion
 
     def drop(self) -> None:
         """Forgets what the operator has emitted and has not been handed on."""
+        self.waiting.clear()
         for outlet in self.outlets.values():
             outlet.drop()
 

@@ -12,6 +12,7 @@ from dagflow.model.kept import kept_by
 from dagflow.model.records import ReaderRecord
 from dagflow.runtime.compile import loaded, pickled
 from dagflow.runtime.failure import Abort
+from dagflow.runtime.flow import Step
 from dagflow.runtime.partition_state import Encoded
 from dagflow.runtime.past import Written
 from dagflow.runtime.program import Program, TaskSpec
@@ -179,24 +180,23 @@ class _Run:
         """Puts itself between head and the operators behind it, and before the sink."""
         self._place = getattr(flow.nodes[self._head].operator, "origin_of", None)
         for outlet in flow.nodes[self._head].outlets.values():
-            outlet._hand_on = functools.partial(self._hand_on, outlet._hand_on)  # type: ignore[method-assign]
+            outlet.portions = self._portions  # type: ignore[assignment, method-assign]
         for inlet in flow.nodes[self._sink].inlets.values():
-            inlet.take_records = functools.partial(self._take, inlet.take_records)  # type: ignore[method-assign]
-            inlet.take_batch = functools.partial(self._take, inlet.take_batch)  # type: ignore[method-assign]
+            inlet.steps = functools.partial(self._steps, inlet.steps)  # type: ignore[method-assign]
 
-    def _hand_on(self, hand_on: Callable[[int, Any], None], count: int, chunk: Any) -> None:
-        """The head hands on a chunk: as a whole, or taken apart as far as the path says."""
+    def _portions(self, chunk: Any) -> Iterator[Any]:
+        """How the head hands on a chunk: as a whole, or taken apart as far as the path says."""
         number, self._chunks = self._chunks, self._chunks + 1
         row = 0
         for path, part in _taken_apart(chunk, (number,), self._path):
             single = _only(part) if _size(part) == 1 else None
             place = self._place(row) if self._place is not None and single is not None and not isinstance(chunk, list) else None
             self._handed = Handed(self._item, path, single, place)
-            hand_on(_size(part), part)
+            yield part
             row += _size(part)
         self._handed = Handed(self._item, (number,))
 
-    def _take(self, take: Callable[[Any], None], chunk: Any) -> None:
+    def _steps(self, steps: Callable[[Any], Iterator[Step]], chunk: Any) -> Iterator[Step]:
         """Records arrive at the sink: what comes of a single record, one by one."""
         is_single = self._handed is not None and self._handed.record is not None
         for part in _parts(chunk, 1) if is_single else (chunk,):
@@ -206,7 +206,7 @@ class _Run:
             else:
                 self._uncounted.append(_Arrived(self._handed, _size(part), _only(part) if is_single else None))
             self._arriving = self._uncounted[-1]
-            take(part)
+            yield from steps(part)
             self._arriving = None
 
     def _count(self, number: int, before: int, rows: int) -> None:

@@ -20,7 +20,7 @@ from dagflow.runtime.exchange.passing import Passing, nothing_sent
 from dagflow.runtime.exchange.rows import Row, batch_of, records_of
 from dagflow.runtime.exchange.sender import Sender
 from dagflow.runtime.failure import Abort, describe
-from dagflow.runtime.flow import Inlet, Outlet, Unconnected
+from dagflow.runtime.flow import Inlet, Outlet, Steps, Unconnected
 from dagflow.runtime.footprint import Footprint
 from dagflow.runtime.keyed_state import KeyedStates
 from dagflow.runtime.node import Node
@@ -50,6 +50,7 @@ class Flow:
         self.senders: dict[str, list[Sender]] = {}
         self._types = {(o.name, port): p.type for o in program.operators for port, p in o.inputs.items()}
         self.cursor = Cursor()
+        steps = Steps()
         self.nodes: dict[str, Node] = {}
         for plan in program.operators:
             context = OperatorContext(
@@ -66,7 +67,7 @@ class Flow:
                 agreed=spec.agreed.get(plan.name),
                 event_time=spec.event_times.get(plan.name, EventTime()),
             )
-            node = self.nodes[plan.name] = Node(plan, context, spec.window)
+            node = self.nodes[plan.name] = Node(plan, context, spec.window, steps)
             context.on_bad_record = functools.partial(node.bad_record, "reading")
             context.on_flush = node.flush
         for plan in reversed(program.operators):
@@ -95,7 +96,8 @@ class Flow:
                 bound.emit, bound.emit_all, bound.emit_batch = outlet.emit, outlet.emit_all, outlet.emit_batch
                 bound.wants_batches = out.wants_batches
             else:
-                bound.emit = bound.emit_all = bound.emit_batch = Unconnected(node, port).emit
+                nowhere = Unconnected(node, port)
+                bound.emit, bound.emit_all, bound.emit_batch = nowhere.emit, nowhere.emit_all, nowhere.emit
             bound.is_connected = out is not None
 
     def __enter__(self) -> Flow:
@@ -124,8 +126,7 @@ class Flow:
             thaw(node.operator)
             node.outside = "teardown()"
             try:
-                for outlet in node.outlets.values():
-                    outlet.drop()
+                node.drop()
                 node.call("teardown")
                 node.refuse_pending()
             except Abort as problem:
@@ -165,7 +166,7 @@ class Flow:
 
     def deliver(self, operator: str, port: str, records: list[Any]) -> None:
         """Hands records to an input port and lets them flow to the end."""
-        self.nodes[operator].inlets[port].take_records(records)
+        self.nodes[operator].inlets[port].take(records)
 
     def decoded(self, item: tuple[str, str, Any]) -> Any:
         """A work item `(operator, port, encoded item)` as its operator gets it."""
@@ -188,10 +189,7 @@ class Flow:
             self.cursor.sender = self.spec.sender(row.src)
             operator, port = self._receives[row.tag >> 1]
             inlet = self.nodes[operator].inlets[port]
-            if row.tag & 1:
-                inlet.take_records(records_of(row.blob))
-            else:
-                inlet.take_batch(batch_of(row.blob))
+            inlet.take(records_of(row.blob) if row.tag & 1 else batch_of(row.blob))
         self.cursor.sender = None
 
     def end_window(self) -> None:

@@ -285,7 +285,7 @@ class Bench:
                 if in_columns:
                     for columns in together:
                         for batch in columns.to_batches() if hasattr(columns, "to_batches") else [columns]:
-                            flow.nodes[NAME].inlets[port].take_batch(batch)
+                            flow.nodes[NAME].inlets[port].take(batch)
                     continue
                 if check is not None:
                     for record in together:

@@ -8,7 +8,7 @@ many KiB are cut by their size as they come; if such a task is run again so, Spa
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dagflow.errors.dataframes import ColumnsDiffer, TimeNotInSpark
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+    from dagflow.runtime.flow import Step
     from dagflow.runtime.node import Node
 
 ROWS = 1 << 15
@@ -84,7 +85,13 @@ class Sender:
         """Where it leads to: `operator.port`."""
         return self._plan.port
 
-    # What an outlet calls
+    def steps(self, chunk: list[Any] | pa.RecordBatch) -> Iterator[Step]:
+        """Takes records or a batch; nothing follows from them in this task."""
+        if isinstance(chunk, list):
+            self.take_records(chunk)
+        else:
+            self.take_batch(chunk)
+        return iter(())
 
     def take_records(self, chunk: list[Any]) -> None:
         """Takes records."""
