@@ -8,8 +8,8 @@ import os
 import random
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
 
 import attrs
 
@@ -17,6 +17,7 @@ from dagflow.errors.ranges import RangeError
 from dagflow.ranges import OffsetRangeTracker, RangeTracker
 from dagflow.testing.differences import difference, equal
 from dagflow.testing.readers import CountedFiles, MakeReader
+from dagflow.testing.trackers import Watched, check_tracker, has_fractions, watched
 
 Found = tuple[Any, bool, Any]  # position, is_split_point, record
 
@@ -24,11 +25,13 @@ ALL_CUTS_BELOW = 256  # positions; of longer ranges, cuts are drawn
 ALL_RANGES_BELOW = 16
 MOST_RECORDS = 200_000  # are read for a law (times the effort), so that long files take no longer than short ones
 FRACTIONS = [step / 10 for step in range(11)]
+ATTEMPTS = 20  # of another thread to split while a reader stands
 
 
 def assert_reader_is_splittable(
     make_reader: MakeReader,
     path: str | os.PathLike[str],
+    expected: Sequence[Any] | None = None,
     *,
     bounds: tuple[Any, Any] | None = None,
     make_tracker: Callable[[Any, Any], RangeTracker[Any]] = OffsetRangeTracker,
@@ -54,11 +57,17 @@ def assert_reader_is_splittable(
     5. *Races*: the same while another thread splits.
     6. *Efficiency*, if `files` is given: reading a range takes no more bytes than its own, one record's and two buffers', beside
        those of a header or footer.
+    7. *Trackers*, at all times: a claim is granted before the stop only; a split moves the stop to where the residual starts;
+       fractions are from 0 to 1 and never fall; a copy has a life of its own.
+    8. *Records*, if `expected` is given: the whole range has these.
+
+    No law may hold because nothing was tried: cuts must have records on both sides, and splits must succeed.
 
     Args:
         make_reader: `make_reader(path, tracker)` yields (position, is_split_point, record) of the tracker's range, and claims
             each split point before it yields it. `reader_of(reader)` makes one of a block reader.
         path: what is read, as `make_reader` gets it.
+        expected: the records of the whole range in order. Without them, a reader that always drops or doubles a record passes.
         bounds: the whole range; by default all bytes of the file.
         make_tracker: makes the tracker of a range; positions may be integers or keys.
         compare: what is compared of the records of a range, for readers whose records depend on the cuts: `b"".join` for slices.
@@ -95,36 +104,17 @@ def assert_reader_is_splittable(
         at_random=random.Random(seed),
     )
     proof.whole_has(least_split_points)
+    if expected is not None:
+        proof.records(list(expected))
     proof.cuts()
     proof.reentrant()
     if while_reading:
+        proof.trackers()
         proof.splits()
         proof.splits_of_splits()
         proof.races()
     if files is not None:
         proof.efficiency(files, buffer_bytes, besides_bytes)
-
-
-@attrs.define(eq=False)
-class _Watch:
-    """A tracker that notes which split points were claimed."""
-
-    inner: RangeTracker[Any]
-    claimed: set[Any] = attrs.field(factory=set)
-
-    def try_return_record_at(self, is_at_split_point: bool, record_start: Any) -> bool:
-        answer = self.inner.try_return_record_at(is_at_split_point, record_start)
-        if answer and is_at_split_point:
-            self.claimed.add(record_start)
-        return answer
-
-    def try_return_batch_at(self, split_points: Any) -> int:
-        count = self.inner.try_return_batch_at(split_points)
-        self.claimed.update(split_points[:count])
-        return count
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -140,12 +130,12 @@ class _Proof:
 
     # Reading
 
-    def open(self, start: Any, stop: Any) -> tuple[_Watch, Iterator[Found]]:
+    def open(self, start: Any, stop: Any) -> tuple[Watched, Iterator[Found]]:
         """A reader of a range, whose records are checked by law 1 as they come."""
-        watch = _Watch(self.make_tracker(start, stop))
+        watch = watched(self.make_tracker, start, stop, self.fail)
         return watch, self._checked(watch, f"[{start}, {stop})", start)
 
-    def _checked(self, watch: _Watch, where: str, start: Any) -> Iterator[Found]:
+    def _checked(self, watch: Watched, where: str, start: Any) -> Iterator[Found]:
         last = None
         try:
             for position, is_split_point, record in self.make_reader(self.path, watch):
@@ -180,8 +170,20 @@ class _Proof:
 
     # Laws
 
+    @property
+    def points(self) -> list[Any]:
+        """The split points of the whole range."""
+        return [position for position, is_split_point, _ in self.whole if is_split_point]
+
+    def records(self, expected: list[Any]) -> None:
+        records: list[list[Found]] = [[(None, True, record) for record in of] for of in (expected, [f[2] for f in self.whole])]
+        self.same("8, records", "the whole range has other records than expected", *records)
+
+    def trackers(self) -> None:
+        check_tracker(self.make_tracker, self.bounds, self.some(self.points, 200), self.fail)
+
     def whole_has(self, least: int) -> None:
-        count = sum(is_split_point for _, is_split_point, _ in self.whole)
+        count = len(self.points)
         if count < least:
             raise AssertionError(
                 f"{self.path} has {count} split points: too few to prove anything\n"
@@ -190,8 +192,11 @@ class _Proof:
 
     def cuts(self) -> None:
         start, stop = self.bounds
-        for cut in self.places(60):
+        places = self.places(60)
+        for cut in places:
             self.add_up("2, cuts", [(start, cut), (cut, stop)], self.bounds)
+        if len(self.points) > 1 and not any(self.read(start, cut) and self.read(cut, stop) for cut in places):
+            self.fail("2, cuts", f"of {len(places)} cuts none had records on both sides: nothing was tried")
         if isinstance(start, int) and stop - start < ALL_RANGES_BELOW:
             ranges: Any = itertools.combinations_with_replacement(range(start, stop + 1), 3)
         else:
@@ -228,7 +233,7 @@ class _Proof:
             must += [(count, position, None) for position in dict.fromkeys([*near, *map(self.after, near)])]
             may += [(count, position, None) for position in self.places(3)]
             may += [(count, None, fraction) for fraction in FRACTIONS]
-        trials, succeeded = [*must, *self.some(may, 400)], 0
+        trials, succeeded = [*must, *self.some(may, 400)], {"position": 0, "fraction": 0}
         for count, position, fraction in trials:
             watch, reader = self.open(*self.bounds)
             found = list(itertools.islice(reader, count))
@@ -243,13 +248,16 @@ class _Proof:
                 continue
             start, stop, end = *self.bounds, watch.stop_position
             rest = self.read(end, stop)
-            succeeded += bool(found and rest)
+            succeeded["fraction" if position is None else "position"] += position is None or bool(found and rest)
             self.same("4, splits", f"{told}, and with the residual [{end}, {stop})", self.whole, found + rest)
             self.same("4, splits", f"{told}, and is not what [{start}, {end})", self.read(start, end), found)
-        if not succeeded and sum(is_split_point for _, is_split_point, _ in self.whole) > 1:
+        for kind, count in succeeded.items() if len(self.points) > 1 else ():
+            if count or (kind == "fraction" and not has_fractions(self.make_tracker(*self.bounds))):
+                continue
+            told = "none succeeded" + (" with records on both sides" if kind == "position" else "")
             self.fail(
                 "4, splits",
-                f"of {len(trials)} splits of [{self.bounds[0]}, {self.bounds[1]}) none succeeded with records on both sides:\n"
+                f"of {len(trials)} splits of [{self.bounds[0]}, {self.bounds[1]}), those at a {kind}, {told}:\n"
                 "  the reader claims all records before it returns the first, or its tracker refuses all splits",
                 help="claim less at a time, or give a file that is longer than what is claimed at once",
             )
@@ -279,30 +287,42 @@ class _Proof:
         interval = sys.getswitchinterval()
         sys.setswitchinterval(1e-5)
         try:
-            for trial in range(self.times(10)):
-                self._race(f"trial {trial}")
+            splits = sum(self._race(f"trial {trial}") for trial in range(self.times(10)))
         finally:
             sys.setswitchinterval(interval)
+        if not splits and has_fractions(self.make_tracker(*self.bounds)) and len(self.points) > 1:
+            self.fail("5, races", "no split by another thread succeeded: nothing was tried")
 
-    def _race(self, told: str) -> None:
+    def _race(self, told: str) -> int:
+        """Reads while another thread splits: how often it did. The reader waits once, so that there is a split on any machine."""
         watch, reader = self.open(*self.bounds)
         found: list[Found] = []
         failed: list[BaseException] = []
+        pause, tried = self.at_random.randint(1, max(1, len(self.whole) // 2)), threading.Event()
 
         def read() -> None:
             try:
-                found.extend(reader)
+                for record in reader:
+                    found.append(record)
+                    if len(found) == pause:
+                        tried.wait(10)
             except BaseException as error:  # noqa: BLE001  # raised again in the thread of the test
                 failed.append(error)
 
         thread = threading.Thread(target=read)
         thread.start()
-        residuals = []
-        while thread.is_alive():
-            fraction = watch.fraction_consumed
-            residual = watch.try_split_at_fraction(min(1.0, fraction + self.at_random.random() * (1 - fraction)))
-            if residual is not None:
-                residuals.append((residual.start, residual.stop))
+        residuals, attempts = [], 0
+        try:
+            while thread.is_alive():
+                fraction = watch.fraction_consumed
+                residual = watch.try_split_at_fraction(min(1.0, fraction + self.at_random.random() * (1 - fraction)))
+                if residual is not None:
+                    residuals.append((residual.start, residual.stop))
+                attempts += len(found) >= pause
+                if attempts >= ATTEMPTS or (residual is not None and attempts):
+                    tried.set()
+        finally:
+            tried.set()
         thread.join()
         if failed:
             raise failed[0]
@@ -310,6 +330,7 @@ class _Proof:
             found += self.read(start, stop)
             told += f", split at {start}"
         self.same("5, races", f"{told} by another thread", self.whole, found)
+        return len(residuals)
 
     def efficiency(self, files: CountedFiles, buffer_bytes: int, besides_bytes: int) -> None:
         start, stop = self.bounds
@@ -368,6 +389,6 @@ class _Proof:
         elif not equal(expected, found):
             self.fail(law, f"{told}{difference(expected, found)}")
 
-    def fail(self, law: str, told: str, record: Any = None, help: str | None = None) -> None:
+    def fail(self, law: str, told: str, record: Any = None, help: str | None = None) -> NoReturn:
         shown = f"\n  record {record!r:.200}" if record is not None else ""
         raise AssertionError(f"law {law}: {self.path}: {told}{shown}" + (f"\n  help: {help}" if help else ""))
