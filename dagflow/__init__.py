@@ -13,8 +13,10 @@ from dagflow.model.module import Module
 from dagflow.model.operator import ErrorRecord, InputOperator, Operator
 from dagflow.model.ports import InputPort, OutputPort, ProxyInputPort, ProxyOutputPort
 from dagflow.model.records import BlockIds, FileBlockMetadata, FileInfo, FileMetadata, ReaderRecord, Window
+from dagflow.runtime.shadowing import explain_shadows
 
 if TYPE_CHECKING:
+    from dagflow.render.views import validate, view
     from dagflow.runtime.launch import launch
 
 __all__ = [
@@ -40,9 +42,13 @@ __all__ = [
     "Window",
     "WindowState",
     "launch",
+    "validate",
+    "view",
 ]
 
-_LATER = {"launch": "dagflow.runtime.launch"}
+explain_shadows()
+
+_LATER = {"launch": "dagflow.runtime.launch", "validate": "dagflow.render.views", "view": "dagflow.render.views"}
 
 
 def __getattr__(name: str) -> object:

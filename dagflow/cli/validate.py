@@ -6,7 +6,7 @@ import json
 
 from dagflow.cli.options import Given, app_command
 from dagflow.cli.prepare import planned
-from dagflow.render.words import counted
+from dagflow.render.views import Validation
 
 
 @app_command(
@@ -16,8 +16,5 @@ from dagflow.render.words import counted
 def command(given: Given) -> None:
     """Says what there is, or raises all that is wrong."""
     built, plan = planned(given, places=True)
-    figures = {"operators": len(plan.dag.nodes), "streams": len(plan.dag.streams), "stages": len(plan.stages)}
-    if given.json:
-        print(json.dumps({"ok": True, "application": built.dag.name, **figures}, indent=2, ensure_ascii=False))
-    else:
-        print(f"{built.dag.name}: ok ({', '.join(counted(n, what[:-1]) for what, n in figures.items())})")
+    found = Validation.of(built, plan)
+    print(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if given.json else found.text())

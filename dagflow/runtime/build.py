@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,18 +24,18 @@ from dagflow.config import (
     spark_conf,
 )
 from dagflow.errors import DagError, DagflowError
-from dagflow.errors.application import ApplicationBroken, OperatorsShadowed
+from dagflow.errors.application import ApplicationBroken
 from dagflow.errors.config import BadConfFile, BadDefinition, BadValue, ConfFileMissing, MissingSetting
 from dagflow.model.dag import DAG, OPERATOR_ATTRIBUTES, OperatorNode, PortName
 from dagflow.model.expand import ExpandedDag, expand
 from dagflow.model.module import ModuleNode
 from dagflow.model.partitioning import key_given, partitioner_of
 from dagflow.model.ports import input_ports
-from dagflow.model.source import shown
 from dagflow.plan.plan import Plan, make_plan
 from dagflow.runtime.application import Application, application_of, load_application
 from dagflow.runtime.compile import driver_program, pickled, stage_program
 from dagflow.runtime.hidden import hidden_module
+from dagflow.runtime.shadowing import shadow_of
 from dagflow.scaling import EXPECTED, partitioner_named
 
 PORT_ATTRIBUTES = {"partition_parallel": bool | None, "partition_by": str | None}
@@ -229,6 +228,5 @@ def shadowed() -> None:
     if loaded is None:
         return
     spec = getattr(loaded, "__spec__", None) or loaded
-    place = os.path.dirname(os.path.abspath(spec.origin)) if spec.origin else next(iter(spec.submodule_search_locations), "")
-    if not os.path.exists(os.path.join(place, "contexts", "entity.py")):
-        raise OperatorsShadowed(path=shown(spec.origin if spec.submodule_search_locations is None else place))
+    if (shadow := shadow_of(spec)) is not None:
+        raise shadow

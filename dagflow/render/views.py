@@ -1,0 +1,143 @@
+"""What `dagflow validate`, `plan` and `graph` show, for programs: objects with text, Mermaid and JSON forms."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import attrs
+
+from dagflow.errors.base import DagflowError
+from dagflow.model.dag import DAG
+from dagflow.model.expand import ExpandedDag
+from dagflow.plan.plan import Plan
+from dagflow.plan.view import PlanView, plan_view
+from dagflow.render.errors import each, error_json, error_text
+from dagflow.render.graph import graph_text, mermaid
+from dagflow.render.plan import plan_text
+from dagflow.render.style import Style
+from dagflow.render.words import counted
+from dagflow.runtime.build import Built, build, examine
+from dagflow.runtime.places import place_problems
+
+
+@attrs.frozen(kw_only=True)
+class Validation:
+    """What there is to an application, or all that is wrong with it. `application`: None where it could not be loaded."""
+
+    application: str | None = None
+    operators: int = 0
+    streams: int = 0
+    stages: int = 0
+    problems: tuple[DagflowError, ...] = ()
+
+    @classmethod
+    def of(cls, built: Built | None, plan: Plan | None, problems: tuple[DagflowError, ...] = ()) -> Validation:
+        """The figures of an application, as far as it could be built and planned."""
+        name = None if built is None else built.dag.name
+        problems = tuple(single for problem in problems for single in each(problem))
+        if plan is None:
+            return cls(application=name, problems=problems)
+        operators, streams, stages = len(plan.dag.nodes), len(plan.dag.streams), len(plan.stages)
+        return cls(application=name, operators=operators, streams=streams, stages=stages, problems=problems)
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    def check(self) -> None:
+        """Raises the first problem, if there is one."""
+        for problem in self.problems:
+            raise problem
+
+    def text(self, style: Style | None = None) -> str:
+        """One line, or all problems as the command line shows them."""
+        if self.problems:
+            return "\n\n".join(error_text(problem, style) for problem in self.problems)
+        figures = {"operator": self.operators, "stream": self.streams, "stage": self.stages}
+        return f"{self.application}: ok ({', '.join(counted(number, what) for what, number in figures.items())})"
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as plain data."""
+        if self.problems:
+            return {"ok": False, "problems": [single for problem in self.problems for single in error_json(problem)]}
+        figures = {"operators": self.operators, "streams": self.streams, "stages": self.stages}
+        return {"ok": True, "application": self.application, **figures}
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+@attrs.frozen
+class View:
+    """An application at a step of its plan: `data` has its operators, ports, streams, stages and exchanges as plain fields."""
+
+    data: PlanView
+
+    def plan(self, style: Style | None = None) -> str:
+        """The text that `dagflow plan` prints."""
+        return plan_text(self.data, style)
+
+    def graph(self, style: Style | None = None) -> str:
+        """The picture that `dagflow graph` draws of lines of text."""
+        return graph_text(self.data, style)
+
+    def mermaid(self) -> str:
+        """The picture as Mermaid."""
+        return mermaid(self.data)
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return self.data.as_json()
+
+    def __str__(self) -> str:
+        return self.plan()
+
+
+def validate(populate_dag: Any, settings: object = None, **options: Any) -> Validation:
+    """Find all that is wrong with an application, its settings and its folders. Nothing is run, made or changed.
+
+    Args:
+        populate_dag: the function that fills the DAG, an object with such a method, or what the command line would name.
+        settings: an object of its Settings class, or a mapping of keys as for `-D`.
+        options: settings of the run, as for `launch`: `continuous`, `run_folder`…
+
+    >>> import dagflow
+    >>> from operators import Console, FileSplitterInput
+    >>> def populate_dag(dag, conf):
+    ...     files = dag.add_operator("files", FileSplitterInput(files=["nowhere"]))
+    ...     dag.add_stream("found", files.files_metadata_output, dag.add_operator("show", Console()).input)
+    >>> found = dagflow.validate(populate_dag)
+    >>> found.is_ok, [problem.code for problem in found.problems]
+    (False, ['DF320'])
+    """
+    built, plan, problems = examine(populate_dag, code=settings, environment=os.environ, run=options)
+    places = () if built is None else place_problems(built)
+    return Validation.of(built, plan, (*problems, *places))
+
+
+def view(populate_dag: Any, settings: object = None, *, step: str = "staged", **options: Any) -> View:
+    """Plan an application and return what `dagflow plan` and `dagflow graph` show of it. Nothing is run.
+
+    Args:
+        populate_dag: as for `validate`.
+        settings: as for `validate`.
+        options: as for `validate`.
+        step: `logical` (also of a DAG with mistakes), `expanded`, `checked`, `placed`, `staged` or `spark`.
+
+    Raises ConfigError and DagError for what is wrong.
+
+    >>> import dagflow
+    >>> from operators import Console, FileSplitterInput
+    >>> def populate_dag(dag, conf):
+    ...     files = dag.add_operator("files", FileSplitterInput(files=["logs"]))
+    ...     dag.add_stream("found", files.files_metadata_output, dag.add_operator("show", Console()).input)
+    >>> print(dagflow.view(populate_dag).graph())
+    ● files  FileSplitterInput  driver
+    │ found: FileMetadata  files_metadata_output → show.input
+    ● show  Console  driver
+    """
+    built = build(populate_dag, code=settings, environment=os.environ, run=options)
+    early: dict[str, DAG | ExpandedDag] = {"logical": built.dag, "expanded": built.expanded}  # which need no DAG without mistakes
+    return View(plan_view(early[step] if step in early else built.plan(), step, built.applied))

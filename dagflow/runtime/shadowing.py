@@ -1,0 +1,91 @@
+"""A package or module `operators` of the user's own, which `import operators` finds instead of the library."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import os
+import sys
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from dagflow.errors.application import OperatorsShadowed
+from dagflow.model.source import shown
+
+NAME = "operators"
+
+
+def shadow_of(spec: Any) -> OperatorsShadowed | None:
+    """Return the error for an `operators` (a spec, or a module without one) that is not the library, None for the library."""
+    origin, folders = spec.origin, spec.submodule_search_locations
+    place = os.path.dirname(os.path.abspath(origin)) if origin else next(iter(folders or ()), "")
+    if os.path.exists(os.path.join(place, "contexts", "entity.py")):
+        return None
+    return OperatorsShadowed(path=shown(origin if folders is None else place))
+
+
+def explain_shadows() -> None:
+    """See to it that `from operators import …` names what hides the library, wherever it is written: in scripts and tests too.
+
+    Another `operators` works as ever; only asking it for a name of the library raises OperatorsShadowed.
+    """
+    known = sys.modules.get(NAME)
+    if known is not None:
+        _explain(known)
+    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+class _Finder:
+    """Finds `operators` as the finders behind it do, and has it explain itself once it is loaded."""
+
+    def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name != NAME:
+            return None
+        others = (finder for finder in sys.meta_path if finder is not self)
+        spec = next((found for finder in others if (found := finder.find_spec(name, path, target)) is not None), None)
+        if spec is not None and spec.loader is not None and shadow_of(spec) is not None:
+            _after(spec.loader, _explain)
+        return spec
+
+
+def _after(loader: Any, then: Callable[[ModuleType], None]) -> None:
+    execute = loader.exec_module
+
+    def exec_module(module: ModuleType) -> None:
+        execute(module)
+        then(module)
+
+    with contextlib.suppress(AttributeError):  # a loader that takes no attributes: Python's own message has to do
+        loader.exec_module = exec_module
+
+
+def _explain(module: ModuleType) -> None:
+    spec = module.__spec__
+    shadow = None if spec is None else shadow_of(spec)
+    if shadow is None or "__getattr__" in vars(module):
+        return
+    shadow.add_note(f"error[{shadow.code}]")  # which Python's own traceback does not have
+
+    def missing(name: str) -> Any:
+        if name in _library_names():
+            raise shadow
+        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}", name=name, obj=module)
+
+    module.__getattr__ = missing  # type: ignore[method-assign]
+
+
+def _library_names() -> set[str]:
+    """The public names of the library, which lies beside dagflow; read, since it cannot be imported."""
+    path = os.path.join(os.path.abspath(__file__), "..", "..", "..", NAME, "__init__.py")
+    try:
+        with open(os.path.normpath(path), encoding="utf-8") as file:
+            tree = ast.parse(file.read())
+    except OSError:
+        return set()
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and any(isinstance(each, ast.Name) and each.id == "__all__" for each in node.targets):
+            return set(ast.literal_eval(node.value))
+    return set()
