@@ -21,14 +21,16 @@ MOST_ROWS, LEAST_BYTES = 65_536, 256 * KIB
 Origin = Callable[[int], RowOrigin]
 """Tells of row i of a batch where it comes from; asked for bad rows only."""
 
+_INTEGER = attrs.validators.instance_of(int)
+
 
 @attrs.frozen(kw_only=True)
 class BatchLimits:
     """How large batches get: `rows` (at most 65,536), `bytes` (at least 256 KiB), and how large a single row may be."""
 
-    rows: int = attrs.field(default=MOST_ROWS, validator=[attrs.validators.ge(1), attrs.validators.le(MOST_ROWS)])
-    bytes: int = attrs.field(default=16 * MIB, validator=attrs.validators.ge(LEAST_BYTES))
-    max_record_bytes: int = attrs.field(default=64 * MIB, validator=attrs.validators.ge(1))
+    rows: int = attrs.field(default=MOST_ROWS, validator=[_INTEGER, attrs.validators.ge(1), attrs.validators.le(MOST_ROWS)])
+    bytes: int = attrs.field(default=16 * MIB, validator=[_INTEGER, attrs.validators.ge(LEAST_BYTES)])
+    max_record_bytes: int = attrs.field(default=64 * MIB, validator=[_INTEGER, attrs.validators.ge(1)])
 
 
 class Harvest(NamedTuple):

@@ -9,6 +9,7 @@ import attrs
 from dagflow.errors.choices import one_of
 from dagflow.scan import Format
 from operators.formats.delimited.dialect import Dialect
+from operators.formats.options import a_text, a_text_or_none, texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,9 +35,7 @@ def to_delimiter(value: Any) -> Any:
 
 def to_nulls(value: Any) -> tuple[str, ...]:
     """What stands for null, as a tuple."""
-    if isinstance(value, str):
-        raise TypeError(f"nulls is the text {value!r}, but must be a list of texts: [{value!r}]")
-    return tuple(value)
+    return texts("nulls", value)
 
 
 @attrs.define
@@ -80,11 +79,11 @@ class CsvFormat(Format):
     offers_array: ClassVar[bool] = True
 
     header: bool = attrs.field(default=True, validator=attrs.validators.instance_of(bool))
-    delimiter: str = attrs.field(default=",", converter=to_delimiter, validator=attrs.validators.instance_of(str))
-    quote: str | None = '"'
-    escape: str | None = None
-    comment: str | None = None
-    encoding: str = attrs.field(default="utf-8", validator=attrs.validators.instance_of(str))
+    delimiter: str = attrs.field(default=",", converter=to_delimiter, validator=a_text)
+    quote: str | None = attrs.field(default='"', validator=a_text_or_none)
+    escape: str | None = attrs.field(default=None, validator=a_text_or_none)
+    comment: str | None = attrs.field(default=None, validator=a_text_or_none)
+    encoding: str = attrs.field(default="utf-8", validator=a_text)
     infer_types: bool = attrs.field(default=True, validator=attrs.validators.instance_of(bool))
     skip_lines: int = attrs.field(default=0, kw_only=True, validator=a_number_of_lines)
     trim: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))

@@ -14,6 +14,7 @@ from operators.contexts import FixedRecordsReaderContext, Piece
 from operators.contexts.entity import PieceReaderContext
 from operators.contexts.text import text_codec
 from operators.formats.lines import LinesReader
+from operators.formats.options import a_text, an_integer_or_none, types_by_name
 from operators.problems import all_problems
 
 if TYPE_CHECKING:
@@ -26,8 +27,14 @@ ENDS = ("", "\n", CRLF)
 BLANK = " \0"
 
 
-def places(given: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
-    """The places of columns, `(offset, width)` each."""
+def places(given: Any) -> dict[str, tuple[int, int]]:
+    """The places of columns, `(offset, width)` each. Raises TypeError."""
+    told = f"columns is {given!r}, but must be a mapping of names to (offset, width)"
+    if not isinstance(given, Mapping):
+        raise TypeError(told)
+    for name, place in given.items():
+        if not isinstance(name, str) or not isinstance(place, list | tuple) or len(place) != 2:
+            raise TypeError(told)
     return {name: (int(place[0]), int(place[1])) for name, place in given.items()}
 
 
@@ -63,10 +70,10 @@ class FixedWidthFormat(Format):
     suffixes: ClassVar[tuple[str, ...]] = ("txt", "dat")
 
     columns: Mapping[str, tuple[int, int]] = attrs.field(converter=places)
-    types: Mapping[str, str] = attrs.field(factory=dict, kw_only=True)
+    types: Mapping[str, str] = attrs.field(factory=dict, kw_only=True, validator=types_by_name)
     line_end: str = attrs.field(default="\n", kw_only=True, validator=one_of(ENDS))
-    record_length: int | None = attrs.field(default=None, kw_only=True)
-    encoding: str = attrs.field(default="utf-8", kw_only=True)
+    record_length: int | None = attrs.field(default=None, kw_only=True, validator=an_integer_or_none)
+    encoding: str = attrs.field(default="utf-8", kw_only=True, validator=a_text)
 
     def __attrs_post_init__(self) -> None:
         """Raises ValueError with all that is wrong."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -196,6 +196,12 @@ def _like(text: str, value: Any) -> Any:
         return None
 
 
-def predicates(given: Iterable[Any]) -> tuple[Predicate, ...]:
-    """Conditions out of `(column, operator, value)` each; `(column, "is null")` needs no value."""
-    return tuple(each if isinstance(each, Predicate) else Predicate(*each) for each in given)
+def predicates(given: Any) -> tuple[Predicate, ...]:
+    """Conditions out of `(column, operator, value)` each; `(column, "is null")` needs no value. Raises TypeError."""
+    told = f"where is {given!r}, but must be a list of conditions: [(column, operator, value)]"
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise TypeError(told)
+    found = list(given)
+    if not all(isinstance(each, Predicate) or (isinstance(each, list | tuple) and len(each) in (2, 3)) for each in found):
+        raise TypeError(told)
+    return tuple(each if isinstance(each, Predicate) else Predicate(*each) for each in found)

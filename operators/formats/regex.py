@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import attrs
@@ -15,6 +15,7 @@ from operators.contexts.errors import BadText
 from operators.contexts.text import decode_text, text_codec
 from operators.formats.lines import LinesReader
 from operators.formats.log_patterns import LOG_PATTERNS, LogPattern
+from operators.formats.options import a_text, texts, texts_by_name, types_by_name
 from operators.formats.times import time_type, times_of
 
 if TYPE_CHECKING:
@@ -39,8 +40,9 @@ def _is_encoding(_: object, __: object, value: str) -> None:
     text_codec(value)
 
 
-def _texts(given: Iterable[str]) -> tuple[str, ...]:
-    return tuple(given)
+def to_null(value: Any) -> tuple[str, ...]:
+    """What stands for no value, as a tuple."""
+    return texts("null", value)
 
 
 @attrs.define
@@ -77,11 +79,11 @@ class RegexFormat(Format):
     cuts: ClassVar[Literal["any", "none"]] = "any"
     suffixes: ClassVar[tuple[str, ...]] = ("log",)
 
-    pattern: str = attrs.field(validator=_is_pattern)
-    types: Mapping[str, str] = attrs.field(factory=dict, kw_only=True)
-    times: Mapping[str, str] = attrs.field(factory=dict, kw_only=True)
-    null: Sequence[str] = attrs.field(default=("",), kw_only=True, converter=_texts)
-    encoding: str = attrs.field(default="utf-8", kw_only=True, validator=_is_encoding)
+    pattern: str = attrs.field(validator=[a_text, _is_pattern])
+    types: Mapping[str, str] = attrs.field(factory=dict, kw_only=True, validator=types_by_name)
+    times: Mapping[str, str] = attrs.field(factory=dict, kw_only=True, validator=texts_by_name)
+    null: Sequence[str] = attrs.field(default=("",), kw_only=True, converter=to_null)
+    encoding: str = attrs.field(default="utf-8", kw_only=True, validator=[a_text, _is_encoding])
 
     @property
     def whole(self) -> LogPattern:

@@ -111,10 +111,12 @@ class ScanReader(FileBlocks, Generic[T]):
     schema: TableSchema | str | None = attrs.field(default=None, kw_only=True, converter=to_schema)
     drift: Drift = attrs.field(factory=Drift, kw_only=True, converter=to_drift, validator=attrs.validators.instance_of(Drift))
     on_bad_row: OnBadRow = attrs.field(default="fail", kw_only=True, validator=one_of(get_args(OnBadRow)))
-    limits: BatchLimits = attrs.field(factory=BatchLimits, kw_only=True)
+    limits: BatchLimits = attrs.field(factory=BatchLimits, kw_only=True, validator=attrs.validators.instance_of(BatchLimits))
     null_type: str = attrs.field(default="string", kw_only=True)
     root: str | None = attrs.field(default=None, kw_only=True)
-    sample_files: int = attrs.field(default=64, kw_only=True, validator=attrs.validators.ge(1))
+    sample_files: int = attrs.field(
+        default=64, kw_only=True, validator=[attrs.validators.instance_of(int), attrs.validators.ge(1)]
+    )
 
     where: tuple[Predicate, ...] = attrs.field(default=(), kw_only=True, converter=predicates)
 

@@ -43,6 +43,10 @@ class Dialect:
             return f"encoding {self.encoding!r} is none that Python knows (utf-8, latin-1, cp1252, utf-16, …)"
         except UnicodeError:
             return f"delimiter {self.delimiter!r} cannot be written in {self.encoding}"
+        try:
+            (self.comment or "").encode(self.encoding)
+        except UnicodeError:
+            return f"comment {self.comment!r} cannot be written in {self.encoding}"
         marks = {"delimiter": self.delimiter, "quote": self.quote, "escape": self.escape, "comment": self.comment}
         for name, mark in marks.items():
             if mark is None:
