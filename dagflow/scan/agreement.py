@@ -18,6 +18,7 @@ from dagflow.scan.format import Format
 from dagflow.scan.implicit import FileFacts, common_folder, key_types
 from dagflow.scan.lifecycle import ManagedBatchReader
 from dagflow.scan.loader import BatchLimits, ResultSetLoader, counted
+from dagflow.scan.machine import closing
 from dagflow.scan.plain import plain_schema
 from dagflow.scan.projection import is_implicit
 from dagflow.scan.schema import RESCUED, Drift
@@ -83,12 +84,10 @@ def _first_loaded(format: Format, stream: BinaryReader, path: str, length: int) 
         reader=format.make_reader(), negotiator=negotiator, output=lambda harvest: harvest.batch, empty_of=lambda: counted(0)
     )
     rows = 0
-    try:
+    with closing(reader.close):
         if reader.open() and not negotiator.is_schema_complete:
             while rows < SAMPLE_ROWS and (batch := reader.next()) is not None:
                 rows += batch.num_rows
-    finally:
-        reader.close()
     loaded = negotiator.loader.schema if negotiator.loader is not None else None
     said = negotiator.table_schema
     if said is None or loaded is None:

@@ -14,7 +14,7 @@ from dagflow.scan.bad_rows import BadRow, RowOrigin
 from dagflow.scan.implicit import FileFacts
 from dagflow.scan.lifecycle import ManagedBatchReader
 from dagflow.scan.loader import BatchLimits, Harvest, ResultSetLoader
-from dagflow.scan.machine import Scan
+from dagflow.scan.machine import Scan, close_after
 from dagflow.scan.managed import SchemaNegotiator
 from dagflow.scan.output import Output
 from dagflow.scan.shape import Agreed, check_tested, make_shape
@@ -221,8 +221,8 @@ class FileScan:
         )
         try:
             reader = self.format.make_reader()
-        except BaseException:
-            stream.close()
+        except BaseException as error:
+            close_after(error, stream.close)
             raise
         return ManagedBatchReader(
             reader=reader,

@@ -12,6 +12,7 @@ import pyarrow as pa
 from dagflow.errors import DagflowError
 from dagflow.errors.scan import ReaderFailed, ReaderMisbehaves
 from dagflow.scan.loader import Harvest, ResultSetLoader
+from dagflow.scan.machine import closing
 from dagflow.scan.managed import ManagedReader, SchemaNegotiator
 
 
@@ -75,11 +76,8 @@ class ManagedBatchReader:
         if self._is_closed:
             return
         self._is_closed = True
-        try:
-            with self._failing("close"):
-                self.reader.close()
-        finally:
-            self.done()
+        with closing(self.done), self._failing("close"):
+            self.reader.close()
 
     @property
     def _name(self) -> str:

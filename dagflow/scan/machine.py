@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Generic, Literal, Protocol, TypeVar
 
 import attrs
@@ -36,6 +37,25 @@ class RowBatchReader(Protocol[BatchOut_co]):
     def close(self) -> None:
         """Lets go of everything. Called exactly once."""
         ...
+
+
+def close_after(error: BaseException, close: Callable[[], None]) -> None:
+    """Closes what an error has ended. The error is the one to tell: what `close` raises becomes a note of it."""
+    try:
+        close()
+    except Exception as second:  # noqa: BLE001  # whatever it is, it came second
+        error.add_note(f"closing the reader failed, too: {second}")
+
+
+@contextmanager
+def closing(close: Callable[[], None]) -> Iterator[None]:
+    """Closes in the end. What `close` raises never hides what was raised before."""
+    try:
+        yield
+    except BaseException as error:
+        close_after(error, close)
+        raise
+    close()
 
 
 @attrs.define(eq=False)
@@ -137,7 +157,4 @@ class Scan(Generic[Batch]):
         self.state = "failed"
         reader, self._reader = self._reader, None
         if reader is not None:
-            try:
-                reader.close()
-            except Exception as second:  # noqa: BLE001  # the first error is the one to tell
-                error.add_note(f"closing the reader failed, too: {second}")
+            close_after(error, reader.close)
