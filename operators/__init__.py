@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from operators.files.dataset_input import DatasetInput
     from operators.files.file_input import FileInput
     from operators.files.scanner import TimeBasedDirectoryScanner
-    from operators.files.splitter_base import FileSplitterBase
+    from operators.files.splitter_base import AbstractFileSplitter, FileSplitterBase
     from operators.files.splitter_input import FileSplitterInput
     from operators.formats.avro import AvroFormat
     from operators.formats.csv import CsvFormat
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AbstractBlockReader",
     "AbstractFSBlockReader",
+    "AbstractFileSplitter",
     "Average",
     "AvroFormat",
     "BlockReader",
@@ -116,7 +117,7 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "files.dataset_input": ["DatasetInput"],
         "files.file_input": ["FileInput"],
         "files.scanner": ["TimeBasedDirectoryScanner"],
-        "files.splitter_base": ["FileSplitterBase"],
+        "files.splitter_base": ["AbstractFileSplitter", "FileSplitterBase"],
         "files.splitter_input": ["FileSplitterInput"],
         "formats.avro": ["AvroFormat"],
         "formats.csv": ["CsvFormat"],

@@ -26,7 +26,7 @@ from dagflow.config.units import (
     format_seconds,
     format_size,
 )
-from dagflow.config.values import from_text, from_value
+from dagflow.config.values import comma_list, from_text, from_value
 
 __all__ = [
     "RUN_NAMES",
@@ -52,6 +52,7 @@ __all__ = [
     "apply_to_operator",
     "build_run_settings",
     "build_settings",
+    "comma_list",
     "effective",
     "format_millis",
     "format_seconds",

@@ -38,6 +38,8 @@ def from_text(hint: Any, text: str) -> Any:
     >>> from dagflow.config import Bytes
     >>> from_text(list[str], "logs"), from_text(list[int], "[1, 2]"), from_text(Bytes, "64MiB")
     (['logs'], [1, 2], 67108864)
+    >>> from_text(list[str], "a,b"), from_text(tuple[int, ...], "1, 2")
+    (['a', 'b'], (1, 2))
     """
     parts = hints.members(hint)
     if text == "none" and any(kind(part) is NoneType for part in parts):
@@ -51,7 +53,7 @@ def from_text(hint: Any, text: str) -> Any:
         if text.lstrip()[:1] in ("[", "{"):
             return from_value(hint, toml_value(hint, text))
         if hints.is_list(hint):
-            return from_list(hint, [text], from_text)
+            return from_list(hint, _listed(hint, text), from_text)
         if what is Any:
             return text
         raise Mismatch(hints.expected(hint), "" if text else "it is empty")
@@ -110,6 +112,24 @@ def toml_value(hint: Any, text: str) -> Any:
     if list(document) != ["it"]:
         raise Mismatch(hints.expected(hint), "it goes on after its end")
     return document["it"]
+
+
+def comma_list(text: str) -> list[str]:
+    r"""The values of a list that is written with commas. A comma that belongs to a value is written as `\,`.
+
+    >>> comma_list("a, b"), comma_list(r"a\,b"), comma_list("")
+    (['a', 'b'], ['a,b'], [''])
+    """
+    if "," not in text:
+        return [text]
+    return [part.strip().replace("\\,", ",") for part in re.split(r"(?<!\\),", text)]
+
+
+def _listed(hint: Any, text: str) -> list[str]:
+    """Delimiters and regular expressions hold commas of their own: a list of such has one value."""
+    element = hints.element(hint)
+    takes_commas = any(kind(part) in (bytes, re.Pattern) for part in hints.members(element))
+    return [text] if takes_commas else comma_list(text)
 
 
 def from_list(hint: Any, values: list[Any], convert: Callable[[Any, Any], Any]) -> Any:

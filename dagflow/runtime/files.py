@@ -99,7 +99,7 @@ class _Attempt:
 
 def place(folder: str, base: str) -> str:
     """A folder as every process finds it: a relative path starts from `base`."""
-    return absolute(os.path.join(base, folder)) if is_local(folder) and not folder.startswith("file:") else folder
+    return absolute(os.path.join(base, folder)) if is_local(folder) and folder[:5].lower() != "file:" else folder
 
 
 def _refuse_name(name: Any) -> None:

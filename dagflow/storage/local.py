@@ -166,7 +166,7 @@ class LocalFileSystem:
 
 def _plain(path: str) -> str:
     # The check keeps URL parsing off the paths of a hundred thousand files.
-    return split_url(path)[1] if path.startswith("file:") else path
+    return split_url(path)[1] if path[:5].lower() == "file:" else path
 
 
 def _status(path: str, found: os.stat_result) -> FileStatus:

@@ -39,7 +39,8 @@ class FsspecFileSystem:
         """Fsspec's file system for a URL (options in the URL, such as a host, make several of one scheme), and its own path."""
         from fsspec.core import url_to_fs
 
-        found: tuple[Any, str] = url_to_fs(path if "://" in path else f"{self.scheme}://{path}")
+        _, separator, rest = path.partition("://")
+        found: tuple[Any, str] = url_to_fs(f"{self.scheme}://{rest if separator else path}")
         return found
 
     def status(self, path: str) -> FileStatus:

@@ -27,7 +27,7 @@ def split_url(url: str) -> tuple[str, str]:
     found = _SCHEME.match(url)
     if found is None:
         # Hadoop and Spark write file:/a/b for file:///a/b
-        return "file", unquote(url[5:]) if url.startswith("file:/") else url
+        return "file", unquote(url[5:]) if url[:6].lower() == "file:/" else url
     scheme, rest = found[1].lower(), url[found.end() :]
     if scheme != "file":
         return scheme, rest
@@ -83,10 +83,10 @@ def base_name(url: str) -> str:
 
 
 def absolute(url: str) -> str:
-    """The same place, whatever folder a process stands in; URLs of other schemes come back unchanged.
+    """The same place, whatever folder a process stands in, and in whatever case the scheme of a URL is written.
 
-    >>> absolute("/logs/../out"), absolute("s3://bucket/logs")
-    ('/out', 's3://bucket/logs')
+    >>> absolute("/logs/../out"), absolute("S3://bucket/Logs"), absolute("FILE:///logs")
+    ('/out', 's3://bucket/Logs', '/logs')
     """
-    path = local_path(url)
-    return url if path is None else os.path.abspath(path)
+    scheme, rest = split_url(url)
+    return os.path.abspath(rest) if scheme == "file" else f"{scheme}://{rest}"

@@ -26,7 +26,8 @@ from dagflow.errors import ConfigError, RunError, definition
 class InputMissing(ConfigError):
     """A file or folder that a splitter should read is not there.
 
-    `parent` is the deepest folder on the way that exists, `nearest` the path there that is most like the missing one.
+    `parent` is the deepest folder on the way that exists, `nearest` the path there that is most like the missing one,
+    `with_commas` a path that exists and has commas where paths were separated.
     """
 
     operator: str
@@ -34,11 +35,17 @@ class InputMissing(ConfigError):
     parent: str | None = None
     nearest: str | None = None
     waits: bool = False
+    with_commas: str | None = None
     code: ClassVar[str] = "DF320"
 
     def message(self) -> str:
         """What is missing, what is there instead, and how to wait for it."""
         lines = [f"operator {self.operator!r}: there is no file or folder {self.path}"]
+        if self.with_commas:
+            lines.append(f"  {self.with_commas} exists: commas separate paths")
+            toml = f"""-D 'KEY=["{self.with_commas}"]'"""
+            lines.append(rf"  help: write \, for a comma that is part of a path, or a list: {toml}")
+            return "\n".join(lines)
         if self.nearest:
             lines.append(f"  did you mean {self.nearest}?")
         elif self.parent:

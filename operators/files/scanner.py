@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+import uuid
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import attrs
 
 from dagflow import OperatorContext
-from dagflow.config import Millis, Seconds
+from dagflow.config import Millis, Seconds, comma_list
 from dagflow.errors.choices import one_of
-from dagflow.storage import absolute, file_system, local_path, translate
+from dagflow.storage import absolute, file_system, is_local, translate
 from operators.files.errors import InputMissing, InputNotFile
 from operators.files.scan_thread import ScanThread
 from operators.files.tree import Skipped, Visit, Walk
+from operators.files.trigger import TriggerProperty, ends, running, starts
 from operators.problems import all_problems, told_in
 
 Modified = Literal["reread", "append", "ignore", "error"]
@@ -24,12 +26,14 @@ PATTERNS = ("file_pattern_regular_exp", "ignore_file_pattern_regular_exp")
 
 
 def paths(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
-    """A list of paths from one or many.
+    r"""A list of paths from one or many. Commas in a text separate paths; those of a list, and `\,`, are part of one.
 
-    >>> paths("logs"), paths(["a", "b"])
-    (['logs'], ['a', 'b'])
+    >>> paths("logs"), paths("a,b"), paths(["a", "b,c"]), paths(r"b\,c")
+    (['logs'], ['a', 'b'], ['a', 'b,c'], ['b,c'])
     """
-    return [os.fspath(given)] if isinstance(given, (str, os.PathLike)) else [os.fspath(p) for p in given]
+    if isinstance(given, str):
+        return comma_list(given)
+    return [os.fspath(given)] if isinstance(given, os.PathLike) else [os.fspath(p) for p in given]
 
 
 def check_paths(instance: object, attribute: Any, value: list[str]) -> None:
@@ -47,7 +51,7 @@ def not_negative(instance: object, attribute: Any, value: float) -> None:
 
 @attrs.define(slots=False)
 class TimeBasedDirectoryScanner:
-    """Finds the files of inputs in a thread of its own: once, or in a continuous run again after each interval.
+    r"""Finds the files of inputs in a thread of its own: once, or in a continuous run again after each interval.
 
     A scan follows one order (files of a folder by name, then its folders by name), enters each real folder once whatever
     links lead there, and opens no file. Which files are new or have changed is decided by the splitter, from its state.
@@ -63,7 +67,8 @@ class TimeBasedDirectoryScanner:
     To accept files by a rule of one's own, override `accept`.
 
     Attributes:
-        files: files or folders, as paths or URLs; the splitter gives its own when there are none.
+        files: files or folders, as paths or URLs, as a list or as a text with commas between them (`\,` is a
+            comma in a path); the splitter gives its own when there are none.
         recursive: whether folders below the inputs are entered.
         scan_interval_millis: the time from the end of one scan to the next, in milliseconds; continuous runs only.
         file_pattern_regular_exp: only files whose whole path matches are found.
@@ -79,6 +84,10 @@ class TimeBasedDirectoryScanner:
         on_unreadable: what becomes of folders below the inputs that may not be read: `fail` ends the run, `skip` counts them.
         hidden_files: whether files and folders below the inputs are read whose names begin with `.` or `_`. Spark and Hadoop
             skip them too: they are temporary files and metadata. Inputs themselves are read whatever they are called.
+        trigger: `scanner.trigger = True`, or the call `scanner.trigger()`, asks for a scan at once; when one is under way, for
+            another right after it. It reaches a running launch from any thread of the process: call it of the operator that
+            `add_operator` returned (`files.scanner.trigger()`), or of `run.operator(name)`. Before a launch it changes nothing: a
+            launch begins with a scan.
     """
 
     files: list[str] = attrs.field(factory=list, converter=paths, validator=check_paths)
@@ -94,6 +103,11 @@ class TimeBasedDirectoryScanner:
     record_end: str = attrs.field(default="\n", kw_only=True, validator=attrs.validators.min_len(1))
     record_quote: str | None = attrs.field(default=None, kw_only=True)
 
+    _trigger: bool = attrs.field(default=False, kw_only=True, alias="trigger", validator=attrs.validators.instance_of(bool))
+
+    trigger: ClassVar[TriggerProperty] = TriggerProperty()
+
+    _token: str = attrs.field(factory=lambda: uuid.uuid4().hex, init=False, repr=False, eq=False)
     _context: OperatorContext = attrs.field(factory=OperatorContext, init=False, repr=False, eq=False)
     _inputs: list[str] = attrs.field(factory=list, init=False, repr=False, eq=False)
     _thread: ScanThread | None = attrs.field(default=None, init=False, repr=False, eq=False)
@@ -101,7 +115,8 @@ class TimeBasedDirectoryScanner:
 
     def __reduce__(self) -> Any:
         """Copies and pickles properties only: a running thread never travels."""
-        return _remake, (type(self), {a.name: getattr(self, a.name) for a in attrs.fields(type(self)) if a.init})
+        fields = {a.alias: getattr(self, a.name) for a in attrs.fields(type(self)) if a.init}
+        return _remake, (type(self), fields, self._token)
 
     def check(self) -> None:
         """Raises ValueError for a property that cannot work."""
@@ -121,17 +136,22 @@ class TimeBasedDirectoryScanner:
         self.look(context, files)
         self._thread = ScanThread(self._scan, context)
         self._thread.start()
+        starts(self._token, self)
 
     def teardown(self) -> None:
         """Stops the thread."""
+        ends(self._token, self)
         if self._thread is not None:
             self._thread.stop()
             self._thread = None
 
-    def trigger(self) -> None:
-        """Asks for a scan now; when one is under way, for another one right after it. May be called from any thread."""
+    def scan_now(self) -> None:
+        """Asks for a scan; what `trigger()` does. Asks the running copies of a scanner that a launch was given."""
         if self._thread is not None:
             self._thread.request()
+            return
+        for copy in running(self._token):
+            copy.scan_now()
 
     def accept(self, path: str) -> bool:
         """Whether a file is wanted, by its path. Override for rules of one's own; called in the scanner's thread."""
@@ -208,7 +228,8 @@ class TimeBasedDirectoryScanner:
     def look(self, context: OperatorContext, files: Iterable[str] = ()) -> None:
         """Looks whether the inputs are there, unless it waits for them; changes nothing. Raises InputMissing, InputNotFile."""
         waits = self.wait and context.continuous
-        for path in inputs(self.files or files):
+        given = inputs(self.files or files)
+        for path in given:
             try:
                 status = file_system(path).status(path)
             except OSError as error:
@@ -223,6 +244,7 @@ class TimeBasedDirectoryScanner:
                     parent=getattr(known, "parent", None),
                     nearest=getattr(known, "nearest", None),
                     waits=self.wait,
+                    with_commas=_with_commas(given, path),
                 ) from error
             if not status.is_directory and not status.is_regular:
                 raise InputNotFile(operator=context.name, path=path)
@@ -234,8 +256,20 @@ def inputs(files: Iterable[str]) -> list[str]:
     >>> inputs(["/logs/", "/logs", "s3://bucket/logs/"])
     ['/logs', 's3://bucket/logs']
     """
-    whole = (absolute(path) if local_path(path) is not None else path for path in files)
+    whole = map(absolute, files)
     return list(dict.fromkeys(path if path.endswith("://") else path.rstrip("/") or "/" for path in whole))
+
+
+def _with_commas(given: list[str], missing: str) -> str | None:
+    """A path that exists and is written as the missing one and its neighbours are with commas between them."""
+    at = given.index(missing)
+    for first in range(at, -1, -1):
+        for last in range(max(at, first + 1), len(given)):
+            names = [given[first], *(os.path.relpath(path) if is_local(path) else path for path in given[first + 1 : last + 1])]
+            whole = ",".join(names)
+            if is_local(whole) and file_system(whole).exists(whole):
+                return whole
+    return None
 
 
 def _compiled(name: str, pattern: str | None) -> re.Pattern[str] | None:
@@ -253,5 +287,7 @@ def _compiled(name: str, pattern: str | None) -> re.Pattern[str] | None:
         ) from error
 
 
-def _remake(cls: type[TimeBasedDirectoryScanner], fields: dict[str, Any]) -> TimeBasedDirectoryScanner:
-    return cls(**fields)
+def _remake(cls: type[TimeBasedDirectoryScanner], fields: dict[str, Any], token: str) -> TimeBasedDirectoryScanner:
+    made = cls(**fields)
+    made._token = token
+    return made

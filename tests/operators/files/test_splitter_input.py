@@ -54,7 +54,7 @@ def test_properties_are_fields_that_configuration_reaches(tmp_path):
     assert set(fields_of(operator)) == expected
     assert {a.name for a in attrs.fields(TimeBasedDirectoryScanner) if a.init} == {
         "files", "recursive", "scan_interval_millis", "file_pattern_regular_exp", "ignore_file_pattern_regular_exp",
-        "modified", "record_end", "record_quote", "min_age", "wait", "on_unreadable", "hidden_files",
+        "modified", "record_end", "record_quote", "min_age", "wait", "on_unreadable", "hidden_files", "_trigger",
     }  # fmt: skip
 
 
