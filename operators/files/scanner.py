@@ -180,6 +180,10 @@ class TimeBasedDirectoryScanner:
         """Whether nothing has been found that was not taken, and no scan is under way or asked for."""
         return self._thread is None or self._thread.is_idle()
 
+    def passed_over(self) -> str:
+        """What scans have passed over, in words; empty where that is nothing."""
+        return self._skipped.in_words()
+
     def newly_skipped(self) -> dict[str, int]:
         """How many paths scans passed over since the last call, by reason."""
         return self._skipped.counts()
@@ -210,14 +214,20 @@ class TimeBasedDirectoryScanner:
 
     def _acceptance(self) -> Callable[[str], bool]:
         wanted, unwanted = self._patterns()
+        skipped = self._skipped
         own = self.accept if type(self).accept is not TimeBasedDirectoryScanner.accept else None
 
         def accept(path: str) -> bool:
             if wanted is not None and wanted.fullmatch(path) is None:
-                return False
-            if unwanted is not None and unwanted.fullmatch(path) is not None:
-                return False
-            return own is None or own(path)
+                why = f"do not match file_pattern_regular_exp={wanted.pattern!r}, with their whole paths"
+            elif unwanted is not None and unwanted.fullmatch(path) is not None:
+                why = f"match ignore_file_pattern_regular_exp={unwanted.pattern!r}"
+            elif own is not None and not own(path):
+                why = "are refused by accept()"
+            else:
+                return True
+            skipped.refused(why, path)
+            return False
 
         return accept
 

@@ -18,7 +18,7 @@ from operators.files.errors import FileGone, FileModified, FileNotAppended
 from operators.files.growing import Growth, ReadPart, look
 from operators.files.scanner import TimeBasedDirectoryScanner, check_paths, inputs, paths
 from operators.files.splitter_base import AbstractFileSplitter
-from operators.files.stamps import in_words, is_same, key_of, length_in, stamp
+from operators.files.stamps import FOLDER, in_words, is_same, key_of, length_in, stamp
 from operators.files.tree import Visit, name_below
 from operators.problems import all_problems, told_in
 
@@ -39,6 +39,7 @@ class Arriving:
 
     `weighed`: what visits hold that have not been taken, as far as anybody has asked; each is looked through once. `growth`: what
     the file that was taken last has that is new, in append mode. `warned`: how many warnings of files read again were due.
+    `has_looked`: whether it is known what the first scan of this launch has found.
     """
 
     def __init__(self) -> None:
@@ -48,6 +49,7 @@ class Arriving:
         self.weighed: list[tuple[Visit, Backlog]] = []
         self.growth: Growth | None = None
         self.warned = 0
+        self.has_looked = False
 
     @property
     def root(self) -> str | None:
@@ -168,6 +170,14 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
         super().emit_tuples()
         for reason, n in self.scanner.newly_skipped().items():
             self.context.count(reason, n)
+        if not self._arriving.has_looked and self.scanner.is_idle() and length_hint(self._arriving.found) == 0:
+            self._arriving.has_looked = True
+            self._warn_of_nothing()
+
+    def _warn_of_nothing(self) -> None:
+        """Says what the first scan has passed over, when neither it nor a launch before has found a file."""
+        if all(known == FOLDER for known in self.seen.values()) and (passed_over := self.scanner.passed_over()):
+            self.context.warn(f"found no file to read in {', '.join(self.input_paths())}; passed over: {passed_over}")
 
     def is_exhausted(self) -> bool:
         """Whether all that the scan found has been split. Never in a continuous run."""

@@ -40,12 +40,36 @@ class Skipped:
 
     _known: set[tuple[str, str]] = attrs.field(factory=set)
     _reasons: deque[str] = attrs.field(factory=deque)
+    _refused: dict[str, tuple[int, str]] = attrs.field(factory=dict)
 
     def add(self, reason: str, path: str) -> None:
         """Takes note of a path, once for each reason, however many scans pass over it."""
         if (reason, path) not in self._known:
             self._known.add((reason, path))
             self._reasons.append(reason)
+
+    def refused(self, why: str, path: str) -> None:
+        """Takes note of a file that a scan was told not to find: how many there are for each reason, and the first of them."""
+        number, first = self._refused.get(why, (0, path))
+        self._refused[why] = (number + 1, first)
+
+    def in_words(self) -> str:
+        """What scans have passed over so far, as a sentence; empty where that is nothing.
+
+        >>> skipped = Skipped()
+        >>> for path in ("a", "b"):
+        ...     skipped.refused("do not match the pattern", path)
+        >>> skipped.add("hidden_files", ".c")
+        >>> skipped.in_words()
+        '2 do not match the pattern (a, …); 1 of hidden files (.c)'
+        """
+        noted: dict[str, tuple[int, str]] = {}
+        for reason, path in sorted(self._known):
+            number, first = noted.get(reason, (0, path))
+            noted[reason] = (number + 1, first)
+        parts = [f"{n:,} {why} ({first}{', …' if n > 1 else ''})" for why, (n, first) in self._refused.items()]
+        parts += [f"{n:,} of {why.replace('_', ' ')} ({first}{', …' if n > 1 else ''})" for why, (n, first) in noted.items()]
+        return "; ".join(parts)
 
     def counts(self) -> dict[str, int]:
         """How many paths were noted since the last call, by reason."""
