@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import pyarrow as pa
 
-from dagflow.errors.scan import BadRowFound, ColumnExtra, ColumnMissing, MissingUntold
+from dagflow.errors.scan import BadRowFound, ColumnExtra, ColumnMissing, MissingUntold, ReaderMisbehaves
 from dagflow.ranges import OffsetRangeTracker
 from dagflow.scan.bad_rows import BadRow, RowOrigin
 from dagflow.scan.implicit import FileFacts
@@ -17,7 +17,7 @@ from dagflow.scan.loader import BatchLimits, Harvest, ResultSetLoader
 from dagflow.scan.machine import Scan, close_after
 from dagflow.scan.managed import SchemaNegotiator
 from dagflow.scan.output import Output
-from dagflow.scan.shape import Agreed, check_tested, make_shape
+from dagflow.scan.shape import COLUMNS, Agreed, check_tested, make_shape
 
 if TYPE_CHECKING:
     import numpy as np
@@ -247,8 +247,20 @@ class FileScan:
         types = {f.name: f.type for f in (*(negotiator.provided_schema or ()), *(said or ()))}
         wanted = negotiator.columns
         return ResultSetLoader(
-            columns=None if wanted is None else frozenset(wanted), limits=limits, types=types, path=negotiator.source
+            columns=None if wanted is None else frozenset(wanted),
+            limits=limits,
+            types=types,
+            path=negotiator.source,
+            refused=self._refused(),
         )
+
+    def _refused(self) -> tuple[str, ReaderMisbehaves] | None:
+        """The array, where rows have names: a reader that loads it all the same would make nulls of the named columns."""
+        if not self.format.offers_array or self._is_array or COLUMNS in self._output.shape.known:
+            return None
+        names = ", ".join(self._output.shape.known) or "those of the header"
+        reason = f"it loads the array `{COLUMNS}`, but the columns of a row have names ({names}): load these"
+        return COLUMNS, ReaderMisbehaves(format=type(self.format).__name__, reason=f"{reason} where negotiator.is_array is False")
 
     def _compare(self, said: pa.Schema, is_complete: bool, path: str) -> None:
         """Holds what a file says of its columns against what is known of all."""
@@ -292,7 +304,15 @@ class FileScan:
 
     def _made(self, harvest: Harvest) -> pa.RecordBatch:
         assert self._facts is not None
+        if self.settings.schema is not None and self._is_empty_handed(harvest.batch, self._facts):
+            self.context.count("rows_without_values", harvest.batch.num_rows)
         return self._output.make(harvest, self._facts)
+
+    def _is_empty_handed(self, batch: pa.RecordBatch, facts: FileFacts) -> bool:
+        """Whether a batch has no value in any column that is asked for: the schema may be that of other files."""
+        roots, names = self._output.shape.roots, batch.schema.names
+        has_values = (r in facts.keys or (r in names and batch.column(r).null_count < batch.num_rows) for r in roots)
+        return bool(roots) and not any(has_values)
 
     def _empty(self) -> pa.RecordBatch:
         return pa.RecordBatch.from_pylist([], schema=self._output.schema)

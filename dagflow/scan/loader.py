@@ -11,7 +11,7 @@ import attrs
 import pyarrow as pa
 
 from dagflow.arrow_types import wider
-from dagflow.errors.scan import RowTooLarge
+from dagflow.errors.scan import ReaderMisbehaves, RowTooLarge
 from dagflow.scan.bad_rows import RowOrigin
 from dagflow.scan.cast import text_of
 from dagflow.scan.plain import plain_batch, plain_schema
@@ -70,6 +70,7 @@ class ResultSetLoader:
         columns: the wanted ones; None: all.
         types: of columns whose types are known before the first value (rows only).
         path: of the file, for messages.
+        refused: a column that a reader must not load, and why: what would become of it is all nulls in other columns.
         schema: the columns harvested so far, with types that are wide enough.
         schema_version: 0 until a column is known; rises if and only if `schema` has changed by value.
     """
@@ -78,6 +79,7 @@ class ResultSetLoader:
     limits: BatchLimits = attrs.field(factory=BatchLimits)
     types: Mapping[str, pa.DataType] = attrs.field(factory=dict)
     path: str = ""
+    refused: tuple[str, ReaderMisbehaves] | None = None
     schema: pa.Schema | None = attrs.field(init=False, default=None)
     schema_version: int = attrs.field(init=False, default=0)
     _ready: deque[Harvest] = attrs.field(init=False, factory=deque)
@@ -106,6 +108,8 @@ class ResultSetLoader:
         """
         if self._row is None:
             raise RuntimeError("set() comes between start() and save()")
+        if self.refused is not None and column == self.refused[0]:
+            raise self.refused[1]
         if self.columns is None or column in self.columns:
             self._row[column] = value
             self._row_bytes += size_of(value)
@@ -144,6 +148,8 @@ class ResultSetLoader:
         each row starts (bytes from the file's start), for the column `block_offset`.
         """
         self._close_rows()
+        if self.refused is not None and self.refused[0] in batch.schema.names:
+            raise self.refused[1]
         if not batch.num_rows:
             self._note(plain_schema(batch.schema))
             return
