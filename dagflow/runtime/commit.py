@@ -22,7 +22,7 @@ from dagflow.runtime.failure import abort
 from dagflow.runtime.files import OURS, STAGING
 from dagflow.runtime.partition_state import PartitionStates
 from dagflow.runtime.program import TaskSpec
-from dagflow.runtime.report import TaskReport, summed, summed_exchanges
+from dagflow.runtime.report import AttemptFileInfo, TaskReport, summed, summed_exchanges
 from dagflow.runtime.sharing.driver import moved_parts, reports_of
 from dagflow.runtime.window_log import Decision, PublishedFile, WindowLog, WindowPlan, file_paths
 from dagflow.storage import absolute, base_name, explained, file_system, inside, join, new_hash
@@ -193,7 +193,7 @@ def _check(window: int, file: PublishedFile, target: str) -> None:
         raise FileInTheWay(window, target, reason)
 
 
-def difference(file: PublishedFile, path: str) -> str | None:
+def difference(file: AttemptFileInfo | PublishedFile, path: str) -> str | None:
     """How a file differs from what its task has written; None: not at all. Raises OSError."""
     system = file_system(path)
     size = system.status(path).length

@@ -9,7 +9,9 @@ from __future__ import annotations
 import attrs
 
 from dagflow.errors.records import RecordMissing
-from dagflow.runtime.window_log import WindowLog, record_name
+from dagflow.runtime.commit import difference
+from dagflow.runtime.window_log import WindowLog, file_paths, record_name
+from dagflow.storage import explained, file_system
 
 
 @attrs.frozen(kw_only=True)
@@ -46,12 +48,26 @@ def standing(log: WindowLog) -> Standing:
         if window != expected:
             raise _missing(log, "plan", expected, needed_by=record_name("plan", window))
         log.read_plan(window)
+        _refuse_published(log, window)
     undone = set(decided) - set(marked)
     for window in reversed(marked):  # the newest one that holds: those before it were made before it
         if log.is_done(window):
             break
         undone.add(window)
     return Standing(planned=planned, decided=decided, undone=sorted(undone & set(decided)), newest=newest, waiting=waiting)
+
+
+def _refuse_published(log: WindowLog, window: int) -> None:
+    """Raises RecordMissing where files of a window without a decision have their final names: only a decision gives them.
+
+    An earlier launch has left reports, which name the files. They would be published once more, under other names.
+    """
+    for file in log.reported_files(window):
+        attempt, target = file_paths(file)
+        system = file_system(target)
+        with explained(target, "looking for files of an earlier launch"):
+            if not system.exists(attempt) and system.exists(target) and difference(file, target) is None:
+                raise _missing(log, "decision", window, needed_by=f"{target}, which has its final name,")
 
 
 def _missing(log: WindowLog, kind: str, window: int, *, needed_by: str) -> RecordMissing:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
 
 from dagflow.errors.paths import FolderNotOwned, PathOutside
 from dagflow.errors.records import RecordDamaged, RecordMisplaced, RecordRefused
+from dagflow.errors.run import PlanMismatch
 from dagflow.model.plain import decode, dumps, encode, loads
 from dagflow.runtime.exchange.hottest import ExchangeFigures
 from dagflow.runtime.files import OURS, STAGING
@@ -253,6 +254,18 @@ class WindowLog:
         found = read_sealed(self.passing, name)
         return None if found is None else _decoded(found, TaskReport, self.store.url)
 
+    def reported_files(self, window: int) -> Iterator[AttemptFileInfo]:
+        """The files in the reports and logs of claims that a window has left, in any round; of those that are whole."""
+        plan = self.read_plan(window)
+        moved = {} if plan is None else self._moves(plan.outputs)
+        for name in (*self.passing.names(f"reports/{window:010d}."), *self.passing.names(f"claims/{window:010d}.")):
+            try:
+                found = read_sealed(self.passing, name)
+                report = _report_in(found, self.store.url)
+            except (RecordRefused, PlanMismatch):  # footprints, gauges, outcomes, and what a power cut has left
+                continue
+            yield from (_moved_file(file, moved) for file in (() if report is None else report.files))
+
     def forget(self, windows: Collection[int]) -> None:
         """Removes the reports and claims of windows that are done."""
         for name in (*self.passing.names("reports/"), *self.passing.names("claims/")):
@@ -336,6 +349,16 @@ def _decoded(found: SealedRecord, cls: type[Record], folder: str) -> Record:
         raise RecordDamaged(folder, found.name, str(error)) from error
 
 
+def _report_in(found: SealedRecord | None, folder: str) -> TaskReport | None:
+    """The report that a record is, or an entry of a log of claims holds."""
+    if found is None or not found.body.startswith(b"{"):
+        return None
+    if found.name.startswith("claims/"):
+        data = loads(found.body).get("report")
+        return None if data is None else decode(data, TaskReport)
+    return _decoded(found, TaskReport, folder)
+
+
 File = TypeVar("File", AttemptFileInfo, PublishedFile)
 
 
@@ -348,7 +371,7 @@ def _moved_file(file: File, moved: Mapping[str, str]) -> File:
     return attrs.evolve(file, folder=now, attempt=join(now, file.attempt[len(file.folder.rstrip("/")) + 1 :]))
 
 
-def file_paths(file: PublishedFile) -> tuple[str, str]:
+def file_paths(file: AttemptFileInfo | PublishedFile) -> tuple[str, str]:
     """Where a file of a decision was written, and where it belongs. Raises PathOutside for places that are not the folder's."""
     attempt = below(join(file.folder, STAGING), file.attempt)
     if attempt is None:

@@ -193,9 +193,9 @@ STAGES: dict[str, tuple[Any, str, int, bool] | None] = {
 }
 
 
-@pytest.fixture(params=STAGES)
-def stage(place: Place, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    name: str = request.param
+@pytest.fixture
+def stage(place: Place, at: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    name = at
     if not (place.folder / name).exists():
         for output in ("lines", "totals"):
             shutil.rmtree(place.folder / output)
@@ -219,7 +219,13 @@ def continued(place: Place) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("change", [*CHANGES, *MOVES])
+QUICK = {("finished", "flipped in the body"), ("finished", "removed"), ("planned", "exchanged"), ("decided", "replaced")}
+CASES = [(stage, change) for stage in STAGES for change in (*CHANGES, *MOVES)]
+
+
+@pytest.mark.parametrize(
+    ("at", "change"), [pytest.param(*case, marks=() if case in QUICK else pytest.mark.full) for case in CASES]
+)
 def test_a_launch_refuses_what_was_damaged_or_is_right(place: Place, stage: str, change: str) -> None:
     place.restore("whole")
     reference = place.lines()
@@ -252,6 +258,7 @@ def test_a_launch_refuses_what_was_damaged_or_is_right(place: Place, stage: str,
     assert refused or change == "copied on"
 
 
+@pytest.mark.parametrize("at", STAGES)
 def test_nothing_is_found_where_nothing_is_damaged(place: Place, stage: str) -> None:
     place.restore(stage)
     report = verify_run_folder(str(place.ours))
@@ -260,7 +267,9 @@ def test_nothing_is_found_where_nothing_is_damaged(place: Place, stage: str) -> 
     assert {kind_of(path) for path in place.records()} >= set(KINDS) - {"staging", "reports"}
 
 
-@pytest.mark.parametrize("change", [*CHANGES, *MOVES])
+@pytest.mark.parametrize(
+    "change", [pytest.param(each, marks=() if each in ("cut", "copied on") else pytest.mark.full) for each in (*CHANGES, *MOVES)]
+)
 def test_reports_that_are_damaged_before_the_decision_make_the_window_run_again(
     place: Place, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
