@@ -9,7 +9,7 @@ from dagflow.errors.base import RunError, error
 
 @error
 class PathOutside(RunError, ValueError):
-    """A stored record names a path that does not lie in its folder. `leads`: where a symbolic link or a URL leads instead."""
+    """A stored record names a path that does not lie in its folder. `leads`: where a symbolic link leads."""
 
     folder: str
     path: str
@@ -18,9 +18,13 @@ class PathOutside(RunError, ValueError):
     is_fatal: ClassVar[bool] = True
 
     def message(self) -> str:
-        how = "" if self.leads is None else f": it leads to {self.leads}"
+        if self.leads is not None:
+            return (
+                f"{self.folder}: {self.path!r} leads out of this folder, to {self.leads}\n"
+                "  help: dagflow follows no link out of a folder of its own; put the folder or file itself in its place"
+            )
         return (
-            f"{self.folder}: a stored record names {self.path!r}, which is not a path inside this folder{how}\n"
+            f"{self.folder}: a stored record names {self.path!r}, which is not a path of data inside this folder\n"
             "  help: dagflow writes no such record, and has read, moved and removed nothing there; restore the folder from a copy"
         )
 

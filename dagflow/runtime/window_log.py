@@ -377,7 +377,7 @@ def file_paths(file: AttemptFileInfo | PublishedFile) -> tuple[str, str]:
     if attempt is None:
         raise PathOutside(join(file.folder, STAGING), file.attempt)
     if file.name.partition("/")[0].casefold() == OURS:
-        raise PathOutside(file.folder, file.name, "what dagflow keeps for itself")
+        raise PathOutside(file.folder, file.name)
     return inside(join(file.folder, STAGING), attempt), inside(file.folder, file.name)
 
 
