@@ -66,10 +66,12 @@ class NotAnOperator(DagError, TypeError):
     wanted: str
     got: str
     where: str
+    help: str = ""
     code: ClassVar[str] = "DF003"
 
     def message(self) -> str:
-        return f"{self.got} stands where {self.wanted} is wanted ({self.where})"
+        text = f"{self.got} stands where {self.wanted} is wanted ({self.where})"
+        return text + (f"\n  help: {self.help}" if self.help else "")
 
 
 @error
@@ -352,7 +354,7 @@ class NotAPartitioner(DagError, TypeError):
 
     def message(self) -> str:
         return (
-            f"the partitioner of operator {self.operator!r} is {self.got}, which has no define_partitions() ({self.where})\n"
+            f"the partitioner of operator {self.operator!r} is {self.got}: it has no define_partitions() to call ({self.where})\n"
             "  help: partitioner=StatelessPartitioner(4) for four partitions, from dagflow.scaling; None for none;\n"
             "        or any object with define_partitions(partitions, context)"
         )

@@ -27,6 +27,7 @@ from dagflow.errors.dag import (
 )
 from dagflow.errors.event_time import WatermarkMissing
 from dagflow.model.dag import DAG, OperatorNode, PortName, Stream, Way
+from dagflow.model.declarations import of_operator
 from dagflow.model.expand import ExpandedDag, expand
 from dagflow.model.graph import cycles, order
 from dagflow.model.infer import bind_columns, bind_input, bind_output, own_bindings, port_types
@@ -115,6 +116,12 @@ def properties(dag: ExpandedDag) -> Iterator[DagError]:
                 yield PropertyRefused(operator=node.name, reason=reason, where=node.where)
 
 
+def declarations(dag: ExpandedDag) -> Iterator[DagError]:
+    """What the classes of operators declare means what it says."""
+    for operator in {type(node.operator): node.operator for node in dag.operators.values()}.values():
+        yield from of_operator(operator)
+
+
 def handlers_handle(dag: ExpandedDag) -> Iterator[DagError]:
     """Handlers emit what they make; what they yield or return would be lost."""
     for node in dag.operators.values():
@@ -167,8 +174,10 @@ def partitioners(dag: ExpandedDag) -> Iterator[DagError]:
     for node in dag.operators.values():
         found = partitioner_of(node)
         found = node.operator if found == "self" else found
-        if node.operator.partitionable and found is not None and not callable(getattr(found, "define_partitions", None)):
-            yield NotAPartitioner(node.name, repr(found), node.where)
+        is_one = callable(getattr(found, "define_partitions", None)) and not isinstance(found, type)
+        if node.operator.partitionable and found is not None and not is_one:
+            told = f"the class {found.__name__}, not an object of it" if isinstance(found, type) else repr(found)
+            yield NotAPartitioner(node.name, told, node.where)
 
 
 def inputs_connected(dag: ExpandedDag) -> Iterator[DagError]:
@@ -255,6 +264,7 @@ def watermarks(dag: ExpandedDag) -> Iterator[DagError]:
 OF_OPERATORS: tuple[Callable[[ExpandedDag], Iterator[DagError]], ...] = (
     not_empty,
     properties,
+    declarations,
     handlers_handle,
     keys_of_maps,
     partitionable,

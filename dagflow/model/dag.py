@@ -130,10 +130,7 @@ class DAG:
         """Adds an operator and returns it. `attributes`: see `set_attributes`."""
         where = self._caller()
         if not isinstance(cast("object", operator), Operator):
-            wanted = f"an operator (named {name!r})"
-            if isinstance(cast("object", operator), Module):
-                wanted += f"; modules are added with dag.add_module({name!r}, …)"
-            self._problems.append(NotAnOperator(wanted=wanted, got=repr(operator), where=where))
+            self._problems.append(_no_part(f"an operator (named {name!r})", operator, where))
             return operator
         full = self._new_name("operator", name, self.node_of(operator), where)
         if full is not None:
@@ -145,7 +142,7 @@ class DAG:
         """Adds a module and returns it. Its `populate_dag` is called later, when configuration has set its properties."""
         where = self._caller()
         if not isinstance(cast("object", module), Module):
-            self._problems.append(NotAnOperator(wanted=f"a module (named {name!r})", got=repr(module), where=where))
+            self._problems.append(_no_part(f"a module (named {name!r})", module, where))
             return module
         full = self._new_name("module", name, self._module_node_of(module), where)
         if full is not None:
@@ -247,20 +244,26 @@ class DAG:
 
         `said_by`: the stream (or what else `sayer` says) that names it.
         """
+        wanted = f"an {'input' if kind is InputPort else 'output'} port ({sayer} {said_by!r})"
+        if isinstance(port, kind) and port.operator is None:
+            told = f"name the port of the operator that dag.add_operator() has returned: operator.{port.name}"
+            self._problems.append(NotAnOperator(wanted, f"port {port.name!r} of a class", where, told))
+            return None
         if not isinstance(port, kind):
             got = repr(port)
             if isinstance(port, Operator | Module):
                 names = [n for n, p in ports_of(type(port)).items() if isinstance(p, kind)]
                 what = "operator" if isinstance(port, Operator) else "module"
                 got = f"the {what} {type(port).__name__} (its ports: {', '.join(names)})"
-            wanted = f"an {'input' if kind is InputPort else 'output'} port ({sayer} {said_by!r})"
+            elif isinstance(port, type) and issubclass(port, Operator | Module):
+                self._problems.append(_no_part(wanted, port, where))
+                return None
             self._problems.append(NotAnOperator(wanted=wanted, got=got, where=where))
             return None
         node = self.node_of(port.operator) or self._module_node_of(port.operator)
         if node is None:
-            owner = type(port.operator).__name__ if port.operator is not None else "a class"
             own = self._module is not None and port.operator is self._module.module and isinstance(port, PROXIES)
-            self._problems.append(ForeignPort(said_by, f"{owner}.{port.name}", where, sayer, own))
+            self._problems.append(ForeignPort(said_by, f"{type(port.operator).__name__}.{port.name}", where, sayer, own))
             return None
         return PortName(node.name, port.name)
 
@@ -276,6 +279,17 @@ class DAG:
 
     def _caller(self) -> str:
         return f"{self._module.line} → {caller()}" if self._module is not None else caller()
+
+
+def _no_part(wanted: str, got: Any, where: str) -> NotAnOperator:
+    """What to say of something that is no operator or module where one is wanted: a class, or one of the other kind."""
+    cls = got if isinstance(got, type) else type(got)
+    for kind, add, wrong_place in ((Operator, "add_operator", "a module"), (Module, "add_module", "an operator")):
+        if issubclass(cls, kind):
+            call = f"{cls.__name__}(…)" if cls is got else "…"
+            advice = f"dag.{add}(name, {call})" if wanted.startswith(wrong_place) else f"make an object of the class: {call}"
+            return NotAnOperator(wanted, f"class {cls.__name__}" if cls is got else f"a {cls.__name__}", where, advice)
+    return NotAnOperator(wanted, repr(got), where)
 
 
 def _usable(name: object) -> bool:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
+import inspect
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from dagflow.errors.dag import ClassWrong
-from dagflow.model.ports import Port
+from dagflow.errors.declarations import ConstructorWritten
+from dagflow.model.ports import Port, ports_of
+from dagflow.model.source import shown
 
 
 def own_annotations(cls: type) -> dict[str, Any]:
@@ -16,6 +23,20 @@ def own_annotations(cls: type) -> dict[str, Any]:
 
         return dict(annotationlib.get_annotations(cls, format=annotationlib.Format.FORWARDREF))
     return dict(vars(cls).get("__annotations__", {}))
+
+
+@functools.cache
+def _check_constructor(cls: Any) -> None:
+    """Raises ConstructorWritten for an `__init__` that cannot be called with the fields, as copies are made."""
+    code = getattr(cls.__init__, "__code__", None)
+    if code is None or code.co_filename.startswith("<attrs generated"):
+        return
+    names = [field.alias or field.name for field in attrs.fields(cls) if field.init]
+    try:
+        inspect.signature(cls.__init__).bind(None, **dict.fromkeys(names))
+    except TypeError as error:
+        where = f"{shown(code.co_filename)}:{code.co_firstlineno}"
+        raise ConstructorWritten(cls.__qualname__, str(error), where) from None
 
 
 class Declared:
@@ -41,7 +62,22 @@ class Declared:
                     reason=f"it declares {', '.join(fields)} but is no attrs class",
                     help=f"write @attrs.define above class {cls.__name__}",
                 )
+        made_of: Any = cls
+        _check_constructor(made_of)
         return super().__new__(cls)
+
+    if not TYPE_CHECKING:  # type checkers know what is there
+
+        def __getattr__(self, name: str) -> Any:
+            """Says which ports there are, where a name is none of an operator's or module's own."""
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name.startswith("_"):
+                raise AttributeError(text, name=name, obj=self)
+            ports = tuple(ports_of(type(self)))
+            fields = [field.name for field in attrs.fields(type(self))]
+            near = difflib.get_close_matches(name, [*ports, *fields], n=1)
+            text += f". Did you mean {near[0]!r}?" if near else "."
+            raise AttributeError(f"{text} Its ports: {', '.join(ports) or 'none'}")
 
     def check(self) -> None:
         """Rules between fields. Raises ValueError with a text for the user; called once, when the DAG is checked."""

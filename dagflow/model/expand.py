@@ -12,6 +12,7 @@ from dagflow.errors.application import raised
 from dagflow.errors.dag import ClassWrong, DuplicateName, PortTaken, PropertyRefused
 from dagflow.errors.modules import ModuleBroken, ProxyUnset
 from dagflow.model.dag import DAG, OperatorNode, PortName, Stream, Way
+from dagflow.model.declarations import of_module
 from dagflow.model.module import ModuleNode
 from dagflow.model.ports import PROXIES, InputPort, OutputPort, ProxyInputPort, ProxyOutputPort, ports_of
 
@@ -127,7 +128,11 @@ class _Filling:
         return inner if len(self.problems) == before else None
 
     def checked(self, node: ModuleNode) -> bool:
-        """Whether a module agrees with its properties."""
+        """Whether a module's class means what it says, and agrees with its properties."""
+        wrong = list(of_module(node.module))
+        self.problems += wrong
+        if wrong:
+            return False
         try:
             node.module.check()
         except DagError as problem:

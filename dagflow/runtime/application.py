@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
 import inspect
 import os
 import sys
 import types
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, get_args, get_origin
 
 import attrs
+from typing_extensions import is_protocol
 
 from dagflow.errors.application import ApplicationBroken, ApplicationMissing, NoPopulateDag
 from dagflow.errors.dag import nearest
+from dagflow.errors.declarations import SettingsNotAttrs
+from dagflow.model.declarations import line_of
+from dagflow.model.meaning import UNIONS
 from dagflow.model.module import Module
-from dagflow.model.types import evaluated
+from dagflow.model.types import evaluated, type_name
 
 POPULATE = "populate_dag"
 
@@ -68,7 +73,10 @@ def application_of(populate: Any, name: str | None = None, where: str = "") -> A
 
 
 def _settings_class(function: Callable[..., Any]) -> type | None:
-    """The annotation of the second parameter, when it is an attrs class. Only that one is evaluated."""
+    """The annotation of the second parameter, when it is an attrs class. Only that one is evaluated.
+
+    Raises SettingsNotAttrs for another class, which would be ignored.
+    """
     function = inspect.unwrap(function)
     parameters = list(inspect.signature(function).parameters.values())
     if len(parameters) < 2:
@@ -78,7 +86,24 @@ def _settings_class(function: Callable[..., Any]) -> type | None:
         known: dict[str, Any] = getattr(function, "__globals__", {})
         holder: Any = types.SimpleNamespace(__module__=function.__module__)
         annotation = known[annotation] if annotation in known else evaluated(annotation, holder)
-    return annotation if inspect.isclass(annotation) and attrs.has(annotation) else None
+    if inspect.isclass(annotation) and attrs.has(annotation):
+        return annotation
+    wrong = _not_settings(annotation)
+    if wrong:
+        raise SettingsNotAttrs(type_name(annotation), wrong, line_of(function))
+    return None
+
+
+def _not_settings(annotation: Any) -> str | None:
+    """Why an annotation promises what a mapping of settings is not; None where it promises nothing else."""
+    if get_origin(annotation) in UNIONS:
+        members = [each for each in get_args(annotation) if each is not type(None)]
+        return "a union" if any(attrs.has(each) or _not_settings(each) for each in members if inspect.isclass(each)) else None
+    if not inspect.isclass(annotation) or annotation in (Any, object, inspect.Parameter.empty):
+        return None
+    if is_protocol(annotation) or issubclass(dict, annotation) or issubclass(annotation, Mapping):
+        return None
+    return "a dataclass" if dataclasses.is_dataclass(annotation) else "no attrs class"
 
 
 def _load_file(path: str, spec: str) -> types.ModuleType:

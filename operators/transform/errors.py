@@ -1,7 +1,8 @@
 """What can be wrong with a pyarrow expression.
 
 RunError
-└── ExpressionRefused   DF332   also a ValueError
+├── ExpressionRefused   DF332   also a ValueError
+└── NotSeveral          DF057   also a TypeError
 """
 
 from __future__ import annotations
@@ -38,3 +39,19 @@ class ExpressionRefused(RunError, ValueError):
         if self.help:
             lines.append(f"  help: {self.help}")
         return "\n".join(lines)
+
+
+@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+class NotSeveral(RunError, TypeError):
+    """The function of a `FlatMap` has returned text, whose characters would be records, or what has no parts at all."""
+
+    code: ClassVar[str] = "DF057"
+
+    function: str
+    got: str
+
+    def message(self) -> str:
+        return (
+            f"the function of a FlatMap must return several records, but {self.function} has returned {self.got}\n"
+            "  help: return a list, which may be empty, or yield; use Map where every record becomes exactly one"
+        )

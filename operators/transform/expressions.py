@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import inspect
+import os
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from types import UnionType
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Union, get_args, get_origin, get_type_hints
 
 import attrs
 
@@ -43,6 +46,28 @@ def function_or_expression(_: object, attribute: attrs.Attribute[Any], value: ob
 def forms(what: Callable[..., Any] | Expression) -> frozenset[str]:
     """The forms of handlers that fit a function, or an expression (which is not callable)."""
     return FUNCTION_FORMS if callable(what) else EXPRESSION_FORMS
+
+
+def function_name(function: Any) -> str:
+    """A function as errors name it: with its file and line, where it has some."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    name = getattr(function, "__qualname__", None) or repr(function)
+    if code is None:
+        return f"{name}()"
+    near = os.path.relpath(code.co_filename)
+    return f"{name}() ({code.co_filename if near.startswith('..') else near}:{code.co_firstlineno})"
+
+
+def returned_types(function: Any) -> list[type]:
+    """The classes of what a function returns, as far as its annotation says; a class as the function returns itself."""
+    if inspect.isclass(function):
+        return [function]
+    try:
+        said = get_type_hints(function).get("return", Any)
+    except Exception:  # noqa: BLE001  # annotations may name anything
+        return []
+    members = get_args(said) if get_origin(said) in (Union, UnionType) else (said,)
+    return [cls for each in members if each is not Any and inspect.isclass(cls := get_origin(each) or each)]
 
 
 def kept(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.RecordBatch:

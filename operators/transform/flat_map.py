@@ -10,8 +10,8 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OutputPort
-from operators.transform.errors import ExpressionRefused
-from operators.transform.expressions import Expression, computed, forms, function_or_expression
+from operators.transform.errors import ExpressionRefused, NotSeveral
+from operators.transform.expressions import Expression, computed, forms, function_name, function_or_expression, returned_types
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,12 +20,22 @@ T = TypeVar("T", default=Any)
 U = TypeVar("U", default=Any)
 
 
+_WITH_PARTS: set[type] = {list, tuple}
+"""The types of what functions have returned, as far as they have been found to have parts."""
+
+
+def _has_parts(tp: type) -> bool:
+    return not issubclass(tp, str) and (hasattr(tp, "__iter__") or hasattr(tp, "__getitem__"))
+
+
 @attrs.define
 class FlatMap(Operator, Generic[T, U]):
     """Emits all that `function(record)` yields, for each record, in order.
 
     `function` returns or yields an iterable, which is never held as a whole: it may be long. What a generator has yielded before
     it raises, has been emitted. A `pyarrow.compute` expression must give lists; null is an empty one.
+
+    Text is not taken for its characters, nor None for nothing: NotSeveral; where annotations say so, the DAG is refused.
 
     Raises ExpressionRefused where the expression does not fit the columns, or gives no lists.
 
@@ -47,15 +57,33 @@ class FlatMap(Operator, Generic[T, U]):
         offered = super().offered_forms(port)
         return offered & forms(self.function) if port == "input" else offered
 
+    def check(self) -> None:
+        """Raises ValueError where the annotation of the function says that it returns text, None or what has no parts."""
+        if callable(self.function):
+            wrong = [tp for tp in returned_types(self.function) if not _has_parts(tp)]
+            if wrong:
+                told = " or ".join(tp.__name__ for tp in wrong).replace("NoneType", "None")
+                raise ValueError(
+                    f"{function_name(self.function)} returns {told}, but the function of a FlatMap must return several records: "
+                    "return a list, or yield; use Map where every record becomes exactly one"
+                )
+
     @input.process
     def apply(self, record: T) -> None:
         """Emits what the function makes of the record."""
-        self.output.emit_all(self.function(record))  # type: ignore[operator]  # offered for functions only
+        self.output.emit_all(self._several(self.function(record)))  # type: ignore[operator]  # offered for functions only
 
     @input.stream
     def apply_all(self, records: Iterator[T]) -> None:
         """The same for many records."""
-        self.output.emit_all(chain.from_iterable(map(self.function, records)))  # type: ignore[arg-type]
+        self.output.emit_all(chain.from_iterable(map(self._several, map(self.function, records))))  # type: ignore[arg-type]
+
+    def _several(self, found: Any) -> Any:
+        if type(found) not in _WITH_PARTS:
+            if not _has_parts(type(found)):
+                raise NotSeveral(function=function_name(self.function), got=f"{found!r}"[:100])
+            _WITH_PARTS.add(type(found))
+        return found
 
     @input.batch
     def apply_batch(self, batch: pa.RecordBatch) -> None:

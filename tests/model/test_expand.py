@@ -350,7 +350,7 @@ def test_modules_and_operators_are_not_mistaken_for_each_other() -> None:
     dag.add_operator("m", Spread())  # type: ignore[type-var]
     dag.add_module("o", Step())  # type: ignore[type-var]
     first, second = dag.problems
-    assert "modules are added with dag.add_module('m', …)" in str(first)
+    assert "help: dag.add_module(name, …)" in str(first)
     assert "stands where a module (named 'o') is wanted" in str(second)
 
 

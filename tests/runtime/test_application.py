@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+import dataclasses
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from dagflow import DAG
 from dagflow.errors.application import ApplicationBroken, ApplicationMissing, NoPopulateDag
+from dagflow.errors.declarations import SettingsNotAttrs
 from dagflow.runtime.application import application_of, load_application
 
 APP = """
@@ -141,3 +143,40 @@ def test_settings_are_found_by_the_annotation() -> None:
     assert application_of(unknown).settings_class is None
     assert application_of(lambda dag, conf: None).settings_class is None
     assert application_of(lambda dag: None).settings_class is None
+
+
+@dataclasses.dataclass
+class Dataclass:
+    input: str = ""
+
+
+class Bare:
+    input = ""
+
+
+@pytest.mark.parametrize(
+    ("annotation", "told"),
+    [
+        (Dataclass, "Dataclass, which is a dataclass"),
+        (Bare, "Bare, which is no attrs class"),
+        (str, "no attrs"),
+        (Dataclass | None, "a union"),
+    ],
+)
+def test_settings_of_a_class_that_cannot_be_filled(annotation: Any, told: str) -> None:
+    def populate_dag(dag: DAG, conf: Any) -> None: ...
+
+    populate_dag.__annotations__["conf"] = annotation
+    with pytest.raises(SettingsNotAttrs, match=told) as caught:
+        application_of(populate_dag)
+    assert "test_application.py:" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "annotation", [Any, object, dict, dict[str, Any], Mapping[str, Any], Mapping, "Missing", None]
+)
+def test_annotations_that_a_mapping_satisfies(annotation: Any) -> None:
+    def populate_dag(dag: DAG, conf: Any) -> None: ...
+
+    populate_dag.__annotations__["conf"] = annotation
+    assert application_of(populate_dag).settings_class is None

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow.model.infer import own_bindings, port_types
+from dagflow.testing import run_operator
 from operators import FlatMap
-from operators.transform.errors import ExpressionRefused
+from operators.transform.errors import ExpressionRefused, NotSeveral
 from tests.operators.fake_task import FakeTask
 
 TEXTS = st.lists(st.text(alphabet="a,é", max_size=5), max_size=10)
@@ -91,3 +92,53 @@ def test_an_expression_that_gives_no_lists() -> None:
         "FlatMap: it gives string, but must give lists\n  expression  utf8_upper(value)\n  columns     value (string)\n"
         "  help: use Map where every record becomes exactly one"
     )
+
+
+def shout(text: str) -> str:
+    return text.upper()
+
+
+def nothing(text: str) -> list[str] | None:
+    return None if text else []
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (shout, r"shout\(\) \(.*test_flat_map.py:\d+\) returns str,"),
+        (nothing, "returns None,"),
+        (str, r"str\(\) returns str"),
+        (int, "int"),
+    ],
+)
+def test_an_annotation_that_says_one_record_is_refused_with_the_dag(function: Any, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        FlatMap(function).check()
+
+
+def test_annotations_of_several_records_are_fine() -> None:
+    def yields(text: str) -> Iterator[str]:
+        yield text
+
+    for function in (yields, str.split, list, lambda text: text):
+        FlatMap[Any, Any](function).check()
+
+
+@pytest.mark.parametrize("form", ["record", "stream"])
+@pytest.mark.parametrize(("function", "got"), [(lambda text: text.upper(), "'A'"), (lambda text: None, "None"), (len, "1")])
+def test_one_record_where_several_belong_is_told_at_run_time(form: str, function: Any, got: str) -> None:
+    with FakeTask(FlatMap[str, Any](function)) as task, pytest.raises(NotSeveral, match=f"has returned {got}") as caught:
+        task.give("input", "a", form)
+    assert task.emitted.get("output", []) == []
+    assert ("test_flat_map.py:" in str(caught.value)) == (function is not len)
+
+
+def test_the_run_names_operator_window_and_record() -> None:
+    with pytest.raises(NotSeveral) as caught:
+        run_operator(FlatMap[str, str](lambda text: text if text == "bad" else [text]), {"input": ["good", "bad"]})
+    assert "operator 'FlatMap'" in "".join(caught.value.notes)
+    assert "window 0, record 'bad'" in "".join(caught.value.notes)
+    skipped = run_operator(
+        FlatMap[str, str](lambda text: text if text == "bad" else [text], on_error="skip"), {"input": ["good", "bad", "x"]}
+    )
+    assert skipped["output"] == ["good", "x"]
