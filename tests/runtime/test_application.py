@@ -172,9 +172,7 @@ def test_settings_of_a_class_that_cannot_be_filled(annotation: Any, told: str) -
     assert "test_application.py:" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "annotation", [Any, object, dict, dict[str, Any], Mapping[str, Any], Mapping, "Missing", None]
-)
+@pytest.mark.parametrize("annotation", [Any, object, dict, dict[str, Any], Mapping[str, Any], Mapping, "Missing", None])
 def test_annotations_that_a_mapping_satisfies(annotation: Any) -> None:
     def populate_dag(dag: DAG, conf: Any) -> None: ...
 
