@@ -60,21 +60,6 @@ class EmptyName(DagError):
 
 
 @error
-class NotAnOperator(DagError, TypeError):
-    """Something else stands where an operator, a module or a port is wanted."""
-
-    wanted: str
-    got: str
-    where: str
-    help: str = ""
-    code: ClassVar[str] = "DF003"
-
-    def message(self) -> str:
-        text = f"{self.got} stands where {self.wanted} is wanted ({self.where})"
-        return text + (f"\n  help: {self.help}" if self.help else "")
-
-
-@error
 class ForeignPort(DagError):
     """A stream (or what else `kind` says) names a port of an operator that is not in this DAG; `is_own`: of the module that fills it."""
 

@@ -1,10 +1,25 @@
-"""What can be wrong with the classes of operators, modules and settings: declarations that would mean something else."""
+"""What can be wrong with operators and modules as such, and with their classes and those of settings."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 from dagflow.errors.base import DagError, error
+
+
+@error
+class NotAnOperator(DagError, TypeError):
+    """Something else stands where an operator, a module or a port is wanted."""
+
+    wanted: str
+    got: str
+    where: str
+    help: str = ""
+    code: ClassVar[str] = "DF003"
+
+    def message(self) -> str:
+        text = f"{self.got} stands where {self.wanted} is wanted ({self.where})"
+        return text + (f"\n  help: {self.help}" if self.help else "")
 
 
 @error

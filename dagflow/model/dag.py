@@ -13,12 +13,12 @@ from dagflow.errors.dag import (
     DuplicateName,
     EmptyName,
     ForeignPort,
-    NotAnOperator,
     PortTaken,
     SourceTaken,
     StreamWithoutSink,
     UnknownName,
 )
+from dagflow.errors.declarations import NotAnOperator
 from dagflow.model.module import Module, ModuleNode
 from dagflow.model.operator import Operator
 from dagflow.model.ports import PROXIES, InputPort, OneRecordType, OutputPort, Port, ports_of

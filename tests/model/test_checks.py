@@ -19,7 +19,6 @@ from dagflow.errors.dag import (
     EmptyName,
     ForeignPort,
     InputUnconnected,
-    NotAnOperator,
     NotPartitionable,
     OutputUnconnected,
     PortTaken,
@@ -30,6 +29,7 @@ from dagflow.errors.dag import (
     StreamWithoutSink,
     UnknownName,
 )
+from dagflow.errors.declarations import NotAnOperator
 from dagflow.model.checks import check
 from operators import BlockReader, FileSplitterInput, Filter
 

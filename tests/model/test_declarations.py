@@ -15,12 +15,13 @@ import pytest
 
 import operators
 from dagflow import DAG, InputOperator, InputPort, Module, Operator, OutputPort, ProxyInputPort, State, WindowState
-from dagflow.errors.dag import DagErrors, NotAnOperator, NotAPartitioner
+from dagflow.errors.dag import DagErrors, NotAPartitioner
 from dagflow.errors.declarations import (
     ConstructorWritten,
     HandlerTwice,
     HandlerTypeWrong,
     NameReserved,
+    NotAnOperator,
     SignatureWrong,
 )
 from dagflow.model.checks import check

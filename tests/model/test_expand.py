@@ -19,12 +19,12 @@ from dagflow.errors.dag import (
     DuplicateName,
     ForeignPort,
     InputUnconnected,
-    NotAnOperator,
     PortTaken,
     PortTypeError,
     PropertyRefused,
     SourceTaken,
 )
+from dagflow.errors.declarations import NotAnOperator
 from dagflow.errors.modules import ModuleBroken, ProxyUnset
 from dagflow.model.checks import check
 from dagflow.model.dag import PortName
