@@ -75,6 +75,7 @@ def execute(
         started=started,
         ended=time.time(),
         records=records,
+        records_in=sum(head.records_in for head in figures),
         parts=len(report.parts),
         counters=dict(sum((Counter(head.counters) for head in figures), Counter())),
         ending=ending,

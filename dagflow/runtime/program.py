@@ -274,8 +274,9 @@ class Job:
 class TaskOutcome:
     """What a runner hears of a task: figures of an attempt, or why it failed. What it did stands in its report.
 
-    `parts`: how many parts of items it has read, where work is shared, and `ending`: what it tells of that; `counters`: of what
-    its work items went to; `has_left`: whether it has stopped before it had read all that it was dealt.
+    `records_in`, `records`: what came to the head of its stage, and what that passed on. `parts`: how many parts of items it has
+    read, where work is shared, and `ending`: what it tells of that; `counters`: of what its work items went to; `has_left`:
+    whether it has stopped before it had read all that it was dealt.
     """
 
     task: str
@@ -283,6 +284,7 @@ class TaskOutcome:
     started: float
     ended: float
     records: int = 0
+    records_in: int = 0
     parts: int = 0
     counters: dict[str, int] = attrs.field(factory=dict)
     error: DagflowError | None = None

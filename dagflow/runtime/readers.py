@@ -19,6 +19,7 @@ from dagflow.plan.place import SINGLE
 from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime.events import Event, ReadersChanged
 from dagflow.runtime.failure import describe
+from dagflow.runtime.paces import Pace, later
 from dagflow.runtime.partition_state import keyed_maps
 from dagflow.runtime.program import TaskOutcome
 from dagflow.runtime.report import ReaderFigures
@@ -59,6 +60,8 @@ class _Of:
         open: by window that is not committed, what each partition has to do.
         groups: where the last window's groups of items were.
         owners: the partition of each key that the partitioner has dealt.
+        paces: how quick each partition was of late.
+        planned_at: when each window that is open was planned.
     """
 
     stage: Stage
@@ -69,6 +72,8 @@ class _Of:
     open: dict[int, list[Backlog]] = attrs.field(factory=dict)
     groups: dict[Hashable, int] = attrs.field(factory=dict)
     owners: tuple[int, ...] = ()
+    paces: dict[int, Pace] = attrs.field(factory=dict)
+    planned_at: dict[int, float] = attrs.field(factory=dict)
     figures: ReaderFigures | None = None
     first: bool = True
 
@@ -105,6 +110,7 @@ class Readers:
     ) -> None:
         self._plan = plan
         self._tell = tell
+        self._clock = clock
         self._contexts = {
             stage.name: PartitioningContext(
                 slots=slots,
@@ -183,11 +189,17 @@ class Readers:
                 items[place] += 1
             sizes = plan.weights.get(of.stage.head, [0] * count)
             of.open[plan.window] = [Backlog(*pair) for pair in zip(items, sizes, strict=True)]
+            of.planned_at[plan.window] = self._clock.monotonic()
 
     def decided(self, window: int, outcomes: Iterable[TaskOutcome]) -> None:
         """A window is committed; its tasks have ended so."""
+        outcomes = tuple(outcomes)
         for of in self._of.values():
             of.open.pop(window, None)
+            began = of.planned_at.pop(window, None)
+            latency = None if began is None else self._clock.monotonic() - began
+            mine = [each for each in outcomes if each.task.rpartition("-")[0] == of.stage.name]
+            of.paces = later(of.paces, mine, len(of.partitions), latency)
         for outcome in outcomes:
             stage, _, number = outcome.task.rpartition("-")
             found = self._of.get(stage)
@@ -248,7 +260,10 @@ class Readers:
         for window in of.open.values():
             for number, backlog in enumerate(window):
                 waiting[number % len(waiting)] += backlog
-        told = [OperatorStats(number, backlog.items, backlog.size) for number, backlog in enumerate(waiting)]
+        told = []
+        for number, backlog in enumerate(waiting):
+            pace = of.paces.get(number)
+            told.append(OperatorStats(number, backlog.items, backlog.size) if pace is None else pace.stats(number, backlog))
         return [*told, OperatorStats(NOT_DEALT, fresh.items, fresh.size)]
 
     def _defined(self, of: _Of) -> list[Partition]:

@@ -11,7 +11,7 @@ from dagflow.model.context import Clock, SystemClock
 from dagflow.scaling.partition import Partition, assign_partition_keys, resized
 from dagflow.scaling.partitioner import PartitioningContext
 from dagflow.scaling.policy import Load, ScalingPolicy, policy_named
-from dagflow.scaling.stats import OperatorStats, Response, total
+from dagflow.scaling.stats import OperatorStats, Response, summed, total
 
 DEFAULT_INTERVAL_MILLIS = 500
 """As long as a continuous run keeps a window open: no window has the readers of a smaller one before it.
@@ -123,4 +123,7 @@ class BacklogPartitioner:
             slots=self._slots,
             grows=self._grows,
             shares=self._shares,
+            records_in_per_second=summed(each.records_in_per_second for each in self._latest.values()),
+            records_out_per_second=summed(each.records_out_per_second for each in self._latest.values()),
+            latency=max((each.latency for each in self._latest.values() if each.latency is not None), default=None),
         )

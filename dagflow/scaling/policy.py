@@ -27,6 +27,7 @@ class Load:
         slots: how many tasks can work at once; None: not known.
         grows: whether there will be as many slots as are asked for, after a while (dynamic allocation).
         shares: whether readers of a window take over from each other, so that it needs no more of them than there are slots.
+        records_in_per_second, records_out_per_second, latency: of all readers together, as `OperatorStats` says it of each.
     """
 
     backlog: int
@@ -37,6 +38,9 @@ class Load:
     slots: int | None = None
     grows: bool = False
     shares: bool = False
+    records_in_per_second: float | None = None
+    records_out_per_second: float | None = None
+    latency: float | None = None
 
     def clamped(self, readers: int) -> int:
         """A number of readers, brought between the bounds."""

@@ -41,18 +41,26 @@ class KnowsBacklog(Protocol):
 
 @attrs.frozen
 class OperatorStats:
-    """What one partition has before it: blocks that are known and not committed, and their bytes.
+    """What one partition has before it, and how quick it was: blocks that are known and not committed, and their bytes.
 
-    >>> OperatorStats(0, queue_size=10)
-    OperatorStats(operator_id=0, queue_size=10, queue_bytes=0)
+    >>> OperatorStats(0, queue_size=10, records_out_per_second=1200.0)
+    OperatorStats(operator_id=0, queue_size=10, queue_bytes=0,
+                  records_in_per_second=None, records_out_per_second=1200.0, latency=None)
 
     Attributes:
         operator_id: the partition's number; `NOT_DEALT` for work that belongs to none yet.
+        records_in_per_second, records_out_per_second: what came to the operator and what it passed on in a second of its tasks,
+            of late: an average in which the newest committed window counts half. What comes to a reader are blocks. None: not
+            known, as no task of it has been committed since the launch, or since the number of partitions rose.
+        latency: seconds from the plan of a window to its decision, of late.
     """
 
     operator_id: int
     queue_size: int
     queue_bytes: int = 0
+    records_in_per_second: float | None = None
+    records_out_per_second: float | None = None
+    latency: float | None = None
 
 
 @attrs.frozen
@@ -78,3 +86,13 @@ def total(stats: Iterable[OperatorStats]) -> Backlog:
     """
     each = list(stats)
     return Backlog(sum(s.queue_size for s in each), sum(s.queue_bytes for s in each))
+
+
+def summed(values: Iterable[float | None]) -> float | None:
+    """The sum of those that are known; None: none is.
+
+    >>> summed([None, 2.0, 3.0]), summed([None])
+    (5.0, None)
+    """
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
