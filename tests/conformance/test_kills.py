@@ -58,7 +58,8 @@ def test_a_killed_launch_is_continued_from_any_touch_of_a_file(
     assert result["cases"]["fresh"] > 150 // stride
 
 
-@pytest.mark.parametrize("stride", [37, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.full
+@pytest.mark.parametrize("stride", [37, pytest.param(1, marks=pytest.mark.nightly)])
 def test_a_file_that_grows_between_kills_is_read_once(tmp_path: Path, stride: int) -> None:
     command = [sys.executable, "-m", "tests.conformance.crash_appended", str(tmp_path), str(stride)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -24,7 +24,9 @@ OF_NO_OPTION = [5.5, object(), b"x", [None], [1], {1: 2}, {"a": None}]
 
 
 @pytest.mark.parametrize(("kind", "option"), OPTIONS)
-@pytest.mark.parametrize("value", OF_NO_OPTION, ids=repr)
+@pytest.mark.parametrize(
+    "value", OF_NO_OPTION, ids=["float", "object", "bytes", "list of None", "list of int", "dict of int", "dict of None"]
+)
 def test_a_value_of_another_type_is_refused_with_the_name(kind: type, option: str, value: Any) -> None:
     with pytest.raises((TypeError, ValueError), match=option):
         kind(**{**NEEDED[kind], option: value})
