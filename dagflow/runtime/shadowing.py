@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import os
 import sys
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dagflow.errors.application import OperatorsShadowed
 from dagflow.model.source import shown
+
+if TYPE_CHECKING:
+    from dagflow.errors.application import OperatorsShadowed
 
 NAME = "operators"
 
@@ -23,6 +24,8 @@ def shadow_of(spec: Any) -> OperatorsShadowed | None:
     place = os.path.dirname(os.path.abspath(origin)) if origin else next(iter(folders or ()), "")
     if os.path.exists(os.path.join(place, "contexts", "entity.py")):
         return None
+    from dagflow.errors.application import OperatorsShadowed  # `import dagflow` need not load it
+
     return OperatorsShadowed(path=shown(origin if folders is None else place))
 
 
@@ -79,6 +82,8 @@ def _explain(module: ModuleType) -> None:
 
 def _library_names() -> set[str]:
     """The public names of the library, which lies beside dagflow; read, since it cannot be imported."""
+    import ast
+
     path = os.path.join(os.path.abspath(__file__), "..", "..", "..", NAME, "__init__.py")
     try:
         with open(os.path.normpath(path), encoding="utf-8") as file:
