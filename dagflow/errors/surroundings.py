@@ -13,7 +13,8 @@ SurroundingsError
 │   ├── SymlinkLoop          DF419   symbolic links that lead to themselves
 │   ├── NameTooLong          DF420   a file name longer than the file system takes
 │   ├── PathTaken            DF421   something with that name exists
-│   └── StorageBusy          DF422   the storage does not answer, or asks to be left alone, for now
+│   ├── StorageBusy          DF422   the storage does not answer, or asks to be left alone, for now
+│   └── …                    DF423-DF426   of object stores and other servers: `object_stores`
 ├── FolderInUse              DF430   another launch works on the run folder
 ├── UnknownScheme            DF431   a URL that no file system answers to           exit code 2
 ├── DriverMissing            DF432   the package for a kind of URL is not installed

@@ -7,9 +7,12 @@ import difflib
 import errno
 import io
 from collections.abc import Callable, Iterator
+from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
+from dagflow.errors.object_stores import FolderPage
 from dagflow.errors.surroundings import DriverMissing, UnknownScheme
+from dagflow.storage.drivers import driver_errors
 from dagflow.storage.files import BinaryReader, BinaryWriter, FileStatus
 from dagflow.storage.urls import join
 
@@ -21,8 +24,20 @@ _PACKAGES = {
     "dropboxdrivefs": "dropboxdrivefs",
     "yaml": "pyyaml",
 }
+BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
 # Under these keys the drivers tell when a file was modified; the first that is there counts.
-_TIMES = ("mtime", "LastModified", "last_modified", "modified", "updated", "modification_time", "ModifiedTime", "created")
+_MARKS = ("ETag", "etag", "Content-MD5", "Digest")
+_TIMES = (
+    "Last-Modified",
+    "mtime",
+    "LastModified",
+    "last_modified",
+    "modified",
+    "updated",
+    "modification_time",
+    "ModifiedTime",
+    "created",
+)
 
 
 class FsspecFileSystem:
@@ -45,15 +60,18 @@ class FsspecFileSystem:
 
     def status(self, path: str) -> FileStatus:
         """See `FileSystem.status`."""
-        driver, name = self.resolve(path)
-        driver.invalidate_cache(driver._parent(name))
-        return _status(path, driver.info(name))
+        with driver_errors(path, "looking at it"):
+            driver, name = self.resolve(path)
+            driver.invalidate_cache(driver._parent(name))
+            return _status(path, driver.info(name))
 
     def scan(self, path: str) -> Iterator[FileStatus]:
         """See `FileSystem.scan`."""
-        driver, name = self.resolve(path)
-        driver.invalidate_cache(name)
-        for info in driver.ls(name, detail=True):
+        with driver_errors(path, "listing it"):
+            driver, name = self.resolve(path)
+            driver.invalidate_cache(name)
+            listed = driver.ls(name, detail=True)
+        for info in listed:
             found = str(info["name"]).rstrip("/")
             if found == name.rstrip("/"):  # object stores list a folder's marker; and a file lists itself
                 if info.get("type") == "file" and not driver.isdir(name):
@@ -63,8 +81,9 @@ class FsspecFileSystem:
 
     def open(self, path: str) -> BinaryReader:
         """See `FileSystem.open`; drivers read ahead, so that reads of a mebibyte are cheap."""
-        driver, name = self.resolve(path)
-        stream = driver.open(name, "rb")
+        with driver_errors(path, "opening it"):
+            driver, name = self.resolve(path)
+            stream = driver.open(name, "rb")
         if isinstance(stream, io.BytesIO):  # memory:// hands the same object, with one position, to every reader
             return io.BytesIO(stream.getvalue())
         return cast("BinaryReader", stream)
@@ -113,8 +132,10 @@ class FsspecFileSystem:
 
     def make_folders(self, path: str) -> None:
         """See `FileSystem.make_folders`; object stores have none to make."""
-        driver, name = self.resolve(path)
-        driver.makedirs(name, exist_ok=True)
+        if self.scheme not in BUCKETS:  # there, it would make a bucket
+            with driver_errors(path, "making the folder"):
+                driver, name = self.resolve(path)
+                driver.makedirs(name, exist_ok=True)
 
     def exists(self, path: str) -> bool:
         """See `FileSystem.exists`."""
@@ -169,14 +190,18 @@ def _create(driver: Any, name: str) -> BinaryWriter:
 def _status(path: str, info: dict[str, Any]) -> FileStatus:
     kind = info.get("type")
     length = info.get("size")
-    return FileStatus(path, int(length or 0), _modified_ns(info), kind == "directory", kind == "file")
+    final = str(info.get("url", "")).partition("?")[0]
+    if info.get("mimetype") == "text/html" and (final.endswith("/") or "." not in final.rpartition("/")[2]):
+        raise FolderPage(path=path, doing="looking at it")
+    mark = next((str(info[key]) for key in _MARKS if info.get(key)), None)
+    return FileStatus(path, int(length or 0), _modified_ns(info), kind == "directory", kind == "file", version=mark)
 
 
 def _modified_ns(info: dict[str, Any]) -> int:
     value = next((info[key] for key in _TIMES if info.get(key) is not None), None)
     if isinstance(value, str):
         try:
-            value = datetime.datetime.fromisoformat(value)
+            value = parsedate_to_datetime(value) if value[:1].isalpha() else datetime.datetime.fromisoformat(value)
         except ValueError:
             return 0
     if isinstance(value, datetime.datetime):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from dagflow.errors.object_stores import BucketMissing, CredentialsMissing
 from dagflow.errors.surroundings import OutcomeUnknown, StoreRefused
 from dagflow.storage.confined import inside
+from dagflow.storage.drivers import code_of, driver_errors, explain
 from dagflow.storage.explain import explained, translate
 from dagflow.storage.files import file_system
 from dagflow.storage.remote import FsspecFileSystem
@@ -21,6 +24,7 @@ from dagflow.storage.urls import split_url
 CONDITIONAL = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
 _MEMORY = threading.Lock()
 _ATTEMPTS = 3
+_CONFLICTS = 10
 
 
 class FsspecStore:
@@ -51,12 +55,15 @@ class FsspecStore:
         driver, path = self._files.resolve(target)
         for attempt in range(_ATTEMPTS):
             try:
-                self._send(driver, path, data)
+                self._send_through(driver, path, data)
                 return True
             except Exception as error:
                 if isinstance(error, NotImplementedError | TypeError):  # an old driver that does not know the condition
                     why = f"its driver refuses conditional writes ({error}); a newer one may not"
                     raise StoreRefused(url=self.url, why=why) from error
+                told = explain(error, target, "publishing a record")
+                if isinstance(told, BucketMissing | CredentialsMissing):
+                    raise told from error
                 refused = _says_exists(error)
                 if refused and attempt == 0:
                     return False
@@ -73,7 +80,7 @@ class FsspecStore:
         """See `Store.read`."""
         target = inside(self.url, check_name(name))
         driver, path = self._files.resolve(target)
-        with explained(target, "reading a record"):
+        with explained(target, "reading a record"), driver_errors(target, "reading a record"):
             return _read(driver, path)
 
     def names(self, prefix: str = "") -> list[str]:
@@ -82,7 +89,7 @@ class FsspecStore:
         driver, top = self._files.resolve(self.url)
         top = top.rstrip("/") + "/"
         below = top + start
-        with explained(self.url, "listing records"):
+        with explained(self.url, "listing records"), driver_errors(self.url, "listing records"):
             driver.invalidate_cache()
             try:
                 found = driver.find(below.rstrip("/"), withdirs=False)
@@ -97,6 +104,17 @@ class FsspecStore:
         driver, path = self._files.resolve(target)
         with explained(target, "removing a record"), suppress(FileNotFoundError):
             driver.rm_file(path)
+
+    def _send_through(self, driver: Any, path: str, data: bytes) -> None:
+        """Sends again where writers of one name came in each other's way (409): one of them wins by and by, as in any race."""
+        for attempt in range(_CONFLICTS):
+            try:
+                self._send(driver, path, data)
+                return
+            except Exception as error:
+                if not _says_conflict(error) or attempt == _CONFLICTS - 1:
+                    raise
+                time.sleep(min(0.5, 0.01 * 2**attempt))
 
     def _send(self, driver: Any, path: str, data: bytes) -> None:
         if self._scheme == "memory":
@@ -114,6 +132,12 @@ class FsspecStore:
         except Exception as error:  # noqa: BLE001  # drivers have exceptions of all kinds
             why = f"{type(cause).__name__}: {cause}; reading it back failed too: {type(error).__name__}: {error}"
             raise OutcomeUnknown(url=target, reason=why) from cause
+
+
+def _says_conflict(error: Exception) -> bool:
+    """Whether the store answered that writers of the name are in each other's way (HTTP status 409)."""
+    codes = {code_of(each) for each in (error, error.__cause__) if each is not None}
+    return bool(codes & {"409", "ConditionalRequestConflict", "OperationAborted"})
 
 
 def _says_exists(error: Exception) -> bool:

@@ -1,0 +1,77 @@
+"""From the exceptions of drivers, which are of many libraries, to dagflow's: who did not answer, what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dagflow.errors.base import DagflowError
+from dagflow.errors.object_stores import BucketMissing, CredentialsMissing, StorageUnreachable
+from dagflow.errors.surroundings import StorageError
+from dagflow.storage.passing import passes
+
+# By name, since the libraries are loaded by drivers only, and not all of them are installed.
+_CREDENTIALS = frozenset(
+    {
+        "NoCredentialsError",
+        "PartialCredentialsError",
+        "CredentialRetrievalError",
+        "TokenRetrievalError",
+        "DefaultCredentialsError",
+    }
+)
+_UNREACHABLE = frozenset(
+    {"EndpointConnectionError", "ConnectTimeoutError", "ClientConnectorError", "ClientConnectorDNSError", "gaierror"}
+)
+_REFUSED_KEYS = frozenset({"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"})
+_PLAIN = (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError)
+
+
+@contextmanager
+def driver_errors(path: str, doing: str) -> Iterator[None]:
+    """Within this, what a driver raises is a builtin OSError about a path, or a StorageError with the cause."""
+    try:
+        yield
+    except DagflowError:
+        raise
+    except Exception as error:
+        told = explain(error, path, doing)
+        if told is not None:
+            raise told from error
+        raise
+
+
+def explain(error: Exception, path: str, doing: str) -> StorageError | None:
+    """The error with the cause, None for those that callers expect (no such file) and for mistakes in code."""
+    chain = _chain(error)
+    names = {type(each).__name__ for each in chain}
+    codes = {code for each in chain if (code := code_of(each)) is not None}
+    reason = str(chain[-1]) or type(chain[-1]).__name__
+    if "NoSuchBucket" in codes:
+        return BucketMissing(path=path, doing=doing, reason=reason)
+    if names & _CREDENTIALS or codes & _REFUSED_KEYS:
+        return CredentialsMissing(path=path, doing=doing, reason=reason)
+    if names & _UNREACHABLE or (isinstance(error, ConnectionError | TimeoutError)):
+        return StorageUnreachable(path=path, doing=doing, reason=reason)
+    if isinstance(error, _PLAIN):
+        cause = next((each for each in chain[1:] if isinstance(each, ConnectionError | TimeoutError)), None)
+        return None if cause is None else StorageUnreachable(path=path, doing=doing, reason=str(cause))
+    if passes(error) or isinstance(error, OSError | TypeError | ValueError | NotImplementedError | AttributeError):
+        return None  # translated where it is known what it means
+    return StorageError(path=path, doing=doing, reason=f"{type(error).__name__}: {error}") if codes else None
+
+
+def code_of(error: BaseException) -> str | None:
+    """The code of an object store's answer, as botocore keeps it."""
+    response = getattr(error, "response", None)
+    code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
+    return None if code is None else str(code)
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    found: list[BaseException] = []
+    following: BaseException | None = error
+    while following is not None and following not in found:
+        found.append(following)
+        following = following.__cause__
+    return found
