@@ -48,4 +48,5 @@ def _evaluate_fields(cls: Any) -> None:
 
 
 def _alias(name: str, value: Any, type_params: tuple[Any, ...]) -> Any:
-    return typing_extensions.TypeAliasType(name, value, type_params=type_params)
+    make: Any = typing_extensions.TypeAliasType  # type checkers know aliases that are written out only
+    return make(name, value, type_params=type_params)
