@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
+import math
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +17,10 @@ pc: Any = pyarrow.compute  # its functions are made at run time
 
 TRUE, FALSE = ("true", "t", "yes", "y", "on", "1"), ("false", "f", "no", "n", "off", "0")
 _TIME = r"^[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?$"
-_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError, TypeError, OverflowError)
+_SAFE_DIGITS = 38
+"""Numbers of more digits Arrow makes decimals of without a look at what does not fit: 5,000 nines are -1."""
+_CONTEXT = decimal.Context(prec=160)
+_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError, TypeError, OverflowError, RecursionError)
 
 
 def converted(
@@ -129,6 +133,8 @@ def _parsed(text: pa.Array, target: pa.DataType, format: str | None) -> pa.Array
         raise ValueError("parsed one by one")
     if types.is_time(target):
         return _times(text, target)
+    if types.is_decimal(target) and pc.any(pc.greater(pc.binary_length(text), _SAFE_DIGITS)).as_py():
+        raise ValueError("Arrow may take such a number for another one")
     try:
         made = pc.cast(text, target, safe=True)
         if types.is_floating(target) and is_overflown(made, text):
@@ -218,17 +224,33 @@ def _value(single: pa.Array, value: Any, target: pa.DataType, format: str | None
     if _is_text(target):
         return value.decode("utf-8") if isinstance(value, bytes) else text_of(value)
     if isinstance(value, str) and types.is_nested(target):
-        return _nested(json.loads(value), target, drops)
+        return _nested(_DECODER.decode(value), target, drops)
     if types.is_decimal(target):
         if isinstance(value, str) and ("_" in value or not value.isascii()):
             raise ValueError("Python's own ways to write numbers")
         number = decimal.Decimal(value if not isinstance(value, float) else repr(value))
-        rounded = number.quantize(decimal.Decimal(1).scaleb(-target.scale), decimal.ROUND_HALF_UP)
+        rounded = number.quantize(decimal.Decimal(1).scaleb(-target.scale), decimal.ROUND_HALF_UP, _CONTEXT)
         return pa.scalar(rounded, target).as_py()
     if types.is_boolean(target) and isinstance(value, int) and value in (0, 1):
         return bool(value)
     made = _parsed(single, target, format) if isinstance(value, str) else _whole(single, target, drops)
     return made[0].as_py() if not types.is_temporal(target) else made[0]
+
+
+def _float(text: str) -> float:
+    if math.isinf(made := float(text)):
+        raise ValueError("too large a number")
+    return made
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a key that is there twice")
+    return made
+
+
+_DECODER = json.JSONDecoder(parse_float=_float, object_pairs_hook=_object)
 
 
 def _nested(value: Any, target: pa.DataType, drops: bool) -> Any:
