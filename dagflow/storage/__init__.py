@@ -9,7 +9,7 @@ from __future__ import annotations
 from dagflow.storage.confined import below, inside, is_below, is_same_host
 from dagflow.storage.doubles import CountingStore
 from dagflow.storage.explain import explained, translate
-from dagflow.storage.files import BinaryReader, BinaryWriter, FileStatus, FileSystem, file_system, read_fully
+from dagflow.storage.files import BinaryReader, BinaryWriter, FileStatus, FileSystem, file_system, opened_status, read_fully
 from dagflow.storage.gauge import Gauge
 from dagflow.storage.hashes import ALGORITHM, FILES_ALGORITHM, hash_bytes, new_hash
 from dagflow.storage.localstore import LocalStore
@@ -48,6 +48,7 @@ __all__ = [
     "local_path",
     "new_hash",
     "open_store",
+    "opened_status",
     "passes",
     "probe",
     "read_fully",

@@ -148,6 +148,15 @@ def file_system(url: str) -> FileSystem:
     return _local() if scheme == "file" else _remote(scheme, url)
 
 
+def opened_status(stream: BinaryReader, path: str) -> FileStatus | None:
+    """What was found out of a remote file when it was opened, without asking again; None where its stream does not tell."""
+    if split_url(path)[0] == "file":
+        return None
+    from dagflow.storage.remote import opened_status as told
+
+    return told(stream, path)
+
+
 @lru_cache(maxsize=1)
 def _local() -> FileSystem:
     from dagflow.storage.local import LocalFileSystem

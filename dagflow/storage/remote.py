@@ -83,6 +83,7 @@ class FsspecFileSystem:
         """See `FileSystem.open`; drivers read ahead, so that reads of a mebibyte are cheap."""
         with driver_errors(path, "opening it"):
             driver, name = self.resolve(path)
+            driver.invalidate_cache(driver._parent(name))  # what the stream knows of the file is what `opened_status` tells
             stream = driver.open(name, "rb")
         if isinstance(stream, io.BytesIO):  # memory:// hands the same object, with one position, to every reader
             return io.BytesIO(stream.getvalue())
@@ -155,6 +156,12 @@ class FsspecFileSystem:
     def local_path(self, path: str) -> str | None:
         """None: no path of the operating system leads there."""
         return None
+
+
+def opened_status(stream: Any, path: str) -> FileStatus | None:
+    """What a driver has found out of a file when it opened it; None where its streams do not tell. Saves a request a block."""
+    details = getattr(stream, "details", None)
+    return _status(path, details) if isinstance(details, dict) and details.get("type") == "file" else None
 
 
 def _driver(scheme: str, url: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Protocol
 import attrs
 
 from dagflow import FileBlockMetadata
-from dagflow.storage import BinaryReader, FileStatus, explained, file_system
+from dagflow.storage import BinaryReader, FileStatus, explained, file_system, opened_status
 from operators.readers.errors import FileChanged, FileGone, PartsNotReadable
 from operators.readers.scaled_reader import ScaledReader
 
@@ -32,6 +32,10 @@ class FilesByUrl:
     def open(self, path: str) -> BinaryReader:
         """An unbuffered reader of a file."""
         return file_system(path).open(path)
+
+    def opened_status(self, stream: BinaryReader, path: str) -> FileStatus:
+        """The length and time of an open file; of object stores, as they were when it was opened."""
+        return opened_status(stream, path) or self.status(path)
 
     def status(self, path: str) -> FileStatus:
         """A file's length and time of modification."""
@@ -83,7 +87,8 @@ class FileBlocks(ScaledReader):
             if not block.as_planned:
                 return stream
             try:
-                self._verify(block, files.status(path))  # after opening: what has replaced the file by now is noticed
+                found = files.opened_status(stream, path) if isinstance(files, FilesByUrl) else files.status(path)
+                self._verify(block, found)  # after opening: what has replaced the file by now is noticed
             except BaseException as error:
                 stream.close()
                 if isinstance(error, FileNotFoundError):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dagflow.errors.object_stores import BucketMissing, CredentialsMissing, FolderPage, StorageUnreachable
-from dagflow.storage import file_system, passes
+from dagflow.storage import file_system, opened_status, passes
 from dagflow.storage.drivers import driver_errors
 from dagflow.storage.remote import BUCKETS, FsspecFileSystem, _status
 from tests.storage.test_remotestore import Driver, an_object_store, url  # noqa: F401  # a fixture
@@ -123,3 +123,15 @@ def test_a_server_on_this_machine(tmp_path: Path) -> None:
         server.server_close()
     with pytest.raises(StorageUnreachable):
         file_system(base).status(f"{base}/folder/a.txt")
+
+
+def test_what_a_stream_knows_is_not_asked_for_again() -> None:
+    class Stream:
+        details = {"size": 5, "type": "file", "ETag": "1"}
+
+    found = opened_status(Stream(), "s3://bucket/a")  # type: ignore[arg-type]
+    assert found is not None
+    assert (found.path, found.length, found.version) == ("s3://bucket/a", 5, "1")
+    assert opened_status(Stream(), "/a") is None  # type: ignore[arg-type]
+    Stream.details = None  # type: ignore[assignment]
+    assert opened_status(Stream(), "s3://bucket/a") is None  # type: ignore[arg-type]
