@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from dagflow.errors.base import DagflowError
@@ -112,7 +112,7 @@ class Ledger(LedgerReader):
             raise LedgerTaken(ledger.place, expected, f"{found.dataset_id} ({found.dataset_kind})")
         return ledger
 
-    def append(self, event: Event, *, expecting: EntryRef | None = ANY, missing: Collection[str] = ()) -> LedgerEntry:
+    def append(self, event: Event, *, expecting: EntryRef | None = ANY) -> LedgerEntry:
         """Publishes the next entry; returns it once it is there for good.
 
         A data event whose window is committed already is not written again: the entry that did is returned. When another writer
@@ -122,7 +122,6 @@ class Ledger(LedgerReader):
             event: what happened; `resume().add_data(…)` and `execute_query(…)` make events that carry all they must.
             expecting: the entry that the event rests on: for data events the newest data entry (`resume().at`), for others the
                 newest entry (`head()`); None: there is none. HeadMoved when it is another.
-            missing: paths of files that are known to have been taken away since they were written: the others must be there.
 
         Raises LedgerRuleError (NothingAdded and NothingExecuted: there was nothing to write), HeadMoved, WindowConflict,
         WindowPassed, NewerLedger, ObjectMissing, ObjectDamaged, StorageError; OutcomeUnknown: append it again,
@@ -147,7 +146,7 @@ class Ledger(LedgerReader):
                         raise
                     continue
                 if not is_checked:
-                    self._check_objects(event, missing)
+                    self._check_objects(event)
                     is_checked = True
                 stored = encode_entry(entry)
                 entry = decode_entry(stored, entry.seq, self.store.url)  # what would not come back is not written
@@ -251,7 +250,7 @@ class Ledger(LedgerReader):
             raise WindowConflict(self.place, txn.app_id, txn.window_id, found.seq, field, committed, proposed)
         return found
 
-    def _check_objects(self, event: Event, missing: Collection[str]) -> None:
+    def _check_objects(self, event: Event) -> None:
         if not isinstance(event, AddData | ExecuteQuery):
             return
         new = event.new_checkpoint
@@ -260,8 +259,6 @@ class Ledger(LedgerReader):
         if self.folder is None or event.new_data is None:
             return
         for file in event.new_data.files:
-            if file.path in missing:
-                continue
             path = inside(self.folder, file.path)
             with explained(path, "looking at a file to commit"):
                 try:

@@ -237,7 +237,7 @@ def roll_forward(
 
     def append() -> None:
         if datasets is not None:  # a try begins with all ledgers anew, and finds what those before it have appended
-            entries.update(datasets.follow(decision, again or next(tries) > 0, taken_away))
+            entries.update(datasets.follow(decision, again or next(tries) > 0))
 
     def give_names() -> list[PublishedFile]:
         missing = publish(decision, durable, again)

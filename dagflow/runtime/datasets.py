@@ -40,7 +40,7 @@ from dagflow.model.plain import decode, encode
 from dagflow.plan.plan import Plan
 from dagflow.runtime.late_schema import late_columns
 from dagflow.runtime.same import shape
-from dagflow.runtime.window_log import Decision, PublishedFile, WindowLog
+from dagflow.runtime.window_log import Decision, WindowLog
 from dagflow.storage import absolute, hash_bytes
 
 SOURCE = "dagflow/window"
@@ -202,13 +202,10 @@ class Datasets:
         ledger = known[1] if known is not None else Ledger.open(folder, durable=False)
         return ledger.resume().windows.get(self._app_id, -1) >= window
 
-    def follow(
-        self, decision: Decision, again: bool = False, taken_away: Sequence[PublishedFile] = ()
-    ) -> Iterator[tuple[str, LedgerEntry]]:
+    def follow(self, decision: Decision, again: bool = False) -> Iterator[tuple[str, LedgerEntry]]:
         """Appends to every ledger that a decided window advanced, as often as it takes; the folders and their entries.
 
         The files must have their final names. Windows must be followed in their order. `again`: it may have been done before.
-        `taken_away`: files that had their names, and have been removed since.
         Raises LedgerError, StorageError.
         """
         checkpoint = _manifest(decision)
@@ -222,7 +219,7 @@ class Datasets:
             if event is None:
                 continue
             try:
-                entry = ledger.append(event, missing=[file.name for file in taken_away if absolute(file.folder) == folder])
+                entry = ledger.append(event)
             except (NothingAdded, NothingExecuted):
                 continue
             except WindowPassed:
