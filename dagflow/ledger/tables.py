@@ -141,14 +141,13 @@ class Files:
         """A file of CSV or JSON lines, whole."""
         import pyarrow as pa
         import pyarrow.csv
-        import pyarrow.json
 
         data = content(path)
         folders = self._folders(path)
         if self.kind == "csv":
             table = pyarrow.csv.read_csv(io.BytesIO(data), **(self._csv(list(folders)) or {}))
         elif self.schema is None:
-            table = pyarrow.json.read_json(io.BytesIO(data))
+            table = _parsed(data)
         else:
             table = json_table(data, pa.schema([field for field in self.schema if field.name not in folders]))
         for name, value in folders.items():
@@ -198,16 +197,32 @@ def json_table(data: bytes, schema: pa.Schema) -> pa.Table:
     [datetime.datetime(2026, 1, 31, 11, 0, tzinfo=zoneinfo.ZoneInfo(key='UTC'))]
     """
     import pyarrow as pa
-    import pyarrow.json
+    import pyarrow.json as pj
 
     plain = [pa.field(field.name, _plain(field.type)) for field in schema]
     if any(_has_own_form(field.type) for field in schema):
         rows = [json.loads(line, parse_float=Decimal) for line in data.split(b"\n") if line]
         columns = [pa.array([_value(row.get(field.name), field.type) for row in rows], field.type) for field in schema]
         return pa.Table.from_arrays(columns, schema=schema)
-    options = pyarrow.json.ParseOptions(explicit_schema=pa.schema(plain), unexpected_field_behavior="ignore")
-    table = pyarrow.json.read_json(io.BytesIO(data), parse_options=options)
-    return table.cast(schema)
+    options = pj.ParseOptions(explicit_schema=pa.schema(plain), unexpected_field_behavior="ignore")
+    return _parsed(data, options).cast(schema)
+
+
+def _parsed(data: bytes, options: Any = None) -> pa.Table:
+    r"""Lines of JSON by Arrow's reader. Raises ArrowInvalid where a line is no object: where the first is `null`, it crashes.
+
+    >>> _parsed(b'null\n{"a": 1}\n')
+    Traceback (most recent call last):
+    ...
+    pyarrow.lib.ArrowInvalid: JSON parse error: a line is no object: b'null'
+    """
+    import pyarrow as pa
+    import pyarrow.json
+
+    odd = next((line for line in data.split(b"\n") if line.strip() and not line.startswith(b"{")), None)
+    if odd is not None:
+        raise pa.ArrowInvalid(f"JSON parse error: a line is no object: {odd[:100]!r}")
+    return pyarrow.json.read_json(io.BytesIO(data), parse_options=options)
 
 
 def _plain(kind: Any) -> Any:
