@@ -20,11 +20,13 @@ from dagflow.runtime.events import (
     Warned,
     WindowDecided,
     WindowPlanned,
+    WindowProgress,
     WindowRetried,
     line_of,
 )
 
 QUIET = 1.0  # seconds between two lines of plain progress; what happens in between is told together
+OFTEN = 10.0  # seconds without a line, after which plain progress says how far a window is
 
 
 class Progress:
@@ -86,6 +88,10 @@ class PlainProgress(Progress):
             )
         elif isinstance(event, StepRetried):
             self.say(f"window {event.window}: {event.doing}, attempt {event.attempt}{_soon(event.delay)}: {event.reason}")
+        elif isinstance(event, WindowProgress):
+            if event.at - self._last >= OFTEN:
+                self._last = event.at
+                self.say(f"window {event.window}: {share(event.fraction_consumed)} read")
         elif isinstance(event, WindowDecided):
             self._decided.append(event)
             if event.at - self._last >= QUIET:
@@ -144,6 +150,7 @@ class LiveProgress(Progress):
         self._began = clock()
         self._live: Any = None
         self._flying: dict[int, WindowPlanned] = {}
+        self._consumed: dict[int, float] = {}
         self._windows = self._read = self._written = 0
         self._status = "starting"
 
@@ -187,24 +194,41 @@ class LiveProgress(Progress):
             )
         elif isinstance(event, StepRetried):
             self.say(f"window {event.window}: {event.doing}, attempt {event.attempt}{_soon(event.delay)}: {event.reason}")
+        elif isinstance(event, WindowProgress):
+            self._consumed[event.window] = event.fraction_consumed
         elif isinstance(event, WindowDecided):
+            self._consumed.pop(event.window, None)
             plan = self._flying.pop(event.window, None)
             self._windows += 1
             self._read += plan.bytes if plan is not None else 0
             self._written += event.records
+
+    def _read_of(self, window: int) -> str:
+        return f", {share(self._consumed[window])} read" if window in self._consumed else ""
 
     def line(self) -> Any:
         """Where the run stands, as one line."""
         from rich.text import Text
 
         took = self._clock() - self._began
-        flying = ", ".join(f"{window} ({counted(plan.tasks, 'task')})" for window, plan in sorted(self._flying.items()))
+        flying = ", ".join(
+            f"{window} ({counted(plan.tasks, 'task')}{self._read_of(window)})" for window, plan in sorted(self._flying.items())
+        )
         parts = [f"window {flying}" if flying else self._status, f"{counted(self._windows, 'window')} done"]
         if self._read:
             parts.append(f"{size(self._read)} read ({byte_rate(self._read, took)})")
         if self._written:
             parts.append(f"{counted(self._written, 'record')} written")
         return Text(" · ".join([*parts, seconds(round(took) or took)]), no_wrap=True, overflow="ellipsis")
+
+
+def share(fraction: float) -> str:
+    """A fraction in percent.
+
+    >>> share(0.4267)
+    '42 %'
+    """
+    return f"{int(fraction * 100)} %"
 
 
 def writer(stream: TextIO) -> Callable[[str], None]:

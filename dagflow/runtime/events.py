@@ -81,6 +81,18 @@ class WindowStarted(Event):
 
 
 @attrs.frozen(kw_only=True)
+class WindowProgress(Event):
+    """How far the readers of a window are: the fraction of its work that they have consumed.
+
+    Once a second at most, while it rises; only where readers share their work. Of a window that runs again, it begins anew.
+    """
+
+    kind: ClassVar[str] = "window_progress"
+    window: int
+    fraction_consumed: float
+
+
+@attrs.frozen(kw_only=True)
 class TaskEnded(Event):
     """A task has reported. `started` and `ended`: seconds since the epoch, by the clock of its machine.
 

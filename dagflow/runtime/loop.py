@@ -56,6 +56,7 @@ from dagflow.runtime.running import Running
 from dagflow.runtime.same import changed_properties
 from dagflow.runtime.sharing.driver import Rebalancing, tell_slots_are_wanted
 from dagflow.runtime.sharing.further import further, holder
+from dagflow.runtime.sharing.watching import Watching
 from dagflow.runtime.standing import standing
 from dagflow.runtime.states import check_left
 from dagflow.runtime.window_log import Decision, WindowLog, WindowPlan
@@ -104,6 +105,7 @@ class WindowLoop:
         self._run_folder = run_folder
         self._events = events
         self._clock = clock
+        self._watching = Watching(events.send)
         self._report = report
         self._stopping = stopping
         self.patience = Patience(
@@ -307,6 +309,7 @@ class WindowLoop:
                 break
             except StillRunning:
                 self.patience.check_stop()
+                self._watching.look(self._log, oldest.plan, oldest.tasks, self._clock.monotonic())
                 if not wait:
                     return
             except DagflowError as error:

@@ -9,6 +9,7 @@
 - `at_work`: a task's queue, what it has at hand and what it has read;
 - `work`: asking and answering;
 - `yielding`, `further`: the fallback for slow stores: tasks stop early, and a further job of the window reads the rest;
+- `watching`: how far the readers of a window are, for progress;
 - `ending`: whether the work was even, and if not, why nothing was taken over;
 - `serving`: the thread in which a process answers;
 - `driver`: which tasks share their work, and whether what they report is all;

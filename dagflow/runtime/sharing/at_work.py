@@ -41,6 +41,7 @@ class AtWork:
         self._hand: Hand | None = None
         self._pace = Pace()
         self._done: list[Part] = []
+        self._read = 0.0  # how much that was, as items are weighed
         self._flow: Flow | None = None
         self._failure: BaseException | None = None
         self._is_served = False
@@ -84,6 +85,7 @@ class AtWork:
             hand, self._hand = self._hand, None
             assert hand is not None
             self._done.append(hand.read())
+            self._read += hand.held.weight if hand.tracker is None else hand.span
             self._pace.finished(hand, time.monotonic())
             return hand
 

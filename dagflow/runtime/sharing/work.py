@@ -68,6 +68,8 @@ class SharedWork(AtWork):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         with self._lock:
             is_served, self._is_served = self._is_served, False
+            if self._noted and error is None:
+                self._write_gauge(time.monotonic())  # that all has been read
             self._gauge.close()
         if is_served:
             SERVING.end(self)
@@ -233,5 +235,6 @@ class SharedWork(AtWork):
             "refused": self._refused,
             "n": self._noted,
             "idle": self._is_idle,
+            "done": round(self._read + (0.0 if self._hand is None else self._hand.consumed), 3),
         }
         self._gauge.write(json.dumps(told).encode())

@@ -178,6 +178,13 @@ def test_a_part_weighs_as_much_as_its_share_of_the_range() -> None:
     assert held(block(b"a", b"a\0")).cut(0.5) is None  # one key
 
 
+def test_what_names_a_record_fits_in_a_gauge_however_long_keys_are() -> None:
+    """Gauges are 200 bytes: with more, others would see nothing of a reader."""
+    hand = Hand(held(block(b"a" * 500, b"b" * 500)), since=0.0)
+    assert len(hand.key) < 30
+    assert hand.key != Hand(held(block(b"a" * 501, b"b" * 500)), since=0.0).key
+
+
 def test_half_of_a_range_without_an_end_is_given_away() -> None:
     hand = Hand(held(block(b"", b"")), since=0.0)
     hand.track(ByteKeyRangeTracker(b"", b""))
