@@ -48,7 +48,7 @@ def texts(option: str, value: Any) -> tuple[str, ...]:
     """A list of strings as a tuple; a single one stands for a list that was forgotten. Raises TypeError."""
     if isinstance(value, str):
         raise TypeError(f"{option} is the text {value!r}, but must be a list of texts: [{value!r}]")
-    given = tuple(value) if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping) else (None,)
+    given: tuple[Any, ...] = tuple(value) if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping) else (None,)
     if not all(isinstance(each, str) for each in given):
         raise TypeError(f"{option} is {value!r}, but must be a list of texts")
     return given
