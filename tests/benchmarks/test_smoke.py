@@ -160,7 +160,7 @@ def test_a_simulated_slow_record_is_asked_once(monkeypatch):
 
     monkeypatch.setattr(window, "given_away", counted)
     assert window.run(work, 8, 8).makespan == pytest.approx(30)
-    assert asked.count("0:0") == 1
+    assert sum(key.startswith("0:") for key in asked) == 1  # of the first block, during its one record
 
 
 def test_readers_of_a_simulated_day_share_where_shipped_ones_would():
