@@ -77,6 +77,9 @@ class RunSettings:
     shared_paths: bool = False
     """the local paths of this application are seen by all machines of the cluster (NFS, say)"""
 
+    enforce_immutability: bool = False
+    """for tests: the run ends when an operator changes a record that it has received or emitted; slow, each record is copied"""
+
     name: str | None = None
     """the application's name in reports and in Spark's UI; none: that of its folder or module"""
 

@@ -83,17 +83,29 @@ class StateDeclaration(RunError, TypeError):
 
 @error
 class WrongRecordType(RunError, TypeError):
-    """An operator emitted, or was given, something that is not of its port's type."""
+    """An operator emitted, or was given, something that is not of its port's type.
+
+    `frames`: the lines of the user's that emitted it, where they are known.
+    """
 
     port: str
     expected: str
     got: str
     record: str
     doing: str = "was emitted"
+    window: int | None = None
+    frames: str = ""
     code: ClassVar[str] = "DF304"
 
     def message(self) -> str:
-        return f"{self.port} carries {self.expected}, but {self.got} {self.doing}: {self.record}"
+        lines = [f"{self.port} carries {self.expected}, but {self.got} {self.doing}: {self.record}"]
+        lines += [self.frames] if self.frames else []
+        lines += [f"  window  {self.window}"] if self.window is not None else []
+        if self.got in ("RecordBatch", "Table") and self.doing == "was emitted":
+            lines.append(
+                f"  help: a batch goes by self.{self.port.rpartition('.')[2]}.emit_batch(batch); emit() takes one record"
+            )
+        return "\n".join(lines)
 
 
 @error

@@ -17,7 +17,7 @@ from dagflow.model.ports import BATCH, RECORD, InputPort, combiners_of
 from dagflow.plan.place import KEYED, THROUGH, Exchange
 from dagflow.plan.plan import Plan
 from dagflow.runtime.bodies import Made, columns_of_port
-from dagflow.runtime.program import Combiner, OutputPlan, PortPlan, Program, ProgramOperator, SendPlan
+from dagflow.runtime.program import Combiner, OutputPlan, PortPlan, Program, ProgramOperator, SendPlan, SourcePlan
 
 
 class WorkItems(Operator):
@@ -77,7 +77,14 @@ def driver_program(plan: Plan) -> Program:
 
 def _operator(plan: Plan, name: str, here: set[str], crossing: bool = False) -> ProgramOperator:
     node = plan.dag.nodes[name]
-    inputs = {sink.port: PortPlan(plan.forms.handled[sink], plan.dag.types[sink]) for _, sink in plan.dag.upstream(name)}
+    inputs = {
+        sink.port: PortPlan(
+            plan.forms.handled[sink],
+            plan.dag.types[sink],
+            SourcePlan(source.operator, source.port, plan.dag.types[source]),
+        )
+        for source, sink in plan.dag.upstream(name)
+    }
     outputs = {}
     for stream in plan.dag.streams.values():
         if stream.source.operator != name:

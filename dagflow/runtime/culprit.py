@@ -5,35 +5,45 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from dagflow.model.forms import to_records
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def culprit(batch: pa.RecordBatch, tp: Any, raises: Callable[[pa.RecordBatch], bool]) -> Any:
-    """The record of the first row that raises on its own; None when it is not one row's fault. `tp`: the type of the records."""
+@attrs.frozen
+class Culprit:
+    """A record to blame, and what was raised for it alone."""
+
+    record: Any
+    error: Exception
+
+
+def culprit(batch: pa.RecordBatch, tp: Any, raises: Callable[[pa.RecordBatch], Exception | None]) -> Culprit | None:
+    """The first row that raises on its own; None when it is not one row's fault. `tp`: the type of the records."""
     low, high = 0, batch.num_rows
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if raises(batch.slice(low, middle - low)) else (middle, high)
-    found = high > low and raises(batch.slice(low, 1))
-    return record_of(batch.slice(low, 1), tp) if found else None
+        low, high = (low, middle) if raises(batch.slice(low, middle - low)) is not None else (middle, high)
+    error = raises(batch.slice(low, 1)) if high > low else None
+    return None if error is None else Culprit(record_of(batch.slice(low, 1), tp), error)
 
 
-def raising(call: Callable[[pa.RecordBatch], object]) -> Callable[[pa.RecordBatch], bool]:
-    """Whether a call with some rows raises.
+def raising(call: Callable[[pa.RecordBatch], object]) -> Callable[[pa.RecordBatch], Exception | None]:
+    """The exception that a call with some rows raises; None when it raises none.
 
     >>> [raising(lambda row: 1 // row)(row) for row in (1, 0)]
-    [False, True]
+    [None, ZeroDivisionError('integer division or modulo by zero')]
     """
 
-    def raises(rows: pa.RecordBatch) -> bool:
+    def raises(rows: pa.RecordBatch) -> Exception | None:
         try:
             call(rows)
-        except Exception:  # noqa: BLE001  # user code may raise anything
-            return True
-        return False
+        except Exception as error:  # noqa: BLE001  # user code may raise anything
+            return error
+        return None
 
     return raises
 

@@ -54,7 +54,8 @@ class Driver:
         self._spec = spec
         self._clock = clock
         self._readers = readers or Readers(plan, slots=spec.slots, clock=clock, last=last)
-        self._flow = Flow(loaded(pickled(driver_program(plan), plan, travels=False)), spec, clock=clock)
+        program = loaded(pickled(driver_program(plan), plan, travels=False))
+        self._flow = Flow(program, attrs.evolve(spec, checked=True), clock=clock)  # work items are few: each is checked
         self._states = DriverStates({name: node.operator for name, node in self._flow.nodes.items()}, maps)
         self.warnings = self._states.restore(last)
         # input operators, and those that go on by themselves with what they were given (a splitter in the middle of a file)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import traceback
+from collections.abc import Sequence
 from typing import Any
 
 from dagflow.errors import DagflowError
@@ -15,6 +17,7 @@ from dagflow.model.source import shown
 
 _RECORD_CHARACTERS = 200
 _ERROR_CHARACTERS = 1000
+_RUNTIME = os.path.dirname(__file__)
 _OF_SPARK = re.compile(r"[/\\](pyspark|py4j)[/\\]|[/\\]contextlib\.py$")  # whose errors come through context managers
 
 
@@ -106,6 +109,24 @@ def user_frames(error: BaseException) -> str:
     frames = [
         f for f in traceback.extract_tb(error.__traceback__) if not is_ours(f.filename) and not _OF_SPARK.search(f.filename)
     ]
+    return _told(frames)
+
+
+def emitting_frames() -> str:
+    """The frames of the user's code that is emitting, the innermost first; none where an operator of the library is."""
+    frames: list[traceback.FrameSummary] = []
+    has_left = False  # what `emit` itself is made of
+    for frame in reversed(traceback.extract_stack()):
+        is_runtime = os.path.dirname(frame.filename) == _RUNTIME
+        if is_runtime and has_left:
+            break  # what called the operator
+        has_left = has_left or not is_runtime
+        if not is_runtime and not is_ours(frame.filename):
+            frames.insert(0, frame)
+    return _told(frames)
+
+
+def _told(frames: Sequence[traceback.FrameSummary]) -> str:
     lines = []
     for frame in reversed(frames[-8:]):
         code = f": {frame.line}" if frame.line else ""

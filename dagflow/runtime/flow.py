@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dagflow.errors.run import WrongRecordType
 from dagflow.model.forms import to_batch, to_records
 from dagflow.model.ports import BATCH, STREAM
 from dagflow.model.records import ReaderRecord
 from dagflow.runtime.culprit import culprit, raising, record_of
-from dagflow.runtime.failure import Abort
+from dagflow.runtime.failure import Abort, emitting_frames
+from dagflow.runtime.mistyped import refuse_mistyped
+from dagflow.runtime.program import PortPlan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,7 +75,8 @@ class Outlet:
         self.buffer: list[Any] = []
         self._held: list[tuple[int, Any]] | None = None
         self._check = check
-        self.emit = self._checked_emit if check is not None else self._make_emit()
+        self._unchanged = node.unchanged
+        self.emit = self._make_emit() if check is None and self._unchanged is None else self._checked_emit
 
     def _make_emit(self) -> Callable[[Any], None]:
         buffer, append, flush = self.buffer, self.buffer.append, self.flush
@@ -85,14 +89,17 @@ class Outlet:
         return emit
 
     def _checked_emit(self, record: Any) -> None:
-        self._checked(record)
+        if self._check is not None:
+            self._checked(record)
+        if self._unchanged is not None:
+            self._unchanged.emitted(self.port, record)
         self.buffer.append(record)
         if len(self.buffer) >= CHUNK:
             self.flush()
 
     def emit_all(self, records: Iterable[Any]) -> None:
         """Emits all records of an iterable, in bounded chunks."""
-        if self._check is not None:
+        if self._check is not None or self._unchanged is not None:
             for record in records:
                 self._checked_emit(record)
             return
@@ -110,7 +117,14 @@ class Outlet:
         try:
             self._check(record)
         except WrongRecordType as error:
+            error.window, error.frames = self.node.window, emitting_frames()
+            error.happened(operator=self.node.name, window=self.node.window)
             raise Abort(error) from None  # the operator is wrong, not the record: no `on_error` lets it pass
+
+    def check_all(self, check: Callable[[Any], None]) -> Callable[[Any], None]:
+        """From now on, checks what is emitted. Returns what is to be the port's `emit`."""
+        self._check, self.emit = check, self._checked_emit
+        return self.emit
 
     def emit_batch(self, batch: pa.RecordBatch) -> None:
         """Emits a batch behind what has been emitted so far."""
@@ -120,6 +134,8 @@ class Outlet:
         if self._check is not None:
             for record in _records_of(batch, self.type):
                 self._checked(record)
+        if self._unchanged is not None:
+            self._unchanged.emitted(self.port, batch)
         self._pass(batch.num_rows, batch)
         self.node.hand_on()
 
@@ -195,11 +211,15 @@ class Unconnected:
 class Inlet:
     """What stands before an input port: turns what arrives into the form of the handler, and deals with bad records."""
 
-    def __init__(self, node: Node, port: str, tp: Any, form: str, handler: Callable[[Any], None]) -> None:
+    def __init__(
+        self, node: Node, port: str, plan: PortPlan, handler: Callable[[Any], None], emitter: Node | None = None
+    ) -> None:
         self.node = node
         self.port = port
-        self.type = tp
-        self.form = form
+        self.type = plan.type
+        self.form = plan.form
+        self.source = plan.source
+        self.emitter = emitter
         self.handler = handler
         self.count = 0
         self.converted = 0
@@ -230,7 +250,13 @@ class Inlet:
     def _converted(self, batch: pa.RecordBatch) -> Iterator[Step]:
         """Handles the rows of a batch as records, so many at once that memory is bounded."""
         for start in range(0, batch.num_rows, CHUNK):
-            self._records(to_records(batch.slice(start, CHUNK), self.type))
+            rows = batch.slice(start, CHUNK)
+            try:
+                records = to_records(rows, self.type)
+            except (KeyError, IndexError) as error:  # it has other columns
+                self._refuse_mistyped(rows.slice(0, 1).to_pylist()[0])
+                self.node.fail(f"the conversion to records before {self.port!r}", error, None)
+            self._records(records)
             yield from self.node.following()
 
     def _to_batch(self, chunk: list[Any], tp: Any) -> pa.RecordBatch | None:
@@ -240,6 +266,7 @@ class Inlet:
         except TypeError as error:
             doing = f"the conversion to batches before {self.port!r}"
             if len(chunk) == 1:
+                self._refuse_mistyped(chunk[0])
                 self.node.bad_record(doing, error, chunk[0])
                 return None
             half = len(chunk) // 2
@@ -247,6 +274,10 @@ class Inlet:
             return joined(parts)
 
     def _records(self, chunk: list[Any]) -> None:
+        unchanged = self.node.unchanged
+        if unchanged is not None:
+            chunk = unchanged.received(self.port, chunk)
+        self.node.last, self.node.is_busy = (self, chunk), True
         iterator: Any = iter(chunk)  # a list iterator: it knows how many are left
         handler = self.handler
         while True:
@@ -260,6 +291,9 @@ class Inlet:
                 else:
                     for record in iterator:
                         handler(record)
+                self.node.is_busy = False
+                if unchanged is not None:
+                    unchanged.check(self._doing)
                 return
             except Abort:
                 raise
@@ -267,22 +301,51 @@ class Inlet:
                 left = iterator.__length_hint__()
                 if left == before or isinstance(error, SystemExit):
                     self.node.fail(self._doing, error, None)  # raised before it took a record
+                self._refuse_mistyped(chunk[len(chunk) - left - 1])
                 self.node.bad_record(self._doing, error, chunk[len(chunk) - left - 1])
                 if not left:
+                    self.node.is_busy = False
                     return
+
+    def _refuse_mistyped(self, record: Any) -> None:
+        """Ends the task where a record that could not be handled is not of its type: its operator is wrong, not the record."""
+        if self.source is not None:
+            refuse_mistyped(record, self.source, self.node.window, self.emitter)
 
     @property
     def _doing(self) -> str:
         return f"{self.handler.__name__}() of port {self.port!r}"
 
     def _batch(self, batch: pa.RecordBatch) -> None:
+        unchanged = self.node.unchanged
+        if unchanged is not None:
+            batch = unchanged.received(self.port, batch)
+        self.node.last, self.node.is_busy = (self, batch), True
         if self.node.operator.on_error == "fail":
             try:
                 self.handler(batch)
             except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
-                self.node.fail(self._doing, error, self._culprit(batch))
+                self._fail(batch, error)
         else:
             self._tolerant(batch)
+        self.node.is_busy = False
+        if unchanged is not None:
+            unchanged.check(self._doing)
+
+    def _refuse_other_columns(self, batch: pa.RecordBatch) -> None:
+        with contextlib.suppress(OverflowError, ValueError, IndexError):  # of the right type, but with no value in Python
+            self._refuse_mistyped(_records_of(batch.slice(0, 1), self.type)[0])
+
+    def _fail(self, batch: pa.RecordBatch, error: BaseException) -> NoReturn:
+        """Ends the task with the first row for which the handler raises on its own, and with what it raises for that row."""
+        self._refuse_other_columns(batch)
+        blame = self.node.context.cursor.blame
+        if blame is None or blame.error is not error:  # else the operator has said which record it is
+            with self.node.discarding():
+                found = culprit(batch, self.type, raising(self.handler))
+            if found is not None:
+                self.node.fail(self._doing, found.error, found.record)
+        self.node.fail(self._doing, error, None)
 
     def _tolerant(self, batch: pa.RecordBatch) -> None:
         """Handles a batch; if the handler raises, each half of it, down to the rows that are to blame.
@@ -295,9 +358,10 @@ class Inlet:
         try:
             self.handler(batch)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
+            self._refuse_other_columns(batch)
             self.node.release(keep=batch.num_rows == 1)
             if isinstance(error, SystemExit) or getattr(error, "is_fatal", False):
-                self.node.fail(self._doing, error, self._culprit(batch))
+                self._fail(batch, error)
             if batch.num_rows == 1:
                 self.node.bad_record(self._doing, error, record_of(batch, self.type))
                 self.node.collect()
@@ -311,11 +375,6 @@ class Inlet:
             raise
         else:
             self.node.release(keep=True)
-
-    def _culprit(self, batch: pa.RecordBatch) -> Any:
-        """The first row for which the handler raises on its own; None when it is not one row's fault."""
-        with self.node.discarding():
-            return culprit(batch, self.type, raising(self.handler))
 
 
 def _records_of(batch: pa.RecordBatch, tp: Any) -> list[Any]:

@@ -41,6 +41,7 @@ def driver_spec(settings: RunSettings, round: str, slots: int, base: str, checke
         base=base,
         durable=settings.durability == "machine",
         checked=checked,
+        enforce_immutability=settings.enforce_immutability,
     )
 
 

@@ -17,6 +17,7 @@ from dagflow.runtime.failure import Abort, abort, describe, sample, text_of
 from dagflow.runtime.flow import Inlet, Outlet, Step, Steps
 from dagflow.runtime.program import ProgramOperator
 from dagflow.runtime.report import SAMPLES, OperatorFigures
+from dagflow.runtime.unchanged import Unchanged
 
 _NOTHING: Iterator[Step] = iter(())
 
@@ -34,6 +35,9 @@ class Node:
         self.figures = OperatorFigures()
         self.steps = steps
         self.waiting: list[tuple[Outlet, Any]] = []  # what has been emitted and is to be handed on, in order
+        self.last: tuple[Inlet, Any] | None = None  # what its handler was called with last
+        self.is_busy = False  # its handler has not returned
+        self.unchanged: Unchanged | None = None
         self.is_open = False  # the operator may emit: only within windows
         self.outside = "setup()"  # while it is not open, what may have called `emit`
 
@@ -144,11 +148,14 @@ class Node:
     def call(self, doing: str) -> Any:
         """Calls a lifecycle method without arguments; what it returns."""
         try:
-            return getattr(self.operator, doing)()
+            returned = getattr(self.operator, doing)()
         except Abort:
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
             self.fail(f"{doing}()", error, None)
+        if self.unchanged is not None:
+            self.unchanged.check(f"{doing}()", whole_window=doing == "end_window")
+        return returned
 
     def total(self) -> OperatorFigures:
         """The operator's figures so far."""

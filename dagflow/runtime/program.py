@@ -26,11 +26,21 @@ BODY = 1 << 24
 
 
 @attrs.frozen
+class SourcePlan:
+    """The output port that leads to an input port, and the type that it carries."""
+
+    operator: str
+    port: str
+    type: Any
+
+
+@attrs.frozen
 class PortPlan:
-    """An input port in use: the form in which its handler is called, and the type of its records."""
+    """An input port in use: the form in which its handler is called, the type of its records, and where they come from."""
 
     form: str
     type: Any
+    source: SourcePlan | None = None
 
 
 @attrs.frozen
@@ -134,6 +144,7 @@ class TaskSpec:
         base: the folder that relative output paths start from.
         durable: files and reports are synced to disk.
         checked: every emitted record is checked against its port's type.
+        enforce_immutability: records must stay as they are once they were received or emitted.
         careful: the window has been tried before: the task keeps a footprint.
         level, number: its level, and its number among the tasks of the window.
         place: its number among the tasks of its level; rows of exchanges are for that.
@@ -166,6 +177,7 @@ class TaskSpec:
     base: str = ""
     durable: bool = True
     checked: bool = False
+    enforce_immutability: bool = False
     careful: bool = False
     level: int = 0
     number: int = 0

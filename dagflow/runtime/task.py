@@ -29,6 +29,7 @@ from dagflow.runtime.report import OperatorFigures
 from dagflow.runtime.sharing.at_work import AtWork
 from dagflow.runtime.sharing.parts import Part, narrowed
 from dagflow.runtime.typecheck import type_check
+from dagflow.runtime.unchanged import Unchanged
 
 
 class Flow:
@@ -70,6 +71,8 @@ class Flow:
             node = self.nodes[plan.name] = Node(plan, context, spec.window, steps)
             context.on_bad_record = functools.partial(node.bad_record, "reading")
             context.on_flush = node.flush
+            if spec.enforce_immutability:
+                node.unchanged = Unchanged(plan.name)
         for plan in reversed(program.operators):
             self._connect(plan, [each for each in program.sends if each.source[0] == plan.name])
         self._entered: list[Node] = []
@@ -82,7 +85,8 @@ class Flow:
             bound = getattr(node.operator, port)
             bound.record_type, bound.columns = into.type, self.spec.columns.get(plan.name, {}).get(port)
             handler = getattr(node.operator, handlers[port][into.form])
-            node.inlets[port] = Inlet(node, port, into.type, into.form, handler)
+            emitter = self.nodes.get(into.source.operator) if into.source is not None else None
+            node.inlets[port] = Inlet(node, port, into, handler, emitter)
         for port in output_ports(type(node.operator)):
             bound = getattr(node.operator, port)
             out = plan.outputs.get(port)
@@ -142,6 +146,8 @@ class Flow:
             node.context.window_closed = False
             renew(node.operator)
             node.is_open = True
+            if node.unchanged is not None:
+                node.unchanged.begin(window)
         for node in reversed(self.nodes.values()):
             try:
                 node.operator.begin_window(window)
@@ -149,6 +155,8 @@ class Flow:
                 raise
             except Exception as error:  # noqa: BLE001  # user code may raise anything
                 node.fail("begin_window()", error, None)
+            if node.unchanged is not None:
+                node.unchanged.check("begin_window()")
             node.flush()
 
     def restore(self, begun: Mapping[str, Sequence[partition_state.Encoded]]) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from dagflow.errors.run import OperatorFailed
+from dagflow.errors.testing import HypothesisMissing, RecordChanged
 from dagflow.model.forms import schema_of
 from dagflow.model.kept import kept_by
 from dagflow.model.map_state import decode_state, encode_state
@@ -42,6 +43,8 @@ def check_operator(
     6. *State resumes*: what it keeps as `State` is the same when it has been written down and read again; its `merge` gives the
        same whether several values become one at once or one after the other, with those of idle partitions or without.
 
+    7. *Records stay as they are*: it changes none that it has received or emitted.
+
     Every record is checked against its port's type. Of records that `on_error` lets pass, laws compare which, not why.
 
     `port` is the input port to feed, by default the only one. Raises AssertionError, naming the law, the smallest records that
@@ -51,8 +54,11 @@ def check_operator(
     >>> from operators import Filter
     >>> check_operator(Filter(str.isalpha), st.text())
     """
-    from hypothesis import HealthCheck, Phase, given, settings
-    from hypothesis import strategies as st
+    try:
+        from hypothesis import HealthCheck, Phase, given, settings
+        from hypothesis import strategies as st
+    except ModuleNotFoundError as error:
+        raise HypothesisMissing from error
 
     laws = _Laws(operator, port or _only_port(operator))
 
@@ -144,6 +150,9 @@ class _Laws:
                 bench.run(flow, 0, *({self.port: chunk} for chunk in (chunks[1:-1] if emitted else chunks)))
         except OperatorFailed as failed:
             error = failed.record or failed.error
+        except RecordChanged as changed:
+            given = [record for chunk in chunks for record in chunk]
+            raise AssertionError(f"{self._name}: records stay as they are: {changed}\n  records {given!r}") from changed
         ports = {name: bench.emitted.get(name, []) for name in output_ports(type(self.operator))}
         return _Output({} if error else ports, {} if error else files.read(), bench.emitted.skipped, error)
 
@@ -226,7 +235,17 @@ def reference_form(operator: Operator, port: str) -> str:
     return preferred_form(RECORD, operator.offered_forms(port))
 
 
-_SPEC = TaskSpec(window=0, round="test", stage="test", partition=0, partitions=1, durable=False, checked=True, base=os.sep)
+_SPEC = TaskSpec(
+    window=0,
+    round="test",
+    stage="test",
+    partition=0,
+    partitions=1,
+    durable=False,
+    checked=True,
+    enforce_immutability=True,
+    base=os.sep,
+)
 
 
 def _without_reasons(value: Any) -> Any:

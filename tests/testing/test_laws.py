@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from dagflow import InputPort, Operator, OutputPort, ReaderRecord, State, WindowState
 from dagflow.errors.run import WrongRecordType
+from dagflow.errors.testing import HypothesisMissing
 from dagflow.testing import check_operator
 from operators import Console, Filter, FlatMap, Map, RecordWriter
 
@@ -230,3 +232,9 @@ def test_states_that_obey(state: State[Any], records: Any) -> None:
 def test_states_that_do_not(state: State[Any], records: Any, law: str) -> None:
     with pytest.raises(AssertionError, match=f"Keeps: state resumes: {law}"):
         check_operator(kept(state), records, max_examples=200)
+
+
+def test_without_hypothesis_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    with pytest.raises(HypothesisMissing, match="pip install hypothesis"):
+        check_operator(Declared(), None)  # type: ignore[arg-type]

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import pathlib
+import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -167,12 +169,24 @@ class Liar(Operator):
             self.output.emit_batch(pa.record_batch({"block_id": [1], "position": [2], "record": ["three"]}))
 
 
+LINES_OF_LIAR = {
+    how: number
+    for number, line in enumerate(Path(__file__).read_text().splitlines(), 1)
+    for how in ("emit", "emit_all", "emit_batch")
+    if re.match(rf"\s+self\.output\.{how}\(.*(wrong|three)", line)
+}
+
+
 @pytest.mark.parametrize("how", ["emit", "emit_all", "emit_batch"])
 @pytest.mark.parametrize("on_error", ["fail", "skip", "route"])
 def test_a_record_of_the_wrong_type_is_always_caught(how: str, on_error: Any) -> None:
     with pytest.raises(WrongRecordType) as caught:
         run_operator(Liar(how, on_error=on_error), {"input": ["a"]})
-    assert str(caught.value) == "operator.output carries ReaderRecord[int], but ReaderRecord[str] was emitted: 'three'"
+    first, line, window = str(caught.value).splitlines()
+    assert first == "operator.output carries ReaderRecord[int], but ReaderRecord[str] was emitted: 'three'"
+    assert line.startswith("  at ")
+    assert f"test_run_operator.py:{LINES_OF_LIAR[how]} in each: self.output.{how}(" in line
+    assert window == "  window  0"
 
 
 def test_a_batch_with_other_columns_is_caught() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_origin
 
 from dagflow.errors.dataframes import ColumnsDiffer, TimeNotInSpark
 from dagflow.errors.partitioning import CombinedKeyChanged
@@ -24,7 +24,8 @@ from dagflow.runtime.exchange.fitting import fitted
 from dagflow.runtime.exchange.hottest import ExchangeFigures, Hottest
 from dagflow.runtime.exchange.rows import BLOB, Row, arrow_blobs, pickled_blobs
 from dagflow.runtime.failure import Abort, abort
-from dagflow.runtime.program import SendPlan, TaskSpec
+from dagflow.runtime.mistyped import refuse_mistyped
+from dagflow.runtime.program import SendPlan, SourcePlan, TaskSpec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,6 +68,8 @@ class Sender:
         self._held = 0
         self._dealt = spec.number  # the first record of each task goes to another partition
         self._is_arrow = schema_of(plan.type) is not None
+        outer = get_origin(plan.type) or plan.type
+        self._class = outer if isinstance(outer, type) else None
         self._portion = RECORDS if self._is_arrow else PICKLED
         self._hottest = Hottest(Router.STRIDE)
         self.figures = ExchangeFigures()
@@ -96,6 +99,9 @@ class Sender:
     def take_records(self, chunk: list[Any]) -> None:
         """Takes records."""
         self.figures.before += len(chunk)
+        if self._class is not None and set(map(type, chunk)) != {self._class}:
+            for record in chunk:  # now the call that emitted it is known; later records of many calls are packed together
+                self._refuse_mistyped(record)
         if self._combine is not None:
             self._combined(chunk)
             return
@@ -190,6 +196,7 @@ class Sender:
             raise self._failed(f"the key ({self._plan.key}) of {self._plan.port}", error, record) from error
 
     def _no_key(self, error: Exception, record: Any) -> None:
+        self._refuse_mistyped(record)
         raise self._failed(f"the key ({self._plan.key}) of {self._plan.port}", error, record) from error
 
     def _failed(self, doing: str, error: Exception, record: Any, cursor: Cursor | None = None) -> Abort:
@@ -288,10 +295,16 @@ class Sender:
             return [to_batch(records, self._plan.type)]
         except RecordMisfit as error:
             if len(records) == 1:
+                self._refuse_mistyped(records[0])
                 self._node.bad_record(f"the exchange to {self._plan.port}", error, records[0])
                 return []
             half = len(records) // 2
             return [*self._converted(records[:half]), *self._converted(records[half:])]
+
+    def _refuse_mistyped(self, record: Any) -> None:
+        """Ends the task where a record that cannot cross is not of its port's type."""
+        source = SourcePlan(*self._plan.source, self._plan.type)
+        refuse_mistyped(record, source, self._node.window, self._node)
 
     def _add(self, partition: int, batch: pa.RecordBatch) -> None:
         if self._records[partition]:
@@ -341,7 +354,8 @@ class Sender:
                 combined = _a_batch(self._combine_batch(batch))
                 self._check_keys(partition, combined)
             except Exception as error:
-                record = culprit(batch, self._plan.type, raising(self._combine_batch))
+                found = culprit(batch, self._plan.type, raising(self._combine_batch))
+                record, error = (None, error) if found is None else (found.record, found.error)
                 raise self._failed("combine_batch()", error, record, self._here) from error
             batch = combined
         self.figures.records += batch.num_rows

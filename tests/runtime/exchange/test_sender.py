@@ -226,10 +226,10 @@ def test_keys_that_a_combiner_leaves_alone(key: Any) -> None:
 def test_records_that_do_not_fit_go_where_on_error_says() -> None:
     rows: list[Row] = []
     sender = made(rows, TO_ONE, tp=str)
-    sender.take_records(["a", 1, "b"])
+    sender.take_records(["a", "\ud800", "b"])  # text, but Arrow has no such
     sender.finish()
     assert decoded(rows, str) == {10: ["a", "b"]}
-    assert sender._node.records == [1]  # type: ignore[attr-defined]
+    assert sender._node.records == ["\ud800"]  # type: ignore[attr-defined]
 
 
 def test_a_key_that_raises_names_the_operator_behind_the_exchange() -> None:
