@@ -18,6 +18,7 @@ from dagflow.runtime.execute import execute, keep_memory
 from dagflow.runtime.program import Job, TaskOutcome, TaskSpec
 from dagflow.runtime.window_log import WindowLog
 from dagflow.spark.bodies import through
+from dagflow.spark.seen import Mark
 from dagflow.spark.task import leave_quietly, pickled, settle
 from dagflow.storage import read_sealed, seal
 
@@ -56,6 +57,7 @@ class LevelTasks:
     durable: bool
     levels: dict[int, int]
     is_first: bool
+    mark: Mark | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """What the task of this partition sends; of the last level, one row: its pickled outcome."""
@@ -63,6 +65,8 @@ class LevelTasks:
 
         keep_memory()
         leave_quietly()
+        if self.mark is not None:
+            self.mark.check()
         context = TaskContext.get()
         assert context is not None
         spec: TaskSpec = pickle.loads(self.specs[context.partitionId()])  # came with this function, from the driver
@@ -97,14 +101,14 @@ def outcome_name(spec: TaskSpec) -> str:
     return f"{spec.report_name}.outcome"
 
 
-def chained(spark: Any, job: Job) -> Any:
+def chained(spark: Any, job: Job, mark: Mark | None) -> Any:
     """The DataFrame of a window: its levels one after the other."""
     levels = job.by_level()
     frame = None
     for tasks in levels:
         specs = tuple(pickle.dumps(spec) for spec in tasks)
         programs = {stage: job.programs[stage] for stage in {spec.stage for spec in tasks}}
-        function = LevelTasks(specs, programs, job.run_folder, job.durable, job.levels, frame is None).__call__
+        function = LevelTasks(specs, programs, job.run_folder, job.durable, job.levels, frame is None, mark).__call__
         count = len(tasks)
         if frame is None:
             rows = spark.range(0, count, 1, count)

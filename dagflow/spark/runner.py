@@ -18,10 +18,10 @@ from dagflow.spark.bodies import failed_within
 from dagflow.spark.failures import dead_partition, failure
 from dagflow.spark.levels import CHOSEN_FOR_BODIES, PINNED, PINNED_FOR_BODIES, chained, outcomes
 from dagflow.spark.links import ClassicLink, Link
+from dagflow.spark.seen import Mark, Probe, unseen
 from dagflow.spark.session import address_of, connect, forget
-from dagflow.spark.task import SCHEMA, Probe, SparkTasks
+from dagflow.spark.task import SCHEMA, SparkTasks
 from dagflow.spark.threads import JobThreads
-from dagflow.storage import open_store
 
 CANCELLED_WITHIN = 10.0  # seconds that cancelled jobs get to return; Spark needs some hundredths
 
@@ -49,6 +49,7 @@ class SparkRunner:
         self._link: Link | None = None
         self._ours = False
         self._slots = 1
+        self._mark: Mark | None = None
         self._comes_and_goes = False
         self._threads = JobThreads("dagflow-window")
         self._group = f"dagflow-{uuid.uuid4().hex[:8]}"
@@ -107,24 +108,33 @@ class SparkRunner:
                 self._slots = self._link.slots()
                 self._comes_and_goes = self.grows
             if not self._link.in_one_process:
-                self._probe(self._link, application, run_folder)
+                self._remove_mark()
+                self._mark = self._probe(self._link, application, run_folder)
         except Exception as error:
             told = self._told(error, doing)
             if isinstance(told, TasksDied):
                 told = ClusterUnreachable(master=self._link.address, reason=str(told))
             raise told from error
 
-    def _probe(self, link: Link, application: str, run_folder: str) -> None:
-        store = open_store(run_folder)
-        name, content = f"probe/{uuid.uuid4().hex}", uuid.uuid4().hex.encode()
-        store.create(name, content)
+    def _probe(self, link: Link, application: str, run_folder: str) -> Mark:
+        """Looks for a mark in the run folder from every slot, so from every executor that is there now."""
+        mark = Mark.leave(run_folder)
         try:
             with link.labelled(self._group, f"{application}: looking for the run folder"):
-                rows = link.spark.range(0, 1, 1, 1).mapInArrow(Probe(run_folder, name, content).__call__, SCHEMA).collect()
-        finally:
-            store.discard(name)
-        if rows[0][0]:
-            raise RunFolderUnseen(run_folder, link.address, bytes(rows[0][0]).decode())
+                slots = link.spark.range(0, self._slots, 1, self._slots)
+                rows = slots.mapInArrow(Probe(mark).__call__, SCHEMA).collect()
+            found = sorted({bytes(row[0]).decode() for row in rows} - {""})
+            if found:
+                raise RunFolderUnseen(run_folder, link.address, "; ".join(found[:3]))
+        except BaseException:
+            mark.remove()
+            raise
+        return mark
+
+    def _remove_mark(self) -> None:
+        mark, self._mark = self._mark, None
+        if mark is not None:
+            mark.remove()
 
     def start(self, job: Job) -> Future[list[TaskOutcome]]:
         """Runs a window as one Spark action in a thread of its own.
@@ -167,7 +177,7 @@ class SparkRunner:
         if job.levels:
             self._pin(spark, PINNED | (self._for_bodies() if job.bodies else {}))
             try:
-                rows = chained(spark, job).collect()
+                rows = chained(spark, job, self._mark).collect()
             except Exception as error:
                 found = outcomes(job, ())
                 if any(outcome.error is not None for outcome in found):
@@ -177,7 +187,7 @@ class SparkRunner:
                 raise
             return outcomes(job, rows)
         specs = tuple(pickle.dumps(spec) for spec in job.tasks)
-        tasks = SparkTasks(specs, job.programs, job.run_folder, job.durable)
+        tasks = SparkTasks(specs, job.programs, job.run_folder, job.durable, self._mark)
         rows = spark.range(0, len(specs), 1, len(specs)).mapInArrow(tasks.__call__, SCHEMA).collect()
         return [pickle.loads(row[0]) for row in rows]  # made by our own tasks, handed over by Spark
 
@@ -205,6 +215,8 @@ class SparkRunner:
     def _told(self, error: Exception, doing: str) -> Exception:
         if self._link is None or isinstance(error, DagflowError):
             return error
+        if found := unseen(str(error)):
+            return RunFolderUnseen(self._opened[1], self._link.address, found)
         return failure(error, self._link, doing)
 
     def cancel(self) -> None:
@@ -222,6 +234,7 @@ class SparkRunner:
     def close(self) -> None:
         """Stops the session if it is ours."""
         self._unpin()
+        self._remove_mark()
         link, self._link = self._link, None
         self._threads.close()
         if link is not None and self._ours:

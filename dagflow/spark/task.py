@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import gc
 import pickle
-import platform
 import struct
 import sys
 import traceback
@@ -21,7 +20,7 @@ from dagflow.runtime.execute import execute, keep_memory
 from dagflow.runtime.failure import describe
 from dagflow.runtime.program import TaskOutcome, TaskSpec
 from dagflow.runtime.window_log import WindowLog
-from dagflow.storage import open_store
+from dagflow.spark.seen import Mark
 
 SCHEMA = "answer binary"
 _ARROW = pa.schema([("answer", pa.binary())])
@@ -31,13 +30,14 @@ _ARROW = pa.schema([("answer", pa.binary())])
 class SparkTasks:
     """The tasks of one window, as the function of one `mapInArrow`.
 
-    `specs[i]` is the pickled TaskSpec of partition i; `programs` the programs by stage.
+    `specs[i]` is the pickled TaskSpec of partition i; `programs` the programs by stage; `mark` that of the run folder.
     """
 
     specs: tuple[bytes, ...]
     programs: dict[str, bytes]
     run_folder: str
     durable: bool
+    mark: Mark | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One control row a task: its pickled outcome."""
@@ -45,6 +45,8 @@ class SparkTasks:
 
         keep_memory()
         leave_quietly()
+        if self.mark is not None:
+            self.mark.check()
         context = TaskContext.get()
         attempt = str(context.taskAttemptId()) if context is not None else "0"
         again = context is not None and context.attemptNumber() > 0
@@ -55,23 +57,6 @@ class SparkTasks:
                 outcome = execute(self.programs[spec.stage], spec, log, attempt, again)
                 yield row(pickled(outcome))
         settle()
-
-
-@attrs.frozen
-class Probe:
-    """Looks from a task whether the run folder is the driver's."""
-
-    run_folder: str
-    name: str
-    content: bytes
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One row: what the task found."""
-        leave_quietly()
-        for _ in batches:
-            found = open_store(self.run_folder).read(self.name)
-            answer = "" if found == self.content else "it is not there" if found is None else "another one is there"
-            yield row(f"{answer}, on {platform.node()}".encode() if answer else b"")
 
 
 def row(answer: bytes) -> pa.RecordBatch:

@@ -109,18 +109,33 @@ def standalone(folder: Path, workers: int = 2, hosts: tuple[str, ...] = ()) -> I
         where = ("--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
         running = stack.enter_context(process(folder / "master.log", spark_class, master, *where, SPARK_DAEMON_MEMORY="256m"))
         listening(port, running, folder / "master.log")
-        for number in range(workers):
-            host = hosts[number] if hosts else "127.0.0.1"
-            work = ("-d", str(folder / f"worker{number}"), "--cores", "1", "--memory", "2g", "--host", host, "--webui-port", "0")
-            worker = ("org.apache.spark.deploy.worker.Worker", *work, f"spark://127.0.0.1:{port}")
-            log = folder / f"worker{number}.log"
-            stack.enter_context(process(log, spark_class, *worker, SPARK_DAEMON_MEMORY="256m", SPARK_LOCAL_IP=host))
-        deadline = time.monotonic() + SLOW
-        logs = [folder / f"worker{number}.log" for number in range(workers)]
-        while not all("Successfully registered with master" in log.read_text(errors="replace") for log in logs):
-            assert time.monotonic() < deadline, logs[-1].read_text(errors="replace")[-2000:]
-            time.sleep(0.1)
-        yield f"spark://127.0.0.1:{port}"
+        address = f"spark://127.0.0.1:{port}"
+        logs = [
+            stack.enter_context(worker(folder / f"worker{number}", address, hosts[number] if hosts else "127.0.0.1"))
+            for number in range(workers)
+        ]
+        registered(*logs)
+        yield address
+
+
+@contextlib.contextmanager
+def worker(folder: Path, master: str, host: str = "127.0.0.1", hidden: Path | None = None) -> Iterator[Path]:
+    """A worker of one core; yields its log. What is `hidden` is another, empty folder for its executors (needs root)."""
+    spark_class, log = str(SPARK_HOME / "bin" / "spark-class"), folder.with_suffix(".log")
+    work = ("-d", str(folder), "--cores", "1", "--memory", "2g", "--host", host, "--webui-port", "0")
+    command = [spark_class, "org.apache.spark.deploy.worker.Worker", *work, master]
+    if hidden is not None:
+        command = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(hidden), *command]
+    with process(log, *command, SPARK_DAEMON_MEMORY="256m", SPARK_LOCAL_IP=host):
+        yield log
+
+
+def registered(*logs: Path) -> None:
+    """Waits until workers are known to their master."""
+    deadline = time.monotonic() + SLOW
+    while not all("Successfully registered with master" in log.read_text(errors="replace") for log in logs):
+        assert time.monotonic() < deadline, logs[-1].read_text(errors="replace")[-2000:]
+        time.sleep(0.1)
 
 
 @contextlib.contextmanager

@@ -124,7 +124,7 @@ class Refused(PySparkException):
 def test_a_body_is_not_blamed_for_a_session_that_is_lost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_dead: bool) -> None:
     """What runs in a session that ends fails with a condition of Spark's too."""
 
-    def chained(spark: Any, job: Job) -> Any:
+    def chained(spark: Any, job: Job, mark: object) -> Any:
         raise Refused("[SPARK_JOB_CANCELLED] SparkContext was shut down")
 
     runner, sessions = opened(monkeypatch, tmp_path, ours=False)
