@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dagflow.launching.shadowing import explain_shadows
 from dagflow.model.context import Clock, OperatorContext
 from dagflow.model.dag import DAG
 from dagflow.model.dataframes import DataFrameOperator
@@ -13,11 +14,10 @@ from dagflow.model.module import Module
 from dagflow.model.operator import ErrorRecord, InputOperator, Operator
 from dagflow.model.ports import InputPort, OutputPort, ProxyInputPort, ProxyOutputPort
 from dagflow.model.records import BlockIds, FileBlockMetadata, FileInfo, FileMetadata, ReaderRecord, Window
-from dagflow.runtime.shadowing import explain_shadows
 
 if TYPE_CHECKING:
+    from dagflow.launching.launch import launch
     from dagflow.render.views import validate, view
-    from dagflow.runtime.launch import launch
 
 __all__ = [
     "DAG",
@@ -48,7 +48,7 @@ __all__ = [
 
 explain_shadows()
 
-_LATER = {"launch": "dagflow.runtime.launch", "validate": "dagflow.render.views", "view": "dagflow.render.views"}
+_LATER = {"launch": "dagflow.launching.launch", "validate": "dagflow.render.views", "view": "dagflow.render.views"}
 
 
 def __getattr__(name: str) -> object:

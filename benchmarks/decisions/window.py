@@ -15,9 +15,9 @@ import attrs
 from benchmarks.decisions.arrivals import Range
 from dagflow.plan.deal import deal
 from dagflow.ranges import OffsetRangeTracker
-from dagflow.runtime.sharing.giving import RECENT, Given, Hand, Pace, Queue, given_away, remaining
-from dagflow.runtime.sharing.held import Held
-from dagflow.runtime.sharing.parts import Part
+from dagflow.runtime.rebalancing.giving import RECENT, Given, Hand, Pace, Queue, given_away, remaining
+from dagflow.runtime.rebalancing.held import Held
+from dagflow.runtime.rebalancing.parts import Part
 from dagflow.scaling.stealing import STEAL_COST, Reader, choose
 
 SEEN = 16

@@ -11,7 +11,7 @@ import click
 from dagflow.cli.group import EXIT_CODES, NobodyReads, State, paths
 
 if TYPE_CHECKING:
-    from dagflow.runtime.trace import Sought
+    from dagflow.lineage.trace import Sought
 
 
 @attrs.frozen
@@ -78,7 +78,7 @@ def application_options() -> list[click.Parameter]:
 
 def sought(run_folder: str | None, app: str | None, trust: bool, define: Sequence[str], conf: Sequence[str]) -> Sought:
     """What `application_options` have said."""
-    from dagflow.runtime.trace import Sought
+    from dagflow.lineage.trace import Sought
 
     if conf and app is None:
         raise click.UsageError("--conf goes with --app: without it, the settings are those that the run folder knows, and -D.")

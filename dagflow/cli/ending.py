@@ -15,9 +15,9 @@ from dagflow.cli.group import State
 from dagflow.cli.main import FAILED
 from dagflow.errors.base import DagflowError
 from dagflow.errors.shown import visible_lines
+from dagflow.launching.hidden_modules import hidden_module
 from dagflow.render.errors import each, error_json, error_text
 from dagflow.render.style import Style, style_for
-from dagflow.runtime.hidden import hidden_module
 
 
 @attrs.define(slots=False, eq=False, str=False, repr=False)

@@ -17,14 +17,14 @@ from dagflow.cli.prepare import planned, spark_address
 from dagflow.cli.progress import Progress, make_progress
 from dagflow.cli.stopping import Stopping
 from dagflow.errors.run import Interrupted
+from dagflow.launching.build import Built
+from dagflow.launching.launch import start
+from dagflow.launching.run import Run
 from dagflow.model.source import shown
 from dagflow.plan.plan import Plan
 from dagflow.render.report import report_json, report_text
-from dagflow.runtime.build import Built
-from dagflow.runtime.folders import Folders
-from dagflow.runtime.launch import start
-from dagflow.runtime.report import RunReport
-from dagflow.runtime.run import Run
+from dagflow.runtime.run_folder.folders import Folders
+from dagflow.runtime.task.report import RunReport
 from dagflow.spark.address import DEFAULT
 
 

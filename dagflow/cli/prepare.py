@@ -7,9 +7,9 @@ import os
 from dagflow.cli.ending import Refused
 from dagflow.cli.options import Given
 from dagflow.config import Problems
+from dagflow.launching.build import Built, build, examine
+from dagflow.launching.places import place_problems
 from dagflow.plan.plan import Plan
-from dagflow.runtime.build import Built, build, examine
-from dagflow.runtime.places import place_problems
 from dagflow.spark.address import Address
 
 

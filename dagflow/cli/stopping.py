@@ -12,8 +12,8 @@ from typing import Any
 
 from dagflow.cli.children import kill_descendants
 from dagflow.cli.main import INTERRUPTED
+from dagflow.launching.run import Run
 from dagflow.runtime.events import Event, RunStarted
-from dagflow.runtime.run import Run
 
 GRACE = 30.0  # seconds that a clean end may take before it becomes an end at once
 GRACE_BEFORE = 5.0  # the same before the run has started

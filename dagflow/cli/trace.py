@@ -10,9 +10,9 @@ import click
 from dagflow.cli.dataset import Asked, application_options, dataset_command, sought
 from dagflow.cli.ending import exit_code, style_of
 from dagflow.cli.main import DONE
+from dagflow.lineage.trace import row_of, trace
 from dagflow.render.errors import error_text
 from dagflow.render.trace import trace_json, trace_text
-from dagflow.runtime.trace import row_of, trace
 
 
 @dataset_command(

@@ -24,9 +24,9 @@ from dagflow.render.verify import Checked, verify_json, verify_text
 from dagflow.storage import is_same_host
 
 if TYPE_CHECKING:
-    from dagflow.runtime.replay import ReplayReport
-    from dagflow.runtime.trace import Sought
-    from dagflow.runtime.verify_folder import FolderReport
+    from dagflow.lineage.replay import ReplayReport
+    from dagflow.lineage.trace import Sought
+    from dagflow.runtime.run_folder.verify import FolderReport
 
 
 def entry_named(context: click.Context, option: click.Parameter, value: str | None) -> EntryRef | None:
@@ -112,7 +112,7 @@ def command(
 
 def _with_end(dataset: str, report: VerifyReport) -> VerifyReport:
     """A clean report, and what the run folder says: a ledger that was cut with its hint looks whole."""
-    from dagflow.runtime.past import check_end
+    from dagflow.lineage.history import check_end
 
     try:
         if report.is_clean:
@@ -125,8 +125,8 @@ def _with_end(dataset: str, report: VerifyReport) -> VerifyReport:
 def _run_folder(dataset: str, given: str | None) -> FolderReport | str | None:
     """What the records say that the run has left beside the dataset's ledger; why they are not read; None where no run has."""
     from dagflow.errors.past import RunFolderMissing
-    from dagflow.runtime.past import run_folder_of
-    from dagflow.runtime.verify_folder import verify_run_folder
+    from dagflow.lineage.history import run_folder_of
+    from dagflow.runtime.run_folder.verify import verify_run_folder
     from dagflow.storage import absolute
 
     try:
@@ -144,13 +144,13 @@ def is_readable(report: VerifyReport) -> bool:
 
 
 def _check_trust(dataset: str, again: Sought) -> None:
-    from dagflow.runtime.replay import check_trust
+    from dagflow.lineage.replay import check_trust
 
     check_trust(dataset, again)
 
 
 def _replayed(dataset: str, again: Sought, windows: int | None) -> ReplayReport:
-    from dagflow.runtime.replay import replay
+    from dagflow.lineage.replay import replay
 
     return replay(dataset, sought=again, windows=windows)
 

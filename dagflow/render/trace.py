@@ -8,13 +8,13 @@ from typing import Any
 
 from dagflow.errors.shown import visible, without_secrets
 from dagflow.ledger import InputSlice
+from dagflow.lineage.history import Item
+from dagflow.lineage.trace import SourceRecord, Trace
 from dagflow.model.plain import encode, shown
 from dagflow.render.errors import error_json
 from dagflow.render.ledger import instant
 from dagflow.render.style import Style, narrower, table
 from dagflow.render.words import count, counted, size
-from dagflow.runtime.past import Item
-from dagflow.runtime.trace import SourceRecord, Trace
 
 VERSION = 1
 SHOWN = 20

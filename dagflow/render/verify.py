@@ -11,12 +11,12 @@ from dagflow.errors.base import DagflowError
 from dagflow.errors.shown import visible, without_secrets
 from dagflow.errors.surroundings import StorageError
 from dagflow.ledger import EntryRef, VerifyReport
+from dagflow.lineage.replay import ReplayReport
 from dagflow.render.errors import error_json
 from dagflow.render.ledger import counted_entries
 from dagflow.render.style import Style, table
 from dagflow.render.words import counted
-from dagflow.runtime.replay import ReplayReport
-from dagflow.runtime.verify_folder import FolderReport
+from dagflow.runtime.run_folder.verify import FolderReport
 
 VERSION = 1
 

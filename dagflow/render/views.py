@@ -8,6 +8,8 @@ from typing import Any
 import attrs
 
 from dagflow.errors.base import DagflowError
+from dagflow.launching.build import Built, build, examine
+from dagflow.launching.places import place_problems
 from dagflow.model.dag import DAG
 from dagflow.model.expand import ExpandedDag
 from dagflow.plan.plan import Plan
@@ -17,8 +19,6 @@ from dagflow.render.graph import graph_text, mermaid
 from dagflow.render.plan import plan_text
 from dagflow.render.style import Style
 from dagflow.render.words import counted
-from dagflow.runtime.build import Built, build, examine
-from dagflow.runtime.places import place_problems
 
 
 @attrs.frozen(kw_only=True)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from dagflow.errors.run import WrongRecordType
 from dagflow.model.operator import InputOperator
 from dagflow.model.ports import RECORD
-from dagflow.runtime.failure import Abort
-from dagflow.runtime.program import SourcePlan
-from dagflow.runtime.typecheck import type_check
+from dagflow.model.typecheck import type_check
+from dagflow.runtime.task.failure import Abort
+from dagflow.runtime.task.program import SourcePlan
 
 if TYPE_CHECKING:
-    from dagflow.runtime.node import Node
+    from dagflow.runtime.task.node import Node
 
 
 def refuse_mistyped(record: Any, source: SourcePlan, window: int | None, emitter: Node | None) -> None:

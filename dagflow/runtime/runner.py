@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import Protocol
 
-from dagflow.runtime.program import Job, TaskOutcome
+from dagflow.runtime.task.program import Job, TaskOutcome
 
 
 class TasksDied(Exception):

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from dagflow.errors.testing import RecordChanged
-from dagflow.runtime.failure import Abort, short
+from dagflow.runtime.task.failure import Abort, short
 
 
 @attrs.frozen

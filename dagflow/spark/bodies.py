@@ -16,11 +16,11 @@ from dagflow.errors.dataframes import ColumnsDiffer, TypeNotInSpark
 from dagflow.errors.run import OperatorFailed
 from dagflow.model.dataframes import not_in_spark
 from dagflow.model.source import shown
-from dagflow.runtime.bodies import rows_made
+from dagflow.runtime.exchange.dataframes import rows_made
 from dagflow.runtime.exchange.rows import batch_of
-from dagflow.runtime.execute import keep_memory
-from dagflow.runtime.failure import user_frames
-from dagflow.runtime.program import Body
+from dagflow.runtime.task.execute import keep_memory
+from dagflow.runtime.task.failure import user_frames
+from dagflow.runtime.task.program import Body
 from dagflow.spark.links import is_of_connect
 from dagflow.spark.task import leave_quietly
 

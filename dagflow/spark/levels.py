@@ -11,12 +11,12 @@ import attrs
 import pyarrow as pa
 
 from dagflow.errors.partitioning import ExchangeBroken
-from dagflow.runtime.exchange.passing import Passing, checked, in_level
+from dagflow.runtime.exchange.channels import Passing, checked, in_level
 from dagflow.runtime.exchange.pump import Pump
 from dagflow.runtime.exchange.rows import OUTCOME, Row
-from dagflow.runtime.execute import execute, keep_memory
-from dagflow.runtime.program import Job, TaskOutcome, TaskSpec
-from dagflow.runtime.window_log import WindowLog
+from dagflow.runtime.run_folder.window_log import WindowLog
+from dagflow.runtime.task.execute import execute, keep_memory
+from dagflow.runtime.task.program import Job, TaskOutcome, TaskSpec
 from dagflow.spark.bodies import through
 from dagflow.spark.seen import Mark
 from dagflow.spark.task import leave_quietly, pickled, settle

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from dagflow.runtime.folders import on_other_machines
+from dagflow.runtime.run_folder.folders import on_other_machines
 
 PATIENCE = 3.0  # seconds to wait for further executors once the first one is there
 STEADY = 0.4  # seconds without another executor after which all are taken to be there

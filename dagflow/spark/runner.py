@@ -12,8 +12,8 @@ from typing import Any
 
 from dagflow.errors import DagflowError
 from dagflow.errors.cluster import ClusterUnreachable, RunFolderUnseen, SparkLost
-from dagflow.runtime.program import Job, TaskOutcome
 from dagflow.runtime.runner import TasksDied
+from dagflow.runtime.task.program import Job, TaskOutcome
 from dagflow.spark.bodies import failed_within
 from dagflow.spark.failures import dead_partition, failure
 from dagflow.spark.levels import CHOSEN_FOR_BODIES, PINNED, PINNED_FOR_BODIES, chained, outcomes

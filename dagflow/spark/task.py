@@ -15,11 +15,11 @@ import attrs
 import pyarrow as pa
 
 from dagflow.errors.run import OperatorFailed
-from dagflow.runtime.by_value import dumps
-from dagflow.runtime.execute import execute, keep_memory
-from dagflow.runtime.failure import describe
-from dagflow.runtime.program import TaskOutcome, TaskSpec
-from dagflow.runtime.window_log import WindowLog
+from dagflow.runtime.run_folder.window_log import WindowLog
+from dagflow.runtime.task.by_value import dumps
+from dagflow.runtime.task.execute import execute, keep_memory
+from dagflow.runtime.task.failure import describe
+from dagflow.runtime.task.program import TaskOutcome, TaskSpec
 from dagflow.spark.seen import Mark
 
 SCHEMA = "answer binary"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dagflow.runtime.launch import launch
-from dagflow.runtime.report import RunReport
+from dagflow.launching.launch import launch
+from dagflow.runtime.task.report import RunReport
 
 
 def run_dag(populate_dag: Any, settings: object = None, runner: str = "local", **options: Any) -> RunReport:

@@ -7,12 +7,12 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from dagflow.errors.dag import NotSupported
+from dagflow.local.spool import bodies_here
 from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator
 from dagflow.model.forms import to_batch, to_records
-from dagflow.runtime.bodies import check_values
+from dagflow.runtime.exchange.dataframes import check_values
 from dagflow.runtime.exchange.fitting import fitted
-from dagflow.runtime.exchange.spool import bodies_here
-from dagflow.runtime.program import Body
+from dagflow.runtime.task.program import Body
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,8 +18,8 @@ from dagflow.model.map_state import decode_state, encode_state
 from dagflow.model.operator import ErrorRecord, Operator, fields_of
 from dagflow.model.plain import dumps, loads
 from dagflow.model.ports import BATCH, RECORD, STREAM, OutputPort, handlers_of, input_ports, output_ports
-from dagflow.runtime.partition_state import states_of
-from dagflow.runtime.program import TaskSpec
+from dagflow.runtime.task.program import TaskSpec
+from dagflow.state.partition_state import states_of
 from dagflow.testing.operators import NAME, Bench
 
 if TYPE_CHECKING:

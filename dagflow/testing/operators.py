@@ -22,20 +22,20 @@ from dagflow.model.operator import InputOperator, Operator
 from dagflow.model.plain import encode
 from dagflow.model.ports import BATCH, RECORD, STREAM, handlers_of, input_ports, output_ports
 from dagflow.model.records import ReaderRecord, Window
+from dagflow.model.typecheck import type_check
 from dagflow.plan.forms import preferred_form
-from dagflow.runtime.commit import decide, roll_forward, sweep
-from dagflow.runtime.compile import WorkItems, loaded, pickled
-from dagflow.runtime.driver import fill, reset
-from dagflow.runtime.event_time import latest
-from dagflow.runtime.failure import Abort
-from dagflow.runtime.files import AttemptFiles, place
-from dagflow.runtime.partition_state import kept_states, states_of
-from dagflow.runtime.program import OutputPlan, PortPlan, Program, ProgramOperator, TaskSpec
-from dagflow.runtime.report import TaskReport
-from dagflow.runtime.states import restore
-from dagflow.runtime.task import Flow
-from dagflow.runtime.typecheck import type_check
-from dagflow.runtime.window_log import WindowLog, WindowPlan
+from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
+from dagflow.runtime.task.attempt_files import AttemptFiles, place
+from dagflow.runtime.task.compile import WorkItems, loaded, pickled
+from dagflow.runtime.task.failure import Abort
+from dagflow.runtime.task.flow import Flow
+from dagflow.runtime.task.program import OutputPlan, PortPlan, Program, ProgramOperator, TaskSpec
+from dagflow.runtime.task.report import TaskReport
+from dagflow.runtime.windows.commit import decide, roll_forward, sweep
+from dagflow.runtime.windows.event_time import latest
+from dagflow.runtime.windows.plan_window import fill, reset
+from dagflow.state.driver_state import restore
+from dagflow.state.partition_state import kept_states, states_of
 from dagflow.storage import MemoryStore
 from dagflow.testing.dataframes import run_body
 

@@ -12,7 +12,7 @@ from dagflow.testing import run_dag
 from dagflow.testing.readers import reader_of
 from dagflow.testing.splittable import assert_reader_is_splittable
 from tests.conformance.apps import lines_in
-from tests.runtime.sharing.test_key_ranges import ROWS, database, expected, run
+from tests.runtime.rebalancing.test_key_ranges import ROWS, database, expected, run
 
 APP = str(Path(__file__).parents[2] / "apps" / "key_ranges")
 

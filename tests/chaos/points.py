@@ -19,8 +19,8 @@ from typing import Any
 
 from dagflow import DAG, ReaderRecord
 from dagflow.ledger import Ledger
-from dagflow.runtime import commit, loop
-from dagflow.runtime.window_log import WindowLog
+from dagflow.runtime.run_folder.window_log import WindowLog
+from dagflow.runtime.windows import commit, loop
 from dagflow.storage.local import LocalFileSystem
 from dagflow.testing import run_dag
 from operators import BlockReader, FileSplitterInput, Filter, RecordWriter

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from dagflow.errors.past import CodeNotNamed
-from dagflow.runtime.replay import replay
-from dagflow.runtime.trace import Sought, trace
+from dagflow.lineage.replay import replay
+from dagflow.lineage.trace import Sought, trace
 from tests.cli.conftest import Answer
 
 Dagflow = Callable[..., Answer]

@@ -19,9 +19,9 @@ import attrs
 
 from dagflow import DAG, InputPort, MapState, Operator, OperatorContext, OutputPort, ReaderRecord, State, WindowState
 from dagflow.ledger import read_dataset
-from dagflow.runtime import partition_state
-from dagflow.runtime.window_log import WindowLog
+from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.scaling import StatelessPartitioner
+from dagflow.state import partition_state
 from dagflow.testing import run_dag
 from operators import BlockReader, CsvWriter, ParquetWriter, RecordWriter
 from tests.conformance.apps import chain, left_over, line_filter, lines_in, vectorised, written

@@ -11,8 +11,8 @@ import attrs
 import pytest
 
 from dagflow import DAG
+from dagflow.launching.application import load_application
 from dagflow.model.forms import schema_of
-from dagflow.runtime.application import load_application
 from dagflow.testing import Collector, run_dag
 from tests.conformance.exchanges import read
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from dagflow import DAG, InputPort, Operator, OutputPort
+from dagflow.launching.launch import launch
 from dagflow.runtime.events import Event, Stolen
-from dagflow.runtime.launch import launch
 from dagflow.testing import Collector
 from operators import CsvFormat, FileSplitterInput, ScanReader
 

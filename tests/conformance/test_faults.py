@@ -20,17 +20,17 @@ from dagflow.errors.application import OutputOwned
 from dagflow.errors.ledger_rules import SchemaFieldRetyped
 from dagflow.errors.surroundings import DiskFull, FolderInUse, NotWritable
 from dagflow.ledger import AddData, Ledger, SetSchema
-from dagflow.runtime.commit import sweep
-from dagflow.runtime.execute import execute
-from dagflow.runtime.local import LocalRunner
-from dagflow.runtime.program import Job, TaskOutcome
+from dagflow.local.runner import LocalRunner
+from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.runner import TasksDied
-from dagflow.runtime.window_log import WindowLog
+from dagflow.runtime.task.execute import execute
+from dagflow.runtime.task.program import Job, TaskOutcome
+from dagflow.runtime.windows.commit import sweep
 from dagflow.storage import FolderLock
 from dagflow.testing import FakeClock
 from tests.conformance.dying import Deadly, Failing, dies, watched
 from tests.conformance.oracle import rows_of, wrong
-from tests.runtime.test_datasets import WINDOWS, Application
+from tests.runtime.windows.test_datasets import WINDOWS, Application
 
 ROWS = list("abcdef")
 

@@ -12,8 +12,8 @@ import pytest
 from dagflow import DAG, InputPort, MapState, Operator, OutputPort
 from dagflow.errors.partitioning import ForeignStateKey
 from dagflow.errors.run import OperatorFailed
-from dagflow.runtime import keyed_state
 from dagflow.scaling import StatelessPartitioner
+from dagflow.state import keyed_state
 from dagflow.testing import Collector, run_dag
 from operators import Count, FlatMap, KeyValue, Sum, TopN
 from tests.conformance.exchanges import Counted, Line, adaptive, read, words

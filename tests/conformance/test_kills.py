@@ -14,8 +14,8 @@ import pytest
 
 from dagflow import Operator, ReaderRecord
 from dagflow.errors.run import WindowFailed
+from dagflow.launching.launch import launch
 from dagflow.runtime.events import Event, WindowRetried
-from dagflow.runtime.launch import launch
 from dagflow.testing import run_dag
 from operators import BlockReader, Filter, RecordWriter
 from tests.conformance.apps import chain, left_over, line_filter, lines_in, vectorised, written

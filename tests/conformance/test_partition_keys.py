@@ -12,10 +12,9 @@ import pytest
 
 from dagflow import DAG, InputPort, MapState, Operator, OutputPort, WindowState
 from dagflow.errors.partitioning import KeysMisdealt
+from dagflow.launching.launch import launch
+from dagflow.local.runner import LocalRunner
 from dagflow.model.context import OperatorContext
-from dagflow.runtime import keyed_state
-from dagflow.runtime.launch import launch
-from dagflow.runtime.local import LocalRunner
 from dagflow.scaling import (
     Partition,
     PartitioningContext,
@@ -26,6 +25,7 @@ from dagflow.scaling import (
     key_hash,
     resized,
 )
+from dagflow.state import keyed_state
 from dagflow.testing import Collector, run_dag
 from operators import FlatMap
 from tests.conformance.exchanges import Counted, read, words

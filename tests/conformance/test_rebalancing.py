@@ -16,13 +16,14 @@ import attrs
 import pytest
 
 from dagflow import DAG, FileBlockMetadata, InputPort, Operator, OperatorContext, OutputPort, ReaderRecord
+from dagflow.launching.launch import launch
 from dagflow.runtime.events import Event, Stolen, WindowRetried
-from dagflow.runtime.launch import launch
-from dagflow.runtime.report import RunReport
-from dagflow.runtime.sharing import steps, work
+from dagflow.runtime.rebalancing import failpoints as steps
+from dagflow.runtime.rebalancing import shared_work as work
+from dagflow.runtime.task.report import RunReport
 from operators import BlockReader, Map, RecordWriter
 from tests.conformance.apps import chain, left_over, lines_in
-from tests.runtime.sharing.provoked import provoked
+from tests.runtime.rebalancing.provoked import provoked
 
 SLOW_LINES = 150
 EARLY = ("before start", "after start", "recovered")  # before setup(): there, nothing of the application can kill
@@ -187,7 +188,7 @@ def kill(at):
             os.kill(os.getpid(), signal.SIGKILL)
 
 if "KILLS" in os.environ:
-    from dagflow.runtime.sharing import steps
+    from dagflow.runtime.rebalancing import failpoints as steps
     steps.hook = kill
 """
 SCRIPT = """

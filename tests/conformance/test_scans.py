@@ -15,13 +15,13 @@ import pytest
 
 from dagflow import DAG, InputPort, Operator, OutputPort
 from dagflow.errors.scan import ColumnExtra, ColumnUnknown
+from dagflow.launching.launch import launch
 from dagflow.ledger import Ledger, read_dataset
+from dagflow.lineage.replay import replay
+from dagflow.lineage.trace import Sought
 from dagflow.plan.view import plan_view
 from dagflow.render.plan import plan_text
 from dagflow.runtime.events import Event, Stolen
-from dagflow.runtime.launch import launch
-from dagflow.runtime.replay import replay
-from dagflow.runtime.trace import Sought
 from dagflow.scan import BadRow
 from dagflow.testing import Collector, run_dag
 from operators import CsvFormat, FileSplitterInput, Filter, JsonLinesFormat, ParquetWriter, ScanReader

@@ -10,10 +10,10 @@ import attrs
 import pytest
 
 from dagflow import DAG, Operator
+from dagflow.launching.launch import launch
 from dagflow.ledger import Ledger, read_dataset
-from dagflow.runtime.launch import launch
-from dagflow.runtime.replay import replay
-from dagflow.runtime.trace import Sought, trace
+from dagflow.lineage.replay import replay
+from dagflow.lineage.trace import Sought, trace
 from dagflow.testing import run_dag
 from operators import (
     BlockReader,

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from dagflow import DAG
 from dagflow.errors.event_time import WatermarkMissing
 from dagflow.errors.run import PlanMismatch
-from dagflow.runtime import keyed_state
 from dagflow.scaling import StatelessPartitioner
+from dagflow.state import keyed_state
 from dagflow.testing import Collector, run_dag
 from operators import (
     Count,

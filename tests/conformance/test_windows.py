@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dagflow import ReaderRecord
+from dagflow.launching.launch import launch
 from dagflow.runtime.events import Event, TaskEnded, WindowDecided, WindowDone, WindowPlanned, WindowStarted
-from dagflow.runtime.launch import launch
 from dagflow.testing import run_dag
 from operators import Filter
 from tests.conformance.apps import left_over, line_filter, lines_in, vectorised, written

@@ -9,7 +9,7 @@ from dagflow.errors.run import OperatorFailed
 from dagflow.render.errors import each, error_json, error_text
 from dagflow.render.report import report_json
 from dagflow.render.style import Style
-from dagflow.runtime.report import RunReport
+from dagflow.runtime.task.report import RunReport
 from operators.contexts import BadText
 
 

@@ -4,7 +4,7 @@ import json
 
 from dagflow.render.report import report_json, report_text
 from dagflow.render.style import Style, cells
-from dagflow.runtime.report import OperatorFigures, RunReport
+from dagflow.runtime.task.report import OperatorFigures, RunReport
 from tests.golden.compare import Golden
 
 

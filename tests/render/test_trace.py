@@ -19,10 +19,10 @@ from dagflow.ledger import (
     OffsetInterval,
     Txn,
 )
+from dagflow.lineage.history import Item, Written
+from dagflow.lineage.trace import SourceRecord, Trace
 from dagflow.render.style import Style, cells
 from dagflow.render.trace import trace_json, trace_text
-from dagflow.runtime.past import Item, Written
-from dagflow.runtime.trace import SourceRecord, Trace
 from tests.golden.compare import Golden
 
 TXN = Txn("line_filter-4a1f0c77d2c94d0a", 7, "20261120T081500-ab12cd")

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from dagflow.errors.run import OperatorFailed
+from dagflow.launching.build import build
+from dagflow.launching.launch import launch, start
 from dagflow.runtime import events
-from dagflow.runtime.build import build
 from dagflow.runtime.events import Event, EventStream, WindowDecided, line_of
-from dagflow.runtime.launch import launch, start
 from operators import RecordWriter
 from tests.conformance.apps import chain
 

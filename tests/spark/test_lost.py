@@ -15,8 +15,8 @@ from pyspark.errors import PySparkException
 
 from dagflow.errors.cluster import SparkLost
 from dagflow.errors.run import OperatorFailed
-from dagflow.runtime.program import Job, TaskSpec
 from dagflow.runtime.runner import TasksDied
+from dagflow.runtime.task.program import Job, TaskSpec
 from dagflow.spark import runner as room
 from dagflow.spark.links import ClassicLink
 from dagflow.spark.runner import SparkRunner
@@ -140,7 +140,7 @@ def test_a_body_is_not_blamed_for_a_session_that_is_lost(monkeypatch: pytest.Mon
 
 PROGRAM = """
 import json, os, signal, sys
-from dagflow.runtime.launch import launch
+from dagflow.launching.launch import launch
 from operators import RecordWriter
 from tests.conformance.apps import chain
 

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from dagflow.errors.records import RecordDamaged, RecordMisplaced
-from dagflow.runtime.program import Job, TaskOutcome, TaskSpec
+from dagflow.runtime.task.program import Job, TaskOutcome, TaskSpec
 from dagflow.spark.levels import outcome_name, outcomes
 from dagflow.spark.task import pickled
 from dagflow.storage import open_store, seal

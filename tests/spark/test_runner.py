@@ -13,9 +13,9 @@ import pytest
 from dagflow import ReaderRecord
 from dagflow.errors import DagflowError
 from dagflow.errors.run import OperatorFailed
-from dagflow.runtime.launch import launch
-from dagflow.runtime.program import Job, TaskOutcome, TaskSpec
+from dagflow.launching.launch import launch
 from dagflow.runtime.runner import TasksDied
+from dagflow.runtime.task.program import Job, TaskOutcome, TaskSpec
 from dagflow.spark.runner import SparkRunner
 from dagflow.testing import run_dag
 from operators import Filter

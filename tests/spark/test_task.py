@@ -16,7 +16,7 @@ import pytest
 
 from dagflow.errors import DagflowError
 from dagflow.errors.run import OperatorFailed
-from dagflow.runtime.program import TaskOutcome
+from dagflow.runtime.task.program import TaskOutcome
 from dagflow.spark.task import Probe, leave_quietly, pickled, row, settle
 from dagflow.storage import open_store
 

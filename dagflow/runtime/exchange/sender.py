@@ -19,20 +19,20 @@ from dagflow.model.forms import schema_of, to_batch, to_records
 from dagflow.model.keys import KeyDeal, Router
 from dagflow.model.types import type_name
 from dagflow.plan.place import ALONG, BY_KEY, TO_ONE
-from dagflow.runtime.culprit import culprit, raising
 from dagflow.runtime.exchange.fitting import fitted
-from dagflow.runtime.exchange.hottest import ExchangeFigures, Hottest
+from dagflow.runtime.exchange.hot_keys import ExchangeFigures, Hottest
 from dagflow.runtime.exchange.rows import BLOB, Row, arrow_blobs, pickled_blobs
-from dagflow.runtime.failure import Abort, abort
 from dagflow.runtime.mistyped import refuse_mistyped
-from dagflow.runtime.program import SendPlan, SourcePlan, TaskSpec
+from dagflow.runtime.task.bad_row import culprit, raising
+from dagflow.runtime.task.failure import Abort, abort
+from dagflow.runtime.task.program import SendPlan, SourcePlan, TaskSpec
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from dagflow.runtime.flow import Step
-    from dagflow.runtime.node import Node
+    from dagflow.runtime.task.delivery import Step
+    from dagflow.runtime.task.node import Node
 
 ROWS = 1 << 15
 """Rows of a blob; fewer when they are wide."""

@@ -9,7 +9,7 @@ import attrs
 from helpers import kills
 
 from dagflow import DAG, FileBlockMetadata, InputPort, Operator, OperatorContext, OutputPort, ReaderRecord
-from dagflow.runtime.sharing import steps
+from dagflow.runtime.rebalancing import failpoints as steps
 from operators import BlockReader, FileSplitterInput, Map, RecordWriter
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dagflow.errors.partitioning import ColumnNotThere
 from dagflow.errors.run import OperatorFailed
 from dagflow.model.forms import to_batch, to_records
-from dagflow.runtime.partition_state import states_of
+from dagflow.state.partition_state import states_of
 from dagflow.testing import Window, check_operator, run_operator
 from operators import Average, Count, Deduplicate, KeyValue, Max, Min, Sum, TopN, Tumbling
 from operators.aggregate.aggregate import Aggregate, Ahead, Partial

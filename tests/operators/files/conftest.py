@@ -14,8 +14,8 @@ import pytest
 from dagflow import FileBlockMetadata, FileMetadata, OperatorContext
 from dagflow.model.kept import freeze, renew, thaw
 from dagflow.model.plain import dumps
-from dagflow.runtime.partition_state import kept_states
-from dagflow.runtime.states import restore
+from dagflow.state.driver_state import restore
+from dagflow.state.partition_state import kept_states
 
 
 class FakeClock:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dagflow import launch
-from dagflow.runtime.build import build
+from dagflow.launching.build import build
 from dagflow.storage import file_system
 from operators import FileSplitterInput
 from operators.files.errors import InputMissing

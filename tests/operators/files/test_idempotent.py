@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from dagflow.errors.run import WindowFailed
+from dagflow.launching.launch import launch
 from dagflow.ledger import Ledger
-from dagflow.runtime.launch import launch
-from dagflow.runtime.local import LocalRunner
-from dagflow.runtime.program import Job, TaskOutcome
+from dagflow.local.runner import LocalRunner
 from dagflow.runtime.runner import TasksDied
+from dagflow.runtime.task.program import Job, TaskOutcome
 from dagflow.testing import run_dag
 from operators import BlockReader, RecordWriter
 from operators.contexts import FixedBytesReaderContext

@@ -11,9 +11,9 @@ from dagflow import DAG, FileBlockMetadata, InputPort, Operator
 from dagflow.model.map_state import KeptMap
 from dagflow.model.plain import dumps, encode
 from dagflow.plan.plan import make_plan
-from dagflow.runtime.driver import Driver
-from dagflow.runtime.program import TaskSpec
-from dagflow.runtime.window_log import WindowPlan
+from dagflow.runtime.run_folder.window_log import WindowPlan
+from dagflow.runtime.task.program import TaskSpec
+from dagflow.runtime.windows.plan_window import Driver
 from dagflow.scaling import Partition, PartitioningContext
 from dagflow.state import MapLog
 from dagflow.storage import CountingStore

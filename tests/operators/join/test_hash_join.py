@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dagflow.errors.partitioning import ColumnNotThere
 from dagflow.errors.run import OperatorFailed
-from dagflow.runtime.flow import Outlet
+from dagflow.runtime.task.delivery import Outlet
 from dagflow.testing import Window, run_operator
 from operators import HashJoin
 from operators.join.errors import JoinColumnsClash, JoinColumnsDiffer, JoinColumnsUnknown, JoinKeyRefused, JoinSideTooLarge

@@ -15,9 +15,9 @@ from dagflow.errors.dag import DagError, NotSupported
 from dagflow.errors.dataframes import BodyPartitioned, ColumnsDiffer, ColumnsUnknown, NullMade, TimeNotInSpark, TypeNotInSpark
 from dagflow.model.dataframes import not_in_spark
 from dagflow.plan.plan import make_plan
-from dagflow.runtime.bodies import Made
-from dagflow.runtime.compile import stage_program
+from dagflow.runtime.exchange.dataframes import Made
 from dagflow.runtime.exchange.fitting import fitted
+from dagflow.runtime.task.compile import stage_program
 from dagflow.scan import TableSchema
 from dagflow.testing import run_operator
 from operators import BlockReader, FileSplitterInput, Map, SparkOperator

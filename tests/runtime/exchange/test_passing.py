@@ -5,11 +5,11 @@ import pytest
 
 from dagflow.errors.partitioning import ExchangeBroken
 from dagflow.errors.run import OperatorFailed
-from dagflow.runtime.exchange.hottest import ExchangeFigures, Hottest
-from dagflow.runtime.exchange.passing import Passing, checked, in_level
+from dagflow.local.spool import Spool
+from dagflow.runtime.exchange.channels import Passing, checked, in_level
+from dagflow.runtime.exchange.hot_keys import ExchangeFigures, Hottest
 from dagflow.runtime.exchange.rows import FAILED, Row
-from dagflow.runtime.exchange.spool import Spool
-from dagflow.runtime.program import TaskOutcome, TaskSpec
+from dagflow.runtime.task.program import TaskOutcome, TaskSpec
 
 SPEC = TaskSpec(window=0, round="r", stage="s1", partition=0, partitions=2, level=1, place=2, next_tasks=2)
 DONE = TaskOutcome(task="s1-0000", attempt="1", started=0, ended=1)

@@ -1,0 +1,1 @@
+"""Loading an application, building it and starting a run."""

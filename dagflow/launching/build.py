@@ -1,0 +1,232 @@
+"""From an application and its layers of settings to a plan; starts nothing."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dagflow.config import (
+    Layers,
+    Problems,
+    RunSettings,
+    Setting,
+    apply_module,
+    apply_operators,
+    apply_ports,
+    build_run_settings,
+    build_settings,
+    operator_attributes,
+    read_layers,
+    spark_conf,
+)
+from dagflow.errors import DagError, DagflowError
+from dagflow.errors.application import ApplicationBroken
+from dagflow.errors.config import BadConfFile, BadDefinition, BadValue, ConfFileMissing, MissingSetting
+from dagflow.launching.application import Application, application_of, load_application
+from dagflow.launching.hidden_modules import hidden_module
+from dagflow.launching.shadowing import shadow_of
+from dagflow.model.dag import DAG, OPERATOR_ATTRIBUTES, OperatorNode, PortName
+from dagflow.model.expand import ExpandedDag, expand
+from dagflow.model.module import ModuleNode
+from dagflow.model.partitioning import key_given, partitioner_of
+from dagflow.model.ports import input_ports
+from dagflow.plan.plan import Plan, make_plan
+from dagflow.runtime.task.compile import driver_program, pickled, stage_program
+from dagflow.scaling import EXPECTED, partitioner_named
+
+PORT_ATTRIBUTES = {"partition_parallel": bool | None, "partition_by": str | None}
+
+
+@attrs.frozen
+class Built:
+    """An application with its settings, and what has been made of them: the DAG as written, and with its modules inlined."""
+
+    application: Application
+    layers: Layers
+    settings: Any
+    run: RunSettings
+    spark: dict[str, str]
+    dag: DAG
+    expanded: ExpandedDag
+    applied: dict[str, Any]
+    applied_ports: dict[str, dict[str, dict[str, Setting]]]
+    attributes: dict[str, dict[str, Setting]] = attrs.field(factory=dict)
+
+    def plan(self) -> Plan:
+        """Checks and plans the DAG. Raises DagError."""
+        return make_plan(self.expanded)
+
+
+def build(
+    application: Any,
+    *,
+    code: object = None,
+    environment: Mapping[str, str] | None = None,
+    conf_files: Sequence[str] = (),
+    definitions: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
+    run: Mapping[str, Any] | None = None,
+) -> Built:
+    """Loads an application (a spec, a function or an object with populate_dag), fills its DAG and applies all settings.
+
+    Raises ConfigError for what is wrong with settings or application; the DAG is not checked yet.
+    """
+    layers_of = {"code": code, "environment": environment, "conf_files": conf_files, "definitions": definitions}
+    problems, built = Problems(), None
+    try:
+        with problems:
+            built = _filled(application, {**layers_of, "options": options, "run": run}, problems)
+    except DagError:
+        problems.raise_all()
+        raise
+    problems.raise_all()
+    assert built is not None
+    return built
+
+
+def examine(application: Any, **given: Any) -> tuple[Built | None, Plan | None, tuple[DagflowError, ...]]:
+    """All that is wrong with an application and its settings, found without starting anything. Takes what `build` takes.
+
+    The application's settings must be right before the DAG can be filled; then what is wrong with operators' properties and
+    with the DAG is found together.
+    """
+    problems = Problems()
+    try:
+        built = _filled(application, given, problems)
+    except DagflowError as error:
+        return None, None, (*problems.errors, error)
+    if built is None:
+        return None, None, tuple(problems.errors)
+    found: list[DagflowError] = list(problems.errors)
+    if not built.expanded.is_whole and not built.expanded.problems:  # settings of a module are wrong
+        return built, None, tuple(found)
+    plan = None
+    try:
+        plan = built.plan()
+        for program in [driver_program(plan), *(stage_program(plan, stage.name) for stage in plan.stages)]:
+            pickled(program, plan)
+    except DagError as error:
+        found.append(error)
+    return built, plan, tuple(found)
+
+
+def _filled(application: Any, given: Mapping[str, Any], problems: Problems) -> Built | None:
+    """An application with its DAG. Problems go to `problems`; None: with these there can be no DAG.
+
+    Raises DagflowError: what the application raised when it filled the DAG.
+    """
+    app = None
+    with problems:
+        app = _loaded(application)
+    layers = read_layers(app.settings_class if app is not None else None, problems=problems, **given)
+    if app is None:
+        return None
+    settings: Any = None
+    of_settings = Problems()
+    with of_settings:
+        settings = build_settings(app.settings_class, layers)
+    is_unread = any(isinstance(error, BadConfFile | ConfFileMissing) for error in problems.errors)
+    misspelt = {error.text for error in problems.errors if isinstance(error, BadDefinition)}
+    for error in of_settings.errors:
+        if not (isinstance(error, MissingSetting) and (is_unread or error.key in misspelt)):  # it was given, nearly
+            problems.add(error)
+    run_settings, spark = RunSettings(), dict[str, str]()
+    with problems:
+        run_settings = build_run_settings(layers)
+    with problems:
+        spark = {key: setting.value for key, setting in spark_conf(layers).items()}
+    if of_settings.errors or is_unread:  # what other settings than the right ones lead to would tell nothing
+        return None
+    dag = DAG(run_settings.name or app.name)
+    try:
+        app.populate_dag(dag, settings)
+    except DagflowError:
+        raise
+    except Exception as error:
+        raise hidden_module(error) or ApplicationBroken.of(app.where or app.name, error, "populate_dag()") from error
+    applied: dict[str, Any] = {}
+
+    def configured(node: ModuleNode) -> bool:
+        before = len(problems.errors)
+        with problems:
+            applied[node.name] = apply_module(node.name, node.module, layers)
+        return len(problems.errors) == before
+
+    expanded = expand(dag, configured)
+    operators = {name: node.operator for name, node in expanded.operators.items()}
+    modules = {name: node.module for name, node in expanded.modules.items()}
+    found = problems if expanded.is_whole else Problems()  # what is for operators that are not there yet is no mistake
+    with found:
+        applied |= apply_operators(operators, layers, OPERATOR_ATTRIBUTES, modules)
+    partitioned, ports = _partitioned(expanded, layers, found), _ports(expanded, layers, found)
+    return Built(app, layers, settings, run_settings, spark, dag, expanded, applied, ports, partitioned)
+
+
+def _ports(dag: ExpandedDag, layers: Layers, problems: Problems) -> dict[str, dict[str, dict[str, Setting]]]:
+    """Sets the attributes of ports that configuration names; those of a module's port are those of the ports behind it."""
+    given: dict[str, dict[str, dict[str, Setting]]] = {}
+    ports = {name: list(input_ports(type(node.module))) for name, node in dag.modules.items()}
+    ports |= {name: list(input_ports(type(node.operator))) for name, node in dag.operators.items()}
+    with problems:
+        given = apply_ports(ports, PORT_ATTRIBUTES, layers)
+    applied: dict[str, dict[str, dict[str, Setting]]] = {}
+    for name in filter(given.__contains__, ports):
+        for port, attributes in given[name].items():
+            for end in dag.behind.get(PortName(name, port), (PortName(name, port),)):
+                mine = dag.operators[end.operator].port_attributes.setdefault(end.port, {})
+                mine.update({key: _columns(s.value) if key == "partition_by" else s.value for key, s in attributes.items()})
+                applied.setdefault(end.operator, {}).setdefault(end.port, {}).update(attributes)
+    return applied
+
+
+def _partitioned(dag: ExpandedDag, layers: Layers, problems: Problems) -> dict[str, dict[str, Setting]]:
+    """Sets the partitioners and keys that configuration names; with `*`, where there is one. What was set, by operator."""
+    found: dict[str, dict[str, Setting]] = {}
+    for name, given in operator_attributes(dag.operators, OPERATOR_ATTRIBUTES, layers).items():
+        node = dag.operators[name]
+        for attribute, setting in given.items():
+            if setting.path[1] == "*" and not _has(node, attribute):
+                continue
+            try:
+                node.attributes[attribute] = (partitioner_named if attribute == "partitioner" else _columns)(setting.value)
+                found.setdefault(name, {})[attribute] = setting
+            except ValueError as error:
+                bad = {"key": setting.key, "value": repr(setting.value), "origin": setting.origin}
+                problems.add(BadValue(**bad, expected=EXPECTED, reason=str(error)))
+    return found
+
+
+def _has(node: OperatorNode, attribute: str) -> bool:
+    if attribute == "partitioner":
+        return partitioner_of(node) is not None
+    return any(key_given(node, port) is not None for port in input_ports(type(node.operator)))
+
+
+def _columns(given: Any) -> tuple[str, ...] | None:
+    """The columns that configuration names as a key: `word`, or `host, hour`; `none` for none."""
+    names = [str(name).strip() for name in (given.split(",") if isinstance(given, str) else given or ())]
+    return None if names in ([], [""], ["none"]) else tuple(names)
+
+
+def _loaded(application: Any) -> Application:
+    try:
+        app = load_application(application) if isinstance(application, str) else application_of(application)
+    except ApplicationBroken as error:
+        shadowed()  # the likely cause: it lacks the names that the application imports
+        raise hidden_module(error) or error from error.__cause__
+    shadowed()
+    return app
+
+
+def shadowed() -> None:
+    """Raises OperatorsShadowed when `operators` is not the library that belongs to this dagflow."""
+    loaded: Any = sys.modules.get("operators") or importlib.util.find_spec("operators")
+    if loaded is None:
+        return
+    spec = getattr(loaded, "__spec__", None) or loaded
+    if (shadow := shadow_of(spec)) is not None:
+        raise shadow

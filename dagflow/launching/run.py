@@ -1,0 +1,84 @@
+"""A launched application: `launch(...)` gives it to its caller."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from dagflow.errors import DagflowError
+from dagflow.model.operator import Operator
+from dagflow.runtime.task.report import RunReport
+
+
+class Run:
+    """A launch: wait for it, stop it, read its report.
+
+    Attributes:
+        report: what it has done so far; complete once it has ended.
+    """
+
+    def __init__(self, report: RunReport, body: Callable[[Run], None]) -> None:
+        self.report = report
+        self._body = body
+        self._stopped_by: str | None = None
+        self._ended = threading.Event()
+        self._error: BaseException | None = None
+        self._thread: threading.Thread | None = None
+        self._operators: Callable[[str], Operator | None] = lambda name: None
+
+    def run_here(self) -> None:
+        """Runs in the calling thread. Raises what ends the run."""
+        try:
+            self._body(self)
+        except BaseException as error:
+            self._error = error
+            raise
+        finally:
+            self._ended.set()
+
+    def run_in_background(self) -> None:
+        """Runs in a thread; `wait` raises what ends the run."""
+
+        def body() -> None:
+            try:
+                self._body(self)
+            except BaseException as error:  # noqa: BLE001  # handed to whoever waits
+                self._error = error
+            finally:
+                self._ended.set()
+
+        self._thread = threading.Thread(target=body, name="dagflow-run", daemon=True)
+        self._thread.start()
+
+    def wait(self, timeout: float | None = None) -> RunReport:
+        """Waits until the run has ended (at most `timeout` seconds: TimeoutError). Raises what ended it; else the report."""
+        if not self._ended.wait(timeout):
+            raise TimeoutError(f"the run has not ended within {timeout} s")
+        if self._error is not None and not (isinstance(self._error, DagflowError) and self._stopped_by == "stop()"):
+            raise self._error
+        return self.report
+
+    def stop(self, by: str = "stop()") -> None:
+        """Asks the run to end: it abandons the windows that run, and the next launch goes on from there."""
+        self._stopped_by = self._stopped_by or by
+
+    @property
+    def stopping(self) -> str | None:
+        """By whom the run is asked to end."""
+        return self._stopped_by
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run has ended."""
+        return self._ended.is_set()
+
+    def operator(self, name: str) -> Operator:
+        """The driver's instance of an operator. Raises KeyError for names that the DAG has not."""
+        found = self._operators(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def publish_operators(self, find: Callable[[str], Operator | None]) -> None:
+        """Tells where `operator` looks."""
+        self._operators = find

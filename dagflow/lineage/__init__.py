@@ -1,0 +1,1 @@
+"""Past windows, rebuilt from their records: trace, replay and verify."""

@@ -1,0 +1,345 @@
+"""Windows of earlier runs: what a run folder still knows of them, and their tasks made again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dagflow.errors.base import SurroundingsError
+from dagflow.errors.past import (
+    ApplicationChanged,
+    ApplicationUnknown,
+    MadeOnDriver,
+    RunFolderMissing,
+    StateForgotten,
+    WindowForgotten,
+)
+from dagflow.errors.records import RecordRefused
+from dagflow.errors.run import PlanMismatch, StateLost
+from dagflow.launching.build import Built
+from dagflow.launching.launched import Launched
+from dagflow.ledger import DataFile, LedgerEntry
+from dagflow.model.plain import encode
+from dagflow.plan.plan import Plan, Stage
+from dagflow.runtime.rebalancing.driver import place_of
+from dagflow.runtime.rebalancing.parts import Part, part_of
+from dagflow.runtime.run_folder.folders import OWNER, read_app_id
+from dagflow.runtime.run_folder.window_log import Decision, PublishedFile, WindowLog, WindowPlan
+from dagflow.runtime.task.attempt_files import OURS
+from dagflow.runtime.task.program import TaskSpec
+from dagflow.runtime.windows import datasets
+from dagflow.runtime.windows.compatibility import differences, other_values
+from dagflow.runtime.windows.event_time import event_times
+from dagflow.runtime.windows.jobs import tasks_of, with_states
+from dagflow.state import partition_state
+from dagflow.state.keyed_state import KeyedStates
+from dagflow.state.partition_state import Encoded, Handover
+from dagflow.storage import absolute, base_name, explained, file_system, is_same_host, join, open_store
+
+_ATTEMPT = re.compile(r"\d+\..+\.(?P<task>[^.]+-\d{4,})-(?P<attempt>[^.]*)\.(?P<number>\d+)")
+
+
+@attrs.frozen
+class Item:
+    """A work item of a task: the port that got it, and what it was, as plain data; of a block of a file, its range."""
+
+    port: str
+    value: Any
+
+    @property
+    def path(self) -> str | None:
+        """The file that it is a part of."""
+        found = self._part("file_path")
+        return found if isinstance(found, str) else None
+
+    @property
+    def start(self) -> int | None:
+        """Where in the file it begins."""
+        found = self._part("start")
+        return found if isinstance(found, int) else None
+
+    @property
+    def stop(self) -> int | None:
+        """Where it ends; not in it any more."""
+        found = self._part("stop")
+        return found if isinstance(found, int) else None
+
+    def _part(self, name: str) -> object:
+        return self.value.get(name) if isinstance(self.value, dict) else None
+
+
+@attrs.frozen
+class Written:
+    """Who wrote a file: the operator, in which task (None: on the driver), and which of this task's files by this operator."""
+
+    operator: str
+    task: str | None
+    number: int
+
+
+@attrs.frozen(kw_only=True)
+class PastWindow:
+    """A window of an earlier run: what it was to do, and what it did."""
+
+    log: WindowLog
+    run_folder: str
+    plan: WindowPlan
+    decision: Decision
+
+    @classmethod
+    def of(cls, dataset: str, entry: LedgerEntry, run_folder: str | None = None) -> PastWindow:
+        """The window that an entry of a dataset committed.
+
+        `run_folder`: where its run folder is now, if not where the dataset says. Raises RunFolderMissing, WindowForgotten.
+        """
+        assert entry.data is not None
+        txn = entry.data.txn
+        folder = absolute(run_folder) if run_folder is not None else run_folder_of(dataset)
+        store = open_store(folder, durable=False)
+        log = WindowLog(store)
+        kept = log.windows("plan")
+        app_id = read_app_id(store)
+        if not kept and app_id is None:
+            raise RunFolderMissing(dataset, folder, "there is no window log")
+        if app_id is not None and app_id != txn.app_id:
+            raise RunFolderMissing(dataset, folder, f"that is of {app_id}, and the entry of {txn.app_id}")
+        plan, decision = log.read_plan(txn.window_id), log.read_decision(txn.window_id)
+        if plan is None or decision is None:
+            raise WindowForgotten(folder, txn.window_id, min(kept, default=None))
+        return cls(log=log, run_folder=folder, plan=plan, decision=decision)
+
+    @property
+    def window(self) -> int:
+        """Its number."""
+        return self.plan.window
+
+    def published(self, dataset: str, file: DataFile) -> PublishedFile | None:
+        """What the decision says of a committed file; the dataset may have been moved since."""
+        alike = [
+            each for each in self.decision.files if (each.name, each.records, each.size) == (file.path, file.rows, file.size)
+        ]
+        here = [each for each in alike if absolute(each.folder) == dataset]
+        found = here or alike
+        return found[0] if len({each.folder for each in found}) == 1 else None
+
+    def written(self, file: PublishedFile) -> Written:
+        """Who wrote a file of this window."""
+        task, _ = _task_of(file)
+        mine = [each for each in self.decision.files if each.operator == file.operator and _task_of(each)[0] == task]
+        mine.sort(key=lambda each: _task_of(each)[1])
+        return Written(file.operator, task, mine.index(file))
+
+    def items(self, head: str, partition: int) -> list[Item]:
+        """The work items that one partition of a stage had, in their order; of an item that it shared, its part."""
+        parts = self.parts(head, partition)
+        if parts is not None:
+            items = self.plan.items[head]
+            return [Item(items[part.number][0], _narrowed(items[part.number][1], part)) for part in parts]
+        pairs = zip(self.plan.items.get(head, ()), self.plan.places.get(head, ()), strict=False)
+        return [Item(item[0], item[1]) for item, place in pairs if place == partition]
+
+    def level_of(self, task: str) -> int:
+        """The level of a task, by its name."""
+        return self.plan.levels.get(task.rpartition("-")[0], 0)
+
+    def items_above(self, operator: str) -> list[Item]:
+        """All work items of the window that may have a part in what an operator got over exchanges."""
+        above = self._above(operator)
+        return [Item(*item) for head, items in self.plan.items.items() if head in above for item in items]
+
+    def keeping_above(self, operator: str) -> list[str]:
+        """The operators that lead to one, or are it, and that had kept something of earlier windows in their partitions."""
+        return sorted(self._above(operator) & self.decision.partition_states.keys()) if self.window else []
+
+    def parts(self, head: str, partition: int) -> tuple[Part, ...] | None:
+        """The parts of items that a partition has read, if not just what it was dealt."""
+        found = self.decision.parts.get(place_of(head, partition))
+        return None if found is None else tuple(part_of(part) for part in found)
+
+    def head_above(self, operator: str) -> str | None:
+        """The operator at the head of the stage that an operator is in: the one that got the window's work items."""
+        above = self._above(operator, until=self.plan.items)
+        return next((head for head in self.plan.items if head in above), None)
+
+    def _above(self, operator: str, until: Container[str] = ()) -> set[str]:
+        """An operator and those that lead to it; no further than to one of those given."""
+        streams = [what.partition("stream ")[2].split(" → ") for what in self.plan.shape if " → " in what]
+        ends = [(source.rpartition(".")[0], sink.rpartition(".")[0]) for source, sink in streams]
+        above = {operator}
+        while more := {source for source, sink in ends if sink in above} - above:
+            if any(each in until for each in above):
+                break
+            above |= more
+        return above
+
+    def launched(self) -> Launched:
+        """The launch that decided it. Raises ApplicationUnknown, RecordRefused."""
+        found = self.log.read_launched(self.decision.round)
+        if found is None:
+            raise ApplicationUnknown(f"of window {self.window}", f"{self.run_folder} does not keep how it was launched")
+        return found
+
+    def check_application(self, built: Built, plan: Plan) -> tuple[str, ...]:
+        """What has changed of its properties since. Raises ApplicationChanged when it is another one."""
+        found = differences(self.plan, plan)
+        if found:
+            raise ApplicationChanged(built.dag.name, self.window, found)
+        return tuple(other_values(self.plan, plan))
+
+    def task(self, stage: Stage, partition: int, base: str) -> TaskSpec:
+        """A task of it, to be run again."""
+        is_given = stage.level == 0
+        parts = self.parts(stage.head, partition) if is_given else None
+        items = self.plan.items.get(stage.head, []) if is_given else []
+        places = self.plan.places.get(stage.head, []) if is_given else []
+        dealt = [number for number, place in enumerate(places) if place == partition]
+        numbers = tuple(dealt if parts is None else [part.number for part in parts])
+        return TaskSpec(
+            window=self.window,
+            round=self.decision.round,
+            stage=stage.name,
+            partition=partition,
+            partitions=self.plan.partitions[stage.head],
+            head=stage.head,
+            items=tuple((stage.head, items[number][0], items[number][1]) for number in numbers),
+            numbers=numbers,
+            parts=parts or (),
+            agreed=self.plan.agreed,
+            base=base,
+            durable=False,
+        )
+
+    def tasks(self, plan: Plan, stage: Stage, base: str) -> Iterator[TaskSpec]:
+        """The tasks of a stage of it, to be run again."""
+        laid_out = tasks_of(
+            plan, self.plan, TaskSpec(window=0, round="", stage="", partition=0, partitions=1), self.decision.round
+        )
+        before = self._before()
+        handover = Handover({stage.name: _keeping(plan, stage)}, (), {} if before is None else before.partition_states)
+        for task in laid_out:
+            if task.stage == stage.name:
+                given = self.task(stage, task.partition, base)
+                yield attrs.evolve(
+                    with_states(task, handover),
+                    items=given.items,
+                    numbers=given.numbers,
+                    parts=given.parts,
+                    event_times=event_times(plan, self.plan, before),
+                    base=base,
+                    durable=False,
+                )
+        partition = self.plan.partitions.get(stage.head, 0)
+        while self.parts(stage.head, partition) is not None:  # of further jobs
+            yield self.task(stage, partition, base)
+            partition += 1
+
+    def items_of(self, stage: Stage, partition: int) -> list[Item]:
+        """The work items of a task; behind an exchange, all that may have a part in it."""
+        return self.items(stage.head, partition) if stage.level == 0 else self.items_above(stage.operators[0])
+
+    def states(self, plan: Plan, stage: Stage, partition: int) -> Mapping[str, Sequence[Encoded]]:
+        """What a task's operators began with, but for their maps of keys. Raises StateForgotten."""
+        names = _keeping(plan, stage)
+        if not names or self.window == 0:
+            return {}
+        before = self._before()
+        if before is None:
+            raise StateForgotten(tuple(names), self.window)
+        begun = partition_state.predecessors(before.partition_states, names, partition, self.plan.partitions[stage.head])
+        try:
+            return partition_state.read(self.log.store, begun)
+        except StateLost:
+            raise StateForgotten(tuple(names), self.window) from None
+
+    def maps(self, task: TaskSpec) -> KeyedStates:
+        """The maps of keys that a task began with."""
+        return KeyedStates(self.log.store.url, False, self.window, task.partition, task.keys, task.chains)
+
+    def _before(self) -> Decision | None:
+        """What the window before has left; None where that is no longer kept."""
+        return self.log.read_decision(self.window - 1) if self.window else None
+
+
+def _keeping(plan: Plan, stage: Stage) -> list[str]:
+    """The operators of a stage that keep State."""
+    return [name for name in stage.operators if partition_state.states_of(plan.dag.nodes[name].operator)]
+
+
+def check_end(dataset: str) -> None:
+    """Raises LedgerDamaged when the run folder of a dataset, as far as it is found, has committed more than its ledger says."""
+    with contextlib.suppress(RunFolderMissing, PlanMismatch, RecordRefused, SurroundingsError):  # told by verify_run_folder
+        store = open_store(run_folder_of(dataset), durable=False)
+        app_id = read_app_id(store)
+        if app_id is not None:
+            datasets.check_end(WindowLog(store), dataset, app_id)
+
+
+def _narrowed(value: Any, part: Part) -> Any:
+    """A work item as plain data, narrowed to a part of it."""
+    if not isinstance(value, dict):
+        return value
+    bounds = {"start": part.start, "stop": part.stop}
+    return {**value, **{name: encode(at, f"the {name} of a part") for name, at in bounds.items() if at is not None}}
+
+
+def stage_of(plan: Plan, written: Written, window: int) -> tuple[Stage, int]:
+    """The stage and the partition of a task that wrote a file. Raises MadeOnDriver."""
+    if written.task is None:
+        raise MadeOnDriver(written.operator, window)
+    name, _, partition = written.task.rpartition("-")
+    return next(stage for stage in plan.stages if stage.name == name), int(partition)
+
+
+def changed_sources(items: Sequence[Item]) -> Iterator[str]:
+    """Which files of blocks are others than when these were planned; a reader that minds refuses them anyway."""
+    for path, item in {item.path: item for item in items if item.path is not None}.items():
+        length, modified_ns = item.value.get("file_length"), item.value.get("modified_ns")
+        with explained(path, "looking at the source"):
+            try:
+                now = file_system(path).status(path)
+            except FileNotFoundError:
+                yield f"{path} is gone since"
+                continue
+        if item.value.get("record_end") is not None and now.length >= (length or 0):
+            continue  # it is appended to, and the splitter checks the part that it has planned
+        if length not in (None, now.length) or (modified_ns and now.modified_ns and modified_ns != now.modified_ns):
+            sizes = f"{length:,} bytes then, {now.length:,} now" if length is not None else f"{now.length:,} bytes now"
+            yield f"{path} has changed since ({sizes})"
+
+
+@contextlib.contextmanager
+def standing_in(folder: str) -> Iterator[None]:
+    """While this lasts, relative paths start from a folder, if it is there. For the whole process: not beside other threads."""
+    if not os.path.isdir(folder):
+        yield
+        return
+    with contextlib.chdir(folder):
+        yield
+
+
+def run_folder_of(dataset: str) -> str:
+    """Where the window log of a dataset is, by what its owner has noted; with the dataset, if it has moved with it."""
+    ours = join(dataset, OURS)
+    found = open_store(ours, durable=False).read(OWNER)
+    if found is None:
+        raise RunFolderMissing(dataset, None, "")
+    owner = os.fsdecode(found)
+    if not is_same_host(dataset, owner):
+        raise RunFolderMissing(dataset, owner, "that is on another host, which no file is followed to")
+    has_own = base_name(owner) == OURS and WindowLog(open_store(ours, durable=False)).windows("plan")
+    return ours if owner != ours and has_own else owner
+
+
+def _task_of(file: PublishedFile) -> tuple[str | None, int]:
+    """The task that wrote a file, None for the driver, and its number among the files of the attempt."""
+    name = base_name(file.attempt)
+    found = _ATTEMPT.fullmatch(name)
+    if found is None:
+        number = name.rpartition(".")[2]
+        return None, int(number) if number.isdigit() else 0
+    return found["task"], int(found["number"])

@@ -1,0 +1,318 @@
+"""Replaying: windows of earlier runs are run again from their plans, and what comes out is compared with what was committed."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from itertools import islice, zip_longest
+from typing import IO, Any
+
+import attrs
+
+from dagflow.errors.base import DagflowError
+from dagflow.errors.past import CodeNotNamed, ReplayDiffers, SourceChanged, StateForgotten
+from dagflow.errors.run import SegmentMissing
+from dagflow.launching.build import Built
+from dagflow.ledger import DataFile, Ledger, LedgerEntry
+from dagflow.ledger.find import find_dataset
+from dagflow.ledger.tables import Files, kind_of_file
+from dagflow.lineage.history import PastWindow, Written, changed_sources, stage_of, standing_in
+from dagflow.lineage.row_search import leading_to
+from dagflow.lineage.trace import Sought
+from dagflow.local.spool import Spool, bodies_here
+from dagflow.plan.plan import Plan, Stage
+from dagflow.runtime.exchange.channels import Passing
+from dagflow.runtime.exchange.dataframes import bodies
+from dagflow.runtime.task.attempt_files import place
+from dagflow.runtime.task.compile import pickled, stage_program
+from dagflow.runtime.task.execute import few_collections
+from dagflow.runtime.task.failure import Abort
+from dagflow.runtime.task.flow import run_flow
+from dagflow.runtime.task.program import TaskSpec
+from dagflow.runtime.windows.jobs import levels_of
+from dagflow.state.keyed_state import KeyedStates
+from dagflow.state.partition_state import Encoded
+from dagflow.storage import absolute, file_system, inside, new_hash
+
+_PIECE = 1 << 20
+
+
+@attrs.frozen(kw_only=True)
+class ReplayReport:
+    """What replaying has shown.
+
+    Attributes:
+        windows, rows: how many were made again, and came out as they were committed.
+        problems: what came out differently.
+        left_out: for each window that could not be run again, why.
+    """
+
+    windows: int = 0
+    rows: int = 0
+    problems: tuple[ReplayDiffers, ...] = ()
+    left_out: tuple[tuple[int, DagflowError], ...] = ()
+
+
+def replay(dataset: str, *, sought: Sought | None = None, windows: int | None = None) -> ReplayReport:
+    """Runs the windows of a dataset again, in this process and in a temporary place, as far as their plans are kept.
+
+    Files must have the hash that was committed; where they have not, their rows are compared: lines of text one by one, in
+    their order; Parquet and the like as tables.
+
+    Args:
+        dataset: its folder, by path or URL, or anything in it.
+        sought: how to find the application again: it names the application or trusts the run folder.
+        windows: only so many, the newest; None: all.
+
+    Raises CodeNotNamed, LedgerError, and StorageError where the ledger cannot be read.
+    """
+    folder = find_dataset(dataset)
+    ledger = Ledger.open(folder, durable=False)
+    replaying = _Replaying(folder, sought or Sought())
+    report = ReplayReport()
+    committed = (entry for entry in ledger.entries(newest_first=True) if entry.data is not None)
+    for entry in islice(committed, windows):
+        assert entry.data is not None
+        window = entry.data.txn.window_id
+        try:
+            problems = tuple(replaying.window(entry))
+        except CodeNotNamed:
+            raise
+        except DagflowError as error:
+            report = attrs.evolve(report, left_out=(*report.left_out, (window, error)))
+            continue
+        rows = 0 if problems or entry.data.new_data is None else entry.data.new_data.interval.rows
+        report = attrs.evolve(
+            report,
+            windows=report.windows + (not problems),
+            rows=report.rows + rows,
+            problems=(*report.problems, *problems),
+        )
+    return report
+
+
+def check_trust(dataset: str, sought: Sought) -> None:
+    """Raises CodeNotNamed where replaying the newest window would run code that only the run folder names. Runs nothing."""
+    if sought.application is not None or sought.trust:
+        return
+    try:
+        entry = next(entry for entry in Ledger.open(dataset, durable=False).entries(newest_first=True) if entry.data is not None)
+        sought.built(PastWindow.of(dataset, entry, sought.run_folder))
+    except CodeNotNamed:
+        raise
+    except (StopIteration, DagflowError):  # which `verify` and `replay` tell
+        return
+
+
+@attrs.define
+class _Replaying:
+    """The applications that made the windows, each loaded once."""
+
+    dataset: str
+    sought: Sought
+    known: dict[str, tuple[Built, Plan, str]] = attrs.field(factory=dict)
+
+    def window(self, entry: LedgerEntry) -> Iterator[ReplayDiffers]:
+        """Runs the tasks of a window that lead to the dataset; what comes out differently."""
+        past = PastWindow.of(self.dataset, entry, self.sought.run_folder)
+        built, plan, base = self._application(past)
+        changed = past.check_application(built, plan)
+        remark = f" (properties have changed since: {'; '.join(changed)})" if changed else ""
+        assert entry.data is not None
+        expected: dict[Written, DataFile] = {}
+        folders = {self.dataset}  # and as it was called then
+        for file in entry.data.new_data.files if entry.data.new_data is not None else ():
+            published = past.published(self.dataset, file)
+            if published is not None:
+                written = past.written(published)
+                stage_of(plan, written, past.window)  # what the driver wrote is not written again
+                expected[written] = file
+                folders.add(absolute(published.folder))
+        sinks = {written.operator for written in expected}
+        for name, node in plan.dag.nodes.items():
+            if folders & {place(folder, base) for folder in node.operator.output_folders()}:
+                sinks.add(name)
+        with standing_in(base), Spool() as spool, ExitStack() as stack:
+            for stage, program in _leading(plan, sinks):
+                for spec in past.tasks(plan, stage, base):
+                    if (body := bodies(plan, [spec]).get(stage.name)) is not None:
+                        spool.through(body, stack.enter_context(closing(bodies_here())))
+                    passing = spool.passing(spec, levels_of(plan))
+                    with tempfile.TemporaryDirectory(prefix="dagflow-replay-") as temporary:
+                        files = _TemporaryFiles(temporary)
+                        _run(program, spec, files, past.states(plan, stage, spec.partition), past.maps(spec), passing)
+                        made = [file for file in files.made if place(file.folder, base) in folders]
+                        for name, reason in _differences(made, spec.name, expected, self.dataset):
+                            for change in changed_sources(past.items_of(stage, spec.partition)):
+                                raise SourceChanged(past.window, change)
+                            yield ReplayDiffers(past.window, entry.seq, name, reason + remark)
+
+    def _application(self, past: PastWindow) -> tuple[Built, Plan, str]:
+        launch = past.decision.round.rstrip("+").partition(".")[0]
+        if launch not in self.known:
+            built, base, _ = self.sought.built(past)
+            with standing_in(base):
+                self.known[launch] = (built, built.plan(), base)
+        return self.known[launch]
+
+
+def _leading(plan: Plan, sinks: Iterable[str]) -> list[tuple[Stage, bytes]]:
+    """The programs of the stages that lead to some sinks, lower levels first."""
+    found: list[tuple[Stage, bytes]] = []
+    kept = set(sinks)
+    for stage in reversed(plan.stages):
+        program = leading_to(stage_program(plan, stage.name), kept)
+        kept |= {item.name for item in program.operators}
+        if program.operators:
+            found.append((stage, pickled(program, plan, travels=False)))
+    return found[::-1]
+
+
+def _run(
+    program: bytes,
+    spec: TaskSpec,
+    files: _TemporaryFiles,
+    begun: Mapping[str, Sequence[Encoded]],
+    maps: KeyedStates,
+    passing: Passing,
+) -> None:
+    try:
+        with few_collections():
+            run_flow(program, spec, files, begun=begun, keyed=maps, passing=passing)
+    except Abort as abort:
+        raise abort.error from abort
+    except SegmentMissing:  # later windows have put it together with theirs
+        raise StateForgotten(tuple(spec.chains), spec.window) from None
+    finally:
+        files.close()
+
+
+def _differences(
+    made: Iterable[_TemporaryFile], task: str, expected: Mapping[Written, DataFile], dataset: str
+) -> Iterator[tuple[str, str]]:
+    """The files of a task that are not as they were committed, each with how."""
+    now = {Written(file.operator, task, file.number): file for file in made}
+    for written, file in expected.items():
+        if written.task == task:
+            reason = _difference(now.pop(written, None), file, dataset)
+            if reason is not None:
+                yield file.path, reason
+    for extra in now.values():
+        if extra.rows:
+            yield extra.name, f"it was not made then, and has {extra.rows} rows now"
+
+
+@attrs.define
+class _TemporaryFile:
+    """A file of a task that is run again."""
+
+    operator: str
+    number: int
+    folder: str
+    name: str
+    path: str
+    rows: int = 0
+    _file: IO[bytes] | None = None
+
+    def write(self, data: Any, /) -> int:
+        """See `AttemptFile.write`."""
+        if self._file is None:
+            self._file = open(self.path, "ab")  # noqa: SIM115  # closed in close()
+        self._file.write(data)
+        return memoryview(data).nbytes
+
+    def records(self, count: int) -> None:
+        """See `AttemptFile.records`."""
+        self.rows += count
+
+    def close(self) -> None:
+        """See `AttemptFile.close`."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+@attrs.define
+class _TemporaryFiles:
+    """Opens the files of a task in a temporary folder."""
+
+    place: str
+    made: list[_TemporaryFile] = attrs.field(factory=list)
+
+    def create(self, operator: str, folder: str, name: str) -> _TemporaryFile:
+        """See `FileMaker.create`."""
+        for file in self.made:
+            if (file.operator, file.folder, file.name) == (operator, folder, name):
+                return file
+        number = sum(file.operator == operator for file in self.made)
+        suffix = os.path.splitext(name)[1]  # by which its format is known
+        path = os.path.join(self.place, f"{len(self.made)}{suffix}")
+        self.made.append(_TemporaryFile(operator, number, folder, name, path))
+        return self.made[-1]
+
+    def close(self) -> None:
+        """Closes all of them."""
+        for file in self.made:
+            file.close()
+            if not os.path.exists(file.path):
+                open(file.path, "wb").close()
+
+
+def _difference(made: _TemporaryFile | None, file: DataFile, dataset: str) -> str | None:
+    """How a file differs from the committed one; None: not at all."""
+    if made is None:
+        return "it is not made at all"
+    if _hash(made.path, file.physical_hash.partition(":")[0]) == file.physical_hash:
+        return None
+    if made.rows != file.rows:
+        return f"it has {made.rows} rows, {file.rows} were committed"
+    committed = inside(dataset, file.path)
+    try:
+        if _hash(committed, file.physical_hash.partition(":")[0]) != file.physical_hash:
+            return "its bytes are others; the committed file cannot be compared, for it has changed too"
+        kind = kind_of_file(file.path)
+        if kind == "text":
+            return _different_lines(made.path, committed)
+        same = Files(kind, [made.path]).dataset().to_table().equals(Files(kind, [committed]).dataset().to_table())
+        return None if same else "its rows are others"
+    except FileNotFoundError:
+        return "its bytes are others; the committed file is not there"
+
+
+def _different_lines(made: str, committed: str) -> str | None:
+    """How lines differ: which is the first, and whether they are the same ones in another order."""
+    first: str | None = None
+    balance = 0
+    with closing(file_system(made).open(made)) as one, closing(file_system(committed).open(committed)) as other:
+        for number, (now, then) in enumerate(zip_longest(_lines(one), _lines(other))):
+            if now != then:
+                first = first or f"row {number + 1} is {_shown(now)}, {_shown(then)} was committed"
+                balance += hash(now) - hash(then)
+    if first is None:
+        return None
+    return f"the same rows in another order: {first}" if balance == 0 else first
+
+
+def _lines(reader: Any) -> Iterator[bytes]:
+    rest = b""
+    while piece := reader.read(_PIECE):
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from lines
+    if rest:
+        yield rest
+
+
+def _shown(line: bytes | None) -> str:
+    if line is None:
+        return "absent"
+    return repr(line if len(line) <= 60 else line[:60] + b"...")[1:]
+
+
+def _hash(path: str, algorithm: str) -> str:
+    digest = new_hash(algorithm)
+    with closing(file_system(path).open(path)) as reader:
+        while piece := reader.read(_PIECE):
+            digest.update(piece)
+    return f"{algorithm}:{digest.hexdigest()}"

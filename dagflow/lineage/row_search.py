@@ -1,0 +1,337 @@
+"""A task, run again until one row of one of its files is written: what was handed on by the reader when it was."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dagflow.lineage.history import Written
+from dagflow.model.kept import kept_by
+from dagflow.model.records import ReaderRecord
+from dagflow.runtime.task.compile import loaded, pickled
+from dagflow.runtime.task.delivery import Step
+from dagflow.runtime.task.failure import Abort
+from dagflow.runtime.task.flow import Flow, run_flow
+from dagflow.runtime.task.program import Program, TaskSpec
+from dagflow.scan.bad_rows import RowOrigin
+from dagflow.state.partition_state import Encoded
+from dagflow.storage import new_hash
+
+PIECE = 256
+"""A chunk of records is narrowed down to pieces of so many, then to single records."""
+
+
+@attrs.frozen
+class Handed:
+    """What the head of a stage handed on.
+
+    Attributes:
+        item: the number of the work item.
+        path: which chunk it was, which piece of that, which record of the piece; as far as it was taken apart.
+        record: of a single record, the record itself: an object, or a batch of one row.
+        place: of a row of a batch, where it stands, if the head knows (`origin_of(row)`).
+    """
+
+    item: int
+    path: tuple[int, ...] = ()
+    record: Any = None
+    place: RowOrigin | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Origin:
+    """Where a row came from.
+
+    Attributes:
+        handed: the record of which it was made; None when it was made of several, or that is not certain.
+        arrived: what arrived at the sink.
+        is_uncertain: the sink counted the row together with others, and did not write all that had arrived.
+        keeping: operators between reader and sink that keep something between records: earlier ones may have a part in it.
+    """
+
+    handed: Handed | None
+    arrived: Any = None
+    is_uncertain: bool = False
+    keeping: tuple[str, ...] = ()
+
+
+def origin_of(
+    program: bytes, spec: TaskSpec, begun: Mapping[str, Sequence[Encoded]], *, head: str, written: Written, row: int
+) -> Origin | None:
+    """What a row was made of; None when the task, run again, does not write it.
+
+    The task runs in chunks as always, which tells in which chunk the record was; then that chunk in pieces, then one piece
+    record by record. So it takes three times as long as the task had taken up to the row.
+
+    Args:
+        program: of the task's stage.
+        spec: the task.
+        begun: what its operators begin with.
+        head: the operator that gets the work items.
+        written: the file, by who wrote it.
+        row: which row of that file, from 0.
+
+    Raises DagflowError, as the task would.
+    """
+    path: tuple[int, ...] = ()
+    while True:
+        run = _Run(leading_to(loaded(program), [written.operator]), head, written.operator, (written.number, row), path)
+        found = run.until_found(spec, begun)
+        if found is None or found.handed is None or found.handed.record is not None:
+            return found
+        if found.handed.path[: len(path)] != path or len(found.handed.path) <= len(path):
+            return None if found.handed.path else found  # it did not do the same twice; or the row came before any record
+        path = found.handed.path
+
+
+def hash_of(
+    program: bytes, spec: TaskSpec, begun: Mapping[str, Sequence[Encoded]], *, written: Written, algorithm: str
+) -> str | None:
+    """The hash of a file that a task writes when it is run again as a whole; None when it does not write that file.
+
+    Args as for `origin_of`; `algorithm`: as in the hash that was committed. Raises DagflowError, as the task would.
+    """
+    files = _HashedFiles(algorithm)
+    try:
+        run_flow(pickled(leading_to(loaded(program), [written.operator]), travels=False), spec, files, begun=begun)
+    except Abort as abort:
+        raise abort.error from abort
+    made = [file for (operator, _, _), file in files.made.items() if operator == written.operator]
+    return made[written.number].text() if written.number < len(made) else None
+
+
+class _Found(BaseException):
+    """The row was written. No `Exception`: nobody may catch it."""
+
+    def __init__(self, arrived: _Arrived | None) -> None:
+        super().__init__()
+        self.arrived = arrived
+
+
+@attrs.define
+class _Arrived:
+    """How much of what was handed on at once has arrived at the sink; `record`: the last of it, where it came alone."""
+
+    handed: Handed | None
+    count: int
+    record: Any = None
+
+
+class _Run:
+    """A task that runs until a row is written.
+
+    Args:
+        program: only the operators that lead to the sink; used up.
+        head: the operator that gets the work items.
+        sink: the operator that writes the file.
+        wanted: which of its files, and which row.
+        path: which chunk the head hands on in pieces, and which of these pieces record by record.
+    """
+
+    def __init__(self, program: Program, head: str, sink: str, wanted: tuple[int, int], path: tuple[int, ...]) -> None:
+        self._program = program
+        self._head = head
+        self._sink = sink
+        self._wanted = wanted
+        self._path = path
+        self._chunks = 0
+        self._place: Callable[[int], RowOrigin] | None = None
+        self._item = 0
+        self._handed: Handed | None = None
+        self._arriving: _Arrived | None = None
+        self._files: dict[tuple[str, str], _CountedFile] = {}
+        self._uncounted: list[_Arrived] = []  # what has arrived at the sink since it last counted rows
+
+    def until_found(self, spec: TaskSpec, begun: Mapping[str, Sequence[Encoded]]) -> Origin | None:
+        """Runs the task; what was handed on when the row was written."""
+        flow = Flow(self._program, spec, self)
+        try:
+            flow.restore({name: parts for name, parts in begun.items() if name in flow.nodes})
+            self._watch(flow)
+            with flow:
+                flow.begin_window(spec.window)
+                for number, item in enumerate(spec.items):
+                    self._item, self._handed = number, Handed(number)
+                    flow.deliver_item(item, flow.decoded(item), spec.parts[number] if spec.parts else None)
+                self._handed = None
+                flow.end_window()
+        except _Found as found:
+            if found.arrived is None:
+                return Origin(handed=None, is_uncertain=True)
+            return Origin(handed=found.arrived.handed, arrived=found.arrived.record, keeping=self._keeping())
+        except Abort as abort:
+            raise abort.error from abort
+        return None
+
+    def create(self, operator: str, folder: str, name: str) -> _CountedFile:
+        """See `FileMaker.create`: a file that counts rows, and keeps nothing."""
+        if (folder, name) not in self._files:
+            self._files[folder, name] = _CountedFile(functools.partial(self._count, len(self._files)))
+        return self._files[folder, name]
+
+    def _keeping(self) -> tuple[str, ...]:
+        between = [o for o in self._program.operators if o.name not in (self._head, self._sink)]
+        return tuple(o.name for o in between if kept_by(type(o.operator)))
+
+    def _watch(self, flow: Flow) -> None:
+        """Puts itself between head and the operators behind it, and before the sink."""
+        self._place = getattr(flow.nodes[self._head].operator, "origin_of", None)
+        for outlet in flow.nodes[self._head].outlets.values():
+            outlet.portions = self._portions  # type: ignore[assignment, method-assign]
+        for inlet in flow.nodes[self._sink].inlets.values():
+            inlet.steps = functools.partial(self._steps, inlet.steps)  # type: ignore[method-assign]
+
+    def _portions(self, chunk: Any) -> Iterator[Any]:
+        """How the head hands on a chunk: as a whole, or taken apart as far as the path says."""
+        number, self._chunks = self._chunks, self._chunks + 1
+        row = 0
+        for path, part in _taken_apart(chunk, (number,), self._path):
+            single = _only(part) if _size(part) == 1 else None
+            place = self._place(row) if self._place is not None and single is not None and not isinstance(chunk, list) else None
+            self._handed = Handed(self._item, path, single, place)
+            yield part
+            row += _size(part)
+        self._handed = Handed(self._item, (number,))
+
+    def _steps(self, steps: Callable[[Any], Iterator[Step]], chunk: Any) -> Iterator[Step]:
+        """Records arrive at the sink: what comes of a single record, one by one."""
+        is_single = self._handed is not None and self._handed.record is not None
+        for part in _parts(chunk, 1) if is_single else (chunk,):
+            last = self._uncounted[-1] if self._uncounted else None
+            if last is not None and last.handed is self._handed and not is_single:
+                last.count += _size(part)
+            else:
+                self._uncounted.append(_Arrived(self._handed, _size(part), _only(part) if is_single else None))
+            self._arriving = self._uncounted[-1]
+            yield from steps(part)
+            self._arriving = None
+
+    def _count(self, number: int, before: int, rows: int) -> None:
+        """The sink says that it has written so many rows to its file of that number."""
+        wanted, row = self._wanted
+        if number == wanted and before <= row < before + rows:
+            raise _Found(self._made_of(row - before, rows))
+        self._uncounted.clear()
+
+    def _made_of(self, row: int, rows: int) -> _Arrived | None:
+        since = self._uncounted
+        if rows == sum(arrived.count for arrived in since):  # a row for each
+            for arrived in since:
+                if row < arrived.count:
+                    return arrived
+                row -= arrived.count
+        if since and all(arrived.handed is since[0].handed for arrived in since):  # all of one
+            return attrs.evolve(since[0], record=since[0].record if len(since) == 1 else None)
+        if self._arriving is not None and rows <= self._arriving.count:  # the sink counts at once: what came before was dropped
+            return self._arriving
+        return None
+
+
+class _HashedFile:
+    """Takes what a sink writes, and keeps nothing but its hash."""
+
+    def __init__(self, algorithm: str) -> None:
+        self._algorithm, self._hash = algorithm, new_hash(algorithm)
+
+    def write(self, data: Any, /) -> int:
+        """See `AttemptFile.write`."""
+        self._hash.update(data)
+        return memoryview(data).nbytes
+
+    def records(self, count: int) -> None:
+        """See `AttemptFile.records`."""
+
+    def close(self) -> None:
+        """See `AttemptFile.close`."""
+
+    def text(self) -> str:
+        """The hash, as a ledger writes it."""
+        return f"{self._algorithm}:{self._hash.hexdigest()}"
+
+
+@attrs.define
+class _HashedFiles:
+    """Opens the files of a task that is run again for their hashes."""
+
+    algorithm: str
+    made: dict[tuple[str, str, str], _HashedFile] = attrs.field(factory=dict)
+
+    def create(self, operator: str, folder: str, name: str) -> _HashedFile:
+        """See `FileMaker.create`."""
+        return self.made.setdefault((operator, folder, name), _HashedFile(self.algorithm))
+
+
+class _CountedFile:
+    """Takes what a sink writes, and keeps nothing but the number of rows."""
+
+    def __init__(self, tell: Callable[[int, int], None]) -> None:
+        self._tell = tell
+        self._rows = 0
+
+    def write(self, data: Any, /) -> int:
+        """See `AttemptFile.write`."""
+        return memoryview(data).nbytes
+
+    def records(self, count: int) -> None:
+        """See `AttemptFile.records`."""
+        before, self._rows = self._rows, self._rows + count
+        self._tell(before, count)
+
+    def close(self) -> None:
+        """See `AttemptFile.close`."""
+
+
+def leading_to(program: Program, sinks: Iterable[str]) -> Program:
+    """Only the operators that lead to some sinks, of this stage or of others; the others' records go nowhere."""
+    kept = set(sinks)
+    for item in reversed(program.operators):
+        is_sending = any(each.source[0] == item.name and each.sink[0] in kept for each in program.sends)
+        if is_sending or any(name in kept for out in item.outputs.values() for name, _ in out.sinks):
+            kept.add(item.name)
+    found = []
+    for item in program.operators:
+        if item.name in kept:
+            outputs = {
+                port: attrs.evolve(out, sinks=tuple(s for s in out.sinks if s[0] in kept)) for port, out in item.outputs.items()
+            }
+            found.append(attrs.evolve(item, outputs=outputs))
+    sends = tuple(each for each in program.sends if each.sink[0] in kept)
+    receives = {tag: to for tag, to in program.receives.items() if to[0] in kept}
+    return Program(program.stage, tuple(found), sends, receives, program.keyed & kept)
+
+
+def position_of(record: Any) -> tuple[int, int] | None:
+    """The block and the position of a record that knows them; a row of a batch may have them as columns."""
+    if isinstance(record, ReaderRecord):
+        return record.block_id, record.position
+    names = getattr(getattr(record, "schema", None), "names", None)
+    if names is not None and {"block_id", "position"} <= set(names):
+        return record.column("block_id")[0].as_py(), record.column("position")[0].as_py()
+    return None
+
+
+def _taken_apart(chunk: Any, at: tuple[int, ...], path: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Any]]:
+    """The parts of a chunk that is at some place, and their places: smaller ones along the path."""
+    if at != path[: len(at)] or _size(chunk) == 1:
+        yield at, chunk
+        return
+    size = PIECE if len(at) == 1 and _size(chunk) > PIECE else 1
+    for number, part in enumerate(_parts(chunk, size)):
+        yield from _taken_apart(part, (*at, number), path)
+
+
+def _parts(chunk: Any, size: int) -> Iterator[Any]:
+    for start in range(0, _size(chunk), size):
+        yield chunk[start : start + size] if isinstance(chunk, list) else chunk.slice(start, size)
+
+
+def _size(chunk: Any) -> int:
+    return len(chunk) if isinstance(chunk, list) else int(chunk.num_rows)
+
+
+def _only(chunk: Any) -> Any:
+    """The record of a chunk of one."""
+    return chunk[0] if isinstance(chunk, list) else chunk

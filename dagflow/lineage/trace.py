@@ -1,0 +1,318 @@
+"""Tracing a row of a dataset: to the entry that committed it, its window, the ranges that were read, and the record itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+
+from dagflow.errors.base import DagflowError
+from dagflow.errors.ledger import NoSuchEntry
+from dagflow.errors.past import BehindExchange, CodeNotNamed, SourceSilent
+from dagflow.launching.build import Built, build
+from dagflow.ledger import DataFile, ExecuteQuery, InputSlice, Ledger, LedgerEntry
+from dagflow.ledger.find import find_dataset
+from dagflow.lineage.history import Item, PastWindow, Written, changed_sources, stage_of, standing_in
+from dagflow.lineage.row_search import Origin, hash_of, origin_of, position_of
+from dagflow.model.context import OperatorContext
+from dagflow.model.operator import ErrorRecord, Operator
+from dagflow.model.plain import decode
+from dagflow.plan.plan import Plan
+from dagflow.runtime.task.compile import loaded, pickled, stage_program
+from dagflow.scan.bad_rows import BadRow, RowOrigin
+from dagflow.storage import absolute, is_local, join
+
+MOST = 1 << 20
+"""Of a longer record, the first bytes are shown."""
+_NOT_AGAIN = (
+    "run again, the task does not write this file as it was committed: the row may have been made of another record "
+    "(`dagflow verify --replay` compares row by row)"
+)
+_BEHIND = "it was written behind an exchange: any of these ranges may have a part in it"
+_KEPT = "so may what earlier windows had brought: {names} goes on from window to window"
+
+
+@attrs.frozen(kw_only=True)
+class SourceRecord:
+    """The record of which a row was made, as it stands in its source.
+
+    Attributes:
+        item: the work item (a block of a file, mostly) that it was in.
+        position, length: bytes from the start of the file; its terminator counts. Of a source without files (`path` is empty),
+            a position of its own.
+        data: its bytes, the first MiB.
+        line: the number of the line in which it begins, from 1; None where the reader began inside the file, or counts none.
+    """
+
+    item: Item
+    path: str
+    position: Any
+    length: int
+    data: bytes
+    line: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Trace:
+    """Where a row comes from.
+
+    Attributes:
+        entry, file, row: the entry that committed it, the file that holds it, and which row of that it is (from 0).
+        run_folder: where the window's plan is.
+        written: the operator that wrote the file, and in which task.
+        items: the work items that the task had; of a row that one record was made of, and with `exact`, the one with it.
+        inputs: of a derived dataset, the parts of its inputs that the window took.
+        source: the record itself, with `exact`; None where the row was made of several.
+        several: why the row was made of more than one record.
+        remarks: what may make the answer less than certain.
+        problem: why it could not be traced further.
+    """
+
+    dataset: str
+    offset: int
+    entry: LedgerEntry
+    file: DataFile
+    row: int
+    run_folder: str | None = None
+    written: Written | None = None
+    head: str | None = None
+    items: tuple[Item, ...] = ()
+    inputs: tuple[InputSlice, ...] = ()
+    source: SourceRecord | None = None
+    several: str | None = None
+    remarks: tuple[str, ...] = ()
+    problem: DagflowError | None = None
+
+    @property
+    def window(self) -> int:
+        """The number of the window that made it."""
+        assert self.entry.data is not None
+        return self.entry.data.txn.window_id
+
+    @property
+    def application(self) -> str:
+        """The id of the application that made it."""
+        assert self.entry.data is not None
+        return self.entry.data.txn.app_id
+
+
+@attrs.frozen(kw_only=True)
+class Sought:
+    """How to find the application again: as the caller says now or, where the caller trusts it, as the run folder says.
+
+    Attributes:
+        run_folder: where the run folder is now, if not where the dataset says.
+        application: what `dagflow launch` would be told, or a function `populate_dag`; None: what the run folder says.
+        trust: without an `application`, the code that the run folder names may run.
+        definitions, conf_files: settings, as for `-D` and `--conf`; with what the run folder says, `-D` adds to that.
+    """
+
+    run_folder: str | None = None
+    application: Any = None
+    trust: bool = False
+    definitions: Sequence[str] = ()
+    conf_files: Sequence[str] = ()
+
+    def built(self, window: PastWindow) -> tuple[Built, str, tuple[str, ...]]:
+        """The application that made a window, the folder where it ran, and remarks.
+
+        Raises NotTraceable (CodeNotNamed: nothing was loaded), ConfigError, DagError.
+        """
+        if self.application is not None:
+            made = build(
+                self.application, environment=os.environ, conf_files=self.conf_files, definitions=tuple(self.definitions)
+            )
+            return made, os.getcwd(), ()
+        known = window.launched()
+        if not self.trust:
+            raise CodeNotNamed(known.application or known.name, known.folder, window.run_folder, tuple(known.definitions))
+        given = {text.partition("=")[0].strip() for text in self.definitions}
+        missing = ", ".join(key for key in known.left_out if key not in given)
+        remark = f"the run folder does not keep these settings, which are now as by default: {missing} (-D)"
+        with standing_in(known.folder):
+            return known.build(self.definitions), known.folder, (remark,) if missing else ()
+
+
+def trace(dataset: str, offset: int, *, exact: bool = False, sought: Sought | None = None) -> Trace:
+    """Where a row of a dataset comes from.
+
+    Args:
+        dataset: its folder, by path or URL, or anything in it.
+        offset: the row's number in the dataset, from 0.
+        exact: runs the row's task again up to the row, record by record, to find the record that it was made of, and reads
+            that again from the source; then once as a whole, to compare the file with the committed one (a remark tells if it
+            differs). Operators before the sink run; what they do outside of dagflow is done again.
+        sought: how to find the application again; with `exact`, it names the application or trusts the run folder.
+
+    What stands in the way is in `problem` of the answer; raises only when there is no such row: NoSuchDataset, LedgerMissing,
+    NoSuchEntry, LedgerDamaged.
+    """
+    folder = find_dataset(dataset)
+    entry = Ledger.open(folder, durable=False).entry_of(offset)
+    assert entry.data is not None
+    assert entry.data.new_data is not None
+    file = next(file for file in entry.data.new_data.files if file.interval.start <= offset <= file.interval.end)
+    inputs = entry.data.inputs if isinstance(entry.data, ExecuteQuery) else ()
+    found = Trace(dataset=folder, offset=offset, entry=entry, file=file, row=offset - file.interval.start, inputs=tuple(inputs))
+    try:
+        for step in _steps(sought or Sought(), exact):
+            found = step(found)
+    except DagflowError as problem:
+        found = attrs.evolve(found, problem=problem)
+    return found
+
+
+def row_of(place: str, line: int) -> int:
+    """The offset of a row of a committed file, by its number in that file (from 1).
+
+    Raises NoSuchEntry when the file is not committed, or has fewer rows.
+    """
+    folder = find_dataset(place)
+    name = absolute(place)[len(folder) :].lstrip("/")
+    ledger = Ledger.open(folder, durable=False)
+    for entry in ledger.data_entries():
+        for file in entry.data.new_data.files if entry.data is not None and entry.data.new_data is not None else ():
+            if file.path == name:
+                if not 1 <= line <= file.rows:
+                    raise NoSuchEntry(folder, f"row {line} of {name}", f"that file has {file.rows}")
+                return file.interval.start + line - 1
+    raise NoSuchEntry(folder, f"committed file {name or place!r}", "only files that its ledger names are committed")
+
+
+def _steps(sought: Sought, exact: bool) -> Sequence[Callable[[Trace], Trace]]:
+    """Each knows more; one that cannot raises, and what the ones before have found stays."""
+    past: list[PastWindow] = []
+
+    def window(found: Trace) -> Trace:
+        past.append(PastWindow.of(found.dataset, found.entry, sought.run_folder))
+        return attrs.evolve(found, run_folder=past[0].run_folder)
+
+    def task(found: Trace) -> Trace:
+        published = past[0].published(found.dataset, found.file)
+        if published is None:
+            return found
+        written = past[0].written(published)
+        if written.task is not None and past[0].level_of(written.task):
+            above = tuple(past[0].items_above(written.operator))
+            remarks = [*found.remarks, *([_BEHIND] if above else [])]
+            if kept := past[0].keeping_above(written.operator):
+                remarks.append(_KEPT.format(names=", ".join(kept)))
+            return attrs.evolve(found, written=written, items=above, remarks=tuple(remarks))
+        head = past[0].head_above(written.operator)
+        items = past[0].items(head, int(written.task.rpartition("-")[2])) if head is not None and written.task is not None else []
+        return attrs.evolve(found, written=written, head=head, items=tuple(items))
+
+    def record(found: Trace) -> Trace:
+        return _exactly(found, past[0], sought) if found.written is not None else found
+
+    return (window, task, record) if exact else (window, task)
+
+
+def _exactly(found: Trace, past: PastWindow, sought: Sought) -> Trace:
+    written = _written(found)
+    if written.task is not None and past.level_of(written.task):
+        raise BehindExchange(written.operator, written.task)
+    built, folder, remarks = sought.built(past)
+    found = attrs.evolve(found, remarks=remarks)
+    with standing_in(folder):
+        plan = built.plan()
+        changed = past.check_application(built, plan)
+        if changed:
+            found = attrs.evolve(found, remarks=(*remarks, f"properties have changed since: {'; '.join(changed)}"))
+        stage, partition = stage_of(plan, _written(found), past.window)
+        program = pickled(stage_program(plan, stage.name), plan, travels=False)
+        written, spec, begun = _written(found), past.task(stage, partition, folder), past.states(plan, stage, partition)
+        origin = origin_of(program, spec, begun, head=stage.head, written=written, row=found.row)
+        algorithm = found.file.physical_hash.partition(":")[0]
+        try:
+            is_same = hash_of(program, spec, begun, written=written, algorithm=algorithm) == found.file.physical_hash
+        except DagflowError:  # behind the row: before it, the run above would have failed too
+            is_same = False
+        doubts = [f"{what}: the row may have been made of another record" for what in changed_sources(found.items)]
+        if not is_same and not doubts:
+            doubts.append(_NOT_AGAIN)
+        fresh = next(o.operator for o in loaded(program).operators if o.name == stage.head)
+        return _told(attrs.evolve(found, remarks=(*found.remarks, *doubts)), origin, plan, stage.head, fresh)
+
+
+def _told(found: Trace, origin: Origin | None, plan: Plan, head: str, reader: Operator) -> Trace:
+    """What running the task again has shown."""
+    kind = type(reader).__name__
+    if origin is not None and origin.is_uncertain:
+        raise SourceSilent(head, kind, f"operator {_written(found).operator!r} counts its rows too late to tell which is whose")
+    if origin is None:
+        raise SourceSilent(head, kind, "run again, the task did not write this row: the application does not do the same twice")
+    if origin.keeping:
+        remark = f"{', '.join(origin.keeping)} keeps something from record to record: earlier ones may have a part in the row"
+        found = attrs.evolve(found, remarks=(*found.remarks, remark))
+    if origin.handed is None:
+        return attrs.evolve(found, several="it was written when all records of its task had been read")
+    at = origin.arrived if isinstance(origin.arrived, ErrorRecord) else origin.handed.record
+    if isinstance(at, BadRow):
+        where = f"byte {at.position}" if at.line is None else f"byte {at.position}, line {at.line:,}"
+        raise SourceSilent(head, kind, f"the row is a bad row, which has its place itself: {where} of {at.file_path}")
+    if isinstance(at, ErrorRecord):
+        number = next((n for n, item in enumerate(found.items) if _holds(item, at)), origin.handed.item)
+        place = at.position
+    else:
+        number = origin.handed.item
+        known = position_of(origin.arrived) or position_of(origin.handed.record)
+        place = None if known is None else known[1]
+        if known is not None:
+            number = next((n for n, item in enumerate(found.items) if _block_of(item) == known[0]), number)
+    item = found.items[number]
+    found = attrs.evolve(found, items=(item,))
+    if origin.handed.place is not None:
+        return attrs.evolve(found, source=_row(item, origin.handed.place, head, kind))
+    if place is None:
+        raise SourceSilent(head, kind, "its records do not say where they were read")
+    if not callable(getattr(reader, "record_at", None)):
+        raise SourceSilent(head, kind, f"it has no method record_at; the record is at {place}")
+    tp = next(plan.dag.types[sink] for _, sink in plan.dag.upstream(head) if sink.port == item.port)
+    reader.setup(OperatorContext(name=head, window=found.window))
+    try:
+        data = reader.record_at(decode(item.value, tp), place)  # type: ignore[attr-defined]
+    finally:
+        reader.teardown()
+    if data is None:
+        raise SourceSilent(head, kind, f"no record begins at {f'byte {place}' if item.path else f'position {place!r}'}")
+    path = item.path or ""
+    source = SourceRecord(item=item, path=_whole(path), position=place, length=len(data), data=data[:MOST])
+    return attrs.evolve(found, source=source)
+
+
+def _row(item: Item, place: RowOrigin, head: str, kind: str) -> SourceRecord:
+    """The record of a row of a scan. Raises SourceSilent where its format does not read row by row."""
+    if place.position is None:
+        raise SourceSilent(head, kind, "its format does not say where a row was read")
+    if place.data is None:
+        raise SourceSilent(
+            head, kind, f"its format reads many rows at once; those with this one begin at byte {place.position} of {item.path}"
+        )
+    data = bytes(place.data[:MOST])
+    length = len(place.data)
+    return SourceRecord(
+        item=item, path=_whole(item.path or ""), position=place.position, length=length, data=data, line=place.line
+    )
+
+
+def _written(found: Trace) -> Written:
+    assert found.written is not None
+    return found.written
+
+
+def _block_of(item: Item) -> int | None:
+    return item.value.get("block_id") if isinstance(item.value, dict) else None
+
+
+def _holds(item: Item, error: ErrorRecord) -> bool:
+    if item.path is None or item.path != error.file_path or error.position is None or item.start is None or item.stop is None:
+        return False
+    return item.start <= error.position < item.stop
+
+
+def _whole(path: str) -> str:
+    """A path that was relative to where the application ran."""
+    return join(os.getcwd(), path) if path and is_local(path) and not os.path.isabs(path) and "://" not in path else path

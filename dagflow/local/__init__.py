@@ -1,0 +1,1 @@
+"""The in-process runner: every task in the calling thread, without a JVM."""

@@ -1,0 +1,69 @@
+"""The in-process runner: every task in the calling thread, so that a breakpoint works. No JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from dagflow.local.spool import BodiesHere, Spool, bodies_here
+from dagflow.runtime.run_folder.window_log import WindowLog
+from dagflow.runtime.task.execute import execute
+from dagflow.runtime.task.program import Job, TaskOutcome, TaskSpec
+
+
+class LocalRunner:
+    """Runs tasks one after the other."""
+
+    name = "local"
+    in_process = True
+    sharing: str | None = "tasks run one after the other"
+    slots = 1
+    grows = False
+    ui = None
+    address = None
+
+    def __init__(self) -> None:
+        self._attempts = 0
+        self._here: BodiesHere | None = None  # a local Spark, where an application has bodies of DataFrames
+        self.stopping: Callable[[], bool] = lambda: False  # asked between tasks
+
+    def open(self, application: str, run_folder: str) -> None:
+        """Nothing to get ready."""
+
+    def start(self, job: Job) -> Future[list[TaskOutcome]]:
+        """Runs all tasks before it returns, one level after the other; stops at the first that fails."""
+        future: Future[list[TaskOutcome]] = Future()
+        try:
+            future.set_result(self._ran(job))
+        except Exception as error:  # noqa: BLE001  # of a body of DataFrames: handed to whoever waits, as Spark's are
+            future.set_exception(error)
+        return future
+
+    def _ran(self, job: Job) -> list[TaskOutcome]:
+        log = WindowLog.open(job.run_folder, job.durable)
+        outcomes: list[TaskOutcome] = []
+        with Spool() as spool:
+            for spec in job.tasks:
+                if self.stopping():
+                    break
+                self._attempts += 1
+                if spec.partition == 0 and spec.stage in job.bodies:
+                    self._here = self._here or bodies_here()
+                    spool.through(job.bodies[spec.stage], self._here)
+                outcomes.append(self._run(job, spec, log, spool))
+                if outcomes[-1].error is not None:
+                    break
+        return outcomes
+
+    def _run(self, job: Job, spec: TaskSpec, log: WindowLog, spool: Spool) -> TaskOutcome:
+        passing = spool.passing(spec, job.levels) if job.levels else None
+        return execute(job.programs[spec.stage], spec, log, str(self._attempts), passing=passing)
+
+    def cancel(self) -> None:
+        """Nothing runs between calls."""
+
+    def close(self) -> None:
+        """Ends the Spark that bodies of DataFrames have needed."""
+        if self._here is not None:
+            self._here.close()
+            self._here = None

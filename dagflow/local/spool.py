@@ -1,0 +1,85 @@
+"""Rows of the in-process runner between two levels: in memory while they are few, else in a temporary file."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol
+
+import attrs
+
+from dagflow.runtime.exchange.channels import Passing
+from dagflow.runtime.exchange.dataframes import rows_made
+from dagflow.runtime.exchange.rows import Row, batch_of
+from dagflow.runtime.task.program import Body, TaskSpec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_IN_MEMORY = 64 << 20
+
+
+class BodiesHere(Protocol):
+    """What runs bodies of DataFrames for windows that run in this process."""
+
+    def made(self, body: Body, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What a body makes of the batches for it."""
+        ...
+
+    def close(self) -> None:
+        """Lets go of what it has started."""
+
+
+def bodies_here() -> BodiesHere:
+    """Starts nothing yet. Only here, and where runners are made, does Spark get loaded."""
+    import importlib
+
+    # by name: the rooms above this one are not imported by it, they are plugged in
+    made: BodiesHere = importlib.import_module("dagflow.spark.here").BodiesHere()
+    return made
+
+
+@attrs.define
+class Spool:
+    """A context manager; rows are put for a level, and read by task, sorted by source and sequence."""
+
+    _file: tempfile.SpooledTemporaryFile[bytes] = attrs.field(init=False)
+    _rows: dict[tuple[int, int], list[tuple[int, int, int, int, int]]] = attrs.field(factory=dict, init=False)
+
+    def __enter__(self) -> Spool:
+        self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY, prefix="dagflow-exchange-")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._file.close()
+
+    def put(self, level: int, row: Row) -> None:
+        """Keeps a row for a level."""
+        start = self._file.seek(0, 2)
+        self._file.write(row.blob)
+        self._rows.setdefault((level, row.dst), []).append((row.src, row.seq, row.tag, start, self._file.tell() - start))
+
+    def through(self, body: Body, here: BodiesHere) -> None:
+        """Lets a body have the rows for its operator, and keeps what it makes in their place."""
+        tag = 2 * body.tag
+        places = [(body.level, body.first + number) for number in range(body.partitions)]
+        rows = [row for place in places for row in self._found(place, lambda entry: entry[2] == tag)]
+        for row in rows_made(here.made(body, (batch_of(row.blob) for row in rows)), body, 0):
+            self.put(body.level, row)
+
+    def passing(self, spec: TaskSpec, levels: Mapping[int, int]) -> Passing:
+        """What a task has to do with exchanges, where they are all here. `levels`: where they lead to, by tag."""
+        return Passing(self.rows(spec.level, spec.place), lambda row: self.put(levels[row.tag >> 1], row))
+
+    def rows(self, level: int, place: int) -> Iterator[Row]:
+        """The rows for a task."""
+        yield from self._found((level, place), lambda entry: True)
+
+    def _found(self, place: tuple[int, int], wanted: Callable[[tuple[int, int, int, int, int]], bool]) -> Iterator[Row]:
+        """Takes rows out, by source and sequence."""
+        entries = self._rows.pop(place, [])
+        self._rows[place] = [entry for entry in entries if not wanted(entry)]
+        for src, seq, tag, start, size in sorted(filter(wanted, entries)):
+            self._file.seek(start)
+            yield Row(place[1], tag, src, seq, self._file.read(size))

@@ -1,0 +1,57 @@
+"""What a task has to do with exchanges: rows that arrive, and where those that it makes go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+
+import attrs
+
+from dagflow.errors.partitioning import ExchangeBroken
+from dagflow.runtime.exchange.rows import FAILED, Row, failed_rows, is_failed
+from dagflow.runtime.task.program import TaskOutcome, TaskSpec
+
+
+def nothing_sent(row: Row) -> None:
+    """Where a task sends rows that has no exchange behind it."""
+    raise AssertionError(f"tag {row.tag}: this task sends nothing")
+
+
+@attrs.frozen
+class Passing:
+    """The rows that arrive for a task, and where it sends its own."""
+
+    arriving: Iterable[Row] = ()
+    send: Callable[[Row], None] = nothing_sent
+
+
+def in_level(spec: TaskSpec, passing: Passing, execute: Callable[[Passing], TaskOutcome]) -> TaskOutcome | None:
+    """Runs a task; not, if one that it may depend on has failed (None). If it fails, those after it are told."""
+    rows = iter(passing.arriving)
+    first = next(rows, None)
+    if first is not None and is_failed(first):
+        outcome = None
+    else:
+        outcome = execute(Passing(chain(() if first is None else (first,), rows), passing.send))
+    if outcome is None or outcome.error is not None:
+        for row in failed_rows(spec.next_tasks):
+            passing.send(row)
+        for _ in rows:  # whoever sends them waits until all are taken
+            pass
+    return outcome
+
+
+def checked(rows: Iterable[Row], spec: TaskSpec, levels: dict[int, int], onward: Callable[[Row], None]) -> Iterator[Row]:
+    """The rows for a task out of those that its partition gets; those for later levels go `onward`.
+
+    Raises ExchangeBroken for one that belongs to another task.
+    """
+    for row in rows:
+        if row.tag == FAILED:
+            yield row
+        elif levels.get(row.tag >> 1, -1) > spec.level:
+            onward(row)
+        elif row.dst != spec.place or levels.get(row.tag >> 1) != spec.level:
+            raise ExchangeBroken(spec.name, f"a row of exchange {row.tag >> 1} for place {row.dst} came to place {spec.place}")
+        else:
+            yield row

@@ -1,0 +1,101 @@
+"""Operators whose body is a function of DataFrames: what comes to it, and what it makes, between two levels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from dagflow.errors.dataframes import NullMade
+from dagflow.model.context import OperatorContext
+from dagflow.model.dag import PortName
+from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator
+from dagflow.model.operator import Operator
+from dagflow.model.ports import InputPort, OutputPort
+from dagflow.plan.place import THROUGH, Exchange
+from dagflow.plan.plan import Plan
+from dagflow.runtime.exchange.rows import Row, arrow_blobs
+from dagflow.runtime.task.program import BODY, Body, TaskSpec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def check_values(batch: pa.RecordBatch, names: Iterable[str], operator: str) -> None:
+    """Raises NullMade where what a body has made has a null in one of some columns."""
+    for name in names:
+        if batch.column(name).null_count:
+            raise NullMade(operator, name)
+
+
+@attrs.define
+class Made(Operator):
+    """Stands in the tasks in the place of an operator with such a body, which stays on the driver: passes on what was made.
+
+    Args:
+        with_values: the columns that must not be null.
+    """
+
+    with_values: tuple[str, ...] = ()
+
+    input = InputPort[Any]()
+    output = OutputPort[Any]()
+
+    def setup(self, context: OperatorContext) -> None:
+        """Called by the framework."""
+        self._name = context.name
+
+    @input.batch
+    def each(self, batch: pa.RecordBatch) -> None:
+        """Passes a batch on. Raises NullMade."""
+        check_values(batch, self.with_values, self._name)
+        self.output.emit_batch(batch)
+
+
+def has_bodies(plan: Plan) -> bool:
+    """Whether windows have bodies: one may leave what another would see, a temporary view say, so no two run at once."""
+    return any(exchange.kind == THROUGH for exchange in plan.exchanges.values())
+
+
+def columns_of_port(plan: Plan, operator: str, port: str) -> pa.Schema:
+    """The columns of a port of an operator with such a body."""
+    node = plan.dag.nodes[operator]
+    assert isinstance(node.operator, DataFrameOperator)
+    found = node.operator.columns(port, plan.dag.types[PortName(operator, port)])
+    assert found is not None  # the plan has checked it
+    return found
+
+
+def bodies(plan: Plan, tasks: Sequence[TaskSpec]) -> dict[str, Body]:
+    """The bodies of a window's tasks, by the stage that gets what they make."""
+    exchanges = {e.sink.operator: e for e in plan.exchanges.values() if e.kind == THROUGH}
+    return {t.stage: _body(plan, exchanges[t.head], t) for t in tasks if t.partition == 0 and t.head in exchanges and t.level}
+
+
+def _body(plan: Plan, exchange: Exchange, task: TaskSpec) -> Body:
+    operator = plan.dag.nodes[task.head].operator
+    assert isinstance(operator, DataFrameOperator)
+    return Body(
+        operator=task.head,
+        window=task.window,
+        level=task.level,
+        tag=exchange.tag,
+        first=task.place,
+        partitions=task.partitions,
+        given=columns_of_port(plan, task.head, INPUT),
+        made=columns_of_port(plan, task.head, OUTPUT),
+        transform=operator.transform,
+    )
+
+
+def rows_made(batches: Iterable[pa.RecordBatch], body: Body, partition: int) -> Iterator[Row]:
+    """The rows that bring what a body has made to the tasks of its operator. `partition`: in which one of Spark's it is."""
+    number = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        for blob in arrow_blobs(batch):
+            place = body.first + (partition + number) % body.partitions
+            yield Row(place, 2 * body.tag, BODY + partition, (body.tag << 40) + number, blob)
+            number += 1

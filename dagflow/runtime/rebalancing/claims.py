@@ -1,0 +1,268 @@
+"""One attempt of a task at the logs of its stage: entries are published create-if-absent, under the next number of a log.
+
+Of all who want to write the next entry one wins; the others read it, and see whether theirs still makes sense. So each log is a
+sequence that all agree on, whoever dies when. A task that dies is begun again: what it gave away stays given, what it was
+given stays its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from dagflow.runtime.rebalancing import failpoints as steps
+from dagflow.runtime.rebalancing.entries import ASK, GIVE, REFUSE, REPORT, START, WITHDRAW, Entry, State
+from dagflow.runtime.rebalancing.finished import finish
+from dagflow.runtime.rebalancing.parts import Part, without
+from dagflow.storage import Store, read_sealed, seal
+
+
+class Fenced(BaseException):
+    """Another attempt of the task has begun: this one must stop, nothing of it counts. No `Exception`: nobody may catch it."""
+
+
+class Log:
+    """The log of one task, as far as it has been read."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        self._store = store
+        self.name = name
+        self.state = State()
+
+    @property
+    def _next(self) -> str:
+        return f"{self.name}.{self.state.length:06d}"
+
+    def catch_up(self) -> State:
+        """Reads what is new. Behind the report, nothing is. Raises RecordRefused."""
+        state = self.state
+        while state.report is None and (record := read_sealed(self._store, self._next)) is not None:
+            state.add(Entry.of(record.body))
+        return state
+
+    def append(self, entry: Entry) -> bool:
+        """Writes the next entry. False: somebody else has, and it is read."""
+        if self._store.create(self._next, seal(self._next, entry.to_bytes())):
+            self.state.add(entry)
+            return True
+        self.catch_up()
+        return False
+
+
+def log_name(area: str, partition: int) -> str:
+    """What the entries of a partition's log are called, up to their numbers."""
+    return f"{area}-{partition:04d}"
+
+
+@attrs.frozen
+class Asked:
+    """A question that has been put to a partition: the number of its entry in that one's log."""
+
+    partition: int
+    number: int
+
+
+class Claims:
+    """An attempt of a task. For one thread at a time.
+
+    Args:
+        area: what the logs of the stage in this round of the window are called, up to the partition.
+        attempt: a name that no other attempt of any task has in this round.
+        dealt: the items that the plan gives to this partition, by number, as they travel.
+    """
+
+    def __init__(
+        self, store: Store, area: str, *, partition: int, partitions: int, attempt: str, dealt: Mapping[int, Any]
+    ) -> None:
+        self.partition = partition
+        self.attempt = attempt
+        self.items = dict(dealt)
+        self._store, self._area = store, area
+        self._dealt = [Part(number) for number in dealt]
+        self._logs = [Log(store, log_name(area, number)) for number in range(partitions)]
+        self._found: set[tuple[int, int]] = set()  # what was given to this partition and is known: giver, question
+        self._is_quiet = False  # nothing of this attempt stands in its log yet
+
+    @property
+    def own(self) -> Log:
+        """The log of this task."""
+        return self._logs[self.partition]
+
+    @property
+    def is_last(self) -> bool:
+        """Whether this is the task of the last partition."""
+        return self.partition == len(self._logs) - 1
+
+    def log_of(self, partition: int) -> Log:
+        """The log of another task."""
+        return self._logs[partition]
+
+    def begin(self, *, quietly: bool = False) -> list[Part]:
+        """Begins the attempt, which fences those known before: the parts that are its own. Where the task has reported: none.
+
+        What earlier attempts have asked for and not been answered is withdrawn, unless it is answered at that moment.
+
+        `quietly`: if no attempt is known yet, nothing is written until `announce`, or the report: nobody can ask it before,
+        and another attempt that becomes known before it fences this one.
+        """
+        state = self.own.state
+        if quietly and not self.own.catch_up().length:
+            self._is_quiet = True
+            return self._dealt
+        steps.at("before start")
+        while state.report is None and not self.own.append(Entry(kind=START, attempt=self.attempt)):
+            pass
+        if state.report is not None:
+            return []
+        steps.at("after start")
+        if len(state.attempts) == 1:
+            return self._dealt
+        parts = [*self._dealt, *self.recover()]
+        steps.at("recovered")
+        return without(parts, [part for _, entry in self.own.state.gives for part in entry.parts])
+
+    def announce(self) -> None:
+        """Makes an attempt known that has begun quietly: from now on it can be asked, and can ask. Raises Fenced."""
+        if not self._is_quiet:
+            return
+        self._check(self.own.state)
+        steps.at("before start")
+        self.own.append(Entry(kind=START, attempt=self.attempt))
+        self._check(self.own.state)  # another one may have come first
+        self._is_quiet = False
+        steps.at("after start")
+
+    def recover(self) -> list[Part]:
+        """What has been given to earlier attempts of this task, and is not known yet; nothing for a first attempt."""
+        if len(self.own.state.attempts) <= 1:
+            return []
+        found: list[Part] = []
+        for number, log in enumerate(self._logs):
+            if number == self.partition:
+                continue
+            state = log.catch_up()
+            while True:
+                old = next((n for n, (asker, _) in state.asks.items() if asker == self.partition), None)
+                if old is None or state.report is not None:
+                    break
+                log.append(Entry(kind=WITHDRAW, attempt=self.attempt, ask=old))
+            found += self._taken(number, state.given_to(self.partition))
+        return found
+
+    def _taken(self, giver: int, entries: Iterable[Entry]) -> list[Part]:
+        found: list[Part] = []
+        for entry in entries:
+            if (giver, entry.ask) not in self._found:
+                self._found.add((giver, entry.ask))
+                self.items.update(entry.items)
+                found += entry.parts
+        return found
+
+    def known_items(self) -> dict[int, Any]:
+        """The items that this partition was dealt, or given by others in any attempt, by number."""
+        given = [entry for log in self._logs for entry in log.catch_up().given_to(self.partition)]
+        return self.items | {number: item for entry in given for number, item in entry.items.items()}
+
+    def check(self) -> State:
+        """Reads what is new in the own log. Raises Fenced."""
+        state = self.own.catch_up()
+        self._check(state)
+        return state
+
+    def _check(self, state: State) -> None:
+        if not (state.is_owner(self.attempt) or (self._is_quiet and not state.length)):
+            raise Fenced
+
+    def finish(self, part: Part) -> bool:
+        """Notes that a part of an item has been read that is not all of it: whether it completes the item. Raises Fenced."""
+        self.check()
+        steps.at("before finish")
+        completes = finish(
+            self._store, self._area, part, partition=self.partition, attempt=self.attempt, counts=self._is_last_attempt
+        )
+        steps.at("after finish")
+        return completes
+
+    def _is_last_attempt(self, partition: int, attempt: str) -> bool:
+        return self._logs[partition].catch_up().is_owner(attempt)
+
+    # Asking others
+
+    def ask(self, partition: int) -> Asked | None:
+        """Asks another task for work. None: it has reported, or not begun. Raises Fenced."""
+        self.announce()
+        self.check()
+        log = self._logs[partition]
+        state = log.catch_up()
+        steps.at("before ask")
+        while state.attempts and state.report is None:
+            number = state.length
+            if log.append(Entry(kind=ASK, attempt=self.attempt, asker=self.partition)):
+                steps.at("after ask")
+                return Asked(partition, number)
+        return None
+
+    def answer(self, asked: Asked) -> list[Part] | None:
+        """What a question has brought: parts that are this task's from now on, none where it was refused. None: no answer yet."""
+        log = self._logs[asked.partition]
+        state = log.catch_up()
+        found = state.answers.get(asked.number)
+        if found is None:
+            return [] if state.report is not None else None
+        steps.at("taken over")
+        return self._taken(asked.partition, [found]) if found.kind == GIVE else []
+
+    def withdraw(self, asked: Asked) -> list[Part]:
+        """Gives up waiting: what the question has brought at the last moment."""
+        steps.at("before withdraw")
+        log = self._logs[asked.partition]
+        while (parts := self.answer(asked)) is None:
+            if log.append(Entry(kind=WITHDRAW, attempt=self.attempt, ask=asked.number)):
+                steps.at("after withdraw")
+                return []
+        return parts
+
+    def refusal(self, asked: Asked) -> str:
+        """Why a question has brought nothing."""
+        found = self._logs[asked.partition].state.answers.get(asked.number)
+        if found is None:
+            return "the other had ended"
+        return found.reason if found.kind == REFUSE else "no answer came in time"
+
+    # Being asked
+
+    def asks(self) -> list[int]:
+        """The questions to this task that have no answer yet. Raises Fenced."""
+        return list(self.check().asks)
+
+    def give(self, ask: int, parts: Iterable[Part], size: int) -> bool:
+        """Gives parts away, which nothing may be read of any more. False: the question has been withdrawn. Raises Fenced."""
+        parts = tuple(parts)
+        items = {part.number: self.items[part.number] for part in parts}
+        given = self._answer(Entry(kind=GIVE, attempt=self.attempt, ask=ask, parts=parts, items=items, size=size))
+        steps.at("after give")
+        return given
+
+    def refuse(self, ask: int, reason: str) -> None:
+        """Gives nothing. Raises Fenced."""
+        self._answer(Entry(kind=REFUSE, attempt=self.attempt, ask=ask, reason=reason))
+        steps.at("after refuse")
+
+    def _answer(self, entry: Entry) -> bool:
+        while entry.ask in self.check().asks:
+            if self.own.append(entry):
+                return True
+        return False
+
+    # The end
+
+    def report(self, report: Any) -> None:
+        """Reports: the last entry. Questions without an answer are refused by it. Raises Fenced."""
+        steps.at("before report")
+        while True:
+            self._check(self.own.state)
+            if self.own.append(Entry(kind=REPORT, attempt=self.attempt, report=report)):
+                break
+        steps.at("after report")

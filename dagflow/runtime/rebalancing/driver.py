@@ -1,0 +1,203 @@
+"""The driver's side: which tasks share their work, what they have reported, and whether that is all of the window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from dagflow.errors.run import WindowIncomplete
+from dagflow.model.plain import decode
+from dagflow.plan.plan import Plan, Stage
+from dagflow.runtime.events import Claimed, EventStream, Stolen
+from dagflow.runtime.rebalancing.claims import Log, log_name
+from dagflow.runtime.rebalancing.ending import Ending, Uneven, uneven
+from dagflow.runtime.rebalancing.further import moved, reports_of_yielding
+from dagflow.runtime.rebalancing.parts import Part, Steal, part_of, uncovered
+from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
+from dagflow.runtime.runner import Runner
+from dagflow.runtime.task.program import TaskOutcome, TaskSpec
+from dagflow.runtime.task.report import RunReport, TaskReport
+from dagflow.storage import Store, is_local, seal
+
+BLOCKS = "blocks_metadata_output"
+"""The port of readers on which they tell that all of a block has been read."""
+LITTLE_LEFT = "no reader had much left when another one had nothing to do"
+
+
+def why_not(*, setting: str, runner: Runner) -> str:
+    """Why no task of a run shares its work; empty where they may."""
+    if setting == "off":
+        return "rebalance is off"
+    return runner.sharing or ("there is one slot" if runner.slots == 1 and not runner.grows else "")
+
+
+def why_no_yield(plan: Plan) -> str:
+    """Why readers do not stop early, where logs of claims would be too slow; empty where they may."""
+    slow = "the store of the run folder is too slow for claims, and"
+    if plan.exchanges:
+        return f"{slow} what readers send over exchanges comes from one job"
+    heads = {stage.head for stage in plan.stages if stage.level == 0}
+    telling = sorted({s.source.operator for s in plan.dag.streams.values() if s.source.port == BLOCKS} & heads)
+    return f"{slow} {telling[0]} tells on {BLOCKS} which blocks have been read" if telling else ""
+
+
+@attrs.define
+class Rebalancing:
+    """What a run knows of it.
+
+    Args:
+        reason: why no task shares its work; empty where they may.
+        yields: they do so by further jobs, since logs of claims would be too slow.
+        keeping: the operators in tasks that keep State, by stage.
+        in_order: the stages whose items stay where they were dealt.
+    """
+
+    reason: str
+    keeping: Mapping[str, Sequence[str]]
+    in_order: frozenset[str] = frozenset()
+    yields: bool = False
+    was_shared: bool = attrs.field(init=False, default=False)
+    told: str = attrs.field(init=False, default="")
+    uneven: Uneven | None = attrs.field(init=False, default=None)
+    """The longest time for which a reader had nothing to do in a window in which nothing was taken over."""
+
+    @classmethod
+    def of(cls, plan: Plan, setting: str, runner: Runner, run_folder: str, keeping: Mapping[str, Sequence[str]]) -> Rebalancing:
+        """For a run."""
+        operators = {stage.name: plan.dag.nodes[stage.head].operator for stage in plan.stages}
+        in_order = frozenset(name for name, operator in operators.items() if getattr(operator, "sequential", False))
+        reason = why_not(setting=setting, runner=runner)
+        yields = not reason and (setting == "yield" or not is_local(run_folder))
+        return cls(why_no_yield(plan) if yields else reason, keeping, in_order, yields)
+
+    def tell(self, decision: Decision, outcomes: Iterable[TaskOutcome], events: EventStream, report: RunReport) -> None:
+        """Tells what has been claimed and taken over in a window."""
+        outcomes = tuple(outcomes) if self.was_shared else ()
+        for outcome in outcomes:
+            if outcome.parts:
+                events.send(Claimed(window=decision.window, task=outcome.task, attempt=outcome.attempt, parts=outcome.parts))
+        for steal in decision.steals:
+            events.send(Stolen(window=decision.window, source=steal.victim, to=steal.thief, bytes=steal.size, parts=steal.parts))
+        if not decision.steals:
+            self._look(outcomes)
+        report.rebalanced += len(decision.steals)
+        report.rebalanced_bytes += sum(steal.size for steal in decision.steals)
+        report.rebalancing = "" if report.rebalanced else self.why_never
+
+    def _look(self, outcomes: Iterable[TaskOutcome]) -> None:
+        by_stage: dict[str, list[Ending]] = {}
+        for outcome in outcomes:
+            if outcome.ending is not None:
+                by_stage.setdefault(outcome.task.rpartition("-")[0], []).append(outcome.ending)
+        found = [each for each in (self.uneven, *map(uneven, by_stage.values())) if each is not None]
+        self.uneven = max(found, key=lambda each: each.seconds, default=None)
+
+    def shared(self, tasks: Iterable[TaskSpec], others: int) -> tuple[TaskSpec, ...]:
+        """The tasks of a window; those that can share their work know it. `others`: how many tasks of other windows run."""
+        tasks = tuple(tasks)
+        found = []
+        for task in tasks:
+            reason = self.reason or self._why_not(task)
+            self.was_shared |= not reason
+            self.told = reason if task.level == 0 else self.told
+            beside = sum(each.level == task.level for each in tasks) - task.partitions
+            room = max(1, task.slots - others - beside)
+            found.append(attrs.evolve(task, shared=not (reason or self.yields), yields=not reason and self.yields, room=room))
+        return tuple(found)
+
+    def _why_not(self, task: TaskSpec) -> str:
+        if task.level > 0:
+            return "its records come over an exchange"
+        if task.partitions < 2:
+            return "there is one reader"
+        if self.keeping.get(task.stage):
+            return f"{', '.join(self.keeping[task.stage])} keeps State by partition"
+        return f"{task.head} reads in order" if task.stage in self.in_order else ""
+
+    def may_share(self, stages: Iterable[Stage]) -> frozenset[str]:
+        """The stages whose tasks can share their work, if they are several."""
+        names = () if self.reason or self.yields else (stage.name for stage in stages if stage.level == 0)
+        return frozenset(name for name in names if not self.keeping.get(name) and name not in self.in_order)
+
+    @property
+    def why_never(self) -> str:
+        """Why nothing has been rebalanced."""
+        if self.was_shared and self.yields:
+            return LITTLE_LEFT
+        if self.was_shared:
+            return "the work was even" if self.uneven is None else str(self.uneven)
+        return self.reason or self.told or "no window has run"
+
+
+def tell_slots_are_wanted(log: WindowLog, tasks: Sequence[TaskSpec], before: Sequence[TaskSpec]) -> None:
+    """Tells idle tasks to end, unless there is much to be taken: where a window's tasks will want more slots than there are.
+
+    Those of the windows before, and those of the window itself if they are of several stages.
+    """
+    if not tasks or len(tasks) + len(before) <= tasks[0].slots:
+        return
+    several = any(task.stage != tasks[0].stage for task in tasks)
+    for name in {task.slots_wanted for task in (*before, *(tasks if several else ())) if task.shared or task.yields}:
+        log.passing.create(name, seal(name, b""))
+
+
+def reports_of(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec]) -> tuple[list[TaskReport], list[Steal]]:
+    """The reports of a window's tasks, if they cover its plan: each byte of each item once; and what was taken over.
+
+    Raises WindowIncomplete.
+    """
+    logs = {task.name: _log(log.passing, task) for task in tasks if task.shared}
+    yielding = [task for task in tasks if task.yields]
+    read = dict(zip((task.name for task in yielding), reports_of_yielding(log, yielding), strict=True)) if yielding else {}
+    found = [(task, read[task.name] if task.yields else _report(log, task, logs.get(task.name))) for task in tasks]
+    missing = tuple(t.name for t, report in found if report is None or report.items != len(t.items))
+    if missing:
+        raise WindowIncomplete(plan.window, missing)
+    reports = [report for _, report in found if report is not None]
+    parts: dict[str, list[Part]] = {}
+    for task, report in zip(tasks, reports, strict=True):
+        if task.shared or task.yields:
+            parts.setdefault(task.head, []).extend(part_of(part) for part in report.parts)
+    wrong = [problem for head, read in parts.items() for problem in uncovered(read, len(plan.items[head]))]
+    if wrong:
+        raise WindowIncomplete(plan.window, (), tuple(wrong))
+    return reports, _steals(tasks, logs)
+
+
+def _log(store: Store, task: TaskSpec) -> Log:
+    log = Log(store, log_name(task.claims_area, task.partition))
+    log.catch_up()
+    return log
+
+
+def _report(log: WindowLog, task: TaskSpec, claims: Log | None) -> TaskReport | None:
+    if claims is None:
+        return log.read_report(task.report_name)
+    data = claims.state.report
+    return None if data is None else decode(data, TaskReport)
+
+
+def moved_parts(tasks: Sequence[TaskSpec], reports: Sequence[TaskReport]) -> dict[str, list[list[Any]]]:
+    """What the tasks have read that have not read just what they were dealt, by `HEAD-PARTITION`."""
+    return {
+        place_of(task.head, task.partition): report.parts
+        for task, report in zip(tasks, reports, strict=True)
+        if task.parts or ((task.shared or task.yields) and report.parts != [[n, None, None] for n in task.numbers])
+    }
+
+
+def place_of(head: str, partition: int) -> str:
+    """What a partition is called where a decision tells its parts."""
+    return f"{head}-{partition:04d}"
+
+
+def _steals(tasks: Sequence[TaskSpec], logs: Mapping[str, Log]) -> list[Steal]:
+    names = {(task.stage, task.partition): task.name for task in tasks}
+    found = moved(tasks)
+    for task in tasks:
+        for asker, entry in logs[task.name].state.gives if task.shared else ():
+            thief = names[task.stage, asker]
+            found.append(Steal(victim=task.name, thief=thief, parts=len(entry.parts), size=entry.size))
+    return found

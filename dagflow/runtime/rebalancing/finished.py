@@ -1,0 +1,71 @@
+"""Which part of a work item was read last: of an item whose parts different tasks read, one of these parts *completes* it.
+
+Each such item has a log of its own, of the parts that have been read: entries are published create-if-absent, under the next
+number, so that of all who come to the end of a part each sees those before. The first one after which nothing is missing
+completes the item; unless its attempt dies, then the next one to be read: the task that is begun again reads its parts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import attrs
+
+from dagflow.model.plain import dumps, loads
+from dagflow.runtime.rebalancing.parts import Part, part_of
+from dagflow.storage import Store, read_sealed, seal
+
+
+@attrs.frozen
+class Finished:
+    """A part has been read: by which attempt of which partition, and whether it completes the item."""
+
+    part: Part
+    partition: int
+    attempt: str
+    completes: bool
+
+    def to_bytes(self) -> bytes:
+        """The entry as a record of the store."""
+        return dumps([self.part._replace(completes=False).to_list(), self.partition, self.attempt, self.completes])
+
+    @classmethod
+    def of(cls, record: bytes) -> Finished:
+        """The entry that a record holds."""
+        part, partition, attempt, completes = loads(record)
+        return cls(part_of(part), partition, attempt, completes)
+
+
+def finish(store: Store, area: str, part: Part, *, partition: int, attempt: str, counts: Callable[[int, str], bool]) -> bool:
+    """Notes that a part has been read; whether it completes its item.
+
+    `area` is what the logs of the stage in this round of the window are called. `counts` says whether an attempt of a partition
+    is its last one; what others have read, has been read all the same.
+    """
+    name = f"{area}-item{part.number}"
+    known: list[Finished] = []
+    while True:
+        while (record := read_sealed(store, f"{name}.{len(known):06d}")) is not None:
+            known.append(Finished.of(record.body))
+        is_told = any(each.completes and counts(each.partition, each.attempt) for each in known)
+        completes = not is_told and is_all([part, *(each.part for each in known)])
+        entry = f"{name}.{len(known):06d}"
+        if store.create(entry, seal(entry, Finished(part, partition, attempt, completes).to_bytes())):
+            return completes
+
+
+def is_all(parts: Iterable[Part]) -> bool:
+    """Whether parts of an item make up all of it, however often each byte is in them.
+
+    >>> is_all([Part(0, 5, None), Part(0, None, 4)]), is_all([Part(0, 3, None), Part(0, None, 4)])
+    (False, True)
+    """
+    at: Any = None
+    for number, part in enumerate(sorted(parts, key=lambda part: part.place)):
+        if part.start is not None and (number == 0 or at is None or part.start > at):
+            return False
+        if part.stop is None:
+            return True
+        at = part.stop if at is None else max(at, part.stop)
+    return False

@@ -1,0 +1,110 @@
+"""What the tasks of a window have left when they stopped early, as the tasks of a further job of the same window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import attrs
+
+from dagflow.model.plain import decode
+from dagflow.plan.plan import Plan
+from dagflow.runtime.rebalancing.held import Held
+from dagflow.runtime.rebalancing.parts import Part, Steal, part_of, without
+from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
+from dagflow.runtime.task.program import TaskOutcome, TaskSpec
+from dagflow.runtime.task.report import TaskReport
+
+READERS = 16  # threads that read reports
+
+Hold = Callable[[str, Any, Part], Held]
+"""What knows of a part of an item, by the operator at the head of its stage and the item as it travels."""
+
+
+def holder(plan: Plan) -> Hold:
+    """What says of the parts of items, on the driver, how much each is and where it can be cut."""
+
+    def held(head: str, item: Any, part: Part) -> Held:
+        port, encoded = item
+        tp = next(plan.dag.types[sink] for _, sink in plan.dag.upstream(head) if sink.port == port)
+        return Held.of(part, (head, port, encoded), decode(encoded, tp), plan.dag.nodes[head].operator)
+
+    return held
+
+
+def further(
+    log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec], outcomes: Iterable[TaskOutcome], hold: Hold
+) -> tuple[TaskSpec, ...]:
+    """The tasks of a further job; none where nothing has been left, or where reports are wrong: then the window is not decided.
+
+    The number of each follows those before, so that its report and files have names of their own.
+    """
+    yielded = {outcome.task.rpartition("-")[0] for outcome in outcomes if outcome.has_left}
+    found: list[TaskSpec] = []
+    for stage in sorted(yielded):
+        mine = [task for task in tasks if task.stage == stage]
+        head, items = mine[0].head, plan.items[mine[0].head]
+        left = [hold(head, items[part.number], part) for part in _left(log, mine, len(items))]
+        dealt = [own for own in _dealt(left, mine[0].room) if own]
+        for partition, own in enumerate(dealt, len(mine)):
+            found.append(
+                attrs.evolve(
+                    mine[0],
+                    partition=partition,
+                    partitions=len(mine) + len(dealt),
+                    items=tuple(held.item for held in own),
+                    numbers=tuple(held.part.number for held in own),
+                    parts=tuple(held.part for held in own),
+                    sizes=tuple(round(held.weight) for held in own),
+                    number=len(tasks) + len(found),
+                    place=len(tasks) + len(found),
+                )
+            )
+    return tuple(found)
+
+
+def _left(log: WindowLog, tasks: Sequence[TaskSpec], items: int) -> list[Part]:
+    """What nobody has read of so many items; nothing where what they say cannot be."""
+    reports = reports_of_yielding(log, tasks)
+    read = [part_of(part) for report in reports if report is not None for part in report.parts]
+    whole = {part.number for part in read if part.is_whole}
+    try:
+        left = without([Part(n) for n in range(items) if n not in whole], [part for part in read if not part.is_whole])
+    except ValueError:
+        return []
+    return left if all(report is not None for report in reports) else []
+
+
+def reports_of_yielding(log: WindowLog, tasks: Sequence[TaskSpec]) -> list[TaskReport | None]:
+    """The reports of tasks from a store that is slow at small files: several at a time."""
+    with ThreadPoolExecutor(READERS) as pool:
+        return list(pool.map(log.read_report, (task.report_name for task in tasks)))
+
+
+def _dealt(left: Iterable[Held], slots: int) -> list[list[Held]]:
+    """Parts for each of so many slots: of what had been begun each gets a piece, as its pace is that of one; else in turn.
+
+    Those not begun come first: what begins with a piece that is slow would take them to be as slow.
+    """
+    found: list[list[Held]] = [[] for _ in range(slots)]
+    turn = 0
+    for held in left:
+        for piece in [held] if held.part.start is None else held.pieces(slots):
+            found[turn % slots].append(piece)
+            turn += 1
+    return [sorted(own, key=lambda held: (held.part.start is not None, held.part.place)) for own in found]
+
+
+def moved(tasks: Sequence[TaskSpec]) -> list[Steal]:
+    """Who has taken over what of whom in further jobs."""
+    had: dict[tuple[str, int], str] = {}
+    found = []
+    for task in tasks:
+        by_victim: dict[str, list[int]] = {}
+        for size, part in zip(task.sizes, task.parts, strict=True):
+            by_victim.setdefault(had[task.stage, part.number], []).append(size)
+        found += [Steal(victim=name, thief=task.name, parts=len(own), size=sum(own)) for name, own in by_victim.items()]
+        for number in task.numbers:
+            had.setdefault((task.stage, number), task.name)
+    return found

@@ -1,0 +1,372 @@
+"""The folders of a run: the outputs of its sinks, and the run folder, which is beside the first of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import socket
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+
+from dagflow.errors.application import ForeignFiles, LocalPathRemoteMaster, OutputInInput, OutputOrphaned, OutputOwned
+from dagflow.errors.paths import PathOutside
+from dagflow.errors.records import RecordRefused
+from dagflow.errors.run import PlanMismatch
+from dagflow.ledger import erase, named_files
+from dagflow.model.operator import Operator
+from dagflow.plan.plan import Plan
+from dagflow.runtime.run_folder.window_log import APP_ID, NAMES, WindowLog
+from dagflow.runtime.task.attempt_files import OURS, STAGING
+from dagflow.state import erase_segments, keyed_state, partition_state
+from dagflow.storage import (
+    FORMAT,
+    LocalStore,
+    Store,
+    absolute,
+    base_name,
+    explained,
+    file_system,
+    inside,
+    is_local,
+    join,
+    local_path,
+    open_store,
+    seal,
+    translate,
+    unseal,
+)
+
+OWNER = "owner"
+_STARTING_OVER = "starting-over"
+_FOLDERS = ("reports", "claims", "task-states", "launches", "events", ".lock", keyed_state.FOLDER)  # that no store looks after
+_UNSEALED_ID = re.compile(rb".+-[0-9a-f]{32}")  # as versions before this one have written it
+_CLAIMED = "_claimed"  # in the run folder: outputs have been claimed for the log that is here
+
+
+@attrs.frozen
+class Folders:
+    """What folders a run works on.
+
+    Attributes:
+        outputs: the output folders of all sinks, absolute.
+        run_folder: where the window log is; None when nothing is written that could be continued.
+        private: further folders that operators write to, which are no datasets.
+    """
+
+    outputs: tuple[str, ...]
+    run_folder: str | None
+    private: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, plan: Plan, run_folder: str | None) -> Folders:
+        """The folders of an application."""
+        return cls.of_operators([node.operator for node in plan.dag.nodes.values()], run_folder)
+
+    @classmethod
+    def of_operators(cls, operators: Sequence[Operator], run_folder: str | None) -> Folders:
+        """The folders of an application with these operators."""
+        outputs = [absolute(folder) for operator in operators for folder in operator.output_folders()]
+        private = [absolute(folder) for operator in operators for folder in operator.private_folders()]
+        first = join(outputs[0], OURS) if outputs else None
+        home = absolute(run_folder) if run_folder is not None else first
+        return cls(tuple(dict.fromkeys(outputs)), home, tuple(private))
+
+    def make(self) -> None:
+        """Makes the folders, and refuses outputs that hold what no run wrote. Raises StorageError, ForeignFiles, PathOutside."""
+        assert self.run_folder is not None
+        self._check_links()
+        for folder in self.outputs:
+            with explained(folder, "making the output folder"):
+                system = file_system(folder)
+                _make(folder)
+                if foreign := foreign_files(folder):
+                    raise foreign
+                system.make_folders(join(folder, OURS))
+        with explained(self.run_folder, "making the run folder"):
+            _make(self.run_folder)
+
+    def _check_links(self) -> None:
+        """Raises PathOutside where a link makes dagflow's own folders lie elsewhere: what is removed in them would be foreign."""
+        assert self.run_folder is not None
+        for folder in self.outputs:
+            inside(folder, STAGING)
+        for name in _FOLDERS:
+            inside(self.run_folder, name)
+
+    def owns(self, folder: str) -> bool:
+        """Whether a folder that a record names is an output of this run, now or before it got other outputs."""
+        return absolute(folder) in (*self.outputs, *self.private) or self._owner(folder) == self.run_folder
+
+    def sweep_temporaries(self) -> None:
+        """Removes the half-written records that a killed launch has left in the run folder and in the ledgers of its outputs."""
+        for folder in {self.run_folder, *(join(output, OURS) for output in self.outputs)}:
+            if folder is not None and local_path(folder) is not None:
+                LocalStore(folder).sweep(before=time.time())  # a zombie whose file goes writes it again
+
+    def claim(self, fresh: bool = False) -> None:
+        """Notes in every output whose it is.
+
+        Raises OutputOwned when it is another run's, OutputOrphaned when it is this one's, but the log of that is gone; with
+        `fresh` only if there are files in it, since nobody knows any longer which of them are the run's.
+        """
+        assert self.run_folder is not None
+        home = open_store(self.run_folder)
+        known = home.read(_CLAIMED) is not None or bool(WindowLog(home).windows("plan"))
+        for folder in self.outputs:
+            found = self._owner(folder)
+            if found is None or self._was_moved(folder, found):
+                continue
+            if found != self.run_folder:
+                raise OutputOwned(folder=folder, owner=found, mine=self.run_folder)
+            if not known and join(folder, OURS) != self.run_folder and not (fresh and not _visible(folder)):
+                raise OutputOrphaned(folder=folder, run_folder=self.run_folder)
+        home.create(_CLAIMED, b"")  # before the outputs say so
+        for folder in self.outputs:
+            store = open_store(join(folder, OURS))
+            if not store.create(OWNER, os.fsencode(self.run_folder)) and self._owner(folder) != self.run_folder:
+                store.discard(OWNER)
+                store.create(OWNER, os.fsencode(self.run_folder))
+
+        for folder in self.private:
+            store = open_store(join(folder, OURS))
+            store.discard(OWNER)  # of a run before, whose files mean nothing to this one
+            store.create(OWNER, os.fsencode(self.run_folder))
+
+    def _owner(self, folder: str) -> str | None:
+        found = open_store(join(folder, OURS)).read(OWNER)
+        return None if found is None else os.fsdecode(found)
+
+    def _was_moved(self, folder: str, owner: str) -> bool:
+        """Whether this is an output with its own log that was moved, or copied, as a whole: it is still its own."""
+        mine = self.run_folder
+        return owner != mine and os.path.basename(owner) == OURS and mine == join(folder, OURS)
+
+    def _moved(self, then: Sequence[str]) -> dict[str, str]:
+        """Where output folders are now that had these names when a record was written; those that are still this run's stay."""
+        return {old: new for old, new in self._replaced(then).items() if self._owner(old) != self.run_folder}
+
+    def _replaced(self, then: Sequence[str]) -> dict[str, str]:
+        """The present outputs at the places of earlier ones that are no outputs any more."""
+        pairs = zip(then, self.outputs, strict=False)
+        return {old: new for old, new in pairs if old not in self.outputs and new not in then}
+
+    def app_id(self, application: str) -> str:
+        """The id under which ledgers know the application on this run folder: made at the first launch, stored, never changed.
+
+        Raises PlanMismatch when it is gone: under another one, windows would be committed twice.
+        """
+        assert self.run_folder is not None
+        home = open_store(self.run_folder)
+        if home.read(APP_ID) is None and WindowLog(home).windows("decision"):
+            raise PlanMismatch(self.run_folder, f"{APP_ID} is gone, by which ledgers know what was committed")
+        home.create(APP_ID, seal(APP_ID, f"{application}-{uuid.uuid4().hex}".encode()))
+        found = read_app_id(home)
+        assert found is not None
+        return found
+
+    def log(self, durable: bool) -> WindowLog:
+        """The window log of the run."""
+        assert self.run_folder is not None
+        return WindowLog.open(self.run_folder, durable, self.outputs, self._moved, self.owns)
+
+    def has_undone(self) -> bool:
+        """Whether a window has been decided whose files may not be where they belong yet."""
+        if self.run_folder is None or not file_system(self.run_folder).exists(self.run_folder):
+            return False
+        log = WindowLog.open(self.run_folder, durable=False)
+        return bool(set(log.windows("decision")) - set(log.windows("done")))
+
+    def is_starting_over(self) -> bool:
+        """Whether a launch that was to start over has died before it was done with that."""
+        assert self.run_folder is not None
+        return open_store(self.run_folder).read(_STARTING_OVER) is not None
+
+    def start_over(self) -> list[str]:
+        """Removes what earlier runs have committed, and their log. Whoever dies in between, the next launch completes it.
+
+        Only names that a run gives are removed, only in its own outputs and run folder. Returns the windows, entries and paths
+        that cannot be followed: what only they know of stays.
+        """
+        assert self.run_folder is not None
+        store = open_store(self.run_folder)
+        store.create(_STARTING_OVER, b"")
+        log = WindowLog.open(self.run_folder, False, self.outputs, self._replaced)
+        unreadable: list[str] = []
+        touched = {*self.outputs}
+        for window in log.windows("decision"):
+            try:
+                decision = log.read_decision(window, alone=True)
+            except (PlanMismatch, RecordRefused):  # damaged, or of another version
+                unreadable.append(f"window {window}")
+                continue
+            for file in decision.files if decision is not None else ():
+                if absolute(file.folder) in self.outputs:
+                    unreadable += _remove_committed(file.folder, file.name, touched)
+        for folder in self.outputs:
+            names, lost = named_files(folder)
+            unreadable += [f"{lost} entries of {folder}"] if lost else []
+            for name in names:
+                unreadable += _remove_committed(folder, name, touched)
+            _remove_tree(inside(folder, STAGING))
+        for folder in touched:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                file_system(folder).sync_folder(folder)  # the files are gone for good before the log that knows them
+        for folder in self.outputs:
+            erase(folder)
+        for kind in ("plan", "decision", "done", "reports", "claims"):
+            for name in log.passing.names(f"{kind}/"):
+                if NAMES.fullmatch(name):
+                    log.passing.discard(name)
+        partition_state.erase(log.passing)
+        erase_segments(log.passing)
+        keyed_state.erase(log.store.url)
+        store.discard(APP_ID)
+        for name in log.passing.names("launches/"):
+            log.passing.discard(name)
+        events = join(self.run_folder, "events")
+        system = file_system(self.run_folder)
+        for found in list(system.scan(events)) if system.exists(events) else ():
+            if base_name(found.path).endswith(".jsonl"):
+                _remove(found.path)
+        for folder in {self.run_folder, *(join(output, OURS) for output in self.outputs)}:
+            file_system(folder).sync_folder(folder)  # what is gone stays gone, before that is forgotten
+        store.discard(_STARTING_OVER)
+        return unreadable
+
+
+def read_app_id(store: Store) -> str | None:
+    """The id of the run whose run folder this is, None where there is none. Raises RecordRefused, PlanMismatch."""
+    stored = store.read(APP_ID)
+    if stored is None:
+        return None
+    if _UNSEALED_ID.fullmatch(stored):
+        raise PlanMismatch(store.url, f"it was written by another version of dagflow (this one reads format {FORMAT})")
+    return unseal(stored, APP_ID, store.url).body.decode()
+
+
+def foreign_files(folder: str) -> ForeignFiles | None:
+    """What is wrong with an output folder that holds what no run wrote; None where nothing is."""
+    system = file_system(folder)
+    if not system.exists(folder) or system.exists(join(folder, OURS)):
+        return None
+    foreign = _visible(folder)
+    return ForeignFiles(folder=folder, files=foreign) if foreign else None
+
+
+def _make(folder: str) -> None:
+    """Makes a folder and those above it, for good."""
+    made = []
+    above = local_path(folder)
+    while above and not os.path.isdir(above):
+        above = os.path.dirname(above)
+        made.append(above or ".")
+    system = file_system(folder)
+    system.make_folders(folder)
+    for each in made:
+        with contextlib.suppress(PermissionError):  # it may be entered, but not read: nothing that we could secure
+            system.sync_folder(each)
+
+
+def _visible(folder: str) -> tuple[str, ...]:
+    names = (base_name(found.path) for found in file_system(folder).scan(folder))
+    return tuple(sorted(name for name in names if name[0] not in "._"))
+
+
+def _remove_committed(folder: str, name: str, touched: set[str]) -> list[str]:
+    """Removes a file that a record names, and notes its folder; a name that leads elsewhere is returned instead."""
+    try:
+        path = inside(folder, name)
+    except PathOutside:
+        return [f"{name!r} (not a path inside {folder})"]
+    _remove(path)
+    touched.add(path.rpartition("/")[0])
+    return []
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), _removing(path):
+        file_system(path).remove(path)
+
+
+def _remove_tree(path: str) -> None:
+    system = file_system(path)
+    if system.exists(path):
+        with _removing(path):
+            system.remove_tree(path)
+
+
+@contextlib.contextmanager
+def _removing(path: str) -> Iterator[None]:
+    """Turns errors other than that it is gone into dagflow's."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except OSError as error:
+        raise translate(error, path, "starting over") from error
+
+
+def refuse_outputs_in_inputs(plan: Plan, folders: Folders) -> None:
+    """Raises OutputInInput when what the run writes lies in a folder that it reads: the next launch would read it again."""
+    for problem in outputs_in_inputs({name: node.operator for name, node in plan.dag.nodes.items()}, folders):
+        raise problem
+
+
+def outputs_in_inputs(operators: Mapping[str, Operator], folders: Folders) -> Iterator[OutputInInput]:
+    """What the operators would write into folders that they read."""
+    for name, operator in operators.items():
+        for source in operator.input_paths():
+            for output in folders.outputs:
+                if _lies_in(output, source):
+                    yield OutputInInput(operator=name, path=source, output=output)
+            run = folders.run_folder
+            if run is not None and not base_name(run).startswith(OURS) and _lies_in(run, source):
+                yield OutputInInput(operator=name, path=source, output=run, what="run folder")
+
+
+def _lies_in(inner: str, outer: str) -> bool:
+    here, there = local_path(inner), local_path(outer)
+    if here is not None and there is not None:
+        here, there = os.path.realpath(here), os.path.realpath(there)
+        existing = here
+        while not os.path.lexists(existing):
+            existing = os.path.dirname(existing)
+        if not os.path.isdir(existing):  # it cannot be made anyway, which is then what to say
+            return False
+    elif here is None and there is None:
+        here, there = inner, outer
+    else:
+        return False
+    return f"{here.rstrip('/')}/".startswith(f"{there.rstrip('/')}/")
+
+
+def refuse_local_paths(plan: Plan, master: str | None) -> None:
+    """Raises LocalPathRemoteMaster when an operator works on a path of this machine, but Spark runs on others."""
+    if master is None or not on_other_machines(master):
+        return
+    for name, node in plan.dag.nodes.items():
+        for path in (*node.operator.input_paths(), *node.operator.output_folders()):
+            if is_local(path):
+                raise LocalPathRemoteMaster(operator=name, path=path, master=master)
+
+
+def on_other_machines(master: str) -> bool:
+    """Whether a master or a Spark Connect address means machines other than this one.
+
+    >>> [on_other_machines(m) for m in ("local[2]", "spark://127.0.0.1:7077", "sc://localhost", "spark://boss:7077", "yarn")]
+    [False, False, False, True, True]
+    """
+    if master.startswith(("local", "local-cluster")):
+        return False
+    scheme, separator, rest = master.partition("://")
+    if not separator:
+        return True
+    host = rest.split("/")[0].split(",")[0]
+    host = host[1:].partition("]")[0] if host.startswith("[") else host.rpartition(":")[0] or host
+    return (
+        host not in ("localhost", "127.0.0.1", "::1", socket.gethostname()) and not host.startswith("127.")
+    ) or scheme == "k8s"

@@ -1,0 +1,153 @@
+"""Verifying a run folder: every record that is there is whole and in its place, and none is gone that a launch would read."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import attrs
+
+from dagflow.errors.base import DagflowError
+from dagflow.errors.records import RecordMisplaced, RecordMissing, RecordRefused
+from dagflow.errors.run import PlanMismatch
+from dagflow.runtime.run_folder.folders import read_app_id
+from dagflow.runtime.run_folder.standing import standing
+from dagflow.runtime.run_folder.window_log import APP_ID, Decision, WindowLog, WindowPlan, record_name
+from dagflow.state import MapLog, SegmentRef, keyed_state, partition_state, segments, unseal_segment
+from dagflow.state.driver_state import newest_segment
+from dagflow.storage import Store, open_store, read_sealed
+
+_TRIES = 3  # while a launch goes on, what is listed may be gone when it is read
+_OTHERS = re.compile(
+    r"(reports/\d{10}\.(?!at\.).+|claims/\d{10}\.(?!.+\.gauge).+|launches/\d{8}T\d{6}-[0-9a-f]{6}|task-states/\d{10}\.[0-9a-f]{64})"
+)
+"""The names of records beside plans, decisions, marks of done and segments. Footprints and gauges are no records: they change."""
+
+
+@attrs.frozen(kw_only=True)
+class FolderReport:
+    """What verifying a run folder found.
+
+    Attributes:
+        folder: the run folder.
+        records: how many were read and checked.
+        problems: what is damaged, out of place or missing.
+    """
+
+    folder: str
+    records: int
+    problems: tuple[DagflowError, ...]
+
+
+def verify_run_folder(folder: str) -> FolderReport:
+    """Reads all records of a run folder, and checks seals, names and links, and that states are there. Changes nothing."""
+    for left in range(_TRIES - 1, -1, -1):
+        log = WindowLog.open(folder, durable=False)
+        before = _ends(log)
+        report = _Verifying(folder, log).report()
+        if not report.problems or not left or _ends(log) == before:
+            break
+    return report
+
+
+def _ends(log: WindowLog) -> list[list[int]]:
+    return [log.windows(kind)[-1:] for kind in ("plan", "decision", "done")]
+
+
+@attrs.define
+class _Verifying:
+    folder: str
+    log: WindowLog
+    records: int = 0
+    problems: dict[str, DagflowError] = attrs.field(factory=dict)
+
+    def report(self) -> FolderReport:
+        """What was found."""
+        try:
+            self._verify()
+        except PlanMismatch as error:  # of another version: nothing more can be said
+            self.problems = {"": error}
+        return FolderReport(folder=self.folder, records=self.records, problems=tuple(self.problems.values()))
+
+    def _verify(self) -> None:
+        log, store = self.log, self.log.store
+        planned, decided, marked = (log.windows(kind) for kind in ("plan", "decision", "done"))
+        self._read(read_app_id, store)
+        if (planned or decided) and store.read(APP_ID) is None:
+            self._tell(RecordMissing(store.url, APP_ID, "ledgers know the run by it"))
+        plans = [self._read(log.read_plan, window) for window in planned]
+        decisions = [self._read(log.read_decision, window) for window in decided]
+        for window in marked:
+            self._read(self._mark, window)
+        for kind, windows in (("plan", planned), ("decision", decided)):
+            for window, after in _gaps(windows):
+                self._tell(RecordMissing(store.url, record_name(kind, window), f"{record_name(kind, after)} builds on it"))
+        self._read(standing, log, counts=False)
+        for name in self._names():
+            self._read(read_sealed, store, name)
+        keyed = open_store(keyed_state.place_of(self.folder), durable=False)
+        for place in (store, keyed):
+            for name in segments(place):
+                self._read(_segment, place, name)
+        self._verify_states(plans[-1] if plans else None, decisions[-1] if decisions else None, keyed)
+
+    def _verify_states(self, plan: WindowPlan | None, decision: Decision | None, keyed: Store) -> None:
+        """Checks that what a further launch begins with is there."""
+        store = self.log.store
+        if plan is not None:
+            self._read(_maps, store, newest_segment(plan.states), plan.window, counts=False)
+        if decision is not None:
+            for operator, refs in decision.partition_states.items():
+                for ref in refs:
+                    self._read(partition_state.read, store, {operator: [ref]}, counts=False)
+                    self._read(_maps, keyed, ref.segment, decision.window, counts=False)
+
+    def _names(self) -> Iterator[str]:
+        for kind in ("reports", "claims", "launches", "task-states"):
+            yield from filter(_OTHERS.fullmatch, self.log.store.names(f"{kind}/"))
+
+    def _mark(self, window: int) -> Any:
+        name, decision = record_name("done", window), record_name("decision", window)
+        found = read_sealed(self.log.store, name)
+        expected = self.log.hash_of(decision)
+        if found is not None and expected is not None and found.builds_on != {decision: expected}:
+            raise RecordMisplaced(self.folder, name, f"it builds on another {decision} than the one that is there")
+        return found
+
+    def _read(self, reading: Callable[..., Any], *what: Any, counts: bool = True) -> Any:
+        try:
+            found = reading(*what)
+        except PlanMismatch:
+            raise
+        except DagflowError as problem:
+            self.records += counts
+            self._tell(problem)
+            return None
+        self.records += counts and found is not None
+        return found
+
+    def _tell(self, problem: DagflowError) -> None:
+        """Notes a problem, one for each record."""
+        if isinstance(problem, RecordRefused):
+            place = f"{problem.folder}/{problem.name}"
+        else:
+            place = getattr(problem, "path", problem.message())
+        self.problems.setdefault(place, problem)
+
+
+def _maps(store: Store, newest: SegmentRef | None, window: int) -> None:
+    if newest is not None:
+        MapLog(store).restore(newest, window, ())
+
+
+def _segment(store: Store, name: str) -> Any:
+    data = store.read(name)
+    return None if data is None else unseal_segment(data, name, store.url)
+
+
+def _gaps(windows: list[int]) -> Iterator[tuple[int, int]]:
+    """The windows that are missing between others, each with the next one that is there. The oldest are removed in time."""
+    for before, after in itertools.pairwise(windows):
+        yield from ((window, after) for window in range(before + 1, after))

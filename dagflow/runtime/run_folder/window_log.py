@@ -1,0 +1,389 @@
+"""The window log: what a window will do, what it did, and that all of it has followed. The decision is the commit."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import attrs
+
+from dagflow.errors.paths import FolderNotOwned, PathOutside
+from dagflow.errors.records import RecordDamaged, RecordMisplaced, RecordRefused
+from dagflow.errors.run import PlanMismatch
+from dagflow.launching.launched import Launched
+from dagflow.model.plain import decode, dumps, encode, loads
+from dagflow.runtime.exchange.hot_keys import ExchangeFigures
+from dagflow.runtime.rebalancing.parts import Steal
+from dagflow.runtime.task.attempt_files import OURS, STAGING
+from dagflow.runtime.task.report import AttemptFileInfo, OperatorFigures, TaskReport
+from dagflow.state.partition_state import PartitionStates
+from dagflow.storage import (
+    LocalStore,
+    SealedRecord,
+    Store,
+    absolute,
+    below,
+    inside,
+    join,
+    open_store,
+    read_sealed,
+    seal,
+    seal_of,
+)
+
+APP_ID = "app-id"
+"""The record of the run's id: the first plan builds on it."""
+# of all records: a run folder may hold other things
+NAMES = re.compile(r"(plan|decision|done)/\d{10}|(reports|claims)/\d{10}\..+")
+_KNOWN = 256  # hashes that a log remembers: more than windows can be in flight
+Record = TypeVar("Record")
+
+
+@attrs.frozen(kw_only=True)
+class WindowPlan:
+    """What a window will do, durable before its first task.
+
+    Attributes:
+        items: the work items by the operator that gets them: `(port, encoded item)`.
+        partitions, places: the number of partitions by that operator (of higher levels too), and for each item its partition.
+        levels: of each stage.
+        weights: the weight of each partition's items (bytes, where they are known), by that operator.
+        owners: where a partitioner has dealt keys, the partition of each of these, by that operator.
+        shape, properties: the operators and streams of the application that made the plan, and plain properties.
+        states: the encoded states of the driver's operators after the window, by operator and name; of a `MapState`, the newest
+            segment of `dagflow.state`.
+        state_types: what the states of all operators are declared as, by operator and name.
+        agreed: what operators have agreed on for all tasks of the window (`Operator.agree`), by operator.
+        driver: what the driver's operators did while they planned it.
+        advanced: the input operators that had something.
+        watermarks: of the input operators that know one, after the window; microseconds since the epoch.
+        inputs: what the window takes of datasets, by input operator: encoded `InputSlice`s.
+        is_end: whether it is the one behind the last window of a bounded run, which has no input.
+        outputs: the output folders of the run, as they were called then.
+    """
+
+    window: int
+    items: dict[str, list[list[Any]]]
+    partitions: dict[str, int]
+    places: dict[str, list[int]]
+    states: dict[str, dict[str, Any]]
+    driver: TaskReport
+    levels: dict[str, int] = attrs.field(factory=dict)
+    state_types: dict[str, dict[str, str]] = attrs.field(factory=dict)
+    weights: dict[str, list[int]] = attrs.field(factory=dict)
+    owners: dict[str, list[int]] = attrs.field(factory=dict)
+    agreed: dict[str, Any] = attrs.field(factory=dict)
+    advanced: list[str] = attrs.field(factory=list)
+    watermarks: dict[str, int] = attrs.field(factory=dict)
+    inputs: dict[str, Any] = attrs.field(factory=dict)
+    outputs: list[str] = attrs.field(factory=list)
+    shape: dict[str, str] = attrs.field(factory=dict)
+    properties: dict[str, str] = attrs.field(factory=dict)
+    planned_at: float = 0.0
+    is_end: bool = False
+
+
+@attrs.frozen
+class PublishedFile:
+    """A file of a decided window: `attempt` is where it lies until it is `folder/name`."""
+
+    operator: str
+    folder: str
+    name: str
+    attempt: str
+    size: int
+    records: int
+    hash: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Decision:
+    """What a window did. `outputs`: the output folders of the run, as they were called then; the rest as in its plan.
+
+    `states`: of the driver's operators after the window; `partition_states`: of those in tasks.
+    `parts`: what those tasks have read that have not read just what they were dealt, by `HEAD-PARTITION`: number of the item,
+    start and stop (None: its own). `steals`: how that came. `exchanges`: what went over exchanges, by the port they lead to.
+    `event_times`: the latest time of a record that has come so far, by operator that follows event time.
+    """
+
+    window: int
+    round: str
+    files: list[PublishedFile]
+    operators: dict[str, OperatorFigures]
+    notes: dict[str, list[str]]
+    states: dict[str, dict[str, Any]]
+    partition_states: PartitionStates = attrs.field(factory=dict)
+    agreed: dict[str, Any] = attrs.field(factory=dict)
+    advanced: list[str] = attrs.field(factory=list)
+    watermarks: dict[str, int] = attrs.field(factory=dict)
+    inputs: dict[str, Any] = attrs.field(factory=dict)
+    outputs: list[str] = attrs.field(factory=list)
+    decided_at: float = 0.0
+    parts: dict[str, list[list[Any]]] = attrs.field(factory=dict)
+    steals: list[Steal] = attrs.field(factory=list)
+    exchanges: dict[str, ExchangeFigures] = attrs.field(factory=dict)
+    event_times: dict[str, int] = attrs.field(factory=dict)
+
+
+Moved = Callable[[Sequence[str]], Mapping[str, str]]
+Owns = Callable[[str], bool]
+
+
+class WindowLog:
+    """Plans, decisions and marks of done, each published once, and sealed (`dagflow.storage.sealed`).
+
+    A plan builds on the plan before it, the first one on the run's id. A decision builds on its plan and on the decision before
+    it, a mark of done on its decision. Reading a record checks its seal, its name, and those that it builds on, where these are
+    still there. `dagflow.runtime.run_folder.standing` knows which must be.
+
+    Args:
+        store: for plans and decisions.
+        passing: for what may be lost in a power cut: reports (the window then runs again) and marks of done (what follows from
+            the decision is then done again). The same place as `store`, without its syncs.
+        outputs: the output folders of the run; every plan and decision keeps them.
+        moved: what has become of the output folders that a record names, by their names then. What the record says of files is
+            read accordingly: an output that was copied or moved knows only files of its own.
+        owns: whether a folder is an output of the run; decisions that name files of another one are refused. None for logs that
+            are only read.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        passing: Store | None = None,
+        outputs: Sequence[str] = (),
+        moved: Moved | None = None,
+        owns: Owns | None = None,
+    ) -> None:
+        self.store = store
+        self.passing = passing or store
+        self.secured: set[str] = set()  # the folders whose way from the top has been made durable
+        self._outputs = list(outputs)
+        self._moved = moved
+        self._owns = owns
+        self._hashes: dict[str, str] = {}  # of the records that were written or read last
+
+    @classmethod
+    def open(
+        cls,
+        run_folder: str,
+        durable: bool,
+        outputs: Sequence[str] = (),
+        moved: Moved | None = None,
+        owns: Owns | None = None,
+    ) -> WindowLog:
+        """The log in a run folder; `durable`: decided windows survive a power cut."""
+        return cls(open_store(run_folder, durable=durable), open_store(run_folder, durable=False), outputs, moved, owns)
+
+    def plan(self, plan: WindowPlan) -> WindowPlan:
+        """Publishes a plan; what counts when there is one already is that one."""
+        before = record_name("plan", plan.window - 1) if plan.window else APP_ID
+        return self._publish("plan", plan.window, attrs.evolve(plan, outputs=self._outputs), (before,))
+
+    def decide(self, decision: Decision) -> Decision:
+        """Publishes a decision; what counts when there is one already is that one. Raises PathOutside, FolderNotOwned."""
+        self._check_files(decision)
+        before = (record_name("plan", decision.window), record_name("decision", decision.window - 1))
+        return self._publish("decision", decision.window, attrs.evolve(decision, outputs=self._outputs), before)
+
+    def done(self, window: int) -> None:
+        """Marks that all that follows from a decision has been done."""
+        name = record_name("done", window)
+        data = seal(name, b"{}", self._hashes_of([record_name("decision", window)]))
+        if not self.passing.create(name, data) and not self.is_done(window):
+            self.passing.discard(name)  # it is not synced: a power cut may have left it empty
+            self.passing.create(name, data)
+
+    def read_plan(self, window: int) -> WindowPlan | None:
+        """The plan of a window. Raises RecordRefused, PlanMismatch."""
+        plan = self._read("plan", window, WindowPlan)
+        if plan is None or not plan.driver.files:
+            return plan
+        moved = self._moves(plan.outputs)
+        driver = attrs.evolve(plan.driver, files=[_moved_file(file, moved) for file in plan.driver.files])
+        return attrs.evolve(plan, driver=driver)
+
+    def read_decision(self, window: int, *, alone: bool = False) -> Decision | None:
+        """The decision of a window; `alone`: even if it does not fit the others.
+
+        Raises RecordRefused, PlanMismatch; where files are to follow from it, PathOutside and FolderNotOwned.
+        """
+        decision = self._read("decision", window, Decision, alone=alone)
+        if decision is None or not decision.files:
+            return decision
+        moved = self._moves(decision.outputs)
+        decision = attrs.evolve(decision, files=[_moved_file(file, moved) for file in decision.files])
+        self._check_files(decision)
+        return decision
+
+    def _check_files(self, decision: Decision) -> None:
+        """Raises PathOutside and FolderNotOwned for files that are not where those of this run are."""
+        owned: set[str] = set()
+        for file in decision.files if self._owns is not None else ():
+            if file.folder not in owned and self._owns is not None and not self._owns(file.folder):
+                raise FolderNotOwned(file.folder, f"the decision of window {decision.window}", self.store.url)
+            owned.add(file.folder)
+            file_paths(file)
+
+    def _moves(self, then: Sequence[str]) -> Mapping[str, str]:
+        return self._moved(then) if self._moved is not None and list(then) != self._outputs else {}
+
+    def is_done(self, window: int) -> bool:
+        """Whether a mark says that all that follows from the decision of a window has been done. A damaged mark says nothing."""
+        try:
+            found = read_sealed(self.store, record_name("done", window))
+        except RecordRefused:
+            return False
+        decision = record_name("decision", window)
+        return found is not None and found.builds_on == self._hashes_of([decision])
+
+    def windows(self, kind: str) -> list[int]:
+        """The windows that have a `plan`, `decision` or `done`."""
+        return [int(name.rpartition("/")[2]) for name in self.store.names(f"{kind}/") if NAMES.fullmatch(name)]
+
+    def report(self, name: str, report: TaskReport) -> TaskReport:
+        """Publishes a task's report; the first one counts. Raises RecordRefused for one that is there and damaged."""
+        if self.passing.create(name, seal(name, dumps(encode(report, name)))):
+            return report
+        return self.read_report(name) or report
+
+    def read_report(self, name: str) -> TaskReport | None:
+        """The report of a task. Raises RecordRefused, PlanMismatch."""
+        found = read_sealed(self.passing, name)
+        return None if found is None else _decoded(found, TaskReport, self.store.url)
+
+    def reported_files(self, window: int) -> Iterator[AttemptFileInfo]:
+        """The files in the reports and logs of claims that a window has left, in any round; of those that are whole."""
+        plan = self.read_plan(window)
+        moved = {} if plan is None else self._moves(plan.outputs)
+        for name in (*self.passing.names(f"reports/{window:010d}."), *self.passing.names(f"claims/{window:010d}.")):
+            try:
+                found = read_sealed(self.passing, name)
+                report = _report_in(found, self.store.url)
+            except (RecordRefused, PlanMismatch):  # footprints, gauges, outcomes, and what a power cut has left
+                continue
+            yield from (_moved_file(file, moved) for file in (() if report is None else report.files))
+
+    def forget(self, windows: Collection[int]) -> None:
+        """Removes the reports and claims of windows that are done."""
+        for name in (*self.passing.names("reports/"), *self.passing.names("claims/")):
+            if NAMES.fullmatch(name) and int(name.rpartition("/")[2].partition(".")[0]) in windows:
+                self.passing.discard(name)
+
+    def launched(self, launch: str, record: Launched, keep: int) -> None:
+        """Keeps how the application was launched, and forgets the oldest of more than `keep` launches."""
+        for name in self.passing.names("launches/")[: 1 - keep or None]:
+            self.passing.discard(name)
+        name = f"launches/{launch}"
+        self.passing.create(name, seal(name, dumps(encode(record, f"launch {launch}"))))
+
+    def read_launched(self, round: str) -> Launched | None:
+        """How the application was launched in whose `round` a window was decided; None when that is not kept.
+
+        Raises RecordRefused, PlanMismatch.
+        """
+        found = read_sealed(self.passing, f"launches/{round.rstrip('+').partition('.')[0]}")
+        return None if found is None else _decoded(found, Launched, self.store.url)
+
+    def sweep_temporaries(self) -> None:
+        """Removes the half-written reports and states of tasks that were killed."""
+        if isinstance(self.passing, LocalStore):
+            for kind in ("reports", "claims", "task-states"):
+                LocalStore(join(self.passing.folder, kind)).sweep(before=time.time())  # a zombie whose file goes writes it again
+
+    def drop(self, windows: Iterable[int]) -> None:
+        """Removes plan, decision and mark of windows that are done. Never a decision before its plan: that would run again."""
+        for window in windows:
+            for kind in ("plan", "decision", "done"):
+                self.passing.discard(record_name(kind, window))
+
+    def hash_of(self, name: str) -> str | None:
+        """The hash of a record by its seal, None when it is not there. Raises RecordDamaged, RecordMisplaced, PlanMismatch."""
+        known = self._hashes.get(name)
+        if known is None and (found := read_sealed(self.store, name)) is not None:
+            known = self._remember(name, found.hash)
+        return known
+
+    def _hashes_of(self, names: Iterable[str]) -> dict[str, str]:
+        return {name: known for name in names if (known := self.hash_of(name)) is not None}
+
+    def _remember(self, name: str, found: str) -> str:
+        self._hashes[name] = found
+        while len(self._hashes) > _KNOWN:
+            self._hashes.pop(next(iter(self._hashes)))
+        return found
+
+    def _publish(self, kind: str, window: int, record: Record, before: Iterable[str]) -> Record:
+        name = record_name(kind, window)
+        data = seal(name, dumps(encode(record, f"{kind} of window {window}")), self._hashes_of(before))
+        if self.store.create(name, data):
+            self._remember(name, seal_of(data))
+            return record
+        found: Any = self.read_plan(window) if kind == "plan" else self.read_decision(window)
+        return record if found is None else found
+
+    def _read(self, kind: str, window: int, cls: type[Record], *, alone: bool = False) -> Record | None:
+        found = read_sealed(self.store, record_name(kind, window))
+        if found is None:
+            return None
+        if not alone:
+            self._check_links(found)
+        return _decoded(found, cls, self.store.url)
+
+    def _check_links(self, found: SealedRecord) -> None:
+        if self._hashes.get(found.name, found.hash) != found.hash:
+            raise RecordMisplaced(self.store.url, found.name, "it is another one than this launch has seen there")
+        for base, expected in found.builds_on.items():
+            if self.hash_of(base) not in (None, expected):
+                raise RecordMisplaced(self.store.url, found.name, f"it builds on another {base} than the one that is there")
+        self._remember(found.name, found.hash)
+
+
+def _decoded(found: SealedRecord, cls: type[Record], folder: str) -> Record:
+    try:
+        record: Record = decode(loads(found.body), cls)
+        return record
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RecordDamaged(folder, found.name, str(error)) from error
+
+
+def _report_in(found: SealedRecord | None, folder: str) -> TaskReport | None:
+    """The report that a record is, or an entry of a log of claims holds."""
+    if found is None or not found.body.startswith(b"{"):
+        return None
+    if found.name.startswith("claims/"):
+        data = loads(found.body).get("report")
+        return None if data is None else decode(data, TaskReport)
+    return _decoded(found, TaskReport, folder)
+
+
+File = TypeVar("File", AttemptFileInfo, PublishedFile)
+
+
+def _moved_file(file: File, moved: Mapping[str, str]) -> File:
+    """A file where it is now; `moved`: folders then and now."""
+    then = absolute(file.folder)
+    now = moved.get(then, then)
+    if now == then or not file.attempt.startswith(f"{file.folder.rstrip('/')}/"):
+        return file
+    return attrs.evolve(file, folder=now, attempt=join(now, file.attempt[len(file.folder.rstrip("/")) + 1 :]))
+
+
+def file_paths(file: AttemptFileInfo | PublishedFile) -> tuple[str, str]:
+    """Where a file of a decision was written, and where it belongs. Raises PathOutside for places that are not the folder's."""
+    attempt = below(join(file.folder, STAGING), file.attempt)
+    if attempt is None:
+        raise PathOutside(join(file.folder, STAGING), file.attempt)
+    if file.name.partition("/")[0].casefold() == OURS:
+        raise PathOutside(file.folder, file.name)
+    return inside(join(file.folder, STAGING), attempt), inside(file.folder, file.name)
+
+
+def record_name(kind: str, window: int) -> str:
+    """The name of a window's `plan`, `decision` or `done`."""
+    return f"{kind}/{window:010d}"
+
+
+__all__ = ["AttemptFileInfo", "Decision", "PublishedFile", "WindowLog", "WindowPlan"]

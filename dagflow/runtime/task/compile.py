@@ -1,0 +1,150 @@
+"""From a plan to the programs that tasks run."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable
+from typing import Any
+
+from dagflow.errors.dag import NotPicklable
+from dagflow.model.dag import PortName
+from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator
+from dagflow.model.forms import schema_of
+from dagflow.model.keys import key_of
+from dagflow.model.operator import Operator, fields_of
+from dagflow.model.partitioning import own_key
+from dagflow.model.ports import BATCH, RECORD, InputPort, combiners_of
+from dagflow.plan.place import KEYED, THROUGH, Exchange
+from dagflow.plan.plan import Plan
+from dagflow.runtime.exchange.dataframes import Made, columns_of_port
+from dagflow.runtime.task.program import Combiner, OutputPlan, PortPlan, Program, ProgramOperator, SendPlan, SourcePlan
+
+
+class WorkItems(Operator):
+    """Stands at the driver's end of a stream that crosses to the tasks, and collects what they are to work on."""
+
+    input = InputPort[Any]()
+
+    @input.process
+    def collect(self, item: Any) -> None:
+        """Keeps an item."""
+        self.__dict__.setdefault("collected", []).append(item)
+
+    def take(self) -> list[Any]:
+        """What has been collected since the last call."""
+        items: list[Any] = self.__dict__.pop("collected", [])
+        return items
+
+
+def stage_program(plan: Plan, stage: str) -> Program:
+    """The program of a stage."""
+    names = next(s.operators for s in plan.stages if s.name == stage)
+    operators = tuple(_operator(plan, name, set(names)) for name in names)
+    sends = tuple(_send(plan, e) for e in plan.exchanges.values() if e.source.operator in names)
+    receives = {e.tag: (k.operator, k.port) for k, e in plan.exchanges.items() if k.operator in names}
+    keyed = frozenset(name for name in names if plan.placement[name] == KEYED)
+    return Program(stage, operators, sends, receives, keyed)
+
+
+def _send(plan: Plan, exchange: Exchange) -> SendPlan:
+    source, sink = exchange.source, exchange.sink
+    node = plan.dag.nodes[sink.operator]
+    methods = combiners_of(type(node.operator)).get(sink.port, {})
+    if exchange.key != key_of(own_key(node, sink.port)):  # two records with the same key may be none that it would combine
+        methods = {form: method for form, method in methods.items() if form != RECORD}
+    columns = columns_of_port(plan, sink.operator, INPUT) if exchange.kind == THROUGH else None
+    return SendPlan(
+        tag=exchange.tag,
+        source=(source.operator, source.port),
+        sink=(sink.operator, sink.port),
+        stage=plan.stage_of(sink.operator).name,
+        kind=exchange.kind,
+        key=exchange.key,
+        type=plan.dag.types[source if columns is None or schema_of(plan.dag.types[sink]) is None else sink],
+        columns=columns,
+        combiner=Combiner(node.operator, methods) if methods else None,
+    )
+
+
+def driver_program(plan: Plan) -> Program:
+    """The program of the driver: its operators, and a collector for every port that work items cross to."""
+    operators = [_operator(plan, name, set(plan.driver), crossing=True) for name in plan.driver]
+    for port in plan.work_ports():
+        tp = plan.dag.types[port]
+        operators.append(ProgramOperator(str(port), WorkItems(), {"input": PortPlan(RECORD, tp)}, {}))
+    return Program("driver", tuple(operators))
+
+
+def _operator(plan: Plan, name: str, here: set[str], crossing: bool = False) -> ProgramOperator:
+    node = plan.dag.nodes[name]
+    inputs = {
+        sink.port: PortPlan(
+            plan.forms.handled[sink],
+            plan.dag.types[sink],
+            SourcePlan(source.operator, source.port, plan.dag.types[source]),
+        )
+        for source, sink in plan.dag.upstream(name)
+    }
+    outputs = {}
+    for stream in plan.dag.streams.values():
+        if stream.source.operator != name:
+            continue
+        sinks = [(k.operator, k.port) for k in stream.sinks if k.operator in here and k not in plan.exchanges]
+        if crossing:
+            sinks += [(str(k), "input") for k in stream.sinks if k.operator not in here]
+        batches = plan.forms.emitted[stream.source] == BATCH and not crossing
+        outputs[stream.source.port] = OutputPlan(plan.dag.types[stream.source], tuple(sinks), batches)
+    operator = node.operator
+    if isinstance(operator, DataFrameOperator):
+        operator = Made(tuple(sorted(operator.columns_with_values(plan.dag.types[PortName(name, OUTPUT)]))))
+    return ProgramOperator(name, operator, inputs, outputs)
+
+
+def pickled(program: Program, plan: Plan | None = None, *, travels: bool = True) -> bytes:
+    """The bytes of a program. If it `travels`, user code goes by value (`dagflow.runtime.task.user_code`).
+
+    What is loaded again in this process must go by reference: loading a class by value would put copies of its methods, whose
+    globals are copies too, in the place of the user's own.
+
+    Raises NotPicklable, naming operator and property.
+    """
+    import cloudpickle
+
+    from dagflow.runtime.task.user_code import dump_by_value
+
+    try:
+        data: bytes = dump_by_value(program) if travels else cloudpickle.dumps(program)
+        return data
+    except Exception as error:  # picklers raise anything
+        found = [
+            (item.name, _culprit({**fields_of(item.operator), "(its class)": type(item.operator)})) for item in program.operators
+        ]
+        found += [(each.sink[0], _culprit({"partition_by": each.key})) for each in program.sends]
+        for name, culprit in found:
+            if culprit is not None:
+                where = plan.dag.nodes[name].where if plan is not None and name in plan.dag.nodes else ""
+                raise NotPicklable(name, culprit[0], culprit[1], where) from error
+        raise
+
+
+def _culprit(values: dict[str, Any]) -> tuple[str, str] | None:
+    from dagflow.runtime.task.by_value import dumps
+
+    for name, value in values.items():
+        try:
+            dumps(value)
+        except Exception as error:  # noqa: BLE001
+            return name, f"{type(error).__name__}: {error}"
+    return None
+
+
+def loaded(program_bytes: bytes) -> Program:
+    """The program of its bytes: fresh copies of all operators."""
+    program: Program = pickle.loads(program_bytes)  # made by this launch
+    return program
+
+
+def halves(programs: Iterable[Program], plan: Plan) -> dict[str, Operator]:
+    """The driver's halves of the operators in tasks, by name: copies of their own."""
+    loaded_again = (loaded(pickled(program, plan, travels=False)) for program in programs)
+    return {item.name: item.operator for program in loaded_again for item in program.operators}

@@ -1,0 +1,149 @@
+"""Where a task is, in a small file that outlives its process: so a record that kills its worker is found by its position.
+
+A record may end the process that works on it: by `os._exit`, a crash in native code, all memory. No report tells of that. So
+tasks that are tried again write down where they are before each portion of records that a reader hands on; and the one after, in
+the portion where its predecessor died, before each record. First attempts write nothing: it would cost each task a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from dagflow.model.plain import decode, dumps, encode, loads
+from dagflow.model.records import ReaderRecord
+from dagflow.runtime.run_folder.window_log import WindowLog
+from dagflow.runtime.task.program import TaskSpec
+from dagflow.storage import local_path
+
+_TOLD = 5  # tasks that a message names at the most
+
+
+@attrs.frozen
+class Place:
+    """Where a task was when it ended: a position in a file, or of a source without files; None: behind its last record."""
+
+    task: str
+    path: str
+    position: Any
+
+    def __str__(self) -> str:
+        position = f"{self.position:,}" if isinstance(self.position, int) else repr(self.position)
+        at = f"at {self.path}, position {position}" if self.path else f"at position {position}"
+        return f"task {self.task} died {'behind its last record' if self.position is None else at}"
+
+    def look(self) -> str | None:
+        """A command that shows what is there, where one can."""
+        plain = local_path(self.path) if self.path and isinstance(self.position, int) else None
+        return None if plain is None else f"tail -c +{self.position + 1} {shlex.quote(plain)} | head -1"
+
+
+class Footprint:
+    """The file of one task; who opens it finds where the attempt before has died, if one has."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._before = _read(path)
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+    def note(self, path: str | None, position: Any) -> None:
+        """Writes down which record comes next. One call of the system, and no sync: it is to outlive the process, no more."""
+        place = [None if path is None and position is None else encode(position or 0, "a position"), path or ""]
+        os.pwrite(self._file, dumps(place) + b"\n", 0)
+
+    def portions(self, path: str | None, records: Any) -> Iterator[Any]:
+        """Records of a reader in portions to hand on, each noted before: one by one where the attempt before died."""
+        positions = _positions(records)
+        if positions is None:
+            yield records
+        elif self._is_between(path, positions):
+            for number, position in enumerate(positions):
+                self.note(path, _plain(position))
+                yield records[number : number + 1] if isinstance(records, list) else records.slice(number, 1)
+        else:
+            self.note(path, _plain(positions[0]))
+            yield records
+
+    def each(self, path: str | None, positions: Sequence[Any], records: Iterable[Any]) -> Iterator[Any]:
+        """The same for what a reader is making its records of: one by one anyway."""
+        is_between = len(positions) > 0 and self._is_between(path, positions)
+        for position, record in zip(positions, records, strict=True):
+            if is_between:
+                self.note(path, _plain(position))
+            yield record
+
+    def _is_between(self, path: str | None, positions: Sequence[Any]) -> bool:
+        if self._before is None or self._before[0] != (path or ""):
+            return False
+        before = self._before[1]
+        first, last = _plain(positions[0]), _plain(positions[-1])
+        if type(before) is not type(first):  # the start of a block that is no range of such positions
+            return False
+        return first <= before <= last or before in positions  # positions of a source without files need not be in order
+
+    def leave(self) -> None:
+        """The task has ended by itself: nobody is to look for it."""
+        with contextlib.suppress(OSError):
+            os.close(self._file)
+        with contextlib.suppress(OSError):
+            os.unlink(self._path)
+
+
+def footprint(log: WindowLog, spec: TaskSpec) -> Footprint | None:
+    """Begins the footprint of a task; None where the run folder is no local folder, or takes none."""
+    path = _path(log, spec)
+    if path is None:
+        return None
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return Footprint(path)
+    except OSError:  # the task itself needs none
+        return None
+
+
+def places(log: WindowLog, tasks: Iterable[TaskSpec], among: Collection[str] = ()) -> list[Place]:
+    """Where tasks of a window were that have ended without a report. `among`: the names of those that died, where known."""
+    found = []
+    for task in tasks:
+        path = _path(log, task)
+        at = None if path is None or (among and task.name not in among) else _read(path)
+        if at is not None and log.read_report(task.report_name) is None:
+            found.append(Place(task.name, *at))
+    return found[:_TOLD]
+
+
+def _path(log: WindowLog, spec: TaskSpec) -> str | None:
+    # by the name of a report, so that it is swept as those are; the same one for all rounds
+    folder = local_path(log.store.url)
+    return None if folder is None or "://" in log.store.url else f"{folder}/reports/{spec.window:010d}.at.{spec.name}"
+
+
+def _read(path: str) -> tuple[str, Any] | None:
+    try:
+        with open(path, "rb") as file:
+            line, end, _ = file.read().partition(b"\n")
+        position, source = decode(loads(line)) if end else (None, None)
+    except (OSError, ValueError):
+        return None
+    return None if source is None else (source, position)  # without one, it died before its first record
+
+
+def _plain(position: Any) -> Any:
+    """A position as plain data: numpy's integers as Python's."""
+    return position if isinstance(position, int | bytes | str) else position.item() if hasattr(position, "item") else position
+
+
+def _positions(records: Any) -> Sequence[Any] | None:
+    """Where each record starts, of records that come from a reader."""
+    if isinstance(records, list):
+        return [record.position for record in records] if records and isinstance(records[0], ReaderRecord) else None
+    names = records.schema.names
+    if "position" not in names or "record" not in names or "block_id" not in names or not records.num_rows:
+        return None
+    found: Sequence[Any] = records.column("position").to_pylist()
+    return found

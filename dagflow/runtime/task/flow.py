@@ -1,0 +1,287 @@
+"""The stage program: what one task does, the same in process and on Spark. Runners only call `run_task`."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from dagflow.errors import DagflowError
+from dagflow.errors.run import OperatorFailed
+from dagflow.model.context import Clock, Cursor, FileMaker, ItemPart, OperatorContext, SystemClock
+from dagflow.model.event_time import EventTime
+from dagflow.model.kept import freeze, renew, thaw
+from dagflow.model.plain import decode
+from dagflow.model.ports import BATCH, RECORD, STREAM, handlers_of, output_ports
+from dagflow.model.typecheck import type_check
+from dagflow.runtime.exchange.channels import Passing, nothing_sent
+from dagflow.runtime.exchange.hot_keys import ExchangeFigures
+from dagflow.runtime.exchange.rows import Row, batch_of, records_of
+from dagflow.runtime.exchange.sender import Sender
+from dagflow.runtime.rebalancing.in_progress import AtWork
+from dagflow.runtime.rebalancing.parts import Part, narrowed
+from dagflow.runtime.task.crash_marker import Footprint
+from dagflow.runtime.task.delivery import Inlet, Outlet, Steps, Unconnected
+from dagflow.runtime.task.failure import Abort, describe
+from dagflow.runtime.task.node import Node
+from dagflow.runtime.task.program import Program, ProgramOperator, SendPlan, TaskSpec
+from dagflow.runtime.task.report import OperatorFigures
+from dagflow.runtime.unchanged import Unchanged
+from dagflow.state import partition_state
+from dagflow.state.keyed_state import KeyedStates
+
+
+class Flow:
+    """The operators of a program, connected: deliver items, end the window, read the figures. A context manager."""
+
+    def __init__(
+        self,
+        program: Program,
+        spec: TaskSpec,
+        files: FileMaker | None = None,
+        clock: Clock | None = None,
+        work: AtWork | None = None,
+        send: Callable[[Row], None] = nothing_sent,
+    ) -> None:
+        self.spec = spec
+        self._send = send
+        self._receives = program.receives
+        self._keyed = program.keyed
+        self.senders: dict[str, list[Sender]] = {}
+        self._types = {(o.name, port): p.type for o in program.operators for port, p in o.inputs.items()}
+        self.cursor = Cursor()
+        steps = Steps()
+        self.nodes: dict[str, Node] = {}
+        for plan in program.operators:
+            context = OperatorContext(
+                name=plan.name,
+                partition=spec.partition,
+                partitions=spec.partitions,
+                window=spec.window,
+                slots=spec.slots,
+                continuous=spec.continuous,
+                clock=clock or SystemClock(),
+                files=files,
+                cursor=self.cursor,
+                sharing=work,
+                agreed=spec.agreed.get(plan.name),
+                event_time=spec.event_times.get(plan.name, EventTime()),
+            )
+            node = self.nodes[plan.name] = Node(plan, context, spec.window, steps)
+            context.on_bad_record = functools.partial(node.bad_record, "reading")
+            context.on_flush = node.flush
+            if spec.enforce_immutability:
+                node.unchanged = Unchanged(plan.name)
+        for plan in reversed(program.operators):
+            self._connect(plan, [each for each in program.sends if each.source[0] == plan.name])
+        self._entered: list[Node] = []
+        self.kept: dict[str, partition_state.Encoded] = {}
+
+    def _connect(self, plan: ProgramOperator, sends: Sequence[SendPlan]) -> None:
+        node = self.nodes[plan.name]
+        handlers = handlers_of(type(node.operator))
+        for port, into in plan.inputs.items():
+            bound = getattr(node.operator, port)
+            bound.record_type, bound.columns = into.type, self.spec.columns.get(plan.name, {}).get(port)
+            handler = getattr(node.operator, handlers[port][into.form])
+            emitter = self.nodes.get(into.source.operator) if into.source is not None else None
+            node.inlets[port] = Inlet(node, port, into, handler, emitter)
+        for port in output_ports(type(node.operator)):
+            bound = getattr(node.operator, port)
+            out = plan.outputs.get(port)
+            sinks: list[Inlet | Sender] = [self.nodes[n].inlets[sink] for n, sink in out.sinks] if out is not None else []
+            senders = [Sender(node, each, self.spec, self._send) for each in sends if each.source[1] == port]
+            self.senders.setdefault(plan.name, []).extend(senders)
+            sinks += senders
+            check = type_check(f"{plan.name}.{port}", out.type) if out is not None and self.spec.checked else None
+            if out is not None:
+                outlet = node.outlets[port] = Outlet(node, port, out.type, sinks, check)
+                bound.emit, bound.emit_all, bound.emit_batch = outlet.emit, outlet.emit_all, outlet.emit_batch
+                bound.wants_batches = out.wants_batches
+            else:
+                nowhere = Unconnected(node, port)
+                bound.emit, bound.emit_all, bound.emit_batch = nowhere.emit, nowhere.emit_all, nowhere.emit
+            bound.is_connected = out is not None
+
+    def __enter__(self) -> Flow:
+        try:
+            for node in self.nodes.values():
+                self._entered.append(node)
+                try:
+                    node.operator.setup(node.context)
+                except Exception as error:  # noqa: BLE001  # user code may raise anything
+                    node.fail("setup()", error, None)
+                node.refuse_pending()
+                node.outside = "a method that was called between windows"
+                freeze(node.operator)
+        except BaseException:
+            self._leave(failing=True)
+            raise
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._leave(failing=error is not None)
+
+    def _leave(self, failing: bool) -> None:
+        entered, self._entered = self._entered, []
+        first: BaseException | None = None
+        for node in reversed(entered):
+            thaw(node.operator)
+            node.outside = "teardown()"
+            try:
+                node.drop()
+                node.call("teardown")
+                node.refuse_pending()
+            except Abort as problem:
+                first = first or problem
+        if first is not None and not failing:
+            raise first
+
+    def begin_window(self, window: int) -> None:
+        """Begins a window in all operators, downstream first: what one of them emits then reaches a window that has begun."""
+        for node in self.nodes.values():
+            node.refuse_pending()
+            node.window = node.context.window = window
+            node.context.window_closed = False
+            renew(node.operator)
+            node.is_open = True
+            if node.unchanged is not None:
+                node.unchanged.begin(window)
+        for node in reversed(self.nodes.values()):
+            try:
+                node.operator.begin_window(window)
+            except Abort:
+                raise
+            except Exception as error:  # noqa: BLE001  # user code may raise anything
+                node.fail("begin_window()", error, None)
+            if node.unchanged is not None:
+                node.unchanged.check("begin_window()")
+            node.flush()
+
+    def restore(self, begun: Mapping[str, Sequence[partition_state.Encoded]]) -> None:
+        """Gives operators what their predecessors have left, merged where there are several; before `setup`, which sees it."""
+        for name, parts in begun.items():
+            node = self.nodes[name]
+            for declared, values in partition_state.left_to(node.operator, parts):
+                value = values[0]
+                if len(values) > 1 and declared.merge is not None:
+                    try:
+                        value = declared.merge(values)
+                    except Exception as error:  # noqa: BLE001  # user code may raise anything
+                        node.fail(f"merge of State {declared.name!r}", error, None)
+                node.operator.__dict__[declared.name] = value
+
+    def deliver(self, operator: str, port: str, records: list[Any]) -> None:
+        """Hands records to an input port and lets them flow to the end."""
+        self.nodes[operator].inlets[port].take(records)
+
+    def decoded(self, item: tuple[str, str, Any]) -> Any:
+        """A work item `(operator, port, encoded item)` as its operator gets it."""
+        operator, port, encoded = item
+        return decode(encoded, self._types[operator, port])
+
+    def deliver_item(self, item: tuple[str, str, Any], value: Any, part: Part | None = None) -> None:
+        """Hands over a work item, or a part of one. `value`: the item as its operator gets it."""
+        if part is not None and not part.is_whole:
+            self.cursor.part = ItemPart(value, part.start, part.stop, part.completes)
+            value = narrowed(value, part)
+            if part.start is not None:
+                self.nodes[item[0]].inlets[item[1]].count -= 1  # it counts where its start is read
+        self.deliver(item[0], item[1], [value])
+        self.cursor.part = None
+
+    def deliver_rows(self, rows: Iterable[Row]) -> None:
+        """Hands over what arrives over exchanges."""
+        for row in rows:
+            self.cursor.sender = self.spec.sender(row.src)
+            operator, port = self._receives[row.tag >> 1]
+            inlet = self.nodes[operator].inlets[port]
+            inlet.take(records_of(row.blob) if row.tag & 1 else batch_of(row.blob))
+        self.cursor.sender = None
+
+    def end_window(self) -> None:
+        """Ends the window in all operators, upstream first; what they emit then flows on."""
+        for node in self.nodes.values():
+            node.call("end_window")
+            node.flush()
+            for sender in self.senders.get(node.name, ()):
+                sender.finish()
+            node.flush()
+        for node in self.nodes.values():
+            node.is_open = False
+
+    def keep(self) -> None:
+        """Takes down what operators keep over windows: `kept`. Raises StateNotPlain."""
+        kept = {}
+        for name, node in self.nodes.items():
+            elsewhere = partition_state.keyed_maps(node.operator) if name in self._keyed else ()
+            kept[name] = partition_state.kept_states(node.operator, name, elsewhere)
+        self.kept = {name: states for name, states in kept.items() if states}
+
+    def figures(self) -> dict[str, OperatorFigures]:
+        """The figures of all operators by name."""
+        return {name: node.total() for name, node in self.nodes.items()}
+
+    def exchanges(self) -> dict[str, ExchangeFigures]:
+        """What went over exchanges, by the port that they lead to."""
+        return {sender.port: sender.figures for senders in self.senders.values() for sender in senders}
+
+    def event_times(self) -> dict[str, int]:
+        """The latest times of records that operators have told."""
+        return {name: node.context.latest for name, node in self.nodes.items() if node.context.latest is not None}
+
+    def notes(self) -> dict[str, list[str]]:
+        """What the operators have noted for the driver."""
+        return {name: node.context.notes for name, node in self.nodes.items() if node.context.notes}
+
+
+def run_flow(
+    program_bytes: bytes,
+    spec: TaskSpec,
+    files: FileMaker | None = None,
+    clock: Clock | None = None,
+    begun: Mapping[str, Sequence[partition_state.Encoded]] | None = None,
+    footprint: Footprint | None = None,
+    work: AtWork | None = None,
+    passing: Passing | None = None,
+    keyed: KeyedStates | None = None,
+) -> Flow:
+    """One task from setup to teardown; the flow that it leaves holds the figures, and what operators keep. Raises Abort.
+
+    `begun`: the states that predecessors have left, by operator; `footprint`: where to write down which record comes next;
+    `work`: what there is to do, where parts of it may go to other tasks; `passing`: what comes and goes over exchanges; `keyed`:
+    the maps of keyed operators.
+    """
+    program: Program = pickle.loads(program_bytes)  # made by this launch, handed over in memory or by Spark
+    passing = passing or Passing()
+    flow = Flow(program, spec, files, clock, work, passing.send)
+    flow.cursor.footprint = footprint
+    flow.restore(begun or {})
+    if keyed is not None:
+        keyed.restore((name, flow.nodes[name].operator) for name in sorted(program.keyed))
+    with flow:
+        flow.begin_window(spec.window)
+        if work is not None:
+            for held in work.items(flow):
+                flow.deliver_item(held.item, held.value, held.part)
+        else:
+            for number, item in enumerate(spec.items):
+                flow.deliver_item(item, flow.decoded(item), spec.parts[number] if spec.parts else None)
+        flow.cursor.move(None, None)
+        flow.deliver_rows(passing.arriving)
+        flow.end_window()
+        flow.keep()
+    return flow
+
+
+def failure_of(error: BaseException) -> DagflowError:
+    """The error that an exception out of `run_flow` stands for."""
+    if isinstance(error, Abort):
+        return error.error
+    if isinstance(error, DagflowError):
+        return error
+    return OperatorFailed(operator="(the framework)", doing="a task", error=describe(error))
+
+
+__all__ = ["BATCH", "RECORD", "STREAM", "Flow", "Node", "failure_of", "run_flow"]

@@ -1,0 +1,166 @@
+"""An operator at work in a task, with its inlets and outlets."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from dagflow.errors.dag import PortUnbound
+from dagflow.model.context import OperatorContext
+from dagflow.model.kept import kept_by
+from dagflow.model.map_state import KeptMap
+from dagflow.model.operator import ErrorRecord, Operator
+from dagflow.model.records import ReaderRecord
+from dagflow.runtime.task.delivery import Inlet, Outlet, Step, Steps
+from dagflow.runtime.task.failure import Abort, abort, describe, sample, text_of
+from dagflow.runtime.task.program import ProgramOperator
+from dagflow.runtime.task.report import SAMPLES, OperatorFigures
+from dagflow.runtime.unchanged import Unchanged
+
+_NOTHING: Iterator[Step] = iter(())
+
+
+class Node:
+    """An operator at work in a task."""
+
+    def __init__(self, plan: ProgramOperator, context: OperatorContext, window: int | None, steps: Steps) -> None:
+        self.name = plan.name
+        self.operator: Operator = plan.operator
+        self.context = context
+        self.window = window
+        self.inlets: dict[str, Inlet] = {}
+        self.outlets: dict[str, Outlet] = {}
+        self.figures = OperatorFigures()
+        self.steps = steps
+        self.waiting: list[tuple[Outlet, Any]] = []  # what has been emitted and is to be handed on, in order
+        self.last: tuple[Inlet, Any] | None = None  # what its handler was called with last
+        self.is_busy = False  # its handler has not returned
+        self.unchanged: Unchanged | None = None
+        self.is_open = False  # the operator may emit: only within windows
+        self.outside = "setup()"  # while it is not open, what may have called `emit`
+
+    def emitted(self) -> int:
+        """How many records have been handed on so far, those in buffers included."""
+        return sum(o.count + o.pending for o in self.outlets.values())
+
+    def flush(self) -> None:
+        """Hands on what the operator has emitted."""
+        self.collect()
+        self.hand_on()
+
+    def collect(self) -> None:
+        """Puts what outlets have collected behind what is waiting."""
+        for outlet in self.outlets.values():
+            outlet.collect()
+
+    def hand_on(self) -> None:
+        """Hands on what is waiting, now: so memory is bounded while a handler emits. It stays where handlers nest too deep."""
+        if self.waiting and not self.steps.is_deep:
+            self.steps.run(self._steps())
+
+    def following(self) -> Iterator[Step]:
+        """What the operator has emitted by now, inlet by inlet."""
+        for outlet in self.outlets.values():
+            if outlet.buffer:
+                outlet.collect()
+        return self._steps() if self.waiting else _NOTHING
+
+    def _steps(self) -> Iterator[Step]:
+        waiting, self.waiting = self.waiting, []
+        for outlet, records in waiting:
+            for portion in outlet.portions(records):
+                for inlet in outlet.inlets:
+                    yield inlet, portion
+
+    def drop(self) -> None:
+        """Forgets what the operator has emitted and has not been handed on."""
+        self.waiting.clear()
+        for outlet in self.outlets.values():
+            outlet.drop()
+
+    def fail(self, doing: str, error: BaseException, record: Any) -> NoReturn:
+        """Ends the task."""
+        raise abort(self.name, self.window, doing, error, record, self.context.cursor) from error
+
+    def bad_record(self, doing: str, error: BaseException, record: Any) -> None:
+        """Does with a record what the operator's `on_error` says."""
+        if self.operator.on_error == "fail" or getattr(error, "is_fatal", False):
+            self.fail(doing, error, record)
+        self.figures.errors += 1
+        cursor = self.context.cursor
+        position = record.position if isinstance(record, ReaderRecord) else cursor.position
+        if len(self.figures.samples) < SAMPLES:
+            self.figures.samples.append(sample(error, record, cursor.path, position))
+        outlet = self.outlets.get("errors")
+        if self.operator.on_error == "route" and outlet is not None:
+            position = position if isinstance(position, int) else None  # a key, say: the sample has it
+            outlet.emit(ErrorRecord(self.name, self.context.window, cursor.path, position, describe(error), text_of(record)))
+
+    def refuse_pending(self) -> None:
+        """Fails when the operator has emitted outside a window."""
+        for port, outlet in self.outlets.items():
+            if outlet.pending:
+                self.fail(self.outside, self.not_open(port), None)
+
+    def not_open(self, port: str) -> PortUnbound:
+        """The error of an `emit` outside a window."""
+        return PortUnbound(port=port, operator=self.name, doing=self.outside)
+
+    def hold(self) -> None:
+        """From now on, keeps back what the operator emits."""
+        for outlet in self.outlets.values():
+            outlet.hold()
+
+    def release(self, keep: bool) -> None:
+        """Hands on what was kept back, or forgets it."""
+        for outlet in self.outlets.values():
+            outlet.release(keep)
+
+    def kept(self) -> dict[str, Any]:
+        """A copy of what the operator keeps within the window."""
+        values = {name: getattr(self.operator, name) for name in kept_by(type(self.operator))}
+        return {n: v.savepoint() if isinstance(v, KeptMap) else copy.deepcopy(v) for n, v in values.items()}
+
+    def put_back(self, kept: dict[str, Any]) -> None:
+        """Gives the operator back what it kept."""
+        for name, value in kept.items():
+            if isinstance(now := self.operator.__dict__.get(name), KeptMap):
+                now.roll_back(value)
+            else:
+                self.operator.__dict__[name] = value
+
+    @contextlib.contextmanager
+    def discarding(self) -> Iterator[None]:
+        """While this lasts, what the operator emits goes nowhere."""
+        inlets = {name: outlet.inlets for name, outlet in self.outlets.items()}
+        self.drop()
+        for outlet in self.outlets.values():
+            outlet.inlets = []
+        try:
+            yield
+        finally:
+            self.drop()
+            for name, outlet in self.outlets.items():
+                outlet.inlets = inlets[name]
+
+    def call(self, doing: str) -> Any:
+        """Calls a lifecycle method without arguments; what it returns."""
+        try:
+            returned = getattr(self.operator, doing)()
+        except Abort:
+            raise
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # user code may raise anything
+            self.fail(f"{doing}()", error, None)
+        if self.unchanged is not None:
+            self.unchanged.check(f"{doing}()", whole_window=doing == "end_window")
+        return returned
+
+    def total(self) -> OperatorFigures:
+        """The operator's figures so far."""
+        self.figures.records_in = sum(i.count for i in self.inlets.values())
+        self.figures.converted = sum(i.converted for i in self.inlets.values())
+        self.figures.records_out = sum(o.count for n, o in self.outlets.items() if n != "errors")
+        self.figures.counters = dict(self.context.counters)
+        return self.figures

@@ -1,0 +1,304 @@
+"""What travels to the tasks: the fused operators of one stage, as data that pickles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from dagflow.errors import DagflowError
+from dagflow.model.event_time import EventTime
+from dagflow.model.keys import Key, KeyDeal
+from dagflow.model.operator import Operator
+from dagflow.model.ports import BATCH, RECORD
+from dagflow.runtime.rebalancing.ending import Ending
+from dagflow.runtime.rebalancing.parts import Part
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dagflow.state.keyed_state import Chain
+    from dagflow.state.partition_state import PartitionStates
+
+BODY = 1 << 24
+"""Where rows come from that a body of DataFrames has made: this and the number of Spark's partition."""
+
+
+@attrs.frozen
+class SourcePlan:
+    """The output port that leads to an input port, and the type that it carries."""
+
+    operator: str
+    port: str
+    type: Any
+
+
+@attrs.frozen
+class PortPlan:
+    """An input port in use: the form in which its handler is called, the type of its records, and where they come from."""
+
+    form: str
+    type: Any
+    source: SourcePlan | None = None
+
+
+@attrs.frozen
+class OutputPlan:
+    """An output port in use: its type, the `(operator, port)` that it leads to, and whether they want batches."""
+
+    type: Any
+    sinks: tuple[tuple[str, str], ...]
+    wants_batches: bool
+
+
+@attrs.frozen
+class ProgramOperator:
+    """One operator of a stage, with its ports in use by name."""
+
+    name: str
+    operator: Operator
+    inputs: dict[str, PortPlan]
+    outputs: dict[str, OutputPlan]
+
+
+@attrs.frozen
+class Combiner:
+    """What makes fewer records of those for a port before they cross an exchange: methods of its operator, not set up."""
+
+    operator: Operator
+    methods: dict[str, str]
+
+    def pairwise(self) -> Callable[[Any, Any], Any] | None:
+        """The method that makes one record of two with the same key."""
+        return getattr(self.operator, self.methods[RECORD]) if RECORD in self.methods else None
+
+    def batchwise(self) -> Callable[[Any], Any] | None:
+        """The method that makes a batch of fewer rows of a batch."""
+        return getattr(self.operator, self.methods[BATCH]) if BATCH in self.methods else None
+
+
+@attrs.frozen(kw_only=True)
+class SendPlan:
+    """An exchange that begins in a stage.
+
+    Attributes:
+        tag: its number.
+        source, sink: both ends, as `(operator, port)`; `stage`: of the sink.
+        kind, key: how records find their partition.
+        type: of the records.
+        combiner: what the sink's operator offers.
+        columns: of what it carries, where that is for a body of DataFrames.
+    """
+
+    tag: int
+    source: tuple[str, str]
+    sink: tuple[str, str]
+    stage: str
+    kind: str
+    key: Key | None
+    type: Any
+    combiner: Combiner | None = None
+    columns: pa.Schema | None = None
+
+    @property
+    def port(self) -> str:
+        """Where it leads to: `operator.port`."""
+        return ".".join(self.sink)
+
+
+@attrs.frozen
+class Program:
+    """The operators of one stage in an order in which every stream leads forward.
+
+    `sends`: the exchanges that begin in it; `receives`: those that end in it, by tag, as `(operator, port)`; `keyed`:
+    those of its operators that get records by key.
+    """
+
+    stage: str
+    operators: tuple[ProgramOperator, ...]
+    sends: tuple[SendPlan, ...] = ()
+    receives: dict[int, tuple[str, str]] = attrs.field(factory=dict)
+    keyed: frozenset[str] = frozenset()
+
+
+@attrs.frozen(kw_only=True)
+class TaskSpec:
+    """One partition of one stage in one window.
+
+    Attributes:
+        round: how often the window has been begun; reports and files of earlier rounds are nobody's.
+        head: the operator that gets the work items.
+        items: the work items as `(operator, port, encoded item)`.
+        numbers: the number of each among those of the stage in the window's plan.
+        parts: which part of each it is; empty: all are whole.
+        sizes: how much each part is that it has taken over from a job before, as items are weighed.
+        shared: other tasks of the stage may take parts of the work over, through logs of claims.
+        yields: it stops where it is when a slot has nothing to do; a further job of the window reads what is left.
+        room: how many slots the tasks of its stage had for themselves when they were started.
+        agreed: what operators have agreed on for the window, by operator.
+        columns: of what arrives, by operator and port, where that says what types do not.
+        event_times: what those are told that follow event time.
+        states: what its operators begin with, as several partitions before it have left it.
+        chains: what their maps of keys begin with, by operator.
+        base: the folder that relative output paths start from.
+        durable: files and reports are synced to disk.
+        checked: every emitted record is checked against its port's type.
+        enforce_immutability: records must stay as they are once they were received or emitted.
+        careful: the window has been tried before: the task keeps a footprint.
+        level, number: its level, and its number among the tasks of the window.
+        place: its number among the tasks of its level; rows of exchanges are for that.
+        layout: of the stages that exchanges lead to: the place of their first task, and how many they have.
+        owners: of the stages whose partitioner has dealt keys, the partition of each of these (`dagflow.model.keys.KeyDeal`).
+        next_tasks: how many tasks the next level has; 0 in the last one.
+        senders: of the stages in lower levels, the number of their first task.
+    """
+
+    window: int
+    round: str
+    stage: str
+    partition: int
+    partitions: int
+    head: str = ""
+    items: tuple[tuple[str, str, Any], ...] = ()
+    numbers: tuple[int, ...] = ()
+    parts: tuple[Part, ...] = ()
+    sizes: tuple[int, ...] = ()
+    shared: bool = False
+    yields: bool = False
+    room: int = 1
+    states: PartitionStates = attrs.field(factory=dict)
+    chains: dict[str, tuple[Chain, ...]] = attrs.field(factory=dict)
+    agreed: dict[str, Any] = attrs.field(factory=dict)
+    columns: dict[str, dict[str, list[tuple[str, str]]]] = attrs.field(factory=dict)
+    event_times: dict[str, EventTime] = attrs.field(factory=dict)
+    slots: int = 1
+    continuous: bool = False
+    base: str = ""
+    durable: bool = True
+    checked: bool = False
+    enforce_immutability: bool = False
+    careful: bool = False
+    level: int = 0
+    number: int = 0
+    place: int = 0
+    layout: dict[str, tuple[int, int]] = attrs.field(factory=dict)
+    owners: dict[str, tuple[int, ...]] = attrs.field(factory=dict)
+    next_tasks: int = 0
+    senders: dict[str, int] = attrs.field(factory=dict)
+
+    @property
+    def keys(self) -> KeyDeal:
+        """Which keys its partition has, and the others of its stage."""
+        return KeyDeal(self.partitions, self.owners.get(self.stage, ()))
+
+    @property
+    def name(self) -> str:
+        """`s0-0003`: the task within its window."""
+        return f"{self.stage}-{self.partition:04d}"
+
+    def sender(self, number: int) -> str:
+        """Where a row has come from, by the number in it: a task of a lower level, or the body of its own operator.
+
+        >>> TaskSpec(window=0, round="r", stage="s2", partition=0, partitions=1, senders={"s0": 0, "s1": 4}).sender(5)
+        'task s1-0001'
+        """
+        if number >= BODY:
+            return f"what the body of {self.head} has made"
+        stage, first = max(((s, n) for s, n in self.senders.items() if n <= number), key=lambda pair: pair[1])
+        return f"task {stage}-{number - first:04d}"
+
+    @property
+    def claims_area(self) -> str:
+        """What the logs of claims of the tasks of its stage are called, up to the partition."""
+        return f"claims/{self.window:010d}.{self.round}.{self.stage}"
+
+    @property
+    def slots_wanted(self) -> str:
+        """The record that tells that tasks of another window or stage wait for the slots of this window's."""
+        return f"claims/{self.window:010d}.{self.round}.wanted"
+
+    @property
+    def slot_is_free(self) -> str:
+        """The record that tells that a slot has nothing to do while tasks of its stage, which yield, are at work."""
+        return f"{self.claims_area}.free"
+
+    @property
+    def reports_of_stage(self) -> str:
+        """What the reports of the tasks of its stage are called, up to the partition."""
+        return f"reports/{self.window:010d}.{self.round}.{self.stage}"
+
+    @property
+    def report_name(self) -> str:
+        """Where the task's report stands in the run folder."""
+        return f"{self.reports_of_stage}-{self.partition:04d}"
+
+
+@attrs.frozen(kw_only=True)
+class Body:
+    """What Spark itself does between two levels of a window, for one operator. It stays on the driver.
+
+    Attributes:
+        operator, window: which one, and when.
+        level: that of the tasks that get what it makes: `partitions` of them, from place `first` on.
+        tag: the number of the exchange that leads to it; what it makes has the same.
+        given, made: the columns.
+        transform: makes a DataFrame of a DataFrame.
+    """
+
+    operator: str
+    window: int
+    level: int
+    tag: int
+    first: int
+    partitions: int
+    given: pa.Schema
+    made: pa.Schema
+    transform: Callable[[Any], Any]
+
+
+@attrs.frozen(kw_only=True)
+class Job:
+    """The tasks of one window, as a runner gets them: those of lower levels first.
+
+    `levels`: by the tag of an exchange, the level that it leads to; `bodies`: by the stage that gets what they make.
+    """
+
+    window: int
+    round: str
+    name: str
+    tasks: tuple[TaskSpec, ...]
+    programs: dict[str, bytes]
+    run_folder: str
+    durable: bool
+    levels: dict[int, int] = attrs.field(factory=dict)
+    bodies: dict[str, Body] = attrs.field(factory=dict)
+
+    def by_level(self) -> list[tuple[TaskSpec, ...]]:
+        """The tasks of each level, in the order of their places."""
+        found: dict[int, list[TaskSpec]] = {}
+        for task in self.tasks:
+            found.setdefault(task.level, []).append(task)
+        return [tuple(tasks) for tasks in found.values()]
+
+
+@attrs.frozen(kw_only=True)
+class TaskOutcome:
+    """What a runner hears of a task: figures of an attempt, or why it failed. What it did stands in its report.
+
+    `records_in`, `records`: what came to the head of its stage, and what that passed on. `parts`: how many parts of items it has
+    read, where work is shared, and `ending`: what it tells of that; `counters`: of what its work items went to; `has_left`:
+    whether it has stopped before it had read all that it was dealt.
+    """
+
+    task: str
+    attempt: str
+    started: float
+    ended: float
+    records: int = 0
+    records_in: int = 0
+    parts: int = 0
+    counters: dict[str, int] = attrs.field(factory=dict)
+    error: DagflowError | None = None
+    ending: Ending | None = None
+    has_left: bool = False

@@ -1,0 +1,131 @@
+"""User code: the modules that travel to the tasks by value, since executors do not have them.
+
+These are the modules in the folders of those that a program names: an operator's class, a function, the class of a record, and
+what these use in turn. A library goes by its name, wherever it lies: executors have it too.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import io
+import os
+import site
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+import cloudpickle
+
+from dagflow.runtime.task.by_value import Pickler
+
+_OURS = ("dagflow", "operators")
+_INSTALLED_INTO = ("site-packages", "dist-packages", "lib-dynload")
+
+
+def dump_by_value(thing: Any) -> bytes:
+    """The pickle of a thing with all user code that it names. Raises what picklers raise: anything."""
+    libraries = Libraries()
+    folders: set[str] = set()
+    while True:
+        file = io.BytesIO()
+        pickler = _Pickler(file)
+        with by_value(folders, libraries):
+            pickler.dump(thing)
+        named = (sys.modules.get(name) for name in pickler.named)
+        found = {import_folder(module) for module in named if module is not None and is_user_code(module, libraries)}
+        if found <= folders:
+            return file.getvalue()
+        folders |= found
+
+
+@contextmanager
+def by_value(folders: Iterable[str], libraries: Libraries) -> Iterator[None]:
+    """While this lasts, cloudpickle takes the user code in some folders by value."""
+    wanted, known = set(folders), cloudpickle.list_registry_pickle_by_value()
+    modules = [
+        module
+        for name, module in list(sys.modules.items() if wanted else ())
+        if getattr(module, "__name__", None) == name  # no alias of another one
+        and name not in known
+        and is_user_code(module, libraries)
+        and import_folder(module) in wanted
+    ]
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        for module in modules:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+class Libraries:
+    """The folders and names of libraries. Remembers what it has looked up."""
+
+    def __init__(self) -> None:
+        folders = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+        self._folders = {os.path.abspath(folder) for folder in (*folders, *site.getsitepackages(), site.getusersitepackages())}
+        self._installed: dict[str, frozenset[str]] = {}
+
+    def have(self, folder: str, name: str) -> bool:
+        """Whether the package or module `name` in a folder belongs to a library.
+
+        It does in a folder of this Python's, in an archive, and where pip has installed it (`pip install --target`).
+        """
+        if folder in self._folders or os.path.basename(folder) in _INSTALLED_INTO or not os.path.isdir(folder):
+            return True
+        if folder not in self._installed:
+            self._installed[folder] = _installed_in(folder)
+        return name in self._installed[folder]
+
+
+def is_user_code(module: ModuleType, libraries: Libraries) -> bool:
+    """Whether a module is neither built in, nor of this framework, nor of a library."""
+    name = module.__name__.partition(".")[0]
+    if name in (*_OURS, "__main__") or not getattr(module, "__file__", None):
+        return False
+    return not libraries.have(import_folder(module), name)
+
+
+def import_folder(module: ModuleType) -> str:
+    """The folder that a module is imported from: its file's, above all packages that it is in."""
+    folder, file = os.path.split(os.path.abspath(module.__file__ or ""))
+    packages = module.__name__.split(".")
+    if file.partition(".")[0] != "__init__":
+        packages.pop()
+    for package in reversed(packages):
+        above, last = os.path.split(folder)
+        if last != package:  # loaded under a name of its own
+            break
+        folder = above
+    return folder
+
+
+class _Pickler(Pickler):
+    """Notes the modules that it meets, and those of all classes, functions and objects."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self.named: set[str] = set()
+
+    def persistent_id(self, thing: Any) -> None:
+        """Called for everything that is pickled; leaves the pickling to the others."""
+        if isinstance(thing, ModuleType):
+            name: object = thing.__name__
+        else:
+            owner = thing if isinstance(thing, type | FunctionType | BuiltinFunctionType) else type(thing)
+            name = owner.__module__
+        if isinstance(name, str):
+            self.named.add(name)
+
+
+def _installed_in(folder: str) -> frozenset[str]:
+    """The top-level names of what pip has installed into a folder."""
+    names: set[str] = set()
+    for distribution in importlib.metadata.distributions(path=[folder]):
+        for file in distribution.files or ():
+            names.add(file.parts[0].partition(".")[0])
+    return frozenset(names)

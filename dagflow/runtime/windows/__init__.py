@@ -1,0 +1,1 @@
+"""The window loop on the driver: plan, start tasks, decide, roll forward."""

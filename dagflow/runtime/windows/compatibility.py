@@ -1,0 +1,110 @@
+"""Whether an application is the one that a window was planned by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from dagflow.config.hints import field_hint
+from dagflow.config.values import holds_secret
+from dagflow.errors.run import PlanMismatch
+from dagflow.errors.shown import HIDDEN, sounds_secret, without_secrets
+from dagflow.model.operator import Operator, fields_of
+from dagflow.plan.plan import Plan
+from dagflow.runtime.run_folder.window_log import WindowPlan
+
+
+def shape(plan: Plan) -> dict[str, str]:
+    """What makes a plan's application the same one: its operators with their classes, its streams with their ends.
+
+    As they were written: what the planner adds is a matter of properties, which may change.
+    """
+    found = {f"operator {name}": type(node.operator).__qualname__ for name, node in plan.written.nodes.items()}
+    for stream in plan.written.streams.values():
+        for sink in stream.sinks:
+            found[f"stream {stream.source} → {sink}"] = ""
+    return found
+
+
+ADDED = "added stream "
+"""How the streams that the planner has added begin in the shape of a window that was planned."""
+
+
+def added(plan: Plan) -> dict[str, str]:
+    """The streams that the planner has added: they say which records come from where, not whether it is the same application."""
+    ends = [(stream.source, sink) for stream in plan.dag.streams.values() for sink in stream.sinks]
+    written = shape(plan)
+    return {f"{ADDED}{source} → {sink}": "" for source, sink in ends if f"stream {source} → {sink}" not in written}
+
+
+FUNCTION = "a function"
+"""What is known of a function: not whether it is the same one."""
+
+
+def properties(plan: Plan) -> dict[str, str]:
+    """The properties of the operators whose text form says all of them, to see whether they have changed since."""
+    found = {}
+    for name, node in plan.written.nodes.items():
+        outputs = node.operator.output_folders()
+        for field, value in fields_of(node.operator).items():
+            if isinstance(value, str) and value in outputs:
+                continue  # a folder that was moved is no change
+            text = HIDDEN if _is_secret(node.operator, field) else _text(value)
+            if text is not None:
+                found[f"{name}.{field}"] = text
+    return found
+
+
+def _is_secret(operator: Operator, name: str) -> bool:
+    """Whether a property holds a secret: nothing is kept of it, so that it is not known again either."""
+    field = attrs.fields_dict(type(operator))[name]
+    return holds_secret(field_hint(type(operator), field)) or sounds_secret(name)
+
+
+def _text(value: Any) -> str | None:
+    """A property as text, by which it is known again; None where none says all of it."""
+    if isinstance(value, str | int | float | bool | None) or type(value).__name__ == "Expression":
+        return without_secrets(str(value))
+    if isinstance(value, tuple) and all(isinstance(each, str) for each in value):
+        return without_secrets(f"({', '.join(value)})")
+    return FUNCTION if callable(value) and not isinstance(value, type) else None
+
+
+def differences(was: WindowPlan, plan: Plan) -> tuple[str, ...]:
+    """What makes an application another one than that which planned a window: other operators, classes or streams."""
+    then, now = {what: kind for what, kind in was.shape.items() if not what.startswith(ADDED)}, shape(plan)
+    lost = [f"{what} is gone" for what in then if what not in now]
+    new = [f"{what} is new" for what in now if what not in then]
+    changed = [f"{what} was a {then[what]}" for what in now if then.get(what, now[what]) != now[what]]
+    return (*lost, *new, *changed)
+
+
+def other_values(was: WindowPlan, plan: Plan) -> list[str]:
+    """The properties that have changed since a window was planned."""
+    return list(_changes(was, plan).values())
+
+
+def _changes(was: WindowPlan, plan: Plan) -> dict[str, str]:
+    """The same by the name of the property."""
+    values = properties(plan)
+    changed = {name: then for name, then in was.properties.items() if values.get(name) != then}
+    return {name: f"{name} = {then} → {values.get(name)}" for name, then in changed.items()}
+
+
+def changed_properties(plan: Plan, last: WindowPlan, run_folder: str) -> list[str]:
+    """The properties that have changed since a window was planned: earlier windows were made without that.
+
+    Raises PlanMismatch when this is not the same application at all, or cannot go on with what is kept.
+    """
+    found = differences(last, plan)
+    if found:
+        text = "it belongs to another application, or to this one as it was:"
+        raise PlanMismatch(run_folder, "\n    ".join([text, *found]))
+    changed = _changes(last, plan)
+    fixed = (f"{name}.{each}" for name, node in plan.written.nodes.items() for each in node.operator.state_properties())
+    stale = [changed[name] for name in fixed if name in changed]
+    if stale:
+        text = "what these operators have kept of earlier windows belongs to the properties that they had:"
+        raise PlanMismatch(run_folder, "\n    ".join([text, *stale]))
+    return list(changed.values())

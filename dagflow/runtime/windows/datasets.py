@@ -1,0 +1,343 @@
+"""The datasets of a run: the ledger of each output folder, which follows from the decisions of windows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import attrs
+
+from dagflow.errors.application import DatasetTwice, SchemasDiffer
+from dagflow.errors.ledger import LedgerCut, LedgerDamaged, WindowPassed
+from dagflow.errors.ledger_rules import NothingAdded, NothingExecuted
+from dagflow.errors.run import PlanMismatch
+from dagflow.errors.shown import without_secrets
+from dagflow.ledger import (
+    DERIVATIVE,
+    ROOT,
+    AddData,
+    Checkpoint,
+    ExecuteQuery,
+    InputSlice,
+    Ledger,
+    LedgerEntry,
+    ResumeState,
+    SchemaField,
+    SetSchema,
+    SetSource,
+    SetTransform,
+    SourceState,
+    Txn,
+    schema_hash,
+    smallest_watermark,
+)
+from dagflow.ledger.codec import canonical
+from dagflow.ledger.columns import is_widened
+from dagflow.model.forms import schema_of
+from dagflow.model.operator import Operator
+from dagflow.model.plain import decode, encode
+from dagflow.plan.plan import Plan
+from dagflow.runtime.run_folder.window_log import Decision, WindowLog
+from dagflow.runtime.windows.compatibility import shape
+from dagflow.runtime.windows.late_schema import late_columns
+from dagflow.storage import absolute, hash_bytes
+
+SOURCE = "dagflow/window"
+"""The kind of the sources of root datasets: `value` is the last window in which the input operator had something."""
+
+
+@runtime_checkable
+class ReadsDataset(Protocol):
+    """An input operator that reads a dataset."""
+
+    def dataset_id(self) -> str | None:
+        """Which one; None as long as there is none."""
+
+    def input_slice(self) -> InputSlice | None:
+        """What the window at hand has taken of it, positions included; None as long as there is no dataset."""
+
+
+@attrs.frozen(kw_only=True)
+class Fed:
+    """A dataset as the application sees it.
+
+    Attributes:
+        folder: the output folder.
+        schema: of its rows.
+        late: the sink whose columns are known only once readers have agreed on them; None: `schema` is all.
+        inputs: the input operators that lead to its sinks, in the order of the DAG.
+        datasets: of these, those that read datasets, and the ids of these, None where there is no dataset yet; a dataset whose
+            inputs are all such is derived.
+    """
+
+    folder: str
+    schema: SetSchema
+    inputs: tuple[str, ...]
+    datasets: Mapping[str, str | None] = attrs.field(factory=dict)
+    late: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """`root` or `derivative`."""
+        return DERIVATIVE if self.inputs and len(self.datasets) == len(self.inputs) else ROOT
+
+
+def datasets_of(plan: Plan) -> Iterator[Fed]:
+    """The datasets that an application writes. Raises SchemasDiffer when sinks of one folder write rows of different kinds."""
+    sinks: dict[str, list[str]] = {}
+    for name, node in plan.dag.nodes.items():
+        for folder in node.operator.output_folders():
+            sinks.setdefault(absolute(folder), []).append(name)
+    for folder, names in sinks.items():
+        schemas = {name: _schema(plan, name) for name in names}
+        first = schemas[names[0]]
+        for name, schema in schemas.items():
+            if schema != first:
+                raise SchemasDiffer(folder=folder, first=names[0], second=name, one=_told(first), other=_told(schema))
+        above = set(names)
+        for name in reversed(list(plan.dag.nodes)):  # downstream first
+            if name in above:
+                above |= {source.operator for source, _ in plan.dag.upstream(name)}
+        inputs = tuple(name for name in plan.dag.nodes if name in above and _is_input(plan, name))
+        operators = {name: plan.dag.nodes[name].operator for name in inputs}
+        ids = {name: operator.dataset_id() for name, operator in operators.items() if isinstance(operator, ReadsDataset)}
+        _refuse_twice(folder, ids)
+        late = names[0] if not first.schema and plan.dag.nodes[names[0]].operator.written_schema() is None else None
+        yield Fed(folder=folder, schema=first, inputs=inputs, datasets=ids, late=late)
+
+
+def _refuse_twice(folder: str, ids: Mapping[str, str | None]) -> None:
+    known: dict[str, str] = {}
+    for name, dataset in ids.items():
+        if dataset is not None and known.setdefault(dataset, name) != name:
+            raise DatasetTwice(folder=folder, dataset=dataset, first=known[dataset], second=name)
+
+
+def _is_input(plan: Plan, name: str) -> bool:
+    return hasattr(plan.dag.nodes[name].operator, "emit_tuples") and not list(plan.dag.upstream(name))
+
+
+def _schema(plan: Plan, name: str) -> SetSchema:
+    operator = plan.dag.nodes[name].operator
+    fields, written = operator.written_schema(), operator.written_form()
+    if fields is not None:
+        return SetSchema(schema=tuple(SchemaField(name=column, type=kind) for column, kind in fields), written=written)
+    (sink,) = (sink for _, sink in plan.dag.upstream(name))
+    tp = plan.dag.types[sink]
+    arriving = None if tp is Any else schema_of(tp)
+    columns = tuple(SchemaField(name=field.name, type=str(field.type), optional=True) for field in arriving or ())
+    return SetSchema(schema=columns, written=written)
+
+
+def _told(schema: SetSchema) -> str:
+    columns = ", ".join(f"{field.name}: {field.type}" for field in schema.schema)
+    return columns if not schema.written else f"{columns} as " + ", ".join(f"{k} {v!r}" for k, v in schema.written.items())
+
+
+class Datasets:
+    """The ledgers of a run, each of which takes one entry for each decided window that advanced it.
+
+    Args:
+        app_id: of the application on this run folder, the same over all launches.
+        now: what time it is, in seconds since the epoch.
+    """
+
+    def __init__(self, plan: Plan, app_id: str, durable: bool, now: Callable[[], float] = time.time) -> None:
+        self._plan = plan
+        self._app_id = app_id
+        self._durable = durable
+        self._now = now
+        self._ledgers: dict[str, tuple[Fed, Ledger]] = {}
+
+    def open(self, log: WindowLog | None = None) -> None:
+        """Begins the ledgers that are not there, and notes what has changed of schema, sources and inputs.
+
+        `log`: knows what the ledgers must hold. Raises LedgerDamaged where they do not, PlanMismatch where they hold more,
+        LedgerTaken, LedgerRuleError for changes that a dataset cannot take, SchemasDiffer, StoreRefused.
+        """
+        for said in datasets_of(self._plan):
+            if log is not None:
+                _compare(log, said.folder, self._app_id)
+            ledger = Ledger.create(said.folder, dataset_kind=said.kind, clock=self._now, durable=self._durable)
+            head = ledger.refresh()
+            assert head is not None
+            before = ledger.schema_at(head.seq)
+            if said.late is not None and before is not None:  # what was agreed on stays
+                fed = attrs.evolve(said, schema=attrs.evolve(before, written=said.schema.written))
+            else:
+                fed = said
+            if before != fed.schema:
+                ledger.append(fed.schema)
+            if fed.kind == DERIVATIVE:
+                ids = list(fed.datasets.values())
+                known = [each for each in ids if each is not None]
+                transform = self._transform(known, fed.datasets)
+                now = ledger.transform_at(head.seq)
+                # what is not there at the moment may have been read before: it stays declared
+                if known and now != transform and (now is None or None not in ids):
+                    ledger.append(transform)
+            else:
+                for name in fed.inputs:
+                    operator = self._plan.dag.nodes[name].operator
+                    source = SetSource(name=name, spec=_spec(operator))
+                    if ledger.source_at(head.seq, name) != source:
+                        ledger.append(source)
+            self._ledgers[fed.folder] = (fed, ledger)
+
+    def _plan_hash(self) -> str:
+        return hash_bytes(canonical(shape(self._plan)))
+
+    def _transform(self, inputs: Sequence[str], ids: Mapping[str, str | None]) -> SetTransform:
+        paths = {each: self._plan.dag.nodes[name].operator.input_paths()[0] for name, each in ids.items() if each is not None}
+        return SetTransform(inputs=tuple(inputs), plan_hash=self._plan_hash(), spec={"paths": without_secrets(paths)})
+
+    def heads(self) -> dict[str, str]:
+        """The newest entry of each ledger, by folder."""
+        return {folder: str(head) for folder, (_, ledger) in self._ledgers.items() if (head := ledger.head()) is not None}
+
+    def has_window(self, folder: str, window: int) -> bool:
+        """Whether the ledger of a folder that is, or was, an output of the run knows a window of it, or a later one."""
+        known = self._ledgers.get(absolute(folder))
+        ledger = known[1] if known is not None else Ledger.open(folder, durable=False)
+        return ledger.resume().windows.get(self._app_id, -1) >= window
+
+    def follow(self, decision: Decision, again: bool = False) -> Iterator[tuple[str, LedgerEntry]]:
+        """Appends to every ledger that a decided window advanced, as often as it takes; the folders and their entries.
+
+        The files must have their final names. Windows must be followed in their order. `again`: it may have been done before.
+        Raises LedgerError, StorageError.
+        """
+        checkpoint = _manifest(decision)
+        for folder, (known, ledger) in list(self._ledgers.items()):
+            state = ledger.resume()
+            if again and state.windows.get(self._app_id, -1) > decision.window:
+                continue  # in order: what is not there of this window never was to be
+            fed = self._late(known, ledger, decision)
+            saved = None if checkpoint is None else ledger.save_checkpoint(checkpoint)
+            event = self._event(fed, ledger, state, decision, saved)
+            if event is None:
+                continue
+            try:
+                entry = ledger.append(event)
+            except (NothingAdded, NothingExecuted):
+                continue
+            except WindowPassed:
+                if not again:
+                    raise
+                continue
+            if checkpoint is not None:
+                ledger.forget_checkpoints()
+            yield folder, entry
+
+    def _late(self, fed: Fed, ledger: Ledger, decision: Decision) -> Fed:
+        """A dataset with the columns that its readers have agreed on by now: what is new in them is set before the window's rows.
+
+        What the ledger says already stays, as rows rely on it; types may become wider ones.
+        """
+        found = dict((None if fed.late is None else late_columns(self._plan, decision.agreed, fed.late)) or ())
+        known = {field.name for field in fed.schema.schema}
+        columns = [
+            attrs.evolve(field, type=found[field.name]) if is_widened(field.type, found.get(field.name, field.type)) else field
+            for field in fed.schema.schema
+        ]
+        columns += [SchemaField(name=name, type=kind, optional=True) for name, kind in found.items() if name not in known]
+        if tuple(columns) != fed.schema.schema:
+            fed = attrs.evolve(fed, schema=attrs.evolve(fed.schema, schema=tuple(columns)))
+            ledger.append(fed.schema)
+            self._ledgers[fed.folder] = (fed, ledger)
+        return fed
+
+    def _event(
+        self, fed: Fed, ledger: Ledger, state: ResumeState, decision: Decision, checkpoint: Checkpoint | None
+    ) -> AddData | ExecuteQuery | None:
+        files = [file for file in decision.files if absolute(file.folder) == fed.folder]
+        rows = state.data_slice(
+            [(file.name, file.records, file.size, file.hash) for file in files], schema_hash=schema_hash(fed.schema)
+        )
+        txn = Txn(self._app_id, decision.window, decision.round)
+        watermark = smallest_watermark(decision.watermarks.get(name) for name in fed.inputs)
+        if fed.kind == DERIVATIVE:
+            slices = self._slices(fed, ledger, state, decision)
+            if not slices:
+                return None
+            event = state.execute_query(txn, slices, rows, checkpoint=checkpoint, watermark=watermark)
+            # of an input that is still waited for nothing is known, and it is not among the slices
+            return event if watermark is not None else attrs.evolve(event, new_watermark=state.watermark)
+        advanced = [
+            SourceState(name=name, kind=SOURCE, value=str(decision.window)) for name in fed.inputs if name in decision.advanced
+        ]
+        return state.add_data(txn, rows, checkpoint=checkpoint, watermark=watermark, sources=advanced)
+
+    def _slices(self, fed: Fed, ledger: Ledger, state: ResumeState, decision: Decision) -> list[InputSlice]:
+        """What a window took of all declared inputs. An input that is there now, and was not before, is declared first."""
+        taken = {name: decode(decision.inputs[name], InputSlice) for name in fed.datasets if name in decision.inputs}
+        ids = {name: each.dataset_id for name, each in taken.items()}
+        _refuse_twice(fed.folder, ids)
+        head = ledger.head()
+        transform = None if head is None else ledger.transform_at(head.seq)
+        declared = () if transform is None else transform.inputs
+        new = [each for each in ids.values() if each not in declared]
+        if new:
+            declared = (*declared, *new)
+            ledger.append(self._transform(declared, {**fed.datasets, **ids}))
+        by_id = {each.dataset_id: each for each in taken.values()}
+        return [by_id.get(each) or state.inputs.get(each, InputSlice(dataset_id=each)) for each in declared]
+
+
+def _spec(operator: Operator) -> dict[str, Any]:
+    """What a ledger keeps of an input operator."""
+    return {"operator": type(operator).__qualname__, "paths": without_secrets(operator.input_paths())}
+
+
+def _compare(log: WindowLog, folder: str, app_id: str) -> None:
+    """Holds a ledger against the window log: an old copy of one of them would commit rows twice, or lose them without a word.
+
+    Raises LedgerDamaged when windows that are done have no entry, PlanMismatch when the ledger has windows of which the log knows
+    nothing.
+    """
+    committed = check_end(log, folder, app_id)
+    known = max(log.windows("decision"), default=-1)
+    if committed > known:
+        here = f"the log ends with window {known}" if known >= 0 else "the log is empty"
+        raise PlanMismatch(log.store.url, f"{here}, but the ledger of {folder} has window {committed} of this run")
+
+
+def check_end(log: WindowLog, folder: str, app_id: str) -> int:
+    """The newest window in the ledger of a folder, -1 for none. Raises LedgerDamaged when windows that are done have no entry."""
+    newest = next((window for window in reversed(log.windows("done")) if _has_rows(log, window, folder)), -1)
+    ledger = Ledger.open(folder, durable=False)  # read after the log: a run may be going on
+    committed = ledger.resume().windows.get(app_id, -1)
+    if committed < newest:
+        head = ledger.head()
+        if head is None:
+            raise LedgerDamaged(folder, 0, "the ledger is gone, but the run has committed windows to it")
+        reason = f"it is the newest, but the run has committed window {newest} after it: the end of the ledger is lost"
+        raise LedgerCut(folder, head.seq, reason)
+    return committed
+
+
+def _has_rows(log: WindowLog, window: int, folder: str) -> bool:
+    decision = log.read_decision(window)
+    return decision is not None and any(file.records and absolute(file.folder) == folder for file in decision.files)
+
+
+def _manifest(decision: Decision) -> bytes | None:
+    """What the operators keep after a window, as the ledger's checkpoint; None when they keep nothing."""
+    kept: dict[str, Any] = {
+        "states": {name: own for name, own in decision.states.items() if own},
+        "partitions": encode(decision.partition_states, "the states of partitions"),
+    }
+    kept = {kind: by_operator for kind, by_operator in kept.items() if by_operator}
+    return canonical(_without_floats(kept)) + b"\n" if kept else None
+
+
+def _without_floats(value: Any) -> Any:
+    """Plain data as canonical JSON takes it: floats as their hexadecimal text."""
+    if isinstance(value, float):
+        return {"$float": value.hex()}
+    if isinstance(value, dict):
+        return {key: _without_floats(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_floats(each) for each in value]
+    return value

@@ -1,0 +1,51 @@
+"""What the operators of a window's tasks are told of event time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dagflow.model.event_time import EventTime
+from dagflow.model.operator import InputOperator
+from dagflow.plan.plan import Plan
+from dagflow.runtime.run_folder.window_log import Decision, WindowPlan
+
+
+def followers(plan: Plan) -> tuple[str, ...]:
+    """The operators in tasks that follow event time."""
+    return tuple(name for stage in plan.stages for name in stage.operators if plan.dag.nodes[name].operator.follows_event_time)
+
+
+def event_times(plan: Plan, window: WindowPlan, before: Decision | None) -> dict[str, EventTime]:
+    """What each of them is told in a window. `before`: the decision of the window before."""
+    return {name: _event_time(plan, name, window, before) for name in followers(plan)}
+
+
+def _event_time(plan: Plan, name: str, window: WindowPlan, before: Decision | None) -> EventTime:
+    sources = _sources(plan, name)
+    return EventTime(
+        seen=None if before is None else before.event_times.get(name),
+        sources_before=None if before is None else _smallest(before.watermarks, sources),
+        sources=_smallest(window.watermarks, sources),
+        is_end=window.is_end,
+    )
+
+
+def latest(before: Mapping[str, int], *more: Mapping[str, int]) -> dict[str, int]:
+    """The latest time of a record that came to each operator, of what was known before and what tasks have told."""
+    found = dict(before)
+    for told in more:
+        for name, time in told.items():
+            found[name] = max(time, found.get(name, time))
+    return found
+
+
+def _sources(plan: Plan, name: str) -> set[str]:
+    above = {source.operator for source, _ in plan.dag.upstream(name)}
+    if not above and isinstance(plan.dag.nodes[name].operator, InputOperator):
+        return {name}
+    return set().union(*(_sources(plan, each) for each in above))
+
+
+def _smallest(watermarks: Mapping[str, int], sources: set[str]) -> int | None:
+    """As long as one source has said nothing, nothing is known."""
+    return min(watermarks[name] for name in sources) if sources and sources <= watermarks.keys() else None

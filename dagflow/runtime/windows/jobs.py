@@ -1,0 +1,188 @@
+"""The tasks of a window, what its job is called, and how it is told that it was planned and decided."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+
+from dagflow.config.run_settings import RunSettings
+from dagflow.errors import DagflowError
+from dagflow.errors.run import OperatorFailed
+from dagflow.model.plain import shown
+from dagflow.plan.plan import Plan
+from dagflow.runtime.events import EntryAppended, Event, TaskEnded, Warned, WindowDecided, WindowPlanned
+from dagflow.runtime.exchange.dataframes import bodies
+from dagflow.runtime.run_folder.window_log import Decision, WindowPlan
+from dagflow.runtime.task.program import Job, TaskOutcome, TaskSpec
+from dagflow.runtime.windows.commit import Followed
+from dagflow.runtime.windows.late_schema import late_inputs
+from dagflow.runtime.windows.running import Running
+from dagflow.state.keyed_state import chains
+from dagflow.state.partition_state import Handover
+
+_TOLD = 3
+CONTINUOUS_WINDOW = 0.5  # seconds that a window of a continuous run stays open by default
+
+
+def driver_spec(settings: RunSettings, round: str, slots: int, base: str, checked: bool) -> TaskSpec:
+    """What is the same for all tasks of a launch."""
+    return TaskSpec(
+        window=0,
+        round=round,
+        stage="driver",
+        partition=0,
+        partitions=1,
+        slots=slots,
+        continuous=settings.continuous,
+        base=base,
+        durable=settings.durability == "machine",
+        checked=checked,
+        enforce_immutability=settings.enforce_immutability,
+    )
+
+
+def tasks_of(plan: Plan, window: WindowPlan, spec: TaskSpec, round: str, again: bool = False) -> tuple[TaskSpec, ...]:
+    """One task for each partition that a window's plan has made; `spec` holds what is the same for all.
+
+    `again`: the window has been tried before, maybe by another launch.
+    """
+    tasks: list[TaskSpec] = []
+    places_of = defaultdict[int, Iterator[int]](itertools.count)
+    owners = {stage.name: tuple(window.owners[stage.head]) for stage in plan.stages if stage.head in window.owners}
+    columns = late_inputs(plan, window.agreed)
+    for stage in plan.stages:
+        is_given = stage.level == 0
+        items = window.items.get(stage.head, []) if is_given else []
+        places = window.places.get(stage.head, []) if is_given else []
+        for partition in range(window.partitions.get(stage.head, 0)):
+            numbers = tuple(number for number, place in enumerate(places) if place == partition)
+            tasks.append(
+                attrs.evolve(
+                    spec,
+                    window=window.window,
+                    round=round,
+                    stage=stage.name,
+                    head=stage.head,
+                    partition=partition,
+                    partitions=window.partitions[stage.head],
+                    items=tuple((stage.head, *items[number]) for number in numbers),
+                    numbers=numbers,
+                    agreed=window.agreed,
+                    columns={name: columns[name] for name in stage.operators if name in columns},
+                    careful=again,
+                    owners=owners,
+                    level=stage.level,
+                    number=len(tasks),
+                    place=next(places_of[stage.level]),
+                )
+            )
+    return tuple(_laid_out(task, tasks) for task in tasks) if plan.exchanges else tuple(tasks)
+
+
+def _laid_out(task: TaskSpec, tasks: Sequence[TaskSpec]) -> TaskSpec:
+    """A task that knows where those are that it may send rows to."""
+    later = [each for each in tasks if each.level > task.level]
+    layout = {each.stage: (each.place, each.partitions) for each in later if each.partition == 0}
+    following = min((each.level for each in later), default=0)
+    senders = {each.stage: each.number for each in tasks if each.level < task.level and each.partition == 0}
+    return attrs.evolve(task, layout=layout, next_tasks=sum(each.level == following for each in later), senders=senders)
+
+
+def with_states(task: TaskSpec, handover: Handover) -> TaskSpec:
+    """A task with what its operators begin with."""
+    own = {name: chains(handover.left.get(name, ()), task.partition, task.keys) for name in handover.keeping[task.stage]}
+    states = handover.given(task.stage, task.partition, task.partitions)
+    return attrs.evolve(task, states=states, chains={name: found for name, found in own.items() if found})
+
+
+def with_source(error: DagflowError, tasks: Sequence[TaskSpec]) -> DagflowError:
+    """An error of a task; of a record that came over an exchange, it also tells what the task has read that sent it."""
+    if isinstance(error, OperatorFailed) and error.source is not None:
+        sender = next((task for task in tasks if error.source == f"task {task.name}"), None)
+        read = [_told(value) for _, _, value in sender.items] if sender is not None else []
+        if read:
+            more = f" and {len(read) - _TOLD} more" if len(read) > _TOLD else ""
+            error.source = f"{error.source}, which was given {', '.join(read[:_TOLD])}{more}"
+    return error
+
+
+def _told(item: Any) -> str:
+    """A work item as plain data, in words."""
+    if isinstance(item, dict) and {"file_path", "start", "stop"} <= item.keys():
+        return f"bytes {item['start']:,} to {item['stop']:,} of {item['file_path']}"
+    return shown(item)
+
+
+def levels_of(plan: Plan) -> dict[int, int]:
+    """By the tag of an exchange, the level that it leads to."""
+    return {each.tag: plan.stage_of(each.sink.operator).level for each in plan.exchanges.values()}
+
+
+def job_of(
+    plan: Plan, window: Running, tasks: tuple[TaskSpec, ...], programs: dict[str, bytes], run_folder: str, durable: bool
+) -> Job:
+    """Tasks of a window, as a runner gets them."""
+    return Job(
+        window=window.plan.window,
+        round=window.round,
+        name=job_name(plan, window.plan),
+        tasks=tasks,
+        programs=programs,
+        run_folder=run_folder,
+        durable=durable,
+        levels=levels_of(plan),
+        bodies=bodies(plan, tasks),
+    )
+
+
+def job_name(plan: Plan, window: WindowPlan) -> str:
+    """Application, window and operators, as Spark's UI shows them."""
+    stages = [" → ".join(s.operators) for s in plan.stages if s.head in window.partitions]
+    return f"{plan.dag.name}: window {window.window}: {'; '.join(stages)}"
+
+
+def planned_event(plan: WindowPlan, tasks: Sequence[TaskSpec], replayed: bool) -> WindowPlanned:
+    """A window's plan is durable, or was found."""
+    size = sum(report.counters.get("bytes_planned", 0) for report in plan.driver.operators.values())
+    items = sum(len(items) for items in plan.items.values())
+    return WindowPlanned(window=plan.window, items=items, bytes=size, tasks=len(tasks), replayed=replayed)
+
+
+def ended_event(window: int, outcome: TaskOutcome) -> TaskEnded:
+    """A task of a window has ended."""
+    return TaskEnded(
+        window=window,
+        task=outcome.task,
+        attempt=outcome.attempt,
+        started=outcome.started,
+        ended=outcome.ended,
+        records=outcome.records,
+    )
+
+
+def decided_event(decision: Decision) -> WindowDecided:
+    """A window's decision is durable."""
+    size = sum(file.size for file in decision.files)
+    records = sum(file.records for file in decision.files)
+    return WindowDecided(window=decision.window, files=len(decision.files), bytes=size, records=records)
+
+
+def followed_events(window: int, followed: Followed) -> Iterator[Event]:
+    """What has followed from a window's decision."""
+    for folder, entry in followed.entries:
+        rows = 0 if entry.data is None or entry.data.new_data is None else entry.data.new_data.interval.rows
+        yield EntryAppended(window=window, dataset=folder, entry=entry.seq, hash=entry.hash, rows=rows)
+    for file in followed.taken_away:
+        gone = f"window {window}: {file.name} is no longer in {file.folder}: it counts as published and taken away"
+        yield Warned(text=gone)
+
+
+def seconds_open(settings: RunSettings) -> float | None:
+    """How long a window stays open at most."""
+    if settings.window is not None:
+        return settings.window
+    return CONTINUOUS_WINDOW if settings.continuous else None

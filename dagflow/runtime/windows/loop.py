@@ -1,0 +1,398 @@
+"""The window loop: plan, run, decide, roll forward; windows overlap, decisions are made in order."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as StillRunning
+
+import attrs
+
+from dagflow.config.run_settings import RunSettings
+from dagflow.errors import DagflowError
+from dagflow.errors.records import RecordRefused
+from dagflow.errors.run import PlanMismatch, WindowFailed, WindowIncomplete
+from dagflow.launching.launched import Launched
+from dagflow.model.context import Clock
+from dagflow.model.operator import Operator
+from dagflow.plan.plan import Plan
+from dagflow.runtime.events import (
+    EventStream,
+    Warned,
+    WindowDone,
+    WindowRetried,
+    WindowStarted,
+)
+from dagflow.runtime.exchange.dataframes import has_bodies
+from dagflow.runtime.rebalancing.driver import Rebalancing, tell_slots_are_wanted
+from dagflow.runtime.rebalancing.further import further, holder
+from dagflow.runtime.rebalancing.watching import Watching
+from dagflow.runtime.run_folder.standing import standing
+from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
+from dagflow.runtime.runner import Runner, TasksDied
+from dagflow.runtime.task.compile import halves, pickled, stage_program
+from dagflow.runtime.task.crash_marker import places
+from dagflow.runtime.task.failure import Abort, describe
+from dagflow.runtime.task.program import TaskOutcome, TaskSpec
+from dagflow.runtime.task.report import RunReport
+from dagflow.runtime.windows.commit import decide, publish, roll_forward, sweep
+from dagflow.runtime.windows.compatibility import changed_properties
+from dagflow.runtime.windows.datasets import Datasets
+from dagflow.runtime.windows.event_time import event_times, followers
+from dagflow.runtime.windows.jobs import (
+    decided_event,
+    driver_spec,
+    ended_event,
+    followed_events,
+    job_of,
+    planned_event,
+    seconds_open,
+    tasks_of,
+    with_source,
+    with_states,
+)
+from dagflow.runtime.windows.plan_window import Driver
+from dagflow.runtime.windows.readers import Readers
+from dagflow.runtime.windows.retry import POLL, Patience
+from dagflow.runtime.windows.running import Running
+from dagflow.state import MapLog
+from dagflow.state.driver_state import check_left
+from dagflow.state.partition_state import Handover, states_of
+from dagflow.storage import passes
+
+
+class WindowLoop:
+    """Runs an application window by window.
+
+    Args:
+        launch: a name that no other launch on this run folder has.
+        launched: what the run folder keeps of it, if it has windows.
+        before: the loop of the same launch that this one takes over from.
+        stopping: asked often; once it says by whom the run is stopped, the loop gives up what runs and raises Interrupted.
+    """
+
+    def __init__(
+        self,
+        *,
+        plan: Plan,
+        runner: Runner,
+        log: WindowLog,
+        datasets: Datasets,
+        settings: RunSettings,
+        launch: str,
+        launched: Launched | None = None,
+        run_folder: str,
+        base: str,
+        events: EventStream,
+        clock: Clock,
+        report: RunReport,
+        stopping: Callable[[], str | None],
+        checked: bool = False,
+        before: WindowLoop | None = None,
+    ) -> None:
+        self._plan = plan
+        self._runner = runner
+        self._log = log
+        self._datasets = datasets
+        self._settings = settings
+        self._launch = launch
+        self._launched = launched
+        self._number: int = 0 if before is None else before._number + 1
+        self._round = launch if before is None else f"{launch}.after{before._number}"
+        self._run_folder = run_folder
+        self._events = events
+        self._clock = clock
+        self._watching = Watching(events.send)
+        self._report = report
+        self._stopping = stopping
+        self.patience = Patience(
+            attempts=settings.window_attempts, delay=settings.retry_delay, clock=clock, events=events, stopping=stopping
+        )
+        self._durable = settings.durability == "machine"
+        self._spec = driver_spec(settings, self._round, runner.slots, base, checked)
+        programs = {s.name: stage_program(plan, s.name) for s in plan.stages}
+        self._programs = {name: pickled(program, plan, travels=not runner.in_process) for name, program in programs.items()}
+        self._halves = halves(programs.values(), plan)
+        keeping = {name: [o.name for o in program.operators if states_of(o.operator)] for name, program in programs.items()}
+        self._handover = Handover(keeping, [name for name in plan.driver if states_of(plan.dag.nodes[name].operator)])
+        self._rebalancing = Rebalancing.of(plan, settings.rebalance, runner, run_folder, keeping)
+        self._maps = MapLog(log.store, trying=self.patience.keep_trying)
+        self._running: deque[Running] = deque()
+        self._before: Decision | None = None
+        self._has_ended = True  # with no window there is nothing to end
+        self._planned: int = 0 if before is None else before._planned
+
+    def operator(self, name: str) -> Operator | None:
+        """The driver's half of an operator."""
+        return self._halves.get(name)
+
+    def first_window(self) -> int:
+        """The number that the first new window of this launch gets."""
+        return max(self._log.windows("plan"), default=-1) + 1
+
+    def run(self) -> None:
+        """Runs until the input is exhausted, the maximum of windows is reached, or the run is stopped. Raises DagflowError."""
+        found = standing(self._log)
+        for window in found.undone:  # their files appear, whatever happens then; operators hear of it when they live
+            again = functools.partial(self._publish_again, window)
+            self.patience.keep_trying(window, "giving its files their final names", again)
+        # Windows are decided in order. An older plan without its decision is one whose removal a power cut has undone.
+        self._log.drop(window for window in found.planned if window < found.newest and window not in found.decided)
+        last = self._log.read_plan(found.planned[-1]) if found.planned else None
+        if last is not None:
+            changed = changed_properties(self._plan, last, self._run_folder)
+            if changed:
+                self._events.send(Warned(text=f"properties have changed since window {last.window}: {'; '.join(changed)}"))
+        self._has_ended = last is None or last.is_end
+        if found.decided:
+            self._begin_with(self._decision(found.newest))
+        if last is not None:
+            operators = {name: node.operator for name, node in self._plan.dag.nodes.items()}
+            for text in check_left(operators, last, self._handover.left, self._log.store):
+                self._events.send(Warned(text=text))
+        try:
+            self._drive(last, found.undone, deque(found.waiting))
+        except Abort as abort:  # of an operator on the driver
+            raise abort.error from abort
+        self._sweep()
+
+    def _begin_with(self, last: Decision) -> None:
+        self._before = last
+        try:
+            ceased = self._handover.begin(last.partition_states, last.states)
+        except ValueError as error:
+            raise PlanMismatch(self._run_folder, str(error)) from error
+        for name in ceased:
+            self._events.send(Warned(text=f"operator {name!r} no longer keeps State: what it kept goes with the next window"))
+
+    def _drive(self, last: WindowPlan | None, undone: list[int], waiting: deque[int]) -> None:
+        slots = None if self._runner.grows else self._runner.slots
+        self._readers = Readers(
+            self._plan,
+            slots=slots,
+            share=self._rebalancing.may_share(self._plan.stages),
+            clock=self._clock,
+            last=last,
+            figures=self._report.readers,
+            tell=self._events.send,
+        )
+        self._report.readers = self._readers.figures()
+        self._report.rebalancing = "" if self._report.rebalanced else self._rebalancing.why_never
+        with Driver(self._plan, self._spec, self._clock, last, self._maps, self._readers) as driver:
+            driver.tell(self._events.send)
+            for item in self._plan.driver:
+                operator = driver.operator(item)
+                if operator is not None:
+                    self._halves[item] = operator
+            # Another application, and inputs that are not those of before, have been refused by now: nothing is noted of them.
+            self._datasets.open(self._log)
+            for window in undone:
+                self._follow(self._decision(window), again=True)
+            self._sweep()
+            try:
+                self._work(driver, waiting, self.first_window())
+            except BaseException:
+                self._runner.cancel()
+                raise
+
+    def _publish_again(self, window: int) -> None:
+        publish(self._decision(window), self._durable, again=True)
+
+    def _decision(self, window: int) -> Decision:
+        decision = self._log.read_decision(window)
+        assert decision is not None
+        return decision
+
+    def _work(self, driver: Driver, waiting: deque[int], next_window: int) -> None:
+        while True:
+            self.patience.check_stop()
+            while len(self._running) < self._settings.windows_in_flight:
+                if waiting:
+                    window = waiting.popleft()
+                    plan = self.patience.keep_trying(window, "reading its plan", functools.partial(self._log.read_plan, window))
+                    assert plan is not None
+                    self._begin(plan, replayed=True)
+                    continue
+                if self._enough() or (driver.exhausted and not self._settings.continuous):
+                    break
+                fresh = driver.plan_window(next_window, seconds_open(self._settings), self._attend)
+                self.patience.check_stop()
+                if fresh is not None:
+                    next_window += 1
+                    self._planned += 1
+                    self._publish(fresh)
+                elif self._settings.continuous:
+                    break
+            if self._running:
+                self._finish(wait=not self._settings.continuous or self._full() or self._enough())
+            elif self._begin_end(driver, next_window):
+                next_window += 1
+            elif self._enough() or (driver.exhausted and not self._settings.continuous):
+                return
+
+    def _begin_end(self, driver: Driver, window: int) -> bool:
+        """Begins the window behind the last one of a bounded run, where operators follow event time. Whether it did."""
+        if self._has_ended or not driver.exhausted or self._settings.continuous or not followers(self._plan):
+            return False
+        self._publish(driver.plan_end(window))
+        return True
+
+    def _publish(self, plan: WindowPlan) -> None:
+        publishing = functools.partial(self._log.plan, plan)
+        self._begin(self.patience.keep_trying(plan.window, "publishing its plan", publishing), replayed=False)
+
+    def _attend(self) -> bool:
+        """Asked while a window is being filled: decides windows whose tasks have ended meanwhile. Whether to stop."""
+        oldest = self._running[0].future if self._running else None
+        if oldest is not None and oldest.done():
+            self._finish(wait=False)
+        return self._stopping() is not None
+
+    def _enough(self) -> bool:
+        return self._settings.max_windows is not None and self._planned >= self._settings.max_windows
+
+    def _full(self) -> bool:
+        return len(self._running) >= self._settings.windows_in_flight
+
+    def _begin(self, plan: WindowPlan, replayed: bool) -> None:
+        if self._launched is not None:  # a launch without windows leaves nothing
+            noting = functools.partial(self._log.launched, self._launch, self._launched, keep=self._settings.keep_windows)
+            self.patience.keep_trying(plan.window, "noting how it was launched", noting)
+            self._launched = None
+        tasks = tasks_of(self._plan, plan, self._spec, self._round, again=replayed)
+        for place in places(self._log, tasks) if replayed else ():
+            self._events.send(Warned(text=f"window {plan.window}: an earlier launch has ended while it was running; {place}"))
+        self._events.send(planned_event(plan, tasks, replayed))
+        self._readers.planned(plan)
+        in_order = self._handover.is_needed() or self._rebalancing.in_order or followers(self._plan) or has_bodies(self._plan)
+        self._has_ended = plan.is_end
+        running = Running(plan, tasks, None, self._round)
+        self._running.append(running if self._running and in_order else self._start(running))
+
+    def _start(self, window: Running) -> Running:
+        """Starts the tasks of a window, with the states that the decisions so far have left."""
+        plan = window.plan
+        self._events.send(WindowStarted(window=plan.window, round=window.round, tasks=len(window.tasks)))
+        if not window.tasks:
+            future: Future[list[TaskOutcome]] = Future()
+            future.set_result([])
+            return attrs.evolve(window, future=future)
+        times, slots = event_times(self._plan, plan, self._before), self._runner.slots
+        states = (with_states(attrs.evolve(task, event_times=times, slots=slots), self._handover) for task in window.tasks)
+        before = [task for running in self._running if running.future is not None for task in running.tasks]
+        tasks = self._rebalancing.shared(states, others=len(before))
+        tell_slots_are_wanted(self._log, tasks, before)
+        return attrs.evolve(window, tasks=tasks, future=self._run_job(window, tasks))
+
+    def _run_job(self, window: Running, tasks: tuple[TaskSpec, ...]) -> Future[list[TaskOutcome]]:
+        self._report.jobs += 1
+        return self._runner.start(job_of(self._plan, window, tasks, self._programs, self._run_folder, self._durable))
+
+    def _goes_on(self, window: Running, outcomes: list[TaskOutcome]) -> bool:
+        """Whether tasks of a window have left something; then a further job of it has begun."""
+        looking = functools.partial(further, self._log, window.plan, window.tasks, outcomes, holder(self._plan))
+        tasks = self.patience.keep_trying(window.plan.window, "looking at what is left of it", looking)
+        if tasks:
+            self._running[0] = window.further(tasks, self._run_job(window, tasks), outcomes)
+        return bool(tasks)
+
+    def _finish(self, wait: bool) -> None:
+        """Decides the oldest window once its tasks have ended."""
+        oldest = self._running[0]
+        assert oldest.future is not None
+        while True:
+            try:
+                outcomes = oldest.future.result(timeout=POLL if wait else 0)
+                break
+            except StillRunning:
+                self.patience.check_stop()
+                self._watching.look(self._log, oldest.plan, oldest.tasks, self._clock.monotonic())
+                if not wait:
+                    return
+            except DagflowError as error:
+                if not passes(error):
+                    raise
+                self._again(oldest, error.message())
+                return
+            except TasksDied as error:
+                self._again(oldest, str(error), error.tasks)
+                return
+            except Exception as error:  # noqa: BLE001  # what a dying cluster raises is anything
+                self._again(oldest, describe(error))
+                return
+        for outcome in outcomes:
+            if outcome.error is not None and not passes(outcome.error):
+                raise with_source(outcome.error, oldest.tasks)
+            if outcome.error is not None:
+                self._again(oldest, outcome.error.message())
+                return
+            self._events.send(ended_event(oldest.plan.window, outcome))
+        if self._goes_on(oldest, outcomes):
+            return
+        outcomes = [*oldest.outcomes, *outcomes]
+        try:
+            decision = self.patience.keep_trying(oldest.plan.window, "deciding it", lambda: self._decide(oldest))
+        except (WindowIncomplete, RecordRefused) as error:  # reports are not synced: without them the window runs again
+            self._again(oldest, error.message())
+            return
+        self._running.popleft()
+        self._readers.decided(decision.window, outcomes)
+        self._handover.left = decision.partition_states
+        self._before = decision
+        self._rebalancing.tell(decision, outcomes, self._events, self._report)
+        self._report.readers = self._readers.figures()
+        self._report.count(decision, self._plan.dag.nodes)
+        self._events.send(decided_event(decision))
+        self._follow(decision)
+        if self._running and self._running[0].future is None:
+            self._running[0] = self._start(self._running[0])
+
+    def _decide(self, window: Running) -> Decision:
+        left, now = self._handover.left, self._clock.now()
+        return decide(self._log, window.plan, window.round, window.tasks, now, self._durable, left, self._before)
+
+    def _again(self, failed: Running, reason: str, dead: tuple[str, ...] = ()) -> None:
+        """Runs a window again from its plan, and the later ones with it: a failed window discards them."""
+        self.patience.check_stop()
+        if failed.attempt >= self._settings.window_attempts:
+            found = places(self._log, failed.tasks, dead)
+            raise WindowFailed(
+                failed.plan.window, failed.attempt, reason, tuple(map(str, found)), found[0].look() if found else None
+            )
+        delay = self.patience.delay_after(failed.attempt)
+        self._events.send(WindowRetried(window=failed.plan.window, attempt=failed.attempt + 1, reason=reason, delay=delay))
+        self._runner.cancel()
+        self.patience.pause(delay)
+        discarded = list(self._running)
+        self._running.clear()
+        for old in discarded:
+            if old.future is None:
+                self._running.append(old)
+                continue
+            with contextlib.suppress(Exception):
+                old.future.result(timeout=30)
+            attempt = old.attempt + 1 if old is failed else old.attempt
+            again = f"{self._round}.{old.attempt + 1}" if old is failed else f"{old.round}+"
+            tasks = tasks_of(self._plan, old.plan, self._spec, again, again=True)
+            self._running.append(self._start(Running(old.plan, tasks, None, again, attempt)))
+
+    def _follow(self, decision: Decision, again: bool = False) -> None:
+        followed = roll_forward(
+            self._log, decision, self._halves, self._durable, again, self._datasets, self.patience.keep_trying
+        )
+        for event in followed_events(decision.window, followed):
+            self._events.send(event)
+        if (oldest := decision.window - self._settings.keep_windows) >= 0:
+            self._log.drop([oldest])
+        self._maps.sweep(decision.window)
+        self._events.send(WindowDone(window=decision.window))
+
+    def _sweep(self) -> None:
+        """Removes what tasks that were cancelled or killed have left for windows that are done, and windows not to be kept."""
+        done = self._log.windows("done")
+        sweep(self._log, set(done), self._report.outputs)
+        self._log.sweep_temporaries()
+        self._log.drop(done[: -self._settings.keep_windows])

@@ -1,0 +1,258 @@
+"""The driver's half of a window: input operators and what follows them emit the window's work items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
+from typing import Any
+
+import attrs
+
+from dagflow.ledger import InputSlice
+from dagflow.model.context import Clock, OperatorContext
+from dagflow.model.operator import InputOperator, Operator
+from dagflow.model.plain import encode
+from dagflow.plan.plan import Plan, Stage
+from dagflow.runtime.events import Event, Warned
+from dagflow.runtime.run_folder.window_log import WindowPlan
+from dagflow.runtime.task.attempt_files import AttemptFiles
+from dagflow.runtime.task.compile import WorkItems, driver_program, loaded, pickled
+from dagflow.runtime.task.failure import abort
+from dagflow.runtime.task.flow import Flow
+from dagflow.runtime.task.node import Node
+from dagflow.runtime.task.program import TaskSpec
+from dagflow.runtime.task.report import OperatorFigures, TaskReport
+from dagflow.runtime.windows.compatibility import added, properties, shape
+from dagflow.runtime.windows.datasets import ReadsDataset
+from dagflow.runtime.windows.event_time import followers
+from dagflow.runtime.windows.readers import Dealt, Readers, known_to
+from dagflow.scaling import KnowsBacklog
+from dagflow.state import MapLog
+from dagflow.state.driver_state import DriverStates, types_of
+
+_END_OF_TIME = 1 << 62  # in microseconds: of a clock that somebody has set, or a wrong unit
+IDLE = 0.01  # seconds between two questions to input operators that have nothing at the moment
+
+
+class Driver:
+    """The driver's operators, alive for the whole run. A context manager.
+
+    Args:
+        last: the plan of the last window: they go on from there.
+        maps: the log of their `MapState`.
+        readers: how many readers there are; None: those that `plan` and `last` lead to.
+
+    Attributes:
+        warnings: what is to be told of states that the last window has left; `tell` tells it.
+    """
+
+    def __init__(
+        self, plan: Plan, spec: TaskSpec, clock: Clock, last: WindowPlan | None, maps: MapLog, readers: Readers | None = None
+    ) -> None:
+        self.plan = plan
+        self._spec = spec
+        self._clock = clock
+        self._readers = readers or Readers(plan, slots=spec.slots, clock=clock, last=last)
+        program = loaded(pickled(driver_program(plan), plan, travels=False))
+        self._flow = Flow(program, attrs.evolve(spec, checked=True), clock=clock)  # work items are few: each is checked
+        self._states = DriverStates({name: node.operator for name, node in self._flow.nodes.items()}, maps)
+        self.warnings = self._states.restore(last)
+        # input operators, and those that go on by themselves with what they were given (a splitter in the middle of a file)
+        self._inputs = [n for n in self._flow.nodes.values() if hasattr(n.operator, "emit_tuples")]
+        self._ports = {str(port): port for port in plan.work_ports()}
+        self._watermarks = dict(last.watermarks) if last is not None else {}
+        self._agreed = dict(last.agreed) if last is not None else {}
+        self.exhausted = False
+
+    def __enter__(self) -> Driver:
+        self._flow.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._flow.__exit__(*error)
+
+    def tell(self, send: Callable[[Event], None]) -> None:
+        """Sends the warnings so far, and from now on those of operators (`context.warn`)."""
+        for text in self.warnings:
+            send(Warned(text=text))
+        for node in self._flow.nodes.values():
+            node.context.on_warn = partial(_warn, send, node.name)
+
+    def operator(self, name: str) -> Operator | None:
+        """The live operator of a name."""
+        node = self._flow.nodes.get(name)
+        return None if node is None else node.operator
+
+    def plan_window(self, window: int, seconds: float | None, stop: Callable[[], bool]) -> WindowPlan | None:
+        """Opens a window, lets the input operators fill it, and says what it is to do; None when nothing came.
+
+        `seconds`: how long it may stay open. In a continuous run an empty window ends then too; otherwise it goes on until
+        something comes or all input operators are exhausted.
+        """
+        flow = self._flow
+        self._states.begin()
+        files = AttemptFiles(window, self._spec.round, "driver", self._spec.durable, self._spec.base)
+        for node in flow.nodes.values():
+            node.context.files = files
+            reset(node)
+        flow.begin_window(window)
+        self.exhausted = fill(self._inputs, self._clock, continuous=self._spec.continuous, seconds=seconds, stop=stop)
+        flow.end_window()
+        figures = flow.figures()
+        items = {name: _collector(flow, name).take() for name in self._ports}
+        watermarks, slices = self._asked_watermarks(), self._asked_slices()
+        has_advanced = watermarks != self._watermarks or any(each.new_block is not None for each in slices.values())
+        is_idle = not any(f.records_out or f.records_in or f.errors for f in figures.values())
+        if is_idle and not has_advanced and not any(items.values()):
+            files.abandon()
+            return None
+        self._watermarks = watermarks
+        driver = TaskReport("driver", 0, {n: f for n, f in figures.items() if n not in self._ports}, files.finish(), flow.notes())
+        return self._window_plan(window, items, driver, slices)
+
+    def plan_end(self, window: int) -> WindowPlan:
+        """The window behind the last one of a bounded run: without input, for operators that follow event time."""
+        self._states.begin()
+        figures = {name: OperatorFigures() for name in self._flow.nodes if name not in self._ports}
+        planned = self._window_plan(window, {name: [] for name in self._ports}, TaskReport("driver", 0, figures), {})
+        return attrs.evolve(planned, is_end=True)
+
+    def _asked_watermarks(self) -> dict[str, int]:
+        """The watermarks of input operators now, as far as they know one. None goes back."""
+        found = dict(self._watermarks)
+        for node in self._inputs:
+            if isinstance(node.operator, InputOperator):
+                said = node.call("watermark")
+                if said is not None:
+                    if type(said) is not int or abs(said) > _END_OF_TIME:  # else no ledger could ever take the window
+                        node.fail("watermark()", TypeError(f"{said!r} is no number of microseconds since the epoch"), None)
+                    found[node.name] = max(said, found.get(node.name, said))
+        return found
+
+    def _asked_slices(self) -> dict[str, InputSlice]:
+        """What the window takes of datasets."""
+        asked = {n.name: n.call("input_slice") for n in self._inputs if isinstance(n.operator, ReadsDataset)}
+        return {name: each for name, each in asked.items() if each is not None}
+
+    def _stage_without(self, partitions: Mapping[str, int]) -> Stage | None:
+        """The next stage that has tasks in a window and no number of them yet; `partitions`: of those that have one, by head.
+
+        Also one without work items, in level 0: operators that go along with it get what others send that follow event time.
+        """
+        following = set(followers(self.plan))
+        for stage in (each for each in self.plan.stages if each.level > 0 and each.head not in partitions):
+            if following & set(stage.operators) or any(b.head in partitions for b in self.plan.stages_before(stage)):
+                return next(each for each in self.plan.stages if each.head == stage.head and each.is_leading)
+        return None
+
+    def _window_plan(
+        self, window: int, items: dict[str, list[Any]], driver: TaskReport, slices: Mapping[str, InputSlice]
+    ) -> WindowPlan:
+        by_stage: dict[str, list[list[Any]]] = {}
+        dealt: dict[str, Dealt] = {}
+        known = known_to(self.plan, {n.name: n.call("backlog") for n in self._inputs if isinstance(n.operator, KnowsBacklog)})
+        for stage in (each for each in self.plan.stages if each.level == 0):
+            mine = [(port, item) for name, port in self._ports.items() if port.operator == stage.head for item in items[name]]
+            if not mine:
+                continue
+            by_stage[stage.head] = [[port.port, encode(item, f"a work item of {port}")] for port, item in mine]
+            self._agree(stage.head, window, [item for _, item in mine])
+            dealt[stage.head] = self._readers.deal(stage, window, [item for _, item in mine], known[stage.name])
+        partitions = {head: each.partitions for head, each in dealt.items()}
+        owners: dict[str, list[int]] = {}
+        while (due := self._stage_without(partitions)) is not None:
+            if due.level == 0:
+                by_stage[due.head], dealt[due.head] = [], self._readers.deal(due, window, [], known[due.name])
+                partitions[due.head] = dealt[due.head].partitions
+                continue
+            readers = sum(each.partitions for each in dealt.values())
+            partitions[due.head] = self._readers.above(due, window, readers)
+            owners |= {due.head: found} if (found := self._readers.owners(due)) else {}
+        states = self._states.save(window)  # before the plan is published, which names what is saved
+        advanced = [name for name in map(attrgetter("name"), self._inputs) if self._has_advanced(name, driver)]
+        return WindowPlan(
+            window=window,
+            items=by_stage,
+            partitions=partitions,
+            levels={stage.name: stage.level for stage in self.plan.stages},
+            places={head: each.places for head, each in dealt.items()},
+            weights={head: each.weights for head, each in dealt.items()},
+            owners=owners,
+            states=states,
+            state_types=types_of({name: node.operator for name, node in self.plan.dag.nodes.items()}),
+            agreed=dict(self._agreed),
+            advanced=advanced,
+            driver=driver,
+            shape=shape(self.plan) | added(self.plan),
+            properties=properties(self.plan),
+            watermarks=dict(self._watermarks),
+            inputs={name: encode(each, f"the input slice of operator {name!r}") for name, each in slices.items()},
+            planned_at=self._clock.now(),
+        )
+
+    def _agree(self, head: str, window: int, items: list[Any]) -> None:
+        """Asks the operator that gets work items what its tasks are to know."""
+        context = OperatorContext(name=head, window=window, clock=self._clock)
+        try:
+            said = self.plan.dag.nodes[head].operator.agree(items, self._agreed.get(head), context)
+        except Exception as error:  # user code may raise anything
+            raise abort(head, window, "agree()", error, None, context.cursor) from error
+        if said is not None:
+            self._agreed[head] = encode(said, f"what operator {head!r} agrees on")
+
+    def _has_advanced(self, name: str, driver: TaskReport) -> bool:
+        figures = driver.operators[name]
+        return bool(figures.records_out or figures.errors or self._states.has_changed(name))
+
+
+def fill(inputs: Sequence[Node], clock: Clock, *, continuous: bool, seconds: float | None, stop: Callable[[], bool]) -> bool:
+    """Lets input operators fill an open window; whether all of them are exhausted. See `Driver.plan_window`."""
+    opened = clock.monotonic()
+    anything = any(node.emitted() for node in inputs)  # begin_window may have emitted
+    exhausted = False
+    while not stop():
+        before = sum(node.emitted() for node in inputs)
+        for node in inputs:
+            if not node.context.window_closed:
+                node.call("emit_tuples")
+                node.flush()
+        emitted = sum(node.emitted() for node in inputs) > before
+        anything = anything or emitted
+        exhausted = not emitted and all(_exhausted(node) for node in inputs)
+        if seconds is not None and clock.monotonic() - opened >= seconds:
+            break
+        if any(node.context.window_closed for node in inputs):
+            break
+        if not emitted:
+            if exhausted and not continuous:
+                break
+            if anything and (seconds is None or not continuous):
+                break
+            clock.sleep(IDLE)
+    return exhausted
+
+
+def _collector(flow: Flow, name: str) -> WorkItems:
+    operator = flow.nodes[name].operator
+    assert isinstance(operator, WorkItems)
+    return operator
+
+
+def _warn(send: Callable[[Event], None], operator: str, text: str) -> None:
+    send(Warned(text=f"operator {operator!r}: {text}"))
+
+
+def reset(node: Node) -> None:
+    """Sets the figures of a node back, before its next window."""
+    node.figures = type(node.figures)()
+    node.context.counters.clear()
+    node.context.notes = []
+    for outlet in node.outlets.values():
+        outlet.count = 0
+    for inlet in node.inlets.values():
+        inlet.count = inlet.converted = 0
+
+
+def _exhausted(node: Node) -> bool:
+    return bool(node.call("is_exhausted"))

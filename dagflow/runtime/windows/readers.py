@@ -1,0 +1,322 @@
+"""How many readers each stage has: what waits is told to its partitioner before every window."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import attrs
+
+from dagflow.errors import DagflowError
+from dagflow.errors.run import PartitionerFailed
+from dagflow.model.context import Clock
+from dagflow.model.partitioning import partitioner_of
+from dagflow.plan.deal import deal, deal_groups
+from dagflow.plan.place import SINGLE
+from dagflow.plan.plan import Plan, Stage
+from dagflow.runtime.events import Event, ReadersChanged
+from dagflow.runtime.run_folder.window_log import WindowPlan
+from dagflow.runtime.task.failure import describe
+from dagflow.runtime.task.program import TaskOutcome
+from dagflow.runtime.task.report import ReaderFigures
+from dagflow.runtime.windows.paces import Pace, later
+from dagflow.scaling import (
+    NOT_DEALT,
+    Backlog,
+    BacklogPartitioner,
+    Bounds,
+    OperatorStats,
+    Partition,
+    Partitioner,
+    PartitioningContext,
+    StatelessPartitioner,
+    StatsListener,
+    bounds,
+    dealt_keys,
+    resized,
+)
+from dagflow.state.partition_state import keyed_maps
+
+EMPTY: Mapping[str, ReaderFigures] = MappingProxyType({})
+
+
+@attrs.frozen
+class Dealt:
+    """How a window's items were dealt: the number of partitions, the partition of each item, the weight of each partition."""
+
+    partitions: int
+    places: list[int]
+    weights: list[int]
+
+
+@attrs.define
+class _Of:
+    """The readers of one stage.
+
+    Attributes:
+        open: by window that is not committed, what each partition has to do.
+        groups: where the last window's groups of items were.
+        owners: the partition of each key that the partitioner has dealt.
+        paces: how quick each partition was of late.
+        planned_at: when each window that is open was planned.
+    """
+
+    stage: Stage
+    operator: Any
+    partitioner: Partitioner
+    partitions: Sequence[Partition]
+    has_partitioner: bool = True
+    open: dict[int, list[Backlog]] = attrs.field(factory=dict)
+    groups: dict[Hashable, int] = attrs.field(factory=dict)
+    owners: tuple[int, ...] = ()
+    paces: dict[int, Pace] = attrs.field(factory=dict)
+    planned_at: dict[int, float] = attrs.field(factory=dict)
+    figures: ReaderFigures | None = None
+    first: bool = True
+
+    @property
+    def said(self) -> Bounds:
+        """The bounds of the partitioner, where it is not a stand-in for none."""
+        return bounds(self.partitioner) if self.has_partitioner else Bounds()
+
+
+class Readers:
+    """The partitions of all stages, over the windows of a launch.
+
+    The backlog of a stage is what its windows have that are not committed, by partition, and what is dealt to none yet: the
+    window that is being planned, and what operators on the driver know of and have not emitted.
+
+    Args:
+        slots: how many tasks can work at once; None: as many as are asked for.
+        share: the stages whose readers take over work from each other.
+        last: the plan of the window before: the number of readers goes on from there.
+        figures: of the same launch, until it was begun anew: they are added to.
+        tell: gets events.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        slots: int | None,
+        share: Collection[str] = (),
+        clock: Clock,
+        last: WindowPlan | None = None,
+        figures: Mapping[str, ReaderFigures] = EMPTY,
+        tell: Callable[[Event], None] = lambda event: None,
+    ) -> None:
+        self._plan = plan
+        self._tell = tell
+        self._clock = clock
+        self._contexts = {
+            stage.name: PartitioningContext(
+                slots=slots,
+                grows=slots is None,
+                shares=stage.name in share,
+                clock=clock,
+                input_ports=plan.keyed_ports(stage),
+            )
+            for stage in plan.stages
+        }
+        self._of = {stage.name: self._made(stage, last, figures.get(stage.head)) for stage in plan.stages if stage.is_leading}
+
+    def figures(self) -> dict[str, ReaderFigures]:
+        """How many readers each stage's head has had, by operator; before its first window, how many it begins with."""
+        known = {of.stage.head: (of, of.figures or _figures(of, len(of.partitions), False)) for of in self._of.values()}
+        return {
+            head: attrs.evolve(figures, counters=_counters(of.partitions))
+            for head, (of, figures) in known.items()
+            if of.figures is not None or of.has_partitioner
+        }
+
+    def deal(self, stage: Stage, window: int, items: Sequence[Any], known: Backlog) -> Dealt:
+        """Deals a window's items, after the partitioner has been told what waits. `known`: what the driver has not emitted.
+
+        Raises PartitionerFailed.
+        """
+        of = self._of[stage.name]
+        weigh = getattr(of.operator, "item_weight", _weight_of)
+        weights = [weigh(item) for item in items]
+        count = self._count(of, window, Backlog(len(items), sum(weights)) + known)
+        group = getattr(of.operator, "item_group", None)
+        groups = [None if group is None else group(item) for item in items]
+        if any(each is not None for each in groups):
+            places = deal_groups(weights, groups, count, of.groups)
+            of.groups = {each: place for each, place in zip(groups, places, strict=True) if each is not None}
+        else:
+            places = deal(weights, count)
+        sums = [0] * count
+        for place, weight in zip(places, weights, strict=True):
+            sums[place] += weight
+        return Dealt(count, places, sums)
+
+    def above(self, stage: Stage, window: int, readers: int) -> int:
+        """How many partitions a stage behind an exchange has in a window with so many readers. Raises PartitionerFailed."""
+        of = self._of[stage.name]
+        if self._plan.placement[stage.head] == SINGLE:
+            count = 1
+        elif self._plan.partitioner(stage) is None and self._keeps(stage) and not of.first:
+            count = len(of.partitions)
+        elif self._plan.partitioner(stage) is None:
+            slots = self._contexts[stage.name].slots
+            count = max(1, readers if slots is None else min(readers, slots))
+        else:
+            return self._count(of, window, Backlog())
+        before = 0 if of.figures is None else of.figures.now
+        of.first = False
+        of.figures = _figures(of, count, before not in (0, count))
+        if len(of.partitions) != count:
+            of.partitions = resized(of.partitions, count)
+        return count
+
+    def owners(self, stage: Stage) -> list[int]:
+        """Of a stage whose partitioner has dealt keys, the partition of each of these; else nothing."""
+        return list(self._of[stage.name].owners)
+
+    def _keeps(self, stage: Stage) -> bool:
+        """Whether another number of partitions would cost something: all entries of maps would be written anew."""
+        return any(keyed_maps(self._plan.dag.nodes[name].operator) for name in stage.operators)
+
+    def planned(self, plan: WindowPlan) -> None:
+        """A window is going to run."""
+        for of in self._of.values():
+            count = plan.partitions.get(of.stage.head, 0)
+            items = [0] * count
+            for place in plan.places.get(of.stage.head, ()):
+                items[place] += 1
+            sizes = plan.weights.get(of.stage.head, [0] * count)
+            of.open[plan.window] = [Backlog(*pair) for pair in zip(items, sizes, strict=True)]
+            of.planned_at[plan.window] = self._clock.monotonic()
+
+    def decided(self, window: int, outcomes: Iterable[TaskOutcome]) -> None:
+        """A window is committed; its tasks have ended so."""
+        outcomes = tuple(outcomes)
+        for of in self._of.values():
+            of.open.pop(window, None)
+            began = of.planned_at.pop(window, None)
+            latency = None if began is None else self._clock.monotonic() - began
+            mine = [each for each in outcomes if each.task.rpartition("-")[0] == of.stage.name]
+            of.paces = later(of.paces, mine, len(of.partitions), latency)
+        for outcome in outcomes:
+            stage, _, number = outcome.task.rpartition("-")
+            found = self._of.get(stage)
+            if found is not None:
+                counters = found.partitions[int(number) % len(found.partitions)].counters
+                for name, n in {"tasks": 1, "records": outcome.records, **outcome.counters}.items():
+                    counters[name] = counters.get(name, 0) + n
+
+    def _made(self, stage: Stage, last: WindowPlan | None, figures: ReaderFigures | None) -> _Of:
+        node = self._plan.dag.nodes[stage.head]
+        partitioner: Any = self._plan.partitioner(stage) or StatelessPartitioner(1)
+        if partitioner_of(node) == "self":
+            partitioner = copy.copy(node.operator)  # fields only: nothing of another launch
+        elif isinstance(partitioner, BacklogPartitioner):
+            partitioner = attrs.evolve(partitioner)
+        before = 0 if last is None else last.partitions.get(stage.head, 0)
+        has = self._plan.partitioner(stage) is not None
+        only = Partition(node.operator, counters={} if figures is None else dict(figures.counters))
+        found = _Of(stage, node.operator, partitioner, [only], has_partitioner=has, figures=figures, first=before == 0)
+        if before:
+            found.partitions = resized(found.partitions, before)
+        found.partitions = self._defined(found)
+        return found
+
+    def _count(self, of: _Of, window: int, fresh: Backlog) -> int:
+        """How many readers a window gets, when the partitioner has heard of the backlog."""
+        before = len(of.partitions)
+        stats = self._stats(of, fresh)
+        of.partitions = [attrs.evolve(p, stats=own) for p, own in zip(of.partitions, stats, strict=False)]
+        backlog = Backlog(sum(s.queue_size for s in stats), sum(s.queue_bytes for s in stats))
+        if isinstance(of.partitioner, StatsListener):
+            try:
+                response = of.partitioner.process_stats(stats)
+            except Exception as error:
+                raise self._failed(of, f"failed in process_stats(): {describe(error)}") from error
+            if response.repartition_required:
+                of.partitions = self._defined(of)
+        count = len(of.partitions)
+        changed = count != before and not of.first
+        of.first = False
+        if changed:
+            self._tell(
+                ReadersChanged(
+                    window=window,
+                    operator=of.stage.head,
+                    before=before,
+                    readers=count,
+                    backlog=backlog.items,
+                    backlog_bytes=backlog.size,
+                    counters=_counters(of.partitions),
+                )
+            )
+        of.figures = _figures(of, count, changed)
+        return count
+
+    def _stats(self, of: _Of, fresh: Backlog) -> list[OperatorStats]:
+        waiting = [Backlog()] * len(of.partitions)
+        for window in of.open.values():
+            for number, backlog in enumerate(window):
+                waiting[number % len(waiting)] += backlog
+        told = []
+        for number, backlog in enumerate(waiting):
+            pace = of.paces.get(number)
+            told.append(OperatorStats(number, backlog.items, backlog.size) if pace is None else pace.stats(number, backlog))
+        return [*told, OperatorStats(NOT_DEALT, fresh.items, fresh.size)]
+
+    def _defined(self, of: _Of) -> list[Partition]:
+        try:
+            found = list(of.partitioner.define_partitions(of.partitions, self._contexts[of.stage.name]))
+        except DagflowError:
+            raise
+        except Exception as error:
+            raise self._failed(of, f"failed in define_partitions(): {describe(error)}") from error
+        if not found or not all(isinstance(each, Partition) for each in found):
+            raise self._failed(of, "returned no partitions" if not found else f"returned {found[0]!r} among its partitions")
+        lost = Counter(_counters(of.partitions)) - Counter(_counters(found))  # by whoever makes new partitions
+        found[0].counters.update(Counter(found[0].counters) + lost)
+        if of.has_partitioner:  # the stand-in for none deals nothing
+            of.owners = dealt_keys(found, self._contexts[of.stage.name].input_ports, self._named(of))
+        return found
+
+    def _named(self, of: _Of) -> tuple[str, str]:
+        return of.stage.head, type(of.partitioner).__qualname__
+
+    def _failed(self, of: _Of, reason: str) -> PartitionerFailed:
+        return PartitionerFailed(*self._named(of), reason)
+
+
+def known_to(plan: Plan, backlogs: Mapping[str, Backlog]) -> dict[str, Backlog]:
+    """By stage, what operators on the driver have not emitted, of those that lead to it."""
+    found = {}
+    for stage in plan.stages:
+        above, left = set[str](), [stage.head]
+        while left:
+            for source, _ in plan.dag.upstream(left.pop()):
+                if source.operator not in above:
+                    above.add(source.operator)
+                    left.append(source.operator)
+        found[stage.name] = sum((b for name, b in backlogs.items() if name in above), Backlog())
+    return found
+
+
+def _counters(partitions: Sequence[Partition]) -> dict[str, int]:
+    """What partitions have counted, and those before them that are gone."""
+    return resized(partitions, 1)[0].counters
+
+
+def _figures(of: _Of, now: int, changed: bool) -> ReaderFigures:
+    before = of.figures
+    lowest = now if before is None else min(now, before.lowest)
+    highest = now if before is None else max(now, before.highest)
+    said = of.said
+    least = lowest if said.min_readers is None else said.min_readers
+    most = highest if said.max_readers is None else said.max_readers
+    changes = (0 if before is None else before.changes) + changed
+    return ReaderFigures(least, now, most, lowest, highest, changes)
+
+
+def _weight_of(item: Any) -> int:
+    return 1

@@ -1,0 +1,208 @@
+"""State of the driver's operators: how it is saved with each window's plan, and given back at the next launch.
+
+A `State` stands in the plan as it is. Of a `MapState` the plan names the newest segment of the log that all maps share.
+What code that has changed since may find is decided here; see "New code on old state" in docs/architecture.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from dagflow.errors.run import PlanMismatch
+from dagflow.model.kept import State
+from dagflow.model.map_state import KeptMap, MapState, decode_map, decode_state, encode_state, type_arguments
+from dagflow.model.operator import Operator
+from dagflow.model.plain import decode
+from dagflow.runtime.run_folder.window_log import WindowPlan
+from dagflow.state import MapId, MapLog, SegmentRef
+from dagflow.state.partition_state import PartitionStates, read, states_of
+from dagflow.state.state_types import checked, misfit, state_type
+from dagflow.storage import Store
+
+_SEGMENTS = "$segments"  # no encoded value is a dict of just this key
+States = dict[str, dict[str, Any]]
+"""Encoded states by operator and name."""
+
+
+class DriverStates:
+    """The states of operators that live for the whole run.
+
+    Args:
+        operators: by name.
+        maps: the log of the maps; nobody has saved in it yet, nor restored from it.
+    """
+
+    def __init__(self, operators: Mapping[str, Operator], maps: MapLog) -> None:
+        self._declared = {name: found for name, each in operators.items() if (found := states_of(each))}
+        self._operators = {name: operators[name] for name in self._declared}
+        self._log = maps
+        self._inline: States | None = None
+        self._changed: set[str] = set()
+
+    def types(self) -> dict[str, dict[str, str]]:
+        """What the states are declared as, by operator and name."""
+        return types_of(self._operators)
+
+    def begin(self) -> None:
+        """Called before a window is filled: notes what the states are, if nothing was saved yet."""
+        if self._inline is None:
+            self._inline = self._plain()
+
+    def save(self, window: int) -> States:
+        """What a window's plan says of states; what maps have changed is durable then. Raises StateNotPlain, StorageError."""
+        inline = self._plain()
+        before = self._inline or {}
+        ref = self._log.save(window, self._maps())
+        self._changed = {name for name, own in inline.items() if own != before.get(name)} | {
+            name for name, _ in self._log.changed
+        }
+        self._inline = inline
+        kept = {_SEGMENTS: None if ref is None else attrs.asdict(ref)}
+        return {
+            name: {state: kept if isinstance(d, MapState) else inline[name][state] for state, d in declared.items()}
+            for name, declared in self._declared.items()
+        }
+
+    def has_changed(self, operator: str) -> bool:
+        """Whether the last window that was saved has changed a state of an operator."""
+        return operator in self._changed
+
+    def restore(self, last: WindowPlan | None) -> list[str]:
+        """Gives the operators what they had after a window; what is to be told of states that are gone.
+
+        Raises PlanMismatch for a state of another type, SegmentMissing, SegmentDamaged.
+        """
+        if last is None:
+            self._log.restore(None, -1, ())
+            return []
+        wanted = [
+            (name, state)
+            for name, declared in self._declared.items()
+            for state, each in declared.items()
+            if isinstance(each, MapState) and _is_ref(last.states.get(name, {}).get(state))
+        ]
+        contents = self._log.restore(newest_segment(last.states), last.window, wanted)
+        gone = []
+        for name, own in last.states.items():
+            for state, data in own.items():
+                was = last.state_types.get(name, {}).get(state, "Any")
+                declared = self._declared.get(name, {}).get(state)
+                if declared is None:
+                    gone.append(f"{state!r} of operator {name!r} ({was})")
+                    continue
+                old = _Old(self._log.store, name, state, was, last.window)
+                self._operators[name].__dict__[state] = old.given_back(declared, data, contents.get((name, state)))
+        return _told(last, gone)
+
+    def _plain(self) -> States:
+        return {
+            name: {
+                state: _encoded(self._operators[name], name, state, d) for state, d in own.items() if not isinstance(d, MapState)
+            }
+            for name, own in self._declared.items()
+        }
+
+    def _maps(self) -> dict[MapId, KeptMap[Any, Any]]:
+        return {
+            (name, state): getattr(self._operators[name], state)
+            for name, own in self._declared.items()
+            for state, declared in own.items()
+            if isinstance(declared, MapState)
+        }
+
+
+@attrs.frozen
+class _Old:
+    """A state that a plan holds; what it becomes."""
+
+    store: Store
+    operator: str
+    state: str
+    type: str
+    window: int
+
+    def given_back(self, declared: State[Any], data: Any, content: dict[Any, Any] | None) -> Any:
+        """The value for the declaration of today. `content`: of a map that still is one."""
+        is_same = self.type == state_type(declared)
+        try:
+            if content is not None and isinstance(declared, MapState):
+                value: Any = decode_map(declared, content, content.values())
+            else:
+                value = self._converted(declared, data)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise self._mismatch(declared, f"it cannot be read as such ({type(error).__name__}: {error})") from error
+        if not is_same and (wrong := misfit(value, declared)) is not None:
+            raise self._mismatch(declared, wrong)
+        return value
+
+    def _converted(self, declared: State[Any], data: Any) -> Any:
+        """What is no map any more, or was none."""
+        if _is_ref(data):
+            ref = data[_SEGMENTS]
+            mine = (self.operator, self.state)
+            whole = MapLog(self.store).restore(None if ref is None else SegmentRef(**ref), self.window, [mine])
+            return decode_state(declared, whole[mine])
+        if not isinstance(declared, MapState) or isinstance(data, list):  # a list: the whole map that a task has left
+            return decode_state(declared, data)
+        found: KeptMap[Any, Any] = KeptMap()
+        found.update(decode(data, dict[type_arguments(declared)]))  # type: ignore[misc]  # counts as changed: no segment has it
+        return found
+
+    def _mismatch(self, declared: State[Any], why: str) -> PlanMismatch:
+        text = f"State {self.state!r} of operator {self.operator!r} was {self.type} after window {self.window}, and now is"
+        return PlanMismatch(self.store.url, f"{text} {state_type(declared)}: {why}")
+
+
+def check_left(operators: Mapping[str, Operator], last: WindowPlan, left: PartitionStates, store: Store) -> list[str]:
+    """Looks whether operators in tasks can go on with what partitions have left; what is to be told of states that are gone.
+
+    Raises PlanMismatch for a state of another type, StateLost.
+    """
+    gone = []
+    for name, refs in left.items():
+        now = states_of(operators[name]) if name in operators else {}
+        then = last.state_types.get(name, {})
+        gone += [f"{state!r} of operator {name!r} ({was})" for state, was in then.items() if state not in now]
+        changed = {state: was for state, was in then.items() if state in now and was != state_type(now[state])}
+        for part in read(store, {name: refs})[name] if changed else ():
+            for state, was in changed.items():
+                if state in part:
+                    _Old(store, name, state, was, last.window).given_back(now[state], part[state], None)
+    return _told(last, gone)
+
+
+def _told(last: WindowPlan, gone: list[str]) -> list[str]:
+    return [f"State that window {last.window} has left is gone from the code, and is dropped: {', '.join(gone)}"] if gone else []
+
+
+def types_of(operators: Mapping[str, Operator]) -> dict[str, dict[str, str]]:
+    """What states are declared as, by operator and name."""
+    found = {
+        name: {state: state_type(each) for state, each in states_of(operator).items()} for name, operator in operators.items()
+    }
+    return {name: own for name, own in found.items() if own}
+
+
+def restore(operator: Operator, states: dict[str, Any]) -> None:
+    """Gives an operator the states that `kept_states` made."""
+    for name, declared in states_of(operator).items():
+        if name in states:
+            operator.__dict__[name] = decode_state(declared, states[name])
+
+
+def _encoded(operator: Operator, name: str, state: str, declared: State[Any]) -> Any:
+    value = checked(getattr(operator, state), declared, name, state)
+    return encode_state(declared, value, f"{type(declared).__name__} {state!r} of operator {name!r}")
+
+
+def _is_ref(data: Any) -> bool:
+    return isinstance(data, dict) and set(data) == {_SEGMENTS}
+
+
+def newest_segment(states: States) -> SegmentRef | None:
+    """The newest segment of the log that all maps share; None while nothing was saved in it."""
+    refs = [data[_SEGMENTS] for own in states.values() for data in own.values() if _is_ref(data)]
+    return next((SegmentRef(**ref) for ref in refs if ref is not None), None)

@@ -1,0 +1,27 @@
+"""What tests of shared work have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dagflow.runtime.rebalancing import failpoints as steps
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """One file: all the work is in its first quarter."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    lines = [f"{'slow' if n < 200 else 'fast'} line {n:04d}\n" for n in range(800)]
+    (folder / "a.txt").write_text("".join(lines))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def no_hook() -> Iterator[None]:
+    """After a test, nothing happens at the steps."""
+    yield
+    steps.hook = steps._nothing

@@ -1,0 +1,21 @@
+"""Steps of sharing that come by chance only: what makes them come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def refused(*_: Any) -> str:
+    """In the place of `given_away`: gives nothing."""
+    return "not worth it"
+
+
+def provoked(step: str) -> dict[str, Any]:
+    """What has another value in `dagflow.runtime.rebalancing.shared_work`, where a step would not come for certain.
+
+    >>> provoked("before withdraw"), provoked("after give")
+    ({'PATIENCE': 0.0}, {})
+    """
+    if step.endswith("withdraw"):
+        return {"PATIENCE": 0.0}  # nobody answers so fast
+    return {"given_away": refused} if step == "after refuse" else {}

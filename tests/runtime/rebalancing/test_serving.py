@@ -1,0 +1,42 @@
+"""One thread looks after all tasks of a process, one look at a time, and only while there are any."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import attrs
+
+from dagflow.runtime.rebalancing.serving import Serving
+
+
+@attrs.define(eq=False)
+class Task:
+    looks: int = 0
+    seen: threading.Event = attrs.field(factory=threading.Event)
+    threads: set[int] = attrs.field(factory=set)
+
+    def serve(self) -> None:
+        self.looks += 1
+        self.threads.add(threading.get_ident())
+        self.seen.set()
+
+
+def test_tasks_are_looked_after_from_begin_to_end_by_one_thread() -> None:
+    serving = Serving()
+    one, other = Task(), Task()
+    serving.begin(one)
+    assert one.seen.wait(10)
+    serving.begin(other)
+    assert other.seen.wait(10)
+    serving.end(one)
+    serving.end(other)
+    time.sleep(0.1)
+    looks = one.looks, other.looks
+    time.sleep(0.1)
+    assert (one.looks, other.looks) == looks
+    one.seen.clear()
+    serving.begin(one)  # after a pause, too
+    assert one.seen.wait(10)
+    serving.end(one)
+    assert len(one.threads | other.threads) == 1

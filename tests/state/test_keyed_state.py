@@ -1,0 +1,120 @@
+"""The maps of one keyed task: what is written, and what an attempt of the same window begins with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dagflow import InputPort, MapState, Operator
+from dagflow.model.keys import GROUPS, KeyDeal, group_of
+from dagflow.state import SegmentRef, keyed_state
+from dagflow.state.keyed_state import KeyedStates, chains, sweep
+from dagflow.state.partition_state import StateRef
+
+ALL = KeyDeal(1)
+
+
+class Keeps(Operator):
+    input = InputPort[str](partition_by="value")
+    totals = MapState[str, int]()
+
+
+def task(run: Path, window: int, left: list[StateRef], partition: int = 0, keys: KeyDeal = ALL) -> tuple[KeyedStates, Keeps]:
+    begun = {"keeps": chains(left, partition, keys)}
+    states, operator = KeyedStates(str(run), False, window, partition, keys, begun), Keeps()
+    states.restore([("keeps", operator)])
+    return states, operator
+
+
+@pytest.fixture(autouse=True)
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyed_state, "_KEPT", 0)
+
+
+@given(st.integers(1, 9), st.integers(1, 9))
+def test_all_groups_of_a_partition_are_in_the_chains_that_it_begins_with(before: int, now: int) -> None:
+    left = [StateRef("", 0, segment=SegmentRef(f"state/{n}", "", 0)) for n in range(before)]
+    keys = KeyDeal(now)
+    for group in range(0, GROUPS, 97):
+        found = chains(left, keys.of_group(group), keys)
+        assert KeyDeal(before).of_group(group) in {chain.partition for chain in found}
+
+
+def test_a_window_that_is_run_again_begins_with_what_it_began_with(tmp_path: Path) -> None:
+    states, operator = task(tmp_path, 0, [])
+    operator.totals.update({"a": 1, "b": 2})
+    left = [states.save()["keeps"]]
+    for value in (10, 20):  # two attempts of window 1, of which the first was not decided
+        states, operator = task(tmp_path, 1, left)
+        assert operator.totals == {"a": 1, "b": 2}
+        operator.totals["a"] = value
+        after = [states.save()["keeps"]]
+    sweep(str(tmp_path), 1, {"keeps": after})
+    _, operator = task(tmp_path, 2, after)
+    assert operator.totals == {"a": 20, "b": 2}
+    assert len(list((tmp_path / "keyed-state" / "state").glob("0000000001-*"))) == 1, "that of the other attempt is gone"
+
+
+@pytest.mark.parametrize(
+    "deals",
+    [
+        [KeyDeal(3), KeyDeal(5), KeyDeal(1), KeyDeal(4)],
+        [KeyDeal(3, (0, 1, 2, 0)), KeyDeal(3, (0, 1, 2, 0)), KeyDeal(3, (2, 1, 0, 2)), KeyDeal(3), KeyDeal(2, (1, 0))],
+    ],
+    ids=["other numbers", "other keys"],
+)
+def test_another_deal_takes_the_entries_along(tmp_path: Path, deals: list[KeyDeal]) -> None:
+    entries = {f"key {n}": n for n in range(300)}
+    left: list[StateRef] = []
+    for window, deal in enumerate(deals):
+        after, found = [], {}
+        for partition in range(deal.partitions):
+            states, operator = task(tmp_path, window, left, partition, deal)
+            mine = {k: n for k, n in entries.items() if deal.of_group(group_of(k)) == partition}
+            if not left:
+                operator.totals.update(mine)
+            assert operator.totals == mine
+            found.update(operator.totals)
+            after.append(states.save()["keeps"])
+        assert found == entries
+        left = after
+        sweep(str(tmp_path), window, {"keeps": left})
+        assert len(list((tmp_path / "keyed-state" / "state").iterdir())) == deal.partitions
+
+
+def written(run: Path) -> int:
+    return sum(path.stat().st_size for path in (run / "keyed-state" / "state").iterdir())
+
+
+@pytest.mark.parametrize("keys", [20_000, pytest.param(1_000_000, marks=pytest.mark.nightly)])
+def test_a_window_writes_what_it_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: int) -> None:
+    """At most five times the bytes of the changed keys, over many windows."""
+    monkeypatch.setattr(keyed_state, "_KEPT", 4)
+    states, operator = task(tmp_path, 0, [])
+    operator.totals.update({f"key {n:07d}": n for n in range(keys)})
+    left = [states.save()["keeps"]]
+    changed = made = 0
+    windows, each = 60, keys // 500
+    for window in range(1, windows + 1):
+        states, operator = task(tmp_path, window, left)
+        for n in range(each):
+            key = f"key {(window * 7919 + n * 31) % keys:07d}"
+            operator.totals[key] += 1
+            changed += len(f'"{key}",{operator.totals[key]},')
+        before = written(tmp_path)
+        left = [states.save()["keeps"]]
+        made += written(tmp_path) - before
+        sweep(str(tmp_path), window, {"keeps": left})
+    assert made <= 5 * changed
+
+
+def test_types_are_checked_before_they_are_kept(tmp_path: Path) -> None:
+    states, operator = task(tmp_path, 0, [])
+    wrong: Any = "one"
+    operator.totals["a"] = wrong
+    with pytest.raises(Exception, match="MapState\\[str, int\\]"):
+        states.save()
