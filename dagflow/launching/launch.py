@@ -14,7 +14,7 @@ import attrs
 
 from dagflow.errors.run import Interrupted
 from dagflow.launching.build import Built, build
-from dagflow.launching.launched import Launched
+from dagflow.launching.record import launch_record
 from dagflow.launching.run import Run
 from dagflow.local.runner import LocalRunner
 from dagflow.model.context import Clock, OperatorContext, SystemClock
@@ -171,7 +171,7 @@ class _Launch:
                 launch=launch_id,
                 run_folder=run_folder,
                 base=os.getcwd(),
-                launched=Launched.of(self.built),
+                launched=launch_record(self.built),
                 events=events,
                 clock=self.clock,
                 report=report,

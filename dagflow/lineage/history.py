@@ -22,13 +22,13 @@ from dagflow.errors.past import (
 from dagflow.errors.records import RecordRefused
 from dagflow.errors.run import PlanMismatch, StateLost
 from dagflow.launching.build import Built
-from dagflow.launching.launched import Launched
 from dagflow.ledger import DataFile, LedgerEntry
 from dagflow.model.plain import encode
 from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime.rebalancing.driver import place_of
 from dagflow.runtime.rebalancing.parts import Part, part_of
 from dagflow.runtime.run_folder.folders import OWNER, read_app_id
+from dagflow.runtime.run_folder.launch_record import LaunchRecord
 from dagflow.runtime.run_folder.window_log import Decision, PublishedFile, WindowLog, WindowPlan
 from dagflow.runtime.task.attempt_files import OURS
 from dagflow.runtime.task.program import TaskSpec
@@ -177,7 +177,7 @@ class PastWindow:
             above |= more
         return above
 
-    def launched(self) -> Launched:
+    def launched(self) -> LaunchRecord:
         """The launch that decided it. Raises ApplicationUnknown, RecordRefused."""
         found = self.log.read_launched(self.decision.round)
         if found is None:

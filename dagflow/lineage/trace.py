@@ -12,6 +12,7 @@ from dagflow.errors.base import DagflowError
 from dagflow.errors.ledger import NoSuchEntry
 from dagflow.errors.past import BehindExchange, CodeNotNamed, SourceSilent
 from dagflow.launching.build import Built, build
+from dagflow.launching.record import rebuild
 from dagflow.ledger import DataFile, ExecuteQuery, InputSlice, Ledger, LedgerEntry
 from dagflow.ledger.find import find_dataset
 from dagflow.lineage.history import Item, PastWindow, Written, changed_sources, stage_of, standing_in
@@ -132,7 +133,7 @@ class Sought:
         missing = ", ".join(key for key in known.left_out if key not in given)
         remark = f"the run folder does not keep these settings, which are now as by default: {missing} (-D)"
         with standing_in(known.folder):
-            return known.build(self.definitions), known.folder, (remark,) if missing else ()
+            return rebuild(known, self.definitions), known.folder, (remark,) if missing else ()
 
 
 def trace(dataset: str, offset: int, *, exact: bool = False, sought: Sought | None = None) -> Trace:

@@ -104,3 +104,19 @@ class FileBlockMetadata:
 
 class Window(list[R]):
     """One window's records, for tests that feed several windows: `[Window(["a"]), Window(["b"])]`."""
+
+
+_RECORD_CHARACTERS = 200
+
+
+def short(record: Any) -> str:
+    """A record's text form, cut. Work items are told by what they are of."""
+    inner = record.record if isinstance(record, ReaderRecord) else record
+    if isinstance(inner, FileBlockMetadata):
+        return f"bytes {inner.start:,} to {inner.stop:,} of {inner.file_path}"
+    if isinstance(inner, FileMetadata | FileInfo):
+        return inner.file_path
+    if isinstance(inner, str | bytes) and len(inner) > _RECORD_CHARACTERS:
+        return f"{inner[:_RECORD_CHARACTERS]!r}… ({len(inner):,} long)"
+    text = repr(inner)
+    return text if len(text) <= _RECORD_CHARACTERS else f"{text[:_RECORD_CHARACTERS]}…"

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from typing import Any, Union, get_args, get_origin
 
 from dagflow.errors.run import WrongRecordType
-from dagflow.model.records import ReaderRecord
+from dagflow.model.records import ReaderRecord, short
 from dagflow.model.types import is_variable, type_name
-from dagflow.runtime.task.failure import short
 
 
 def type_check(port: str, tp: Any, doing: str = "was emitted") -> Callable[[Any], None] | None:

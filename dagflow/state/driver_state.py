@@ -7,7 +7,7 @@ What code that has changed since may find is decided here; see "New code on old 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
@@ -16,7 +16,6 @@ from dagflow.model.kept import State
 from dagflow.model.map_state import KeptMap, MapState, decode_map, decode_state, encode_state, type_arguments
 from dagflow.model.operator import Operator
 from dagflow.model.plain import decode
-from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.state import MapId, MapLog, SegmentRef
 from dagflow.state.partition_state import PartitionStates, read, states_of
 from dagflow.state.state_types import checked, misfit, state_type
@@ -25,6 +24,25 @@ from dagflow.storage import Store
 _SEGMENTS = "$segments"  # no encoded value is a dict of just this key
 States = dict[str, dict[str, Any]]
 """Encoded states by operator and name."""
+
+
+class StatesOfPlan(Protocol):
+    """The part of a window's plan that driver states are restored from."""
+
+    @property
+    def window(self) -> int:
+        """The number of the window."""
+        ...
+
+    @property
+    def states(self) -> dict[str, dict[str, Any]]:
+        """The states after the plan, by operator and name."""
+        ...
+
+    @property
+    def state_types(self) -> dict[str, dict[str, str]]:
+        """The declared types of these states."""
+        ...
 
 
 class DriverStates:
@@ -70,7 +88,7 @@ class DriverStates:
         """Whether the last window that was saved has changed a state of an operator."""
         return operator in self._changed
 
-    def restore(self, last: WindowPlan | None) -> list[str]:
+    def restore(self, last: StatesOfPlan | None) -> list[str]:
         """Gives the operators what they had after a window; what is to be told of states that are gone.
 
         Raises PlanMismatch for a state of another type, SegmentMissing, SegmentDamaged.
@@ -156,7 +174,7 @@ class _Old:
         return PlanMismatch(self.store.url, f"{text} {state_type(declared)}: {why}")
 
 
-def check_left(operators: Mapping[str, Operator], last: WindowPlan, left: PartitionStates, store: Store) -> list[str]:
+def check_left(operators: Mapping[str, Operator], last: StatesOfPlan, left: PartitionStates, store: Store) -> list[str]:
     """Looks whether operators in tasks can go on with what partitions have left; what is to be told of states that are gone.
 
     Raises PlanMismatch for a state of another type, StateLost.
@@ -174,7 +192,7 @@ def check_left(operators: Mapping[str, Operator], last: WindowPlan, left: Partit
     return _told(last, gone)
 
 
-def _told(last: WindowPlan, gone: list[str]) -> list[str]:
+def _told(last: StatesOfPlan, gone: list[str]) -> list[str]:
     return [f"State that window {last.window} has left is gone from the code, and is dropped: {', '.join(gone)}"] if gone else []
 
 

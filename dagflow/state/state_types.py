@@ -7,9 +7,9 @@ from typing import Any
 from dagflow.errors.run import StateMistyped
 from dagflow.model.kept import State
 from dagflow.model.map_state import MapState, type_arguments
+from dagflow.model.records import short
 from dagflow.model.typecheck import fits
 from dagflow.model.types import type_name
-from dagflow.runtime.task.failure import short
 
 
 def state_type(declared: State[Any]) -> str:

@@ -22,9 +22,9 @@ from dagflow.plan.place import ALONG, BY_KEY, TO_ONE
 from dagflow.runtime.exchange.fitting import fitted
 from dagflow.runtime.exchange.hot_keys import ExchangeFigures, Hottest
 from dagflow.runtime.exchange.rows import BLOB, Row, arrow_blobs, pickled_blobs
-from dagflow.runtime.mistyped import refuse_mistyped
 from dagflow.runtime.task.bad_row import culprit, raising
 from dagflow.runtime.task.failure import Abort, abort
+from dagflow.runtime.task.mistyped import refuse_mistyped
 from dagflow.runtime.task.program import SendPlan, SourcePlan, TaskSpec
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ import attrs
 from dagflow.errors.paths import FolderNotOwned, PathOutside
 from dagflow.errors.records import RecordDamaged, RecordMisplaced, RecordRefused
 from dagflow.errors.run import PlanMismatch
-from dagflow.launching.launched import Launched
 from dagflow.model.plain import decode, dumps, encode, loads
 from dagflow.runtime.exchange.hot_keys import ExchangeFigures
 from dagflow.runtime.rebalancing.parts import Steal
+from dagflow.runtime.run_folder.launch_record import LaunchRecord
 from dagflow.runtime.task.attempt_files import OURS, STAGING
 from dagflow.runtime.task.report import AttemptFileInfo, OperatorFigures, TaskReport
 from dagflow.state.partition_state import PartitionStates
@@ -272,20 +272,20 @@ class WindowLog:
             if NAMES.fullmatch(name) and int(name.rpartition("/")[2].partition(".")[0]) in windows:
                 self.passing.discard(name)
 
-    def launched(self, launch: str, record: Launched, keep: int) -> None:
+    def launched(self, launch: str, record: LaunchRecord, keep: int) -> None:
         """Keeps how the application was launched, and forgets the oldest of more than `keep` launches."""
         for name in self.passing.names("launches/")[: 1 - keep or None]:
             self.passing.discard(name)
         name = f"launches/{launch}"
         self.passing.create(name, seal(name, dumps(encode(record, f"launch {launch}"))))
 
-    def read_launched(self, round: str) -> Launched | None:
+    def read_launched(self, round: str) -> LaunchRecord | None:
         """How the application was launched in whose `round` a window was decided; None when that is not kept.
 
         Raises RecordRefused, PlanMismatch.
         """
         found = read_sealed(self.passing, f"launches/{round.rstrip('+').partition('.')[0]}")
-        return None if found is None else _decoded(found, Launched, self.store.url)
+        return None if found is None else _decoded(found, LaunchRecord, self.store.url)
 
     def sweep_temporaries(self) -> None:
         """Removes the half-written reports and states of tasks that were killed."""

@@ -11,9 +11,9 @@ from dagflow.errors.run import WrongRecordType
 from dagflow.model.forms import to_batch, to_records
 from dagflow.model.ports import BATCH, STREAM
 from dagflow.model.records import ReaderRecord
-from dagflow.runtime.mistyped import refuse_mistyped
 from dagflow.runtime.task.bad_row import culprit, raising, record_of
 from dagflow.runtime.task.failure import Abort, emitting_frames
+from dagflow.runtime.task.mistyped import refuse_mistyped
 from dagflow.runtime.task.program import PortPlan
 
 if TYPE_CHECKING:

@@ -12,10 +12,9 @@ from dagflow.errors import DagflowError
 from dagflow.errors.application import is_ours
 from dagflow.errors.run import OperatorFailed
 from dagflow.model.context import Cursor, Place
-from dagflow.model.records import FileBlockMetadata, FileInfo, FileMetadata, ReaderRecord
+from dagflow.model.records import ReaderRecord, short
 from dagflow.model.source import shown
 
-_RECORD_CHARACTERS = 200
 _ERROR_CHARACTERS = 1000
 _RUNTIME = os.path.dirname(__file__)
 _OF_SPARK = re.compile(r"[/\\](pyspark|py4j)[/\\]|[/\\]contextlib\.py$")  # whose errors come through context managers
@@ -59,19 +58,6 @@ def abort(operator: str, window: int | None, doing: str, error: BaseException, r
 def describe(error: BaseException) -> str:
     """`ValueError: text`."""
     return "".join(traceback.format_exception_only(error)).strip()
-
-
-def short(record: Any) -> str:
-    """A record's text form, cut. Work items are told by what they are of."""
-    inner = record.record if isinstance(record, ReaderRecord) else record
-    if isinstance(inner, FileBlockMetadata):
-        return f"bytes {inner.start:,} to {inner.stop:,} of {inner.file_path}"
-    if isinstance(inner, FileMetadata | FileInfo):
-        return inner.file_path
-    if isinstance(inner, str | bytes) and len(inner) > _RECORD_CHARACTERS:
-        return f"{inner[:_RECORD_CHARACTERS]!r}… ({len(inner):,} long)"
-    text = repr(inner)
-    return text if len(text) <= _RECORD_CHARACTERS else f"{text[:_RECORD_CHARACTERS]}…"
 
 
 def sample(error: BaseException, record: Any, path: str | None, position: int | None) -> str:

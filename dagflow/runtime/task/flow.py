@@ -27,7 +27,7 @@ from dagflow.runtime.task.failure import Abort, describe
 from dagflow.runtime.task.node import Node
 from dagflow.runtime.task.program import Program, ProgramOperator, SendPlan, TaskSpec
 from dagflow.runtime.task.report import OperatorFigures
-from dagflow.runtime.unchanged import Unchanged
+from dagflow.runtime.task.unchanged import Unchanged
 from dagflow.state import partition_state
 from dagflow.state.keyed_state import KeyedStates
 

@@ -17,7 +17,7 @@ from dagflow.runtime.task.delivery import Inlet, Outlet, Step, Steps
 from dagflow.runtime.task.failure import Abort, abort, describe, sample, text_of
 from dagflow.runtime.task.program import ProgramOperator
 from dagflow.runtime.task.report import SAMPLES, OperatorFigures
-from dagflow.runtime.unchanged import Unchanged
+from dagflow.runtime.task.unchanged import Unchanged
 
 _NOTHING: Iterator[Step] = iter(())
 

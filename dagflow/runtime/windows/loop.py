@@ -15,7 +15,6 @@ from dagflow.config.run_settings import RunSettings
 from dagflow.errors import DagflowError
 from dagflow.errors.records import RecordRefused
 from dagflow.errors.run import PlanMismatch, WindowFailed, WindowIncomplete
-from dagflow.launching.launched import Launched
 from dagflow.model.context import Clock
 from dagflow.model.operator import Operator
 from dagflow.plan.plan import Plan
@@ -30,6 +29,7 @@ from dagflow.runtime.exchange.dataframes import has_bodies
 from dagflow.runtime.rebalancing.driver import Rebalancing, tell_slots_are_wanted
 from dagflow.runtime.rebalancing.further import further, holder
 from dagflow.runtime.rebalancing.watching import Watching
+from dagflow.runtime.run_folder.launch_record import LaunchRecord
 from dagflow.runtime.run_folder.standing import standing
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
 from dagflow.runtime.runner import Runner, TasksDied
@@ -83,7 +83,7 @@ class WindowLoop:
         datasets: Datasets,
         settings: RunSettings,
         launch: str,
-        launched: Launched | None = None,
+        launched: LaunchRecord | None = None,
         run_folder: str,
         base: str,
         events: EventStream,

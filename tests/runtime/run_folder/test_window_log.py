@@ -199,12 +199,11 @@ def test_reports_must_cover_the_plan_exactly() -> None:
     assert log.read_decision(0) is None
 
 
+@attrs.define
 class Sink(Operator):
     """Notes what happens on the driver."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.heard: list[object] = []
+    heard: list[object] = attrs.field(factory=list)
 
     def committed(self, window: int) -> None:
         self.heard.append(window)

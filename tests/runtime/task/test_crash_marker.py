@@ -27,7 +27,7 @@ from dagflow.testing import FakeClock
 from operators import BlockReader, Filter, Map, RecordWriter
 from tests.conformance.apps import chain, lines_in
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 POISON = "poison"
 
 

@@ -127,7 +127,7 @@ def test_what_nothing_names_does_not_travel(tmp_path: Path) -> None:
 
 
 def test_import_folders() -> None:
-    assert import_folder(sys.modules[__name__]) == str(Path(__file__).parents[2])
+    assert import_folder(sys.modules[__name__]) == str(Path(__file__).parents[3])
     assert import_folder(sys.modules["dagflow.runtime"]) == str(Path(sys.modules["dagflow"].__file__ or "").parents[1])
 
 

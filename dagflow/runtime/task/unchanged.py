@@ -12,7 +12,8 @@ from typing import Any
 import attrs
 
 from dagflow.errors.testing import RecordChanged
-from dagflow.runtime.task.failure import Abort, short
+from dagflow.model.records import short
+from dagflow.runtime.task.failure import Abort
 
 
 @attrs.frozen

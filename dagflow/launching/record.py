@@ -1,0 +1,101 @@
+"""From a built application to the record of its launch, and back."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+
+from dagflow.config import effective
+from dagflow.config.hints import settable
+from dagflow.config.layers import split_key
+from dagflow.errors.past import ApplicationUnknown
+from dagflow.errors.run import StateNotPlain
+from dagflow.errors.shown import HIDDEN, sounds_secret, without_secrets
+from dagflow.launching.build import Built, build
+from dagflow.model.plain import encode
+from dagflow.runtime.run_folder.launch_record import LaunchRecord
+
+
+def launch_record(built: Built) -> LaunchRecord:
+    """The record to keep of a built application."""
+    is_secret = _secrets(built)
+    definitions: list[str] = []
+    code: dict[str, Any] = {}
+    left_out: list[str] = []
+
+    def keep(key: str, value: Any) -> None:
+        try:
+            if not is_secret(key):
+                plain = encode(value, key)
+                if without_secrets(plain) == plain:
+                    code[key] = plain
+                    return
+        except StateNotPlain:
+            pass
+        left_out.append(key)
+
+    base = built.layers.base
+    for key, field in settable(type(base)).items() if attrs.has(type(base)) else ():
+        keep(key, getattr(base, field.name))
+    for setting in (*built.layers.application().winners().values(), *built.layers.operators().winners().values()):
+        if setting.is_text and not is_secret(setting.key) and without_secrets(setting.value) == setting.value:
+            definitions.append(f"{setting.key}={setting.value}")
+            code.pop(setting.key, None)
+        else:
+            keep(setting.key, setting.value)
+    return LaunchRecord(
+        application=built.application.where or _importable(built.application.populate_dag),
+        name=built.dag.name,
+        folder=os.getcwd(),
+        definitions=definitions,
+        code=code,
+        left_out=list(dict.fromkeys(left_out)),
+    )
+
+
+def rebuild(record: LaunchRecord, definitions: Sequence[str] = ()) -> Built:
+    """Build the application of a launch again; the process must stand in its `folder`.
+
+    `definitions`: settings in the place of those that are kept, or were left out. Raises ApplicationUnknown, ConfigError,
+    DagError.
+    """
+    if not record.application:
+        raise ApplicationUnknown(record.name, "the function that was launched has no name by which it could be loaded")
+    return build(record.application, code=record.code, definitions=(*record.definitions, *definitions))
+
+
+def _secrets(built: Built) -> Callable[[str], bool]:
+    """Whether the value of a key is, holds, or is a part of a secret."""
+    hidden = [_parts(row.key) for row in _rows(built) if row.value == HIDDEN]
+
+    def is_secret(key: str) -> bool:
+        path = _parts(key)
+        return sounds_secret(key) or any(path[: len(other)] == other[: len(path)] for other in hidden)
+
+    return is_secret
+
+
+def _parts(key: str) -> tuple[str, ...]:
+    return tuple(part.lower() for part in split_key(key))
+
+
+def _importable(function: Any) -> str:
+    """`module:name` of a function that can be imported by that name; a method may rest on what its object was made with."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
+    if module in (None, "__main__") or not name.isidentifier() or getattr(sys.modules.get(module), name, None) is not function:
+        return ""
+    return f"{module}:{name}"
+
+
+def _rows(built: Built) -> list[Any]:
+    return effective(
+        built.application.settings_class,
+        built.layers,
+        operators={name: node.operator for name, node in built.expanded.operators.items()},
+        modules={name: node.module for name, node in built.expanded.modules.items()},
+        applied=built.applied,
+    )

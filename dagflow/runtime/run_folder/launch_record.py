@@ -1,0 +1,28 @@
+"""The record of a launch in the run folder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class LaunchRecord:
+    """An application as it was launched, so that its windows can be understood and run again later. Never a secret.
+
+    Attributes:
+        application: what named it (`apps/line_filter`), or names it (`module:name`); empty for a function without such a name.
+        name: in reports.
+        folder: where it was launched from: relative paths start there.
+        definitions: settings as `-D` takes them.
+        code: settings that code or files gave, by key; both without secrets, and without the settings of the run.
+        left_out: the keys of settings that were given and are not kept: secrets, URLs with secrets, and what is no plain data.
+    """
+
+    application: str
+    name: str
+    folder: str
+    definitions: list[str] = attrs.field(factory=list)
+    code: dict[str, Any] = attrs.field(factory=dict)
+    left_out: list[str] = attrs.field(factory=list)
