@@ -1,1 +1,1 @@
-"""Word counts, over an exchange: the figures of `docs/benchmarks.md`, by `python -m benchmarks.exchange`."""
+"""Word counts, over an exchange: the figures of `benchmarks/RESULTS.md`, by `python -m benchmarks.exchange`."""

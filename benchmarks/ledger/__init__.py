@@ -1,1 +1,1 @@
-"""The ledger beside Delta Lake's log: the figures of `docs/benchmarks.md`, by `python -m benchmarks.ledger`."""
+"""The ledger beside Delta Lake's log: the figures of `benchmarks/RESULTS.md`, by `python -m benchmarks.ledger`."""

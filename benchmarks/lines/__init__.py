@@ -1,1 +1,1 @@
-"""Lines and slices of files: the figures of `docs/benchmarks.md`, by `python -m benchmarks.lines`."""
+"""Lines and slices of files: the figures of `benchmarks/RESULTS.md`, by `python -m benchmarks.lines`."""

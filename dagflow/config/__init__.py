@@ -2,7 +2,7 @@
 
 `read_layers` reads what was given; `build_settings` and `build_run_settings` make objects of it, `apply_operators` and
 `apply_ports` set what is known once the DAG is; `effective` tells every value and where it comes from.
-For users: docs/configuration.md.
+For users: docs/reference/settings.md.
 """
 
 from dagflow.config.effective import Row, effective, render_json, render_text, show

@@ -1,7 +1,7 @@
 """From text, or from a value that is typed already, to a value of an annotated type.
 
 Nothing is bent silently: 8.7 is no whole number, `yes` is no boolean, `abc` is not the list of its letters.
-The rules are written down for users in docs/configuration.md.
+The rules are written down for users in docs/reference/settings.md.
 """
 
 from __future__ import annotations

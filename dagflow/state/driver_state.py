@@ -1,7 +1,7 @@
 """State of the driver's operators: how it is saved with each window's plan, and given back at the next launch.
 
 A `State` stands in the plan as it is. Of a `MapState` the plan names the newest segment of the log that all maps share.
-What code that has changed since may find is decided here; see "New code on old state" in docs/architecture.md.
+What code that has changed since may find is decided here; see "New code on old state" in docs/explanation/architecture.md.
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ class CsvFormat(Format):
     r"""Delimited text with a header or without: CSV, TSV and their relatives (RFC 4180; seed: Drill's EVF).
 
     Files can be cut at any byte, also within quotes, and are read in parallel. `operators.formats.delimited.dialect.Dialect` says
-    what is a record and a field, `docs/csv.md` how cuts are survived, and all that can be wrong with a file. Compressed files are
-    known by their first bytes and read as one.
+    what is a record and a field, `docs/reference/csv.md` how cuts are survived, and all that can be wrong with a file.
+    Compressed files are known by their first bytes and read as one.
 
     Args:
         header: whether the first record names the columns (Drill's rules: `column_names`). Without a header and a schema, the

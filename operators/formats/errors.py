@@ -98,8 +98,8 @@ class FormatUnsupported(ReadError, NotImplementedError):
     def message(self) -> str:
         return (
             f"{self.path}: {self.part} of the {self.format} file, at byte {self.position}, is not supported: {self.reason}\n"
-            "  help: write the file without that (docs/scans.md says what is not supported), or leave it out (the scanner's "
-            "ignore pattern)"
+            "  help: write the file without that (docs/explanation/scans.md says what is not supported), or leave it out "
+            "(the scanner's ignore pattern)"
         )
 
 

@@ -73,8 +73,8 @@ class ScanReader(FileBlocks, Generic[T]):
     r"""Reads blocks of files of a format (CSV, JSON lines, Parquet…) and emits batches of their columns.
 
     The columns and their types are agreed on before the first window, from a look at some of the files, and stay: see
-    docs/scans.md. `ScanReader[Trip](…)` reads the fields of the attrs class `Trip`, and no others, as columns of their types:
-    operators behind it get `Trip`s, or batches of them.
+    docs/explanation/scans.md. `ScanReader[Trip](…)` reads the fields of the attrs class `Trip`, and no others, as columns of
+    their types: operators behind it get `Trip`s, or batches of them.
 
     Args:
         format: the format, with its options: `CsvFormat(delimiter=";")`.

@@ -31,7 +31,8 @@ class SparkOperator(DataFrameOperator, Generic[T, U]):
     `SparkOperator[In, Out](body)` names the classes of the records on both sides, whose fields are the columns; or the columns
     are given. `body` is called once a window, on the driver; it says what is to be done, and runs nothing itself: an action in
     it (`count()`, `collect()`, `show()`) would run all that is before it once more. What it returns must have the declared
-    columns, in any order. Records come in no particular order and leave in none. See docs/spark_operator.md for what it costs.
+    columns, in any order. Records come in no particular order and leave in none. docs/how-to/dataframe_operators.md tells
+    what it costs.
 
     A class of yours that has properties derives from `dagflow.DataFrameOperator`, and writes `transform(frame)`.
 

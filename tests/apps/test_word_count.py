@@ -40,14 +40,14 @@ def launch(source: Path, output: Path, runner: str) -> Any:
 def test_totals_over_windows_and_launches(runner: str, tmp_path: Path) -> None:
     source, output = tmp_path / "in", tmp_path / "out"
     source.mkdir()
-    (source / "docs.md").write_bytes((ROOT / "docs" / "operators.md").read_bytes())
+    (source / "docs.md").write_bytes((ROOT / "docs" / "reference" / "operators.md").read_bytes())
     (source / "odd.txt").write_text("\n \nÄpfel äpfel, größer-größer _x_\n\n日本語 12 don't\r\n", encoding="utf-8")
     report = launch(source, output, runner)
     assert report.windows > 1
     assert report.jobs == report.windows
     assert totals_in(output) == words_of(source)
     assert report.exchanges["count.partials"].records < report.operators["words"].records_out
-    (source / "more.md").write_bytes((ROOT / "docs" / "exchanges.md").read_bytes())
+    (source / "more.md").write_bytes((ROOT / "docs" / "explanation" / "exchanges.md").read_bytes())
     launch(source, output, "local")
     assert totals_in(output) == words_of(source)
     assert launch(source, output, "local").windows == 0

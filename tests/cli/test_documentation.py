@@ -9,7 +9,7 @@ from dagflow.config import RUN_NAMES
 from dagflow.plan.plan import PHASES
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
 
 
 def test_all_commands_options_and_steps_are_told_of() -> None:

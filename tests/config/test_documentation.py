@@ -1,4 +1,4 @@
-"""The examples and tables of docs/configuration.md."""
+"""The examples and tables of docs/reference/settings.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from dagflow.config import Bytes, Millis, Seconds, effective, from_text, read_layers
 from dagflow.config.values import Mismatch
 
-PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 
 

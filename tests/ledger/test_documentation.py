@@ -1,4 +1,4 @@
-"""The examples of docs/ledger.md."""
+"""The examples of docs/explanation/ledger.md."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import doctest
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "ledger.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "ledger.md"
 
 
 def test_the_examples() -> None:

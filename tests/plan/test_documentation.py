@@ -1,4 +1,4 @@
-"""The examples of docs/exchanges.md run, and what it says of settings is so."""
+"""The examples of docs/explanation/exchanges.md run, and what it says of settings is so."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "exchanges.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "exchanges.md"
 
 
 def test_the_examples_run() -> None:

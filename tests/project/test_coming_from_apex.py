@@ -1,4 +1,4 @@
-"""docs/coming_from_apex.md: what it calls ours exists, and the names of others that people look for are there."""
+"""docs/coming_from/apex.md: what it calls ours exists, and the names of others that people look for are there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parents[2] / "docs" / "coming_from_apex.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "coming_from" / "apex.md").read_text(encoding="utf-8")
 ROWS = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in PAGE.splitlines() if line.startswith("| ")]
 OURS = sorted(set(re.findall(r"`((?:dagflow|operators)(?:\.\w+)+)", PAGE)))
 SPELLED = "with these names in Python's spelling"

@@ -1,4 +1,4 @@
-"""The examples of docs/scans.md run, and its tutorial is as short as it says."""
+"""The examples of docs/explanation/scans.md run, and its tutorial is as short as it says."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dagflow.errors.scan import BadRowFound
 from dagflow.testing import run_dag, scan_table
 from operators import FileSplitterInput, JsonLinesFormat, ParquetWriter, ScanReader
 
-TEXT = (Path(__file__).parents[2] / "docs" / "scans.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "docs" / "explanation" / "scans.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 NAMES = {
     "scan_table": scan_table,

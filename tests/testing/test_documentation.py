@@ -1,4 +1,4 @@
-"""The examples of docs/testing.md that stand on their own."""
+"""The examples of docs/how-to/test_an_application.md that stand on their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dagflow import InputPort, Operator, OutputPort
 from dagflow.testing import FakeClock, Window, check_operator, read_file, run_dag, run_operator
 from operators import BlockReader, FileSplitterInput
 
-TEXT = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "docs" / "how-to" / "test_an_application.md").read_text(encoding="utf-8")
 EXAMPLES = [block for block in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL) if "..." not in block]
 
 

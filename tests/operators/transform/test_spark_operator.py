@@ -22,7 +22,7 @@ from dagflow.scan import TableSchema
 from dagflow.testing import run_operator
 from operators import BlockReader, FileSplitterInput, Map, SparkOperator
 
-PAGE = Path(__file__).parents[3] / "docs" / "spark_operator.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "dataframe_operators.md"
 
 
 @pytest.mark.spark
