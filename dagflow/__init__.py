@@ -8,12 +8,12 @@ from dagflow.launching.shadowing import explain_shadows
 from dagflow.model.context import Clock, OperatorContext
 from dagflow.model.dag import DAG
 from dagflow.model.dataframes import DataFrameOperator
-from dagflow.model.kept import State, WindowState
 from dagflow.model.map_state import MapState
 from dagflow.model.module import Module
 from dagflow.model.operator import ErrorRecord, InputOperator, Operator
 from dagflow.model.ports import InputPort, OutputPort, ProxyInputPort, ProxyOutputPort
 from dagflow.model.records import BlockIds, FileBlockMetadata, FileInfo, FileMetadata, ReaderRecord, Window
+from dagflow.model.state import State, WindowState
 
 if TYPE_CHECKING:
     from dagflow.launching.launch import launch

@@ -18,9 +18,9 @@ from typing_extensions import is_protocol
 from dagflow.errors.application import ApplicationBroken, ApplicationMissing, NoPopulateDag
 from dagflow.errors.dag import nearest
 from dagflow.errors.declarations import SettingsNotAttrs
-from dagflow.model.declarations import line_of
-from dagflow.model.meaning import UNIONS
+from dagflow.model.class_checks import line_of
 from dagflow.model.module import Module
+from dagflow.model.type_expressions import UNIONS
 from dagflow.model.types import evaluated, type_name
 
 POPULATE = "populate_dag"

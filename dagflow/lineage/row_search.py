@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 
 from dagflow.lineage.history import Written
-from dagflow.model.kept import kept_by
 from dagflow.model.records import ReaderRecord
+from dagflow.model.state import state_fields
 from dagflow.runtime.task.compile import loaded, pickled
 from dagflow.runtime.task.delivery import Step
 from dagflow.runtime.task.failure import Abort
@@ -174,7 +174,7 @@ class _Run:
 
     def _keeping(self) -> tuple[str, ...]:
         between = [o for o in self._program.operators if o.name not in (self._head, self._sink)]
-        return tuple(o.name for o in between if kept_by(type(o.operator)))
+        return tuple(o.name for o in between if state_fields(type(o.operator)))
 
     def _watch(self, flow: Flow) -> None:
         """Puts itself between head and the operators behind it, and before the sink."""

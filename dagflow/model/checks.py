@@ -26,20 +26,20 @@ from dagflow.errors.dag import (
     RootNotInput,
 )
 from dagflow.errors.event_time import WatermarkMissing
-from dagflow.model.dag import DAG, OperatorNode, PortName, Stream, Way
-from dagflow.model.declarations import of_operator
+from dagflow.model.class_checks import of_operator
+from dagflow.model.dag import DAG, OperatorNode, PortName, Route, Stream
 from dagflow.model.expand import ExpandedDag, expand
 from dagflow.model.graph import cycles, order
 from dagflow.model.infer import bind_columns, bind_input, bind_output, own_bindings, port_types
-from dagflow.model.kept import kept_by
 from dagflow.model.keys import known_columns
 from dagflow.model.map_state import MapState, type_arguments
 from dagflow.model.module import ModuleNode
 from dagflow.model.operator import InputOperator
 from dagflow.model.partitioning import key_given, partitioner_of, wrong_keys
-from dagflow.model.passed_on import passed_on
 from dagflow.model.ports import handlers_of, input_ports, output_ports
+from dagflow.model.state import state_fields
 from dagflow.model.types import Bindings, difference, is_vague, type_name
+from dagflow.model.upstream import nearest_declaration
 
 
 @attrs.frozen
@@ -139,7 +139,7 @@ def handlers_handle(dag: ExpandedDag) -> Iterator[DagError]:
 def keys_of_maps(dag: ExpandedDag) -> Iterator[DagError]:
     """The keys of maps that are kept can be written down: else the first window that has one would fail when it is planned."""
     for node in dag.operators.values():
-        for name, declared in kept_by(type(node.operator)).items():
+        for name, declared in state_fields(type(node.operator)).items():
             if isinstance(declared, MapState):
                 key = type_arguments(declared)[0]
                 kind = get_origin(key) or key
@@ -299,7 +299,7 @@ def infer(dag: ExpandedDag) -> tuple[dict[PortName, Any], list[DagError]]:
         for port, tp in port_types(node.operator, bound[name]).items():
             solving.types[PortName(name, port)] = tp
         for (stream, sink), (end, tp) in zip(arriving, ends, strict=True):
-            solving.join(stream.way(sink), end, tp, sink, solving.types[sink])
+            solving.join(stream.route(sink), end, tp, sink, solving.types[sink])
     return solving.types, list(solving.problems.values())
 
 
@@ -317,24 +317,24 @@ class _Solving:
 
     def through_modules(self, stream: Stream, sink: PortName) -> tuple[PortName, Any]:
         """The type in which records arrive at a sink, and the last port before it: each port of a module says its own."""
-        way, end, tp = stream.way(sink), stream.source, self.types[stream.source]
-        for proxy in way.through:
+        route, end, tp = stream.route(sink), stream.source, self.types[stream.source]
+        for proxy in route.through:
             module = self.dag.modules[proxy.operator].module
             bindings = self.bound.setdefault(proxy.operator, own_bindings(module))
             is_input = proxy.port in input_ports(type(module))
             (bind_input if is_input else bind_output)(module, proxy.port, tp, bindings)
             promised = port_types(module, bindings)[proxy.port]
-            fits = self.join(way, end, tp, proxy, promised)
+            fits = self.join(route, end, tp, proxy, promised)
             end, tp = proxy, tp if fits and not is_vague(tp) else promised
         return end, tp
 
-    def join(self, way: Way, source: PortName, source_type: Any, sink: PortName, sink_type: Any) -> bool:
+    def join(self, route: Route, source: PortName, source_type: Any, sink: PortName, sink_type: Any) -> bool:
         """Whether records of one type can go from one port to the next; notes a problem where they cannot."""
         reason = difference(source_type, sink_type)
         if reason is not None:
             makes = f"makes {type_name(sink_type)} of {type_name(source_type)}"
             self.problems[source, sink] = PortTypeError(
-                stream=way.stream,
+                stream=route.stream,
                 source=str(source),
                 source_type=type_name(source_type),
                 source_where=self._where(source),
@@ -342,7 +342,7 @@ class _Solving:
                 sink_type=type_name(sink_type),
                 sink_where=self._where(sink),
                 difference=reason,
-                stream_where=way.where,
+                stream_where=route.where,
                 help=f"put an operator between them that {makes}, such as Map(function)",
             )
         return reason is None
@@ -365,7 +365,7 @@ def _columns(dag: ExpandedDag, types: Mapping[PortName, Any]) -> Callable[[PortN
         known = known_columns(types.get(port, Any))
         if known is not None or not types:  # streams that lead back have no types
             return known
-        return passed_on(dag.operators, dag.streams.values(), sources[port], said)
+        return nearest_declaration(dag.operators, dag.streams.values(), sources[port], said)
 
     return columns
 

@@ -12,9 +12,9 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import attrs
 
-from dagflow.model.declared import own_annotations
-from dagflow.model.meaning import UNIONS, resolve, substitute, type_name
+from dagflow.model.component import own_annotations
 from dagflow.model.records import ReaderRecord
+from dagflow.model.type_expressions import UNIONS, resolve, substitute, type_name
 from dagflow.model.types import evaluated, is_numpy
 
 R = TypeVar("R")
@@ -34,12 +34,12 @@ class RecordMisfit(TypeError):
         self.index = index
 
 
-def meaning(tp: Any) -> Any:
+def value_type(tp: Any) -> Any:
     """What stands in a column of type `tp`: without None, aliases, new names; of a Literal the class of its values."""
     tp = resolve(tp)
     if get_origin(tp) in UNIONS:
         members = [a for a in map(resolve, get_args(tp)) if a is not type(None)]
-        return meaning(members[0]) if len(members) == 1 else tp
+        return value_type(members[0]) if len(members) == 1 else tp
     if get_origin(tp) is Literal:
         kinds = {type(value) for value in get_args(tp)} - {type(None)}
         return kinds.pop() if len(kinds) == 1 else tp
@@ -104,7 +104,7 @@ def columns_of_records(records: Sequence[Any], tp: Any) -> list[Sequence[Any]]:
 
 def plain(values: Sequence[Any], tp: Any) -> Sequence[Any]:
     """Values of type `tp` (or None) as pyarrow takes them. Raises TypeError for one that would come back as another."""
-    tp = meaning(tp)
+    tp = value_type(tp)
     outer, arguments = get_origin(tp) or tp, get_args(tp)
     if outer in LEAVES:
         return _leaves(values, outer)

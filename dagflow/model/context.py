@@ -110,7 +110,7 @@ class WorkSharing(Protocol):
 
 
 @attrs.frozen
-class Place:
+class RecordOrigin:
     """Where records have come from: a file, a position in it; or, over an exchange, the task that sent them."""
 
     path: str | None = None
@@ -119,12 +119,12 @@ class Place:
 
 
 @attrs.frozen
-class Blame:
+class BlamedRecord:
     """Which record an exception is about, and where that has come from."""
 
     error: BaseException
     record: Any
-    place: Place
+    place: RecordOrigin
 
 
 @attrs.define
@@ -141,7 +141,7 @@ class Cursor:
     footprint: Notes | None = None
     part: ItemPart | None = None
     sender: str | None = None
-    blame: Blame | None = None
+    blame: BlamedRecord | None = None
 
     def move(self, path: str | None, position: int | None) -> None:
         """Goes on to other bytes."""
@@ -231,17 +231,17 @@ class OperatorContext:
         self.cursor.move(path, position)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> RecordOrigin:
         """Where the records at hand have come from. Who keeps records for later keeps it with them: for `blame`."""
-        return Place(self.cursor.path, self.cursor.position, self.cursor.sender)
+        return RecordOrigin(self.cursor.path, self.cursor.position, self.cursor.sender)
 
-    def blame(self, error: BaseException, record: Any, place: Place) -> None:
+    def blame(self, error: BaseException, record: Any, place: RecordOrigin) -> None:
         """For operators that handle records later than they came: which one an exception is about, that is raised next.
 
         Error messages name the record, and where it has come from (`place`, when it came). Handlers need not do so: the framework
         knows which record they were given.
         """
-        self.cursor.blame = Blame(error, record, place)
+        self.cursor.blame = BlamedRecord(error, record, place)
 
     def noted(self, positions: Sequence[int], records: Iterable[Any]) -> Iterator[Any]:
         """For operators that make records one by one: iterates over what they make them of.

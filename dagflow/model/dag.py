@@ -55,7 +55,7 @@ class OperatorNode:
 
 
 @attrs.frozen
-class Way:
+class Route:
     """How one sink of a stream was written: the stream that says so, and the ports of modules on the way, from the source on."""
 
     stream: str
@@ -65,17 +65,17 @@ class Way:
 
 @attrs.frozen
 class Stream:
-    """One source port, any number of sinks. `ways`: those of the sinks that ports of modules lead to or from."""
+    """One source port, any number of sinks. `routes`: those of the sinks that ports of modules lead to or from."""
 
     name: str
     source: PortName
     sinks: tuple[PortName, ...]
     where: str
-    ways: Mapping[PortName, Way] = attrs.field(factory=dict, eq=False, repr=False)
+    routes: Mapping[PortName, Route] = attrs.field(factory=dict, eq=False, repr=False)
 
-    def way(self, sink: PortName) -> Way:
+    def route(self, sink: PortName) -> Route:
         """How a sink was written."""
-        return self.ways.get(sink) or Way(self.name, self.where)
+        return self.routes.get(sink) or Route(self.name, self.where)
 
 
 class DAG:

@@ -8,8 +8,8 @@ import attrs
 
 from dagflow.model.columns import column_type
 from dagflow.model.forms import schema_of
-from dagflow.model.meaning import resolve
 from dagflow.model.operator import Operator
+from dagflow.model.type_expressions import resolve
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,7 +16,7 @@ import attrs
 import typing_extensions
 
 from dagflow.model.columns import cached, fields_of_type
-from dagflow.model.meaning import UNIONS, resolve, type_name
+from dagflow.model.type_expressions import UNIONS, resolve, type_name
 from dagflow.model.types import annotations_of, is_numpy
 
 UNKNOWN = "has no hash that all processes agree on"

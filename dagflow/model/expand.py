@@ -11,8 +11,8 @@ from dagflow.errors import DagError
 from dagflow.errors.application import raised
 from dagflow.errors.dag import ClassWrong, DuplicateName, PortTaken, PropertyRefused
 from dagflow.errors.modules import ModuleBroken, ProxyUnset
-from dagflow.model.dag import DAG, OperatorNode, PortName, Stream, Way
-from dagflow.model.declarations import of_module
+from dagflow.model.class_checks import of_module
+from dagflow.model.dag import DAG, OperatorNode, PortName, Route, Stream
 from dagflow.model.module import ModuleNode
 from dagflow.model.ports import PROXIES, InputPort, OutputPort, ProxyInputPort, ProxyOutputPort, ports_of
 
@@ -196,8 +196,8 @@ def _joined(filling: _Filling) -> dict[str, Stream]:
     names: dict[str, str] = {}
     for written in filling.streams:
         source, out = next(_ends(filling.targets, written.source))
-        ways = {
-            sink: Way(written.name, written.where, (*reversed(out), *through))
+        routes = {
+            sink: Route(written.name, written.where, (*reversed(out), *through))
             for end in written.sinks
             for sink, through in _ends(filling.targets, end)
         }
@@ -206,7 +206,7 @@ def _joined(filling: _Filling) -> dict[str, Stream]:
             filling.problems.append(DuplicateName(kind="stream", name=written.name, **ends))
         names.setdefault(written.name, written.where)
         first = by_source.get(source, Stream(written.name, source, (), written.where))
-        by_source[source] = attrs.evolve(first, sinks=(*first.sinks, *ways), ways={**first.ways, **ways})
+        by_source[source] = attrs.evolve(first, sinks=(*first.sinks, *routes), routes={**first.routes, **routes})
     place = {name: number for number, name in enumerate(filling.operators)}
     found = sorted(by_source.values(), key=lambda stream: place.get(stream.source.operator, len(place)))
     return {stream.name: stream for stream in found}

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 import attrs
 
-from dagflow.model.columns import RecordMisfit, cached, column_type, columns_of_records, fields_of_type, meaning, plain
-from dagflow.model.meaning import resolve, type_name
+from dagflow.model.columns import RecordMisfit, cached, column_type, columns_of_records, fields_of_type, plain, value_type
 from dagflow.model.records import ReaderRecord
+from dagflow.model.type_expressions import resolve, type_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +28,7 @@ def arrow_type(tp: Any) -> pa.DataType | None:
     """
     import pyarrow as pa
 
-    tp = meaning(tp)
+    tp = value_type(tp)
     simple = {
         str: pa.string(),
         bytes: pa.binary(),
@@ -137,7 +137,7 @@ def _field_of_misfit(record: Any, tp: Any) -> str:
     """In which field of a class a record does not fit, as `place.zip`; nothing where that is not one field."""
     import pyarrow as pa
 
-    tp = meaning(tp)
+    tp = value_type(tp)
     outer = get_origin(tp) or tp
     if not inspect.isclass(outer) or type(record) is not outer or not (attrs.has(outer) or outer is ReaderRecord):
         return ""
@@ -188,7 +188,7 @@ def objects_of(column: Any, tp: Any) -> list[Any]:
 @cached
 def maker(tp: Any) -> Callable[[Any], Any] | None:
     """What makes an object of type `tp` of the plain dict or list that stands for it; None when it stands for itself."""
-    tp = meaning(tp)
+    tp = value_type(tp)
     outer = get_origin(tp) or tp
     if outer is ReaderRecord:
         return _reader_record_of(maker((get_args(tp) or (str,))[0]))

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin
 import attrs
 
 from dagflow.model.columns import column_type
-from dagflow.model.declared import Declared, own_annotations
+from dagflow.model.component import Component, own_annotations
 from dagflow.model.ports import Port, ports_of
 from dagflow.model.types import (
     Bindings,
@@ -22,7 +22,7 @@ from dagflow.model.types import (
 )
 
 
-def own_bindings(operator: Declared) -> Bindings:
+def own_bindings(operator: Component) -> Bindings:
     """What an operator itself says about its type variables: subscript, base classes, functions among its properties."""
     bindings = Bindings()
     cls = getattr(type(operator), "_dagflow_frozen_from", type(operator))
@@ -65,7 +65,7 @@ def _bases(cls: type, bindings: Bindings) -> None:
     """Follows `class IntFilter(Filter[int])` upwards: what the subclass says of the variables of its bases."""
     for base in getattr(cls, "__orig_bases__", ()):
         origin = get_origin(base)
-        if not isinstance(origin, type) or not issubclass(origin, Declared):
+        if not isinstance(origin, type) or not issubclass(origin, Component):
             continue
         for variable, argument in zip(getattr(origin, "__parameters__", ()), get_args(base), strict=False):
             if not variables_in(argument):
@@ -74,22 +74,22 @@ def _bases(cls: type, bindings: Bindings) -> None:
                 bindings.setdefault(variable, bindings[argument])
         _bases(origin, bindings)
     for base in cls.__bases__:
-        if issubclass(base, Declared) and base is not Declared:
+        if issubclass(base, Component) and base is not Component:
             _bases(base, bindings)
 
 
-def port_types(operator: Declared, bindings: Bindings) -> dict[str, Any]:
+def port_types(operator: Component, bindings: Bindings) -> dict[str, Any]:
     """The type of every port of an operator under `bindings`; what is not bound is `Any`."""
     declared: dict[str, Port] = ports_of(type(operator))
     return {name: substitute(port.declared_type, bindings) for name, port in declared.items()}
 
 
-def bind_input(operator: Declared, port: str, arriving: Any, bindings: Bindings) -> None:
+def bind_input(operator: Component, port: str, arriving: Any, bindings: Bindings) -> None:
     """Learns from the type that arrives at an input port: what the operator does not say itself becomes wide enough for it."""
     bind(ports_of(type(operator))[port].declared_type, arriving, bindings)
 
 
-def bind_columns(operator: Declared, bindings: Bindings) -> None:
+def bind_columns(operator: Component, bindings: Bindings) -> None:
     """Learns from properties that are a function of the record or the name of a column: what it gives is of the column's type."""
     for field, pattern in generic_fields(type(operator)):
         name = getattr(operator, field.name, None)
@@ -99,7 +99,7 @@ def bind_columns(operator: Declared, bindings: Bindings) -> None:
                 bind(gives, column_type(substitute(record, bindings), str(name)), bindings)
 
 
-def bind_output(module: Declared, port: str, leaving: Any, bindings: Bindings) -> None:
+def bind_output(module: Component, port: str, leaving: Any, bindings: Bindings) -> None:
     """Learns from the type that leaves through a module's port, where nothing is known of its variables yet."""
     learned = Bindings()
     bind(ports_of(type(module))[port].declared_type, leaving, learned)

@@ -24,8 +24,8 @@ from dagflow.errors.partitioning import ColumnNotThere, KeyNotHashable
 from dagflow.model.columns import column_type
 from dagflow.model.equality import compared
 from dagflow.model.forms import VALUE, columns_of, objects_of
-from dagflow.model.meaning import resolve
 from dagflow.model.records import ReaderRecord
+from dagflow.model.type_expressions import resolve
 from dagflow.model.types import annotations_of
 
 if TYPE_CHECKING:
@@ -196,15 +196,15 @@ def group_of(key: Any) -> int:
 
 
 @attrs.frozen
-class KeyDeal:
+class KeyAssignment:
     """Which of so many partitions has which keys, told by their groups.
 
     Without `owners` each has a run of neighbouring groups. With, they are the partitions of the lowest bits of a group: as many
     as a power of two, so `group & (len(owners) - 1)` finds the one.
 
-    >>> [KeyDeal(3).of_group(group) for group in (0, 30_000, 65_535)]
+    >>> [KeyAssignment(3).of_group(group) for group in (0, 30_000, 65_535)]
     [0, 1, 2]
-    >>> [KeyDeal(3, owners=(0, 1, 2, 0)).of_group(group) for group in (4, 5, 6, 7)]
+    >>> [KeyAssignment(3, owners=(0, 1, 2, 0)).of_group(group) for group in (4, 5, 6, 7)]
     [0, 1, 2, 0]
     """
 
@@ -248,7 +248,7 @@ class Router:
     TRY = 16  # of so many columns of text in which most values come once, it looks into one whether that is still so
     _KNOWN = 1 << 16
 
-    def __init__(self, port: str, key: Key, tp: Any, deal: KeyDeal, keys_seen: Callable[[Any], None] | None = None) -> None:
+    def __init__(self, port: str, key: Key, tp: Any, deal: KeyAssignment, keys_seen: Callable[[Any], None] | None = None) -> None:
         self._port = port
         self._key = key
         self._type = tp

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, get_args, overlo
 import attrs
 
 from dagflow.errors.run import StateDeclaration, StateNotPlain
-from dagflow.model.kept import State
 from dagflow.model.plain import decode, encode
+from dagflow.model.state import State
 
 if TYPE_CHECKING:
     from typing import Self
@@ -45,12 +45,12 @@ class Changes(Generic[K, V]):
     before: dict[K, V]
 
 
-class KeptMap(dict[K, V]):
+class TrackedDict(dict[K, V]):
     """The value of a `MapState`: a dict that knows which keys have changed since it was last saved.
 
     What is saved is what was assigned: a value that is changed in place (`map[key].append(1)`) must be assigned again.
 
-    >>> kept = KeptMap({"a": 1, "b": 2})
+    >>> kept = TrackedDict({"a": 1, "b": 2})
     >>> kept["a"], kept["c"] = 10, 3
     >>> del kept["b"], kept["c"]
     >>> kept.changes()
@@ -173,13 +173,13 @@ class KeptMap(dict[K, V]):
         return _remade, (dict(self), dict(self._before))
 
 
-def _remade(content: dict[Any, Any], before: dict[Any, Any]) -> KeptMap[Any, Any]:
-    made: KeptMap[Any, Any] = KeptMap(content)
+def _remade(content: dict[Any, Any], before: dict[Any, Any]) -> TrackedDict[Any, Any]:
+    made: TrackedDict[Any, Any] = TrackedDict(content)
     made._before = before
     return made
 
 
-class MapState(State["KeptMap[K, V]"], Generic[K, V]):
+class MapState(State["TrackedDict[K, V]"], Generic[K, V]):
     """A mapping over windows; however large it is, a window saves only the keys that it has assigned or removed.
 
     Keys are text or whole numbers, values plain data (see `State`), which are saved when they are assigned: one that is changed
@@ -202,7 +202,7 @@ class MapState(State["KeptMap[K, V]"], Generic[K, V]):
     """
 
     def __init__(self, *, merge: Callable[[list[V]], V] | None = None, partition_by: Callable[[K], object] | None = None) -> None:
-        super().__init__(factory=KeptMap)
+        super().__init__(factory=TrackedDict)
         for name, given in (("merge", merge), ("partition_by", partition_by)):
             if given is not None and not callable(given):
                 raise StateDeclaration(declaration="MapState", reason=f"{name} is {given!r}: give a function")
@@ -210,14 +210,14 @@ class MapState(State["KeptMap[K, V]"], Generic[K, V]):
         self.merge_values = merge
         self.merge = None if merge is None else self.merged
 
-    def merged(self, parts: Sequence[Mapping[K, V]]) -> KeptMap[K, V]:
+    def merged(self, parts: Sequence[Mapping[K, V]]) -> TrackedDict[K, V]:
         """One map of those of several partitions."""
         assert self.merge_values is not None
         together: dict[K, list[V]] = {}
         for part in parts:
             for key, value in part.items():
                 together.setdefault(key, []).append(value)
-        made: KeptMap[K, V] = KeptMap()
+        made: TrackedDict[K, V] = TrackedDict()
         for key, values in together.items():
             made[key] = values[0] if len(values) == 1 else self.merge_values(values)
         return made
@@ -230,12 +230,12 @@ class MapState(State["KeptMap[K, V]"], Generic[K, V]):
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, instance: object, owner: type) -> KeptMap[K, V]: ...
-    def __get__(self, instance: object | None, owner: type) -> Self | KeptMap[K, V]:
+    def __get__(self, instance: object, owner: type) -> TrackedDict[K, V]: ...
+    def __get__(self, instance: object | None, owner: type) -> Self | TrackedDict[K, V]:
         if instance is None:
             return self
         try:
-            found: KeptMap[K, V] = instance.__dict__[self.name]
+            found: TrackedDict[K, V] = instance.__dict__[self.name]
         except KeyError:
             found = instance.__dict__[self.name] = self.initial()
         return found
@@ -282,6 +282,6 @@ def decode_state(declared: State[Any], data: Any) -> Any:
     return decode_map(declared, keys, values)
 
 
-def decode_map(declared: MapState[Any, Any], keys: Iterable[Any], values: Iterable[Any]) -> KeptMap[Any, Any]:
+def decode_map(declared: MapState[Any, Any], keys: Iterable[Any], values: Iterable[Any]) -> TrackedDict[Any, Any]:
     """A map of its keys and encoded values."""
-    return KeptMap(zip(keys, decode(list(values), list[type_arguments(declared)[1]]), strict=True))  # type: ignore[misc]
+    return TrackedDict(zip(keys, decode(list(values), list[type_arguments(declared)[1]]), strict=True))  # type: ignore[misc]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from dagflow.errors.dag import ClassWrong
-from dagflow.model.declared import Declared
+from dagflow.model.component import Component
 from dagflow.model.ports import MARKS, PROXIES, Port
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @attrs.define(slots=False, eq=False)
-class Module(Declared):
+class Module(Component):
     """What every module is derived from: operators that are used together, as one thing with settings and ports.
 
     Subclasses are attrs classes, whose fields are their settings. `populate_dag(dag)` adds operators (or further modules) to a

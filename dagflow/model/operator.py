@@ -9,8 +9,8 @@ import attrs
 
 from dagflow.errors.choices import one_of
 from dagflow.errors.dag import ClassWrong
+from dagflow.model.component import Component
 from dagflow.model.context import OperatorContext
-from dagflow.model.declared import Declared
 from dagflow.model.ports import PROXIES, InputPort, OutputPort, Port, handlers_of, ports_of
 
 OnError = Literal["fail", "skip", "route"]
@@ -33,7 +33,7 @@ class ErrorRecord:
 
 
 @attrs.define(slots=False, eq=False)
-class Operator(Declared):
+class Operator(Component):
     """What every operator is derived from. Subclasses are attrs classes; their fields are their properties.
 
     >>> import attrs

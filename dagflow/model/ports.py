@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from dagflow.model.declared import Declared
+    from dagflow.model.component import Component
 
 OneRecordType = TypeVar("OneRecordType")
 OneRecordType_contra = TypeVar("OneRecordType_contra", contravariant=True)
@@ -34,7 +34,7 @@ class Port:
     """
 
     name: str = "?"
-    operator: Declared | None = None
+    operator: Component | None = None
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name

@@ -109,7 +109,7 @@ class Window(list[R]):
 _RECORD_CHARACTERS = 200
 
 
-def short(record: Any) -> str:
+def excerpt(record: Any) -> str:
     """A record's text form, cut. Work items are told by what they are of."""
     inner = record.record if isinstance(record, ReaderRecord) else record
     if isinstance(inner, FileBlockMetadata):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Union, get_args, get_origin
 
 from dagflow.errors.run import WrongRecordType
-from dagflow.model.records import ReaderRecord, short
+from dagflow.model.records import ReaderRecord, excerpt
 from dagflow.model.types import is_variable, type_name
 
 
@@ -19,7 +19,7 @@ def type_check(port: str, tp: Any, doing: str = "was emitted") -> Callable[[Any]
 
     def check(record: Any) -> None:
         if not fits(record, tp):
-            raise WrongRecordType(port, type_name(tp), _name_of(record), short(record), doing)
+            raise WrongRecordType(port, type_name(tp), _name_of(record), excerpt(record), doing)
 
     return check
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import typing_extensions
 
-from dagflow.model.meaning import EXPANSIONS, UNIONS, is_variable, replace, resolve, substitute, type_name, variables_in
+from dagflow.model.type_expressions import EXPANSIONS, UNIONS, is_variable, replace, resolve, substitute, type_name, variables_in
 
 __all__ = [
     "Bindings",

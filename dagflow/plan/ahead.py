@@ -31,9 +31,9 @@ def with_ahead(dag: CheckedDag) -> CheckedDag:
             types |= {PortName(before, each): tp for each, tp in _types(operator, dag.types[source]).items()}
             types[into] = types[PortName(before, "output")]
             old = next(s for s in streams.values() if sink in s.sinks)
-            way, entry = old.way(sink), PortName(before, "input")
-            ways = {**old.ways, entry: way}
-            streams[old.name] = attrs.evolve(old, sinks=tuple(entry if k == sink else k for k in old.sinks), ways=ways)
+            route, entry = old.route(sink), PortName(before, "input")
+            routes = {**old.routes, entry: route}
+            streams[old.name] = attrs.evolve(old, sinks=tuple(entry if k == sink else k for k in old.sinks), routes=routes)
             streams[before] = Stream(before, PortName(before, "output"), (into,), old.where)
     if len(nodes) == len(dag.nodes):
         return dag

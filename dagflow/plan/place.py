@@ -10,10 +10,10 @@ from dagflow.errors.partitioning import UnrelatedPartitions
 from dagflow.model.checks import CheckedDag
 from dagflow.model.dag import OperatorNode, PortName
 from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator, not_in_spark
-from dagflow.model.kept import State, WindowState, kept_by
 from dagflow.model.keys import Key
 from dagflow.model.map_state import MapState
 from dagflow.model.partitioning import key_of_port, parallel_of, partitioner_of
+from dagflow.model.state import State, WindowState, state_fields
 from dagflow.model.types import type_name
 from dagflow.plan.ahead import with_ahead
 from dagflow.plan.relays import relayed
@@ -177,7 +177,7 @@ def _check_states(node: OperatorNode, is_keyed: bool) -> None:
     The maps of a keyed operator need no `merge`: each partition has the entries of its keys.
     """
     missing = {}
-    for name, kept in kept_by(type(node.operator)).items():
+    for name, kept in state_fields(type(node.operator)).items():
         if isinstance(kept, WindowState) or not node.operator.keeps(name):
             continue
         if not isinstance(kept, State):

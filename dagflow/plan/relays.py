@@ -59,6 +59,6 @@ def relayed(dag: CheckedDag) -> CheckedDag:
         types[entry] = types[way_out] = dag.types[source]
         types[PortName(name, "errors")] = dag.types[PortName(source.operator, "errors")]
         streams[old.name] = attrs.evolve(old, sinks=tuple(entry if each == sink else each for each in old.sinks))
-        streams[name] = Stream(name, way_out, (sink,), old.where, {sink: old.ways[sink]} if sink in old.ways else {})
+        streams[name] = Stream(name, way_out, (sink,), old.where, {sink: old.routes[sink]} if sink in old.routes else {})
     edges = [(s.source.operator, k.operator) for s in streams.values() for k in s.sinks]
     return attrs.evolve(dag, nodes={name: nodes[name] for name in order(nodes, edges)}, streams=streams, types=types)

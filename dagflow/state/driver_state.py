@@ -12,10 +12,10 @@ from typing import Any, Protocol
 import attrs
 
 from dagflow.errors.run import PlanMismatch
-from dagflow.model.kept import State
-from dagflow.model.map_state import KeptMap, MapState, decode_map, decode_state, encode_state, type_arguments
+from dagflow.model.map_state import MapState, TrackedDict, decode_map, decode_state, encode_state, type_arguments
 from dagflow.model.operator import Operator
 from dagflow.model.plain import decode
+from dagflow.model.state import State
 from dagflow.state import MapId, MapLog, SegmentRef
 from dagflow.state.partition_state import PartitionStates, read, states_of
 from dagflow.state.state_types import checked, misfit, state_type
@@ -123,7 +123,7 @@ class DriverStates:
             for name, own in self._declared.items()
         }
 
-    def _maps(self) -> dict[MapId, KeptMap[Any, Any]]:
+    def _maps(self) -> dict[MapId, TrackedDict[Any, Any]]:
         return {
             (name, state): getattr(self._operators[name], state)
             for name, own in self._declared.items()
@@ -165,7 +165,7 @@ class _Old:
             return decode_state(declared, whole[mine])
         if not isinstance(declared, MapState) or isinstance(data, list):  # a list: the whole map that a task has left
             return decode_state(declared, data)
-        found: KeptMap[Any, Any] = KeptMap()
+        found: TrackedDict[Any, Any] = TrackedDict()
         found.update(decode(data, dict[type_arguments(declared)]))  # type: ignore[misc]  # counts as changed: no segment has it
         return found
 

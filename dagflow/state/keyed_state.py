@@ -16,8 +16,8 @@ from typing import Any
 import attrs
 
 from dagflow.errors.partitioning import ForeignStateKey
-from dagflow.model.keys import GROUPS, KeyDeal, group_of
-from dagflow.model.map_state import KeptMap, MapState, decode_map
+from dagflow.model.keys import GROUPS, KeyAssignment, group_of
+from dagflow.model.map_state import MapState, TrackedDict, decode_map
 from dagflow.model.operator import Operator
 from dagflow.state import MapId, MapLog, SegmentRef, erase_segments
 from dagflow.state.partition_state import StateRef, keyed_maps
@@ -27,7 +27,7 @@ from dagflow.storage import Store, hash_bytes, join, open_store
 FOLDER = "keyed-state"
 _KEPT = 4
 """So many partitions' maps stay in memory for the next window."""
-_known: dict[tuple[str, str], tuple[MapLog, dict[MapId, KeptMap[Any, Any]]]] = {}
+_known: dict[tuple[str, str], tuple[MapLog, dict[MapId, TrackedDict[Any, Any]]]] = {}
 
 
 @attrs.frozen
@@ -47,18 +47,20 @@ def place_of(run_folder: str) -> str:
     return join(run_folder, FOLDER)
 
 
-def mark(keys: KeyDeal) -> str:
+def mark(keys: KeyAssignment) -> str:
     """What tells two ways of dealing keys to as many partitions from each other; empty where nobody has dealt them."""
     return hash_bytes(repr(keys.owners).encode())[:16] if keys.owners else ""
 
 
-def chains(left: Sequence[StateRef], partition: int, keys: KeyDeal) -> tuple[Chain, ...]:
+def chains(left: Sequence[StateRef], partition: int, keys: KeyAssignment) -> tuple[Chain, ...]:
     """The chains that a partition begins with: of all partitions before that may have had any of its keys.
 
     >>> left = [StateRef("", 0, segment=SegmentRef(f"state/{n}", "", 0)) for n in range(4)]
-    >>> [chain.partition for chain in chains(left, 0, KeyDeal(3))], [chain.partition for chain in chains(left, 2, KeyDeal(4))]
-    ([0, 1], [2])
-    >>> [chain.partition for chain in chains(left, 1, KeyDeal(2, owners=(0, 1)))]
+    >>> [chain.partition for chain in chains(left, 0, KeyAssignment(3))]
+    [0, 1]
+    >>> [chain.partition for chain in chains(left, 2, KeyAssignment(4))]
+    [2]
+    >>> [chain.partition for chain in chains(left, 1, KeyAssignment(2, owners=(0, 1)))]
     [0, 1, 2, 3]
     """
     marks = {ref.keys for ref in left if ref.segment is not None}
@@ -96,11 +98,11 @@ class KeyedStates:
     durable: bool
     window: int
     partition: int
-    keys: KeyDeal
+    keys: KeyAssignment
     begun: Mapping[str, Sequence[Chain]]
     _operators: dict[str, dict[str, MapState[Any, Any]]] = attrs.field(factory=dict, init=False)
     _logs: dict[str, MapLog] = attrs.field(factory=dict, init=False)
-    _maps: dict[str, dict[MapId, KeptMap[Any, Any]]] = attrs.field(factory=dict, init=False)
+    _maps: dict[str, dict[MapId, TrackedDict[Any, Any]]] = attrs.field(factory=dict, init=False)
     _left_behind: dict[str, list[str]] = attrs.field(factory=dict, init=False)
 
     def restore(self, operators: Iterable[tuple[str, Operator]]) -> None:
@@ -140,7 +142,7 @@ class KeyedStates:
             _remember((place_of(self.run_folder), newest.name), (log, maps))
         return found
 
-    def _begin(self, name: str, declared: Mapping[str, MapState[Any, Any]]) -> tuple[MapLog, dict[MapId, KeptMap[Any, Any]]]:
+    def _begin(self, name: str, declared: Mapping[str, MapState[Any, Any]]) -> tuple[MapLog, dict[MapId, TrackedDict[Any, Any]]]:
         chains = self.begun.get(name, ())
         store = open_store(place_of(self.run_folder), durable=self.durable)
         self._left_behind[name] = []
@@ -152,13 +154,13 @@ class KeyedStates:
             found = log.restore(chains[0].newest, self.window - 1, [(name, state) for state in declared])
             return log, {key: decode_map(declared[key[1]], each.keys(), each.values()) for key, each in found.items()}
         log = MapLog(store)
-        maps: dict[MapId, KeptMap[Any, Any]] = {(name, state): KeptMap() for state in declared}
+        maps: dict[MapId, TrackedDict[Any, Any]] = {(name, state): TrackedDict() for state in declared}
         for chain in chains:
             self._left_behind[name] += self._taken(store, chain, declared, maps)
         return log, maps
 
     def _taken(
-        self, store: Store, chain: Chain, declared: Mapping[str, MapState[Any, Any]], into: dict[MapId, KeptMap[Any, Any]]
+        self, store: Store, chain: Chain, declared: Mapping[str, MapState[Any, Any]], into: dict[MapId, TrackedDict[Any, Any]]
     ) -> list[str]:
         """Takes this partition's keys out of a chain of another one; the segments of that."""
         log = MapLog(store)
@@ -187,7 +189,7 @@ def with_maps(states: Mapping[str, StateRef], maps: Mapping[str, StateRef]) -> d
     return {**states, **maps, **both}
 
 
-def _in_order(kept: KeptMap[Any, Any]) -> KeptMap[Any, Any]:
+def _in_order(kept: TrackedDict[Any, Any]) -> TrackedDict[Any, Any]:
     """A map with its keys in their order: what an operator makes of them must not depend on whether they were read or were here.
 
     Takes little time where they nearly are, as those of the window before are.
@@ -195,9 +197,9 @@ def _in_order(kept: KeptMap[Any, Any]) -> KeptMap[Any, Any]:
     ordered = sorted(kept, key=None if len({type(key) for key in kept}) < 2 else _by_type)
     if ordered == list(kept):
         return kept
-    made: KeptMap[Any, Any] = KeptMap({key: kept[key] for key in ordered})
+    made: TrackedDict[Any, Any] = TrackedDict({key: kept[key] for key in ordered})
     if kept.changes().assigned:  # taken over from other partitions: all of it is to be saved
-        whole: KeptMap[Any, Any] = KeptMap()
+        whole: TrackedDict[Any, Any] = TrackedDict()
         whole.update(made)
         return whole
     return made
@@ -207,7 +209,7 @@ def _by_type(key: Any) -> tuple[str, Any]:
     return type(key).__name__, key
 
 
-def _remember(key: tuple[str, str], value: tuple[MapLog, dict[MapId, KeptMap[Any, Any]]]) -> None:
+def _remember(key: tuple[str, str], value: tuple[MapLog, dict[MapId, TrackedDict[Any, Any]]]) -> None:
     _known[key] = value
     while len(_known) > _KEPT:
         _known.pop(next(iter(_known)))

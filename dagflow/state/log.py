@@ -26,7 +26,7 @@ from typing import Any, Protocol, TypeVar
 
 import attrs
 
-from dagflow.model.map_state import ABSENT, Changes, KeptMap, encode_keys
+from dagflow.model.map_state import ABSENT, Changes, TrackedDict, encode_keys
 from dagflow.model.plain import encode
 from dagflow.state.segment import (
     Head,
@@ -107,7 +107,7 @@ class MapLog:
         changed: the maps that the last call of `save` has found changed.
 
     >>> from dagflow.storage import MemoryStore
-    >>> store, seen = MemoryStore(), KeptMap()
+    >>> store, seen = MemoryStore(), TrackedDict()
     >>> log = MapLog(store)
     >>> seen["a"] = 1
     >>> ref = log.save(0, {("files", "seen"): seen})
@@ -189,7 +189,7 @@ class MapLog:
                 self._bury(name, max(window, window_of(name)))
         return found
 
-    def save(self, window: int, maps: Mapping[MapId, KeptMap[Any, Any]]) -> SegmentRef | None:
+    def save(self, window: int, maps: Mapping[MapId, TrackedDict[Any, Any]]) -> SegmentRef | None:
         """Makes durable what has changed, before the plan of a window; what that plan has to name, None while nothing was ever.
 
         Windows come in order; one may come again when its plan was not published. Raises StateNotPlain, StorageError.
@@ -227,7 +227,9 @@ class MapLog:
             yield ref, head, parts
             ref = head.previous
 
-    def _write(self, window: int, maps: Mapping[MapId, KeptMap[Any, Any]], changes: Mapping[MapId, Changes[Any, Any]]) -> None:
+    def _write(
+        self, window: int, maps: Mapping[MapId, TrackedDict[Any, Any]], changes: Mapping[MapId, Changes[Any, Any]]
+    ) -> None:
         own = 0
         keys: Keys = {}
         for map_id, change in changes.items():
@@ -285,7 +287,7 @@ class MapLog:
                 return taken, level
             taken, level = run, min(level + 1, TOP - 1)
 
-    def _swept(self, window: int, maps: Mapping[MapId, KeptMap[Any, Any]], keys: Keys, weight: int) -> None:
+    def _swept(self, window: int, maps: Mapping[MapId, TrackedDict[Any, Any]], keys: Keys, weight: int) -> None:
         """Adds to the keys of a top those that it is to sweep, or begins a sweep if it is time."""
         live = sum(kept.weight for kept in self._maps.values())
         if self._sweeping is None and (self.weight + weight > self._policy.heavy(live) or len(self._chain) >= self._policy.most):
@@ -313,11 +315,11 @@ def _weights(change: Changes[Any, Any], where: str) -> tuple[int, int]:
     return assigned - before, assigned + sum(weight_of(key) for key in change.removed)
 
 
-def _parts(maps: Mapping[MapId, KeptMap[Any, Any]], keys: Keys, keep_removed: bool) -> tuple[list[Part], int]:
+def _parts(maps: Mapping[MapId, TrackedDict[Any, Any]], keys: Keys, keep_removed: bool) -> tuple[list[Part], int]:
     """What is to be said of keys today, and what it weighs."""
     parts, weight = [], 0
     for map_id, said in keys.items():
-        kept: KeptMap[Any, Any] = maps.get(map_id, KeptMap())
+        kept: TrackedDict[Any, Any] = maps.get(map_id, TrackedDict())
         assigned: dict[Any, Any] = {}
         removed = []
         for key in said:

@@ -13,10 +13,10 @@ import attrs
 
 from dagflow.errors.records import RecordRefused
 from dagflow.errors.run import StateLost
-from dagflow.model.kept import State, kept_by
 from dagflow.model.map_state import MapState, decode_state, encode_state
 from dagflow.model.operator import Operator
 from dagflow.model.plain import dumps, loads
+from dagflow.model.state import State, state_fields
 from dagflow.state import SegmentRef
 from dagflow.state.state_types import checked
 from dagflow.storage import Store, hash_bytes, read_sealed, seal
@@ -58,7 +58,7 @@ PartitionStates = dict[str, list[StateRef]]
 
 def states_of(operator: Operator) -> dict[str, State[Any]]:
     """The `State` that an operator keeps, by name."""
-    declared = kept_by(type(operator)).items()
+    declared = state_fields(type(operator)).items()
     return {name: kept for name, kept in declared if isinstance(kept, State) and operator.keeps(name)}
 
 

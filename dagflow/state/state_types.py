@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from dagflow.errors.run import StateMistyped
-from dagflow.model.kept import State
 from dagflow.model.map_state import MapState, type_arguments
-from dagflow.model.records import short
+from dagflow.model.records import excerpt
+from dagflow.model.state import State
 from dagflow.model.typecheck import fits
 from dagflow.model.types import type_name
 
@@ -33,11 +33,11 @@ def misfit(value: Any, declared: State[Any]) -> str | None:
     if isinstance(declared, MapState):
         for key, each in value.items():
             if not (fits(key, named[0]) and fits(each, named[1])):
-                return f"it holds {short(key)}: {short(each)}"
+                return f"it holds {excerpt(key)}: {excerpt(each)}"
         return None
     begin = declared.initial()
     tp = named[0] if named[0] is not Any or begin is None else type(begin)
-    return None if fits(value, tp) else f"it holds {short(value)}"
+    return None if fits(value, tp) else f"it holds {excerpt(value)}"
 
 
 def checked(value: Any, declared: State[Any], operator: str, state: str) -> Any:

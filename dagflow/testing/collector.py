@@ -14,9 +14,9 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow.model.context import OperatorContext
-from dagflow.model.kept import WindowState
 from dagflow.model.operator import Operator
 from dagflow.model.ports import InputPort
+from dagflow.model.state import WindowState
 from dagflow.runtime.task.by_value import dumps
 
 T = TypeVar("T", default=Any)

@@ -13,11 +13,11 @@ import attrs
 from dagflow.errors.run import OperatorFailed
 from dagflow.errors.testing import HypothesisMissing, RecordChanged
 from dagflow.model.forms import schema_of
-from dagflow.model.kept import kept_by
 from dagflow.model.map_state import decode_state, encode_state
 from dagflow.model.operator import ErrorRecord, Operator, fields_of
 from dagflow.model.plain import dumps, loads
 from dagflow.model.ports import BATCH, RECORD, STREAM, OutputPort, handlers_of, input_ports, output_ports
+from dagflow.model.state import state_fields
 from dagflow.runtime.task.program import TaskSpec
 from dagflow.state.partition_state import states_of
 from dagflow.testing.operators import NAME, Bench
@@ -124,7 +124,7 @@ class _Laws:
                 self._same(f"partitions do not matter: split at {second}", records, reference, joined)
 
     def _is_partitioned_freely(self) -> bool:
-        return self.operator.partitionable and not kept_by(type(self.operator))
+        return self.operator.partitionable and not state_fields(type(self.operator))
 
     def _forms(self, records: Sequence[Any]) -> list[str]:
         offered = self.operator.offered_forms(self.port) & set(handlers_of(type(self.operator)).get(self.port, ()))

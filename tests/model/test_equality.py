@@ -23,7 +23,7 @@ from dagflow.errors.partitioning import KeyNotHashable, KeyTypeRefused
 from dagflow.model.checks import check
 from dagflow.model.equality import compared, not_hashable
 from dagflow.model.forms import to_batch
-from dagflow.model.keys import KeyDeal, Router, key_hash, key_of
+from dagflow.model.keys import KeyAssignment, Router, key_hash, key_of
 from dagflow.model.records import ReaderRecord
 from operators import BlockReader, FileSplitterInput, Map
 from operators.aggregate.totals import entry_of
@@ -126,7 +126,7 @@ def test_both_forms_of_records_route_alike(kind: str, drawn: list[tuple[int, int
     items = [Item(make(group, form), group) for group, form in drawn]
     key = key_of(names)
     assert key is not None
-    router = Router("p", key, Item[tp], KeyDeal(13))  # type: ignore[valid-type]  # of whatever kind
+    router = Router("p", key, Item[tp], KeyAssignment(13))  # type: ignore[valid-type]  # of whatever kind
     places = [router.of_record(item) for item in items]
     assert list(router.of_batch(to_batch(items, Item[tp]))) == places  # type: ignore[valid-type]
     assert all(
@@ -182,7 +182,7 @@ def test_text_is_compared_as_it_is_written(texts: list[str]) -> None:
 def test_times_of_any_unit_route_alike(times: list[datetime.datetime]) -> None:
     key = key_of("value")
     assert key is not None
-    router = Router("p", key, Any, KeyDeal(16))
+    router = Router("p", key, Any, KeyAssignment(16))
     expected = [router.of_record(at) for at in times]
     for kind in (pa.timestamp("s"), pa.timestamp("ms"), pa.timestamp("us"), pa.timestamp("ns")):
         column = pa.array(times, kind)
@@ -226,7 +226,7 @@ def test_a_key_that_cannot_be_compared_is_refused_at_run_time(key: Any) -> None:
     by = key_of(lambda record: record)
     assert by is not None
     with pytest.raises(KeyNotHashable, match=r"has no hash: (a|class) "):
-        Router("count.input", by, Any, KeyDeal(2)).of_record(key)
+        Router("count.input", by, Any, KeyAssignment(2)).of_record(key)
     with pytest.raises(TypeError):
         entry_of(key)
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dagflow.errors.partitioning import ColumnNotThere, KeyNotHashable
 from dagflow.model.forms import to_batch
-from dagflow.model.keys import GROUPS, KeyDeal, Router, group_of, key_hash, key_of, known_columns
+from dagflow.model.keys import GROUPS, KeyAssignment, Router, group_of, key_hash, key_of, known_columns
 from dagflow.model.records import ReaderRecord
 
 
@@ -83,7 +83,7 @@ def test_both_forms_of_records_go_to_the_same_partitions(hits: list[Hit], partit
     for names in ("host", "hour", ("host", "hour"), ("hour",)):
         key = key_of(names)
         assert key is not None
-        router = Router("p", key, Hit, KeyDeal(partitions))
+        router = Router("p", key, Hit, KeyAssignment(partitions))
         assert list(router.of_batch(to_batch(hits, Hit))) == [router.of_record(hit) for hit in hits]
 
 
@@ -92,8 +92,8 @@ def test_unsigned_and_text_columns_of_all_kinds(values: list[int]) -> None:
     texts = [str(value) for value in values]
     key = key_of("value")
     assert key is not None
-    router = Router("p", key, Any, KeyDeal(16))
-    expected = [KeyDeal(16).of_group(group_of(text)) for text in texts]
+    router = Router("p", key, Any, KeyAssignment(16))
+    expected = [KeyAssignment(16).of_group(group_of(text)) for text in texts]
     for column in (
         pa.array(texts),
         pa.array(texts, pa.large_string()),
@@ -102,12 +102,12 @@ def test_unsigned_and_text_columns_of_all_kinds(values: list[int]) -> None:
     ):
         assert list(router.of_batch(pa.RecordBatch.from_arrays([column], ["value"]))) == expected
     numbers = pa.RecordBatch.from_arrays([pa.array(values, pa.uint64())], ["value"])
-    assert list(router.of_batch(numbers)) == [KeyDeal(16).of_group(group_of(value)) for value in values]
+    assert list(router.of_batch(numbers)) == [KeyAssignment(16).of_group(group_of(value)) for value in values]
 
 
 @given(st.integers(1, 300))
 def test_each_partition_has_a_run_of_groups(partitions: int) -> None:
-    places = [KeyDeal(partitions).of_group(group) for group in range(0, GROUPS, 7)]
+    places = [KeyAssignment(partitions).of_group(group) for group in range(0, GROUPS, 7)]
     assert places == sorted(places)
     assert set(places) == set(range(partitions))
 
@@ -116,14 +116,14 @@ def test_each_partition_has_a_run_of_groups(partitions: int) -> None:
 def test_dealt_keys_are_found_by_the_lowest_bits_of_the_hash(texts: list[str], owners: list[int]) -> None:
     key = key_of("value")
     assert key is not None
-    router = Router("p", key, Any, KeyDeal(5, tuple(owners)))
+    router = Router("p", key, Any, KeyAssignment(5, tuple(owners)))
     expected = [owners[key_hash(text) & 7] for text in texts]
     assert [router.of_record(text) for text in texts] == expected
     assert list(router.of_batch(pa.RecordBatch.from_arrays([pa.array(texts, pa.string())], ["value"]))) == expected
 
 
 def test_keys_spread_evenly() -> None:
-    counts = np.bincount([KeyDeal(8).of_group(group_of(number)) for number in range(8000)])
+    counts = np.bincount([KeyAssignment(8).of_group(group_of(number)) for number in range(8000)])
     assert counts.min() > 850
 
 
@@ -152,14 +152,14 @@ def test_a_field_that_has_fields_is_a_key_in_both_forms() -> None:
     for names in ("hit", ("hit", "n")):
         key = key_of(names)
         assert key is not None
-        router = Router("p", key, Visit, KeyDeal(7))
+        router = Router("p", key, Visit, KeyAssignment(7))
         assert list(router.of_batch(to_batch(visits, Visit))) == [router.of_record(visit) for visit in visits]
 
 
 def test_lists_are_keys_too() -> None:
     key = key_of(lambda record: record)
     assert key is not None
-    router = Router("p", key, Any, KeyDeal(9))
+    router = Router("p", key, Any, KeyAssignment(9))
     assert router.of_record([1, 2]) == router.of_record([1.0, 2]) == router.of_record((1, 2))
 
 
@@ -167,7 +167,7 @@ def test_a_key_without_a_hash_is_refused() -> None:
     key = key_of(lambda record: record)
     assert key is not None
     with pytest.raises(KeyNotHashable) as caught:
-        Router("count.input", key, Any, KeyDeal(2)).of_record({1, 2})
+        Router("count.input", key, Any, KeyAssignment(2)).of_record({1, 2})
     text = "the key {1, 2} of port count.input has no hash: a set has no hash that all processes agree on"
     assert str(caught.value).startswith(text)
 
@@ -182,7 +182,7 @@ def test_a_column_that_is_not_there_is_told_with_those_that_are() -> None:
     key = key_of(("host", "hours"))
     assert key is not None
     with pytest.raises(ColumnNotThere) as caught:
-        Router("count.input", key, Hit, KeyDeal(2)).of_batch(to_batch([Hit("a", 1)], Hit))
+        Router("count.input", key, Hit, KeyAssignment(2)).of_batch(to_batch([Hit("a", 1)], Hit))
     assert str(caught.value) == (
         "there is no column 'hours', which the key of count.input names\n"
         "  columns  host (string), hour (int64)\n"

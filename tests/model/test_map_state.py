@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from dagflow import InputOperator, MapState, OutputPort
 from dagflow.errors.run import StateDeclaration, StateNotPlain
-from dagflow.model.kept import freeze, kept_by
-from dagflow.model.map_state import KeptMap, decode_state, encode_keys, encode_state
+from dagflow.model.map_state import TrackedDict, decode_state, encode_keys, encode_state
+from dagflow.model.state import freeze, state_fields
 
 
 class Polled(InputOperator):
@@ -31,7 +31,7 @@ STEPS = st.one_of(
 
 
 def step(target: dict[Any, Any], what: str, key: Any, value: Any) -> Any:
-    """Does the same with a KeptMap and with a dict."""
+    """Does the same with a TrackedDict and with a dict."""
     match what:
         case "set":
             target[key] = value
@@ -51,7 +51,7 @@ def step(target: dict[Any, Any], what: str, key: Any, value: Any) -> Any:
             return target.popitem()
         case "clear":
             return target.clear()
-        case "replace" if isinstance(target, KeptMap):
+        case "replace" if isinstance(target, TrackedDict):
             target.replace(key)
         case "replace":
             target.clear()
@@ -73,7 +73,7 @@ def same(one: dict[Any, Any], other: dict[Any, Any]) -> bool:
 
 @given(st.lists(STEPS, max_size=30))
 def test_it_is_a_dict_that_knows_what_has_changed(steps: list[tuple[str, Any, Any]]) -> None:
-    kept: KeptMap[str, Any] = KeptMap()
+    kept: TrackedDict[str, Any] = TrackedDict()
     model: dict[str, Any] = {}
     stored: dict[str, Any] = {}
     for what, key, value in steps:
@@ -95,7 +95,7 @@ def test_it_is_a_dict_that_knows_what_has_changed(steps: list[tuple[str, Any, An
 
 @given(st.lists(STEPS, max_size=8), st.lists(STEPS, max_size=8), st.lists(STEPS, max_size=8))
 def test_it_rolls_back_to_savepoints(first: Any, second: Any, third: Any) -> None:
-    kept: KeptMap[str, Any] = KeptMap({"a": 0})
+    kept: TrackedDict[str, Any] = TrackedDict({"a": 0})
     points = []
     for steps in (first, second, third):
         points.append((kept.savepoint(), dict(kept)))
@@ -112,7 +112,7 @@ def test_each_instance_has_its_own_and_it_begins_empty() -> None:
     one, other = Polled(), Polled()
     one.etags["a"] = 1
     assert (one.etags, other.etags) == ({"a": 1}, {})
-    assert isinstance(kept_by(Polled)["etags"], MapState)
+    assert isinstance(state_fields(Polled)["etags"], MapState)
 
 
 @pytest.mark.parametrize("frozen", [False, True])
@@ -140,11 +140,11 @@ def test_it_does_not_travel_with_its_operator() -> None:
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda kept: pickle.loads(pickle.dumps(kept)), copy.copy])
 def test_copies_know_what_has_changed_and_go_their_own_way(copied: Any) -> None:
-    kept: KeptMap[str, Any] = KeptMap({"a": [1], "b": 2})
+    kept: TrackedDict[str, Any] = TrackedDict({"a": [1], "b": 2})
     kept["c"] = 3
     del kept["b"]
     other = copied(kept)
-    assert isinstance(other, KeptMap)
+    assert isinstance(other, TrackedDict)
     assert other.changes() == kept.changes()
     other["d"] = 4
     assert "d" not in kept
@@ -154,14 +154,14 @@ def test_copies_know_what_has_changed_and_go_their_own_way(copied: Any) -> None:
 def test_a_merge_is_of_the_values_of_equal_keys() -> None:
     merged = MapState[str, int](merge=sum).merge
     assert merged is not None
-    assert merged([KeptMap({"a": 1, "b": 2}), KeptMap({"a": 10}), KeptMap({"c": 5})]) == {"a": 11, "b": 2, "c": 5}
+    assert merged([TrackedDict({"a": 1, "b": 2}), TrackedDict({"a": 10}), TrackedDict({"c": 5})]) == {"a": 11, "b": 2, "c": 5}
     assert MapState[str, int]().merge is None
     with pytest.raises(StateDeclaration, match="MapState: merge is 3: give a function"):
         MapState[str, int](merge=3)  # type: ignore[arg-type]
 
 
 def test_a_declaration_shows_how_to_write_a_merge() -> None:
-    assert kept_by(Polled)["etags"].with_merge() == "etags = MapState[str, int](merge=max)"  # type: ignore[attr-defined]
+    assert state_fields(Polled)["etags"].with_merge() == "etags = MapState[str, int](merge=max)"  # type: ignore[attr-defined]
 
 
 @given(st.dictionaries(st.one_of(st.text(), st.integers()), st.one_of(st.binary(), st.lists(st.integers()), st.none())))
@@ -169,7 +169,7 @@ def test_a_whole_map_comes_back_as_it_was(content: dict[Any, Any]) -> None:
     declared = MapState[Any, Any]()
     decoded = decode_state(declared, json.loads(json.dumps(encode_state(declared, content, "here"))))
     assert decoded == content
-    assert isinstance(decoded, KeptMap)
+    assert isinstance(decoded, TrackedDict)
     assert decoded.changes().assigned == {}
 
 

@@ -11,8 +11,8 @@ import pytest
 from dagflow import InputPort, Operator, OutputPort, State, WindowState
 from dagflow.errors.dag import ClassWrong, PortUnbound
 from dagflow.errors.run import FieldFrozen, StateDeclaration
-from dagflow.model.kept import freeze, renew, thaw
 from dagflow.model.ports import handlers_of, input_ports, output_ports
+from dagflow.model.state import freeze, renew, thaw
 
 T = TypeVar("T")
 

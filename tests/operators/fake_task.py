@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from dagflow import ErrorRecord, Operator, OperatorContext
 from dagflow.model.forms import to_records
-from dagflow.model.kept import freeze, renew, thaw
 from dagflow.model.ports import handlers_of, output_ports
+from dagflow.model.state import freeze, renew, thaw
 
 
 class FakeFile:

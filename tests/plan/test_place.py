@@ -9,7 +9,7 @@ import pytest
 from dagflow import DAG, FileBlockMetadata, FileMetadata, InputPort, Operator, OutputPort, State, WindowState
 from dagflow.errors.dag import MergeMissing, NotSupported
 from dagflow.errors.partitioning import UnrelatedPartitions
-from dagflow.model.kept import Kept
+from dagflow.model.state import StateField
 from dagflow.plan.place import how
 from dagflow.plan.plan import Plan, make_plan
 from dagflow.scaling import StatelessPartitioner
@@ -252,7 +252,7 @@ def test_parallel_with_partitions_that_are_not_related_is_refused() -> None:
     )
 
 
-def keeping(kept: Kept[Any]) -> DAG:
+def keeping(kept: StateField[Any]) -> DAG:
     class Keeps(Operator):
         input = InputPort[object]()
         within = WindowState(0)
@@ -295,5 +295,5 @@ def test_state_in_partitions_that_merges_is_fine() -> None:
 
 
 def test_other_things_kept_stay_on_the_driver() -> None:
-    with pytest.raises(NotSupported, match=r"operator 'keeps' keeps Kept 'kept', but runs in partitions"):
-        make_plan(keeping(Kept(0)))
+    with pytest.raises(NotSupported, match=r"operator 'keeps' keeps StateField 'kept', but runs in partitions"):
+        make_plan(keeping(StateField(0)))

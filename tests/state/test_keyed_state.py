@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import InputPort, MapState, Operator
-from dagflow.model.keys import GROUPS, KeyDeal, group_of
+from dagflow.model.keys import GROUPS, KeyAssignment, group_of
 from dagflow.state import SegmentRef, keyed_state
 from dagflow.state.keyed_state import KeyedStates, chains, sweep
 from dagflow.state.partition_state import StateRef
 
-ALL = KeyDeal(1)
+ALL = KeyAssignment(1)
 
 
 class Keeps(Operator):
@@ -23,7 +23,9 @@ class Keeps(Operator):
     totals = MapState[str, int]()
 
 
-def task(run: Path, window: int, left: list[StateRef], partition: int = 0, keys: KeyDeal = ALL) -> tuple[KeyedStates, Keeps]:
+def task(
+    run: Path, window: int, left: list[StateRef], partition: int = 0, keys: KeyAssignment = ALL
+) -> tuple[KeyedStates, Keeps]:
     begun = {"keeps": chains(left, partition, keys)}
     states, operator = KeyedStates(str(run), False, window, partition, keys, begun), Keeps()
     states.restore([("keeps", operator)])
@@ -38,10 +40,10 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(st.integers(1, 9), st.integers(1, 9))
 def test_all_groups_of_a_partition_are_in_the_chains_that_it_begins_with(before: int, now: int) -> None:
     left = [StateRef("", 0, segment=SegmentRef(f"state/{n}", "", 0)) for n in range(before)]
-    keys = KeyDeal(now)
+    keys = KeyAssignment(now)
     for group in range(0, GROUPS, 97):
         found = chains(left, keys.of_group(group), keys)
-        assert KeyDeal(before).of_group(group) in {chain.partition for chain in found}
+        assert KeyAssignment(before).of_group(group) in {chain.partition for chain in found}
 
 
 def test_a_window_that_is_run_again_begins_with_what_it_began_with(tmp_path: Path) -> None:
@@ -62,12 +64,18 @@ def test_a_window_that_is_run_again_begins_with_what_it_began_with(tmp_path: Pat
 @pytest.mark.parametrize(
     "deals",
     [
-        [KeyDeal(3), KeyDeal(5), KeyDeal(1), KeyDeal(4)],
-        [KeyDeal(3, (0, 1, 2, 0)), KeyDeal(3, (0, 1, 2, 0)), KeyDeal(3, (2, 1, 0, 2)), KeyDeal(3), KeyDeal(2, (1, 0))],
+        [KeyAssignment(3), KeyAssignment(5), KeyAssignment(1), KeyAssignment(4)],
+        [
+            KeyAssignment(3, (0, 1, 2, 0)),
+            KeyAssignment(3, (0, 1, 2, 0)),
+            KeyAssignment(3, (2, 1, 0, 2)),
+            KeyAssignment(3),
+            KeyAssignment(2, (1, 0)),
+        ],
     ],
     ids=["other numbers", "other keys"],
 )
-def test_another_deal_takes_the_entries_along(tmp_path: Path, deals: list[KeyDeal]) -> None:
+def test_another_deal_takes_the_entries_along(tmp_path: Path, deals: list[KeyAssignment]) -> None:
     entries = {f"key {n}": n for n in range(300)}
     left: list[StateRef] = []
     for window, deal in enumerate(deals):

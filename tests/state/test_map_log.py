@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow.errors.run import PlanMismatch, SegmentDamaged, SegmentMissing, StateNotPlain
-from dagflow.model.map_state import KeptMap
+from dagflow.model.map_state import TrackedDict
 from dagflow.model.plain import encode
 from dagflow.state import MapId, MapLog, Policy, SegmentRef, erase_segments
 from dagflow.state.segment import segments, window_of
@@ -24,7 +24,7 @@ SMALL = Policy(
 Content = dict[MapId, dict[Any, Any]]
 
 
-def copied(maps: dict[MapId, KeptMap[Any, Any]]) -> Content:
+def copied(maps: dict[MapId, TrackedDict[Any, Any]]) -> Content:
     return {map_id: encode(dict(kept.items()), "") if map_id == SEEN else dict(kept) for map_id, kept in maps.items()}
 
 
@@ -37,7 +37,7 @@ class Run:
         self.policy = policy
         self.plans: dict[int, tuple[SegmentRef | None, Content]] = {}
         self.window = 0
-        self.maps: dict[MapId, KeptMap[Any, Any]] = {SEEN: KeptMap(), ETAGS: KeptMap()}
+        self.maps: dict[MapId, TrackedDict[Any, Any]] = {SEEN: TrackedDict(), ETAGS: TrackedDict()}
         self.log = MapLog(self.store, policy)
 
     def restored(self, window: int, ids: Any = (SEEN, ETAGS)) -> Content:
@@ -59,7 +59,7 @@ class Run:
         known = [map_id for map_id in ids if map_id in content]
         found = self.log.restore(ref, self.window - 1, known)
         assert found == {map_id: content[map_id] for map_id in known}
-        self.maps = {map_id: KeptMap(found.get(map_id, {})) for map_id in ids}
+        self.maps = {map_id: TrackedDict(found.get(map_id, {})) for map_id in ids}
 
     def sweep(self, keep: int) -> None:
         oldest = self.window - keep
@@ -116,8 +116,8 @@ def test_each_window_can_be_restored_exactly(windows: list[tuple[list[tuple[MapI
         elif end == "drop":
             run.launch(() if len(run.maps) == 1 else (SEEN,))
             run.save()
-            run.maps.setdefault(SEEN, KeptMap())
-            run.maps.setdefault(ETAGS, KeptMap())
+            run.maps.setdefault(SEEN, TrackedDict())
+            run.maps.setdefault(ETAGS, TrackedDict())
         run.check_all()
     run.sweep(1)
     run.check_all()
@@ -235,7 +235,7 @@ def test_a_segment_that_was_not_sealed_is_refused() -> None:
 
 @pytest.mark.parametrize(("key", "value"), [("a", object()), (True, 1), ("a", {1: 2})])
 def test_what_is_not_plain_is_refused_by_name(key: Any, value: Any) -> None:
-    kept: KeptMap[Any, Any] = KeptMap()
+    kept: TrackedDict[Any, Any] = TrackedDict()
     kept[key] = value
     store = CountingStore()
     with pytest.raises(StateNotPlain, match="MapState 'seen' of operator 'files' holds a"):
@@ -270,7 +270,7 @@ def test_what_may_pass_is_tried_again() -> None:
 
     store = CountingStore(after=busy)
     log = MapLog(store, trying=trying)
-    kept: KeptMap[str, int] = KeptMap()
+    kept: TrackedDict[str, int] = TrackedDict()
     for window in range(2):
         kept["a"] = window
         ref = log.save(window, {SEEN: kept})
@@ -336,7 +336,7 @@ def test_bounds_of_what_is_written_and_kept(kind: str) -> None:
         run.maps[SEEN].update({f"{n:020d}": "x" * 20 for n in range(3000)})
         run.save()
 
-    def each(seen: KeptMap[Any, Any], n: int) -> None:
+    def each(seen: TrackedDict[Any, Any], n: int) -> None:
         if kind == "grows":
             seen.update({f"{n:010d}{k:010d}": "x" * 20 for k in range(3)})
         elif kind == "hot key":

@@ -16,7 +16,7 @@ from dagflow.errors.partitioning import CombinedKeyChanged
 from dagflow.model.columns import RecordMisfit
 from dagflow.model.context import Cursor
 from dagflow.model.forms import schema_of, to_batch, to_records
-from dagflow.model.keys import KeyDeal, Router
+from dagflow.model.keys import KeyAssignment, Router
 from dagflow.model.types import type_name
 from dagflow.plan.place import ALONG, BY_KEY, TO_ONE
 from dagflow.runtime.exchange.fitting import fitted
@@ -76,7 +76,7 @@ class Sender:
         self._router: Router | None = None
         if plan.kind == BY_KEY:
             assert plan.key is not None
-            deal = KeyDeal(self._partitions, spec.owners.get(plan.stage, ()))
+            deal = KeyAssignment(self._partitions, spec.owners.get(plan.stage, ()))
             self._router = Router(plan.port, plan.key, plan.type, deal, self._hottest.see)
         self._pairs: dict[Any, tuple[int, Any]] = {}
         combiner = plan.combiner if plan.kind in (BY_KEY, TO_ONE) else None

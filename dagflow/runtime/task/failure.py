@@ -11,8 +11,8 @@ from typing import Any
 from dagflow.errors import DagflowError
 from dagflow.errors.application import is_ours
 from dagflow.errors.run import OperatorFailed
-from dagflow.model.context import Cursor, Place
-from dagflow.model.records import ReaderRecord, short
+from dagflow.model.context import Cursor, RecordOrigin
+from dagflow.model.records import ReaderRecord, excerpt
 from dagflow.model.source import shown
 
 _ERROR_CHARACTERS = 1000
@@ -30,7 +30,7 @@ class Abort(BaseException):
 
 def abort(operator: str, window: int | None, doing: str, error: BaseException, record: Any, cursor: Cursor) -> Abort:
     """An `Abort` with all that is known of an exception. dagflow's own errors stay what they are."""
-    came_from: Cursor | Place = cursor
+    came_from: Cursor | RecordOrigin = cursor
     if cursor.blame is not None and cursor.blame.error is error:
         record, came_from = cursor.blame.record, cursor.blame.place
     at = record.position if isinstance(record, ReaderRecord) else None  # the cursor's would be that of a chunk
@@ -39,7 +39,7 @@ def abort(operator: str, window: int | None, doing: str, error: BaseException, r
         error.happened(**where)
         if not error.notes and not hasattr(error, "operator"):
             place = f"  operator {operator!r} in {doing}" + ("" if window is None else f", window {window}")
-            error.add_note(f"{place}, record {short(record)}" if isinstance(record, str | bytes | ReaderRecord) else place)
+            error.add_note(f"{place}, record {excerpt(record)}" if isinstance(record, str | bytes | ReaderRecord) else place)
         return Abort(error)
     failed = OperatorFailed(
         operator=operator,
@@ -47,7 +47,7 @@ def abort(operator: str, window: int | None, doing: str, error: BaseException, r
         error=describe(error),
         window=window,
         source=source_of(record, came_from),
-        record=None if record is None else short(record),
+        record=None if record is None else excerpt(record),
         frames=user_frames(error),
         trace="".join(traceback.format_exception(error)),
     )
@@ -69,7 +69,7 @@ def sample(error: BaseException, record: Any, path: str | None, position: int | 
     'OSError: gone (bytes 0 to 4,096 of a.txt)'
     """
     what = f"[{error.code}] {error.message()}" if isinstance(error, DagflowError) else describe(error)
-    place = [short(record)]
+    place = [excerpt(record)]
     if path is not None and not place[0].endswith(path):
         place += [path] if position is None else [path, f"position {position}"]
     return f"{what.partition(chr(10))[0].rstrip('.')} ({', '.join(place)})"
@@ -81,7 +81,7 @@ def text_of(record: Any) -> str:
     return (inner if isinstance(inner, str) else repr(inner))[:_ERROR_CHARACTERS]
 
 
-def source_of(record: Any, cursor: Cursor | Place) -> str | None:
+def source_of(record: Any, cursor: Cursor | RecordOrigin) -> str | None:
     """`PATH, position N` of a record; of one that has come over an exchange, the task that sent it."""
     if cursor.path is None:
         return cursor.sender

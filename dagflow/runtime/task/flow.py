@@ -11,9 +11,9 @@ from dagflow.errors import DagflowError
 from dagflow.errors.run import OperatorFailed
 from dagflow.model.context import Clock, Cursor, FileMaker, ItemPart, OperatorContext, SystemClock
 from dagflow.model.event_time import EventTime
-from dagflow.model.kept import freeze, renew, thaw
 from dagflow.model.plain import decode
 from dagflow.model.ports import BATCH, RECORD, STREAM, handlers_of, output_ports
+from dagflow.model.state import freeze, renew, thaw
 from dagflow.model.typecheck import type_check
 from dagflow.runtime.exchange.channels import Passing, nothing_sent
 from dagflow.runtime.exchange.hot_keys import ExchangeFigures

@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 
 from dagflow.errors.dag import PortUnbound
 from dagflow.model.context import OperatorContext
-from dagflow.model.kept import kept_by
-from dagflow.model.map_state import KeptMap
+from dagflow.model.map_state import TrackedDict
 from dagflow.model.operator import ErrorRecord, Operator
 from dagflow.model.records import ReaderRecord
+from dagflow.model.state import state_fields
 from dagflow.runtime.task.delivery import Inlet, Outlet, Step, Steps
 from dagflow.runtime.task.failure import Abort, abort, describe, sample, text_of
 from dagflow.runtime.task.program import ProgramOperator
@@ -120,13 +120,13 @@ class Node:
 
     def kept(self) -> dict[str, Any]:
         """A copy of what the operator keeps within the window."""
-        values = {name: getattr(self.operator, name) for name in kept_by(type(self.operator))}
-        return {n: v.savepoint() if isinstance(v, KeptMap) else copy.deepcopy(v) for n, v in values.items()}
+        values = {name: getattr(self.operator, name) for name in state_fields(type(self.operator))}
+        return {n: v.savepoint() if isinstance(v, TrackedDict) else copy.deepcopy(v) for n, v in values.items()}
 
     def put_back(self, kept: dict[str, Any]) -> None:
         """Gives the operator back what it kept."""
         for name, value in kept.items():
-            if isinstance(now := self.operator.__dict__.get(name), KeptMap):
+            if isinstance(now := self.operator.__dict__.get(name), TrackedDict):
                 now.roll_back(value)
             else:
                 self.operator.__dict__[name] = value

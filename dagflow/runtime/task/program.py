@@ -9,7 +9,7 @@ import attrs
 
 from dagflow.errors import DagflowError
 from dagflow.model.event_time import EventTime
-from dagflow.model.keys import Key, KeyDeal
+from dagflow.model.keys import Key, KeyAssignment
 from dagflow.model.operator import Operator
 from dagflow.model.ports import BATCH, RECORD
 from dagflow.runtime.rebalancing.ending import Ending
@@ -149,7 +149,7 @@ class TaskSpec:
         level, number: its level, and its number among the tasks of the window.
         place: its number among the tasks of its level; rows of exchanges are for that.
         layout: of the stages that exchanges lead to: the place of their first task, and how many they have.
-        owners: of the stages whose partitioner has dealt keys, the partition of each of these (`dagflow.model.keys.KeyDeal`).
+        owners: of the stages whose partitioner has dealt keys, the partition of each of these (`KeyAssignment`).
         next_tasks: how many tasks the next level has; 0 in the last one.
         senders: of the stages in lower levels, the number of their first task.
     """
@@ -188,9 +188,9 @@ class TaskSpec:
     senders: dict[str, int] = attrs.field(factory=dict)
 
     @property
-    def keys(self) -> KeyDeal:
+    def keys(self) -> KeyAssignment:
         """Which keys its partition has, and the others of its stage."""
-        return KeyDeal(self.partitions, self.owners.get(self.stage, ()))
+        return KeyAssignment(self.partitions, self.owners.get(self.stage, ()))
 
     @property
     def name(self) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from dagflow.errors.testing import RecordChanged
-from dagflow.model.records import short
+from dagflow.model.records import excerpt
 from dagflow.runtime.task.failure import Abort
 
 
@@ -107,4 +107,4 @@ def _changed(seen: _Seen) -> Any:
 
 
 def _text(record: Any) -> str:
-    return short(record.to_pylist() if hasattr(record, "to_pylist") else record)
+    return excerpt(record.to_pylist() if hasattr(record, "to_pylist") else record)

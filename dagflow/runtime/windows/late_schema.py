@@ -7,7 +7,7 @@ from typing import Any
 
 from dagflow.model.dag import PortName
 from dagflow.model.forms import schema_of
-from dagflow.model.passed_on import passed_on
+from dagflow.model.upstream import nearest_declaration
 from dagflow.plan.plan import Plan
 
 Columns = list[tuple[str, str]]
@@ -39,4 +39,4 @@ def _columns_of(plan: Plan, agreed: Mapping[str, Any], source: PortName) -> Colu
     def said(port: PortName) -> Columns | None:
         return plan.dag.nodes[port.operator].operator.emitted_columns(port.port, agreed.get(port.operator))
 
-    return passed_on(plan.dag.nodes, plan.dag.streams.values(), source, said)
+    return nearest_declaration(plan.dag.nodes, plan.dag.streams.values(), source, said)

@@ -12,8 +12,8 @@ import attrs
 import pytest
 
 from dagflow import FileBlockMetadata, FileMetadata, OperatorContext
-from dagflow.model.kept import freeze, renew, thaw
 from dagflow.model.plain import dumps
+from dagflow.model.state import freeze, renew, thaw
 from dagflow.state.driver_state import restore
 from dagflow.state.partition_state import kept_states
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dagflow import DAG, FileBlockMetadata, InputPort, Operator
-from dagflow.model.map_state import KeptMap
+from dagflow.model.map_state import TrackedDict
 from dagflow.model.plain import dumps, encode
 from dagflow.plan.plan import make_plan
 from dagflow.runtime.run_folder.window_log import WindowPlan
@@ -38,7 +38,7 @@ class Sink(Operator):
 def known(store: CountingStore, plan: WindowPlan, found: dict[str, str], count: int) -> WindowPlan:
     """The plan of a window after which so many files more were known."""
     log = MapLog(store)
-    seen: KeptMap[str, str] = KeptMap()
+    seen: TrackedDict[str, str] = TrackedDict()
     seen.update(found)
     seen.update({f"/logs/2026/{n:09d}.log": "1700000000000000000:1234567" for n in range(count)})
     ref: Any = log.save(plan.window, {SEEN: seen})

@@ -15,7 +15,7 @@ from dagflow.errors.partitioning import CombinedKeyChanged, KeyNotHashable
 from dagflow.errors.run import OperatorFailed
 from dagflow.model.context import Cursor
 from dagflow.model.forms import to_batch, to_records
-from dagflow.model.keys import Key, KeyDeal, group_of, key_of
+from dagflow.model.keys import Key, KeyAssignment, group_of, key_of
 from dagflow.plan.place import ALONG, BY_KEY, DEALT, TO_ONE
 from dagflow.runtime.exchange import sender as module
 from dagflow.runtime.exchange.rows import Row, batch_of, records_of
@@ -111,7 +111,7 @@ def test_records_find_the_partition_of_their_key_in_their_order(key: Any, form: 
     sender.finish()
     place = (lambda hit: hit.host) if key == "host" else first_letter
     for dst, found in decoded(rows).items():
-        assert found == [hit for hit in hits if 10 + KeyDeal(3).of_group(group_of(place(hit))) == dst]
+        assert found == [hit for hit in hits if 10 + KeyAssignment(3).of_group(group_of(place(hit))) == dst]
     assert {(row.src, row.tag) for row in rows} == {(5, 8)}
 
 

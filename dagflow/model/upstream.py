@@ -12,7 +12,7 @@ from dagflow.model.types import is_variable
 T = TypeVar("T")
 
 
-def passed_on(
+def nearest_declaration(
     operators: Mapping[str, OperatorNode], streams: Iterable[Stream], port: PortName, said: Callable[[PortName], T | None]
 ) -> T | None:
     """What the operator of an output port says of its records, or the one that they come from; None: nobody knows.
@@ -30,4 +30,4 @@ def passed_on(
     streams = tuple(streams)
     arriving = [(s.source, sink) for s in streams for sink in s.sinks if sink.operator == port.operator]
     sources = [source for source, sink in arriving if declared[sink.port].declared_type is kind]
-    return passed_on(operators, streams, sources[0], said) if len(sources) == 1 else None
+    return nearest_declaration(operators, streams, sources[0], said) if len(sources) == 1 else None

@@ -15,7 +15,7 @@ V = TypeVar("V")
 _MISSING: Any = object()
 
 
-class Kept(Generic[V]):
+class StateField(Generic[V]):
     """A value that an operator declares at class level and may assign while it runs.
 
     Args:
@@ -57,7 +57,7 @@ class Kept(Generic[V]):
         def __set__(self, instance: object, value: V) -> None: ...
 
 
-class WindowState(Kept[V]):
+class WindowState(StateField[V]):
     """A value within this task's window: begins anew in every window, in every task.
 
     >>> from dagflow import Operator, WindowState
@@ -68,7 +68,7 @@ class WindowState(Kept[V]):
     """
 
 
-class State(Kept[V]):
+class State(StateField[V]):
     """A value over windows, saved with the window and restored after a crash. Plain data only.
 
     Plain data: None, bool, int, float, str, bytes, and lists, tuples, string-keyed dicts and attrs classes of these.
@@ -111,22 +111,22 @@ _MERGES = {
 }
 
 
-def kept_by(cls: Any) -> dict[str, Kept[Any]]:
+def state_fields(cls: Any) -> dict[str, StateField[Any]]:
     """The declarations of a class and its bases by name."""
-    return _kept_by(cls)
+    return _state_fields(cls)
 
 
 @functools.cache
-def _kept_by(cls: Any) -> dict[str, Kept[Any]]:
-    found: dict[str, Kept[Any]] = {}
+def _state_fields(cls: Any) -> dict[str, StateField[Any]]:
+    found: dict[str, StateField[Any]] = {}
     for klass in reversed(cls.__mro__):
-        found.update({name: value for name, value in vars(klass).items() if isinstance(value, Kept)})
+        found.update({name: value for name, value in vars(klass).items() if isinstance(value, StateField)})
     return found
 
 
 @functools.cache
 def _frozen(cls: Any) -> type:
-    allowed = frozenset(kept_by(cls))
+    allowed = frozenset(state_fields(cls))
 
     def assign(self: Any, name: str, value: Any) -> None:
         if name not in allowed:
@@ -163,6 +163,6 @@ def thaw(operator: object) -> None:
 
 def renew(operator: object) -> None:
     """Begins a window: every `WindowState` of `operator` starts anew."""
-    for name, declared in kept_by(type(operator)).items():
+    for name, declared in state_fields(type(operator)).items():
         if isinstance(declared, WindowState):
             operator.__dict__[name] = declared.initial()

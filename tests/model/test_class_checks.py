@@ -25,7 +25,7 @@ from dagflow.errors.declarations import (
     SignatureWrong,
 )
 from dagflow.model.checks import check
-from dagflow.model.declarations import handler_types, handlers_twice, names_taken
+from dagflow.model.class_checks import handler_types, handlers_twice, names_taken
 from dagflow.model.expand import expand
 from dagflow.scaling import StatelessPartitioner
 from operators import Console, FileSplitterInput, Map
@@ -241,7 +241,7 @@ class Arity(Operator):
 
 
 def test_methods_of_the_wrong_arity() -> None:
-    from dagflow.model.declarations import handler_signatures, lifecycle_signatures
+    from dagflow.model.class_checks import handler_signatures, lifecycle_signatures
 
     found = [*lifecycle_signatures(Arity()), *handler_signatures(Arity())]
     assert sorted((each.method, each.called) for each in found if isinstance(each, SignatureWrong)) == [

@@ -4,7 +4,7 @@ from typing import TypeVar
 
 from dagflow import DAG, InputPort, Operator, OutputPort
 from dagflow.model.dag import PortName
-from dagflow.model.passed_on import passed_on
+from dagflow.model.upstream import nearest_declaration
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -46,7 +46,7 @@ def found(middle: Operator, *ports: str) -> str | None:
     def said(port: PortName) -> str | None:
         return port.operator if port.operator.startswith("to ") else None
 
-    return passed_on(dag.operators, dag.streams.values(), PortName("middle", "output"), said)
+    return nearest_declaration(dag.operators, dag.streams.values(), PortName("middle", "output"), said)
 
 
 def test_of_the_input_whose_records_pass() -> None:

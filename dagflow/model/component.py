@@ -39,7 +39,7 @@ def _check_constructor(cls: Any) -> None:
         raise ConstructorWritten(cls.__qualname__, str(error), where) from None
 
 
-class Declared:
+class Component:
     """A class whose fields are properties and whose ports stand in its body; mistakes there are told when it is made or used."""
 
     def __init_subclass__(cls) -> None:

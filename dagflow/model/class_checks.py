@@ -12,11 +12,11 @@ import attrs
 
 from dagflow.errors import DagError
 from dagflow.errors.declarations import HandlerTwice, HandlerTypeWrong, NameReserved, SignatureWrong
-from dagflow.model.kept import Kept
 from dagflow.model.module import Module
 from dagflow.model.operator import InputOperator, Operator
 from dagflow.model.ports import BATCH, COMBINES, MARKS, RECORD, STREAM, OutputPort, Port, combiners_of, handlers_of, ports_of
 from dagflow.model.source import shown
+from dagflow.model.state import StateField
 from dagflow.model.types import annotations_of, arguments_as, difference, substitute, type_name
 
 _DECORATORS = {(MARKS, RECORD): "process", (MARKS, STREAM): "stream", (MARKS, BATCH): "batch"}
@@ -79,7 +79,7 @@ def names_taken(cls: type, base: type) -> Iterator[DagError]:
                 else "port"
                 if isinstance(value, Port)
                 else "state"
-                if isinstance(value, Kept)
+                if isinstance(value, StateField)
                 else "attribute"
             )
             meaning = _taken(name, kind, value, base, inherited)
