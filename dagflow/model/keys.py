@@ -239,7 +239,7 @@ class Router:
         port: who is named in errors.
         key: what the key of a record is.
         tp: the type of the records.
-        deal: which partition has which keys.
+        assignment: which partition has which keys.
 
     `keys_seen`, called with every 61st key, learns which are hot.
     """
@@ -248,12 +248,14 @@ class Router:
     TRY = 16  # of so many columns of text in which most values come once, it looks into one whether that is still so
     _KNOWN = 1 << 16
 
-    def __init__(self, port: str, key: Key, tp: Any, deal: KeyAssignment, keys_seen: Callable[[Any], None] | None = None) -> None:
+    def __init__(
+        self, port: str, key: Key, tp: Any, assignment: KeyAssignment, keys_seen: Callable[[Any], None] | None = None
+    ) -> None:
         self._port = port
         self._key = key
         self._type = tp
         self._of_record = key.of_record(tp)
-        self._deal = deal
+        self._assignment = assignment
         self._keys_seen = keys_seen
         self._known: dict[Any, int] = {}
         self._repeats = False
@@ -273,7 +275,7 @@ class Router:
         try:
             return self._known[key]
         except (KeyError, TypeError):
-            found = self._deal.of_group(self._group(key))
+            found = self._assignment.of_group(self._group(key))
             if len(self._known) < self._KNOWN:
                 with contextlib.suppress(TypeError):  # a list has no hash of Python's
                     self._known[key] = found
@@ -281,13 +283,13 @@ class Router:
 
     def of_batch(self, batch: pa.RecordBatch) -> np.ndarray[Any, Any]:
         """The partitions of the rows of a batch, of a key of columns. Raises ColumnNotThere, KeyNotHashable."""
-        found = self._deal.of_groups(self._groups(batch))
+        found = self._assignment.of_groups(self._groups(batch))
         self._see(batch)
         return found
 
     def is_foreign(self, batch: pa.RecordBatch, partition: int) -> np.ndarray[Any, Any]:
         """Of the rows of a batch, whether they belong to another partition."""
-        found: np.ndarray[Any, Any] = self._deal.of_groups(self._groups(batch)) != partition
+        found: np.ndarray[Any, Any] = self._assignment.of_groups(self._groups(batch)) != partition
         return found
 
     def _groups(self, batch: pa.RecordBatch) -> np.ndarray[Any, Any]:

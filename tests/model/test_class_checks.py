@@ -305,7 +305,7 @@ def test_annotations_of_handlers_that_contradict_their_ports() -> None:
         (HandlerTypeWrong, "batch", "RecordBatch is not Table"),
         (HandlerTypeWrong, "one", "list[Any] is not str"),
     ]
-    assert "test_declarations.py:" in str(found[0])
+    assert "test_class_checks.py:" in str(found[0])
     assert problems(Agreeing()) == []
 
 

@@ -75,7 +75,7 @@ def test_a_port_inside_may_have_sinks_inside_and_outside() -> None:
         "into: source.output → steps.a.input",
         "early: steps.a.output → sink.input, steps.b.input",
     ]
-    ways = found.streams["early"].ways
+    ways = found.streams["early"].routes
     assert [(way.stream, way.through) for way in ways.values()] == [
         ("early", (PortName("steps", "first"),)),
         ("steps.between", ()),
@@ -100,7 +100,7 @@ def test_modules_may_lie_in_modules(depth: int) -> None:
     assert list(found.operators) == ["source", f"{before}.a", f"{before}.b"]
     assert len(found.modules) == depth + 1
     assert edges(found)[0] == f"into: source.output → {before}.a.input"
-    assert len(found.streams["into"].ways[PortName(f"{before}.a", "input")].through) == depth + 1
+    assert len(found.streams["into"].routes[PortName(f"{before}.a", "input")].through) == depth + 1
     assert found.operators[f"{before}.a"].where.count(" → ") == 1  # the user's line, and the innermost one
 
 
