@@ -81,9 +81,7 @@ def test_in_process(kind: str) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    "kinds", [("HashJoin left", "Tumbling sum"), ("Split", "TopN running"), ("begins", "Sample", "Min", "Union")]
-)
+@pytest.mark.parametrize("kinds", [("HashJoin left", "Tumbling sum"), ("Split", "TopN running"), ("Sample", "Min", "Union")])
 def test_on_spark(spark_session: Any, kinds: tuple[str, ...]) -> None:
     holds("spark", *kinds, examples=2, most=6, most_windows=2)
 

@@ -213,14 +213,15 @@ def test_a_combiner_must_return_something(form: str, wanted: str) -> None:
         sender.finish()
 
 
-@pytest.mark.parametrize("key", [float("nan"), (float("nan"), 1), [1, 2], 1])
-def test_keys_that_a_combiner_leaves_alone(key: Any) -> None:
+# Keys without a hash of Python's are sent as they are: the repr() of two of them does not tell whether they are equal.
+@pytest.mark.parametrize(("key", "sent"), [(float("nan"), 1), ((float("nan"), 1), 1), ([1, 2], 2), (1, 1)])
+def test_keys_that_a_combiner_leaves_alone(key: Any, sent: int) -> None:
     rows: list[Row] = []
     keep = SimpleNamespace(combine=lambda one, other: one)
     sender = made(rows, BY_KEY, key_of(lambda record: record[0]), tp=object, combiner=Combiner(keep, {"record": "combine"}))  # type: ignore[arg-type]
     sender.take_records([(key, 1), (key, 2)])
     sender.finish()
-    assert len([record for records in decoded(rows).values() for record in records]) == 1
+    assert len([record for records in decoded(rows).values() for record in records]) == sent
 
 
 def test_records_that_do_not_fit_go_where_on_error_says() -> None:

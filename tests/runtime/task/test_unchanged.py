@@ -167,22 +167,15 @@ def application(*, left: Operator, right: Operator, exchange: bool, seen: Collec
 
 
 @pytest.mark.parametrize(("culprit", "how", "port", "doing"), CULPRITS)
-def test_a_dag_is_checked_and_the_culprit_is_named(culprit: Any, how: str, port: str, doing: str) -> None:
-    found = found_in(culprit(), runner="local")
-    assert (found.operator, found.how, found.port, found.doing, found.window) == ("left", how, port, doing, 0)
-    assert found.before != found.after
-
-
-def test_so_it_is_on_both_runners(runner: str) -> None:
-    found = found_in(ChangesReceived(), runner)
-    assert (found.operator, found.before, found.after) == ("left", "{'n': 1}", "{'n': -1}")
-
-
-def found_in(culprit: Operator, runner: str) -> RecordChanged:
-    populate_dag = application(left=culprit, right=LeavesThem(), exchange=False, seen=Collector[Row]())
+def test_a_dag_is_checked_and_the_culprit_is_named(culprit: Any, how: str, port: str, doing: str, runner: str) -> None:
+    if runner == "spark" and culprit is not ChangesReceived:
+        pytest.skip("the same code in tasks: one is enough")
+    application_of = application(left=culprit(), right=LeavesThem(), exchange=False, seen=Collector[Row]())
     with pytest.raises(RecordChanged) as caught:
-        run_dag(populate_dag, runner=runner, enforce_immutability=True)
-    return caught.value
+        run_dag(application_of, runner=runner, enforce_immutability=True)
+    error = caught.value
+    assert (error.operator, error.how, error.port, error.doing, error.window) == ("left", how, port, doing, 0)
+    assert error.before != error.after
 
 
 @pytest.mark.parametrize("exchange", [False, True])
