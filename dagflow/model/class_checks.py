@@ -56,12 +56,12 @@ def handlers_twice(cls: type) -> Iterator[DagError]:
         known: dict[tuple[str, str], str] = {}
         for name, value in vars(klass).items():
             for marks in (MARKS, COMBINES):
-                for port, form in getattr(value, marks, ()):
-                    decorator = _DECORATORS[marks, form]
-                    first = known.setdefault((port.name, decorator), name)
+                for mark in getattr(value, marks, ()):
+                    decorator = _DECORATORS[marks, mark.form]
+                    first = known.setdefault((mark.port.name, decorator), name)
                     if first != name:
                         ends = {"first": line_of(vars(klass)[first]), "second": line_of(value)}
-                        yield HandlerTwice(klass.__qualname__, port.name, decorator, **ends)
+                        yield HandlerTwice(klass.__qualname__, mark.port.name, decorator, **ends)
 
 
 def names_taken(cls: type, base: type) -> Iterator[DagError]:

@@ -11,7 +11,7 @@ from dagflow.errors.choices import one_of
 from dagflow.errors.dag import ClassWrong
 from dagflow.model.component import Component
 from dagflow.model.context import OperatorContext
-from dagflow.model.ports import PROXIES, InputPort, OutputPort, Port, handlers_of, ports_of
+from dagflow.model.ports import PROXIES, InputPort, OutputPort, Port, forms_handled, ports_of
 
 OnError = Literal["fail", "skip", "route"]
 
@@ -88,8 +88,8 @@ class Operator(Component):
         return _remake, (cls, fields_of(self), getattr(self, "__orig_class__", None))
 
     def offered_forms(self, port: str) -> frozenset[str]:
-        """The forms in which this instance handles `port`: of `record`, `stream`, `batch`. Override to offer fewer."""
-        return frozenset(handlers_of(type(self)).get(port, ()))
+        """Return the forms in which this instance handles `port`, of `record`, `stream` and `batch`; see `when` of InputPort."""
+        return forms_handled(self, port)
 
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
         """The forms in which an output port can emit when the input is handled in form `handled`: of `record`, `batch`."""

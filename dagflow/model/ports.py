@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, overload
+
+import attrs
 
 from dagflow.errors.dag import PortUnbound
 from dagflow.model.source import caller
@@ -25,12 +27,22 @@ RECORD, STREAM, BATCH = "record", "stream", "batch"
 MARKS, COMBINES = "__dagflow_handles__", "__dagflow_combines__"
 
 Combine = TypeVar("Combine", bound=Callable[..., Any])
+When = Callable[[Any], bool]
+
+
+@attrs.frozen
+class Mark:
+    """The mark that a decorator puts on a method: the port and form it handles, and a condition on the operator, if any."""
+
+    port: InputPort[Any]
+    form: str
+    when: When | None = None
 
 
 class Port:
-    """What input and output ports share: a name, the operator or module that they belong to, and a type.
+    """The base of input and output ports: a name, the operator or module that owns the port, and a type.
 
-    The type is what stands in the brackets, `InputPort[str]()`; without brackets it is `Any`.
+    The type is the subscript, `InputPort[str]()`; without one it is `Any`.
     """
 
     name: str = "?"
@@ -53,11 +65,11 @@ class Port:
         return bound
 
     def unbind(self) -> None:
-        """Called on the copy that an instance gets."""
+        """Reset what belongs to the class; called on the copy that an instance gets."""
 
     @property
     def declared_type(self) -> Any:
-        """The type in the brackets of the declaration, type variables included; `Any` without brackets."""
+        """The subscript of the declaration, type variables included; `Any` without one."""
         arguments = get_args(getattr(self, "__orig_class__", None))
         return arguments[0] if arguments else Any
 
@@ -67,23 +79,26 @@ class Port:
 
 
 class InputPort(Port, Generic[OneRecordType_contra]):
-    """Where records enter an operator.
+    """An input of an operator.
 
     Args:
-        optional: may stay unconnected.
-        partition_parallel: True: runs in the partitions of the operator upstream (the default for operators that follow a
-            partitioned one); False: asks for an exchange.
-        partition_by: records with equal keys go to one partition: a function of the record, the name of a column (of a field
-            of its class, `value` of a bare builtin), or a tuple of names.
+        optional: the port may stay unconnected.
+        partition_parallel: True runs the operator in the partitions of the operator upstream (the default behind a partitioned
+            operator); False asks for an exchange.
+        partition_by: the key. Records with equal keys go to one partition. A function of the record, the name of a column (a
+            field of its class, `value` of a bare builtin), or a tuple of names.
 
     Attributes:
-        record_type: the type of the records that arrive, as it was solved along the streams; `Any` outside a run, and where it is
-            not known.
-        columns: of an operator with several inputs, names and Arrow types of what arrives here, where readers have agreed on them
-            and `record_type` does not tell; None else.
+        record_type: the type of the records that arrive, inferred along the streams; `Any` outside a run, and where it is
+            unknown.
+        columns: names and Arrow types of the columns that arrive at an operator with several inputs, where readers have agreed
+            on them and `record_type` does not declare them; otherwise None.
 
-    A handler is a method marked by one of the decorators; an operator may have several forms of the same handler, the
-    framework takes the one that fits its neighbours.
+    The decorators `process`, `stream` and `batch` mark a method as a handler of the port. An operator may handle a port in
+    several forms; the framework calls the one that fits its neighbours. `when`, a function of the operator, restricts a handler
+    to the instances for which it returns True:
+
+        @input.batch(when=lambda operator: operator.encoding == "utf-8")
     """
 
     record_type: Any = Any
@@ -96,7 +111,7 @@ class InputPort(Port, Generic[OneRecordType_contra]):
 
     @property
     def schema(self) -> pa.Schema | None:
-        """The columns of the records that arrive, where `record_type` or `columns` tells them."""
+        """The columns of the records that arrive, where `record_type` or `columns` declares them."""
         from dagflow.model.forms import schema_of
 
         if self.columns is None:
@@ -113,57 +128,74 @@ class InputPort(Port, Generic[OneRecordType_contra]):
 
         return to_records(batch, self.record_type)
 
-    def process(self, handler: Handler) -> Handler:
-        """Marks `handler(self, record)`: called once a record."""
-        return self._mark(handler, RECORD)
+    @overload
+    def process(self, handler: Handler, /) -> Handler: ...
+    @overload
+    def process(self, /, *, when: When) -> Callable[[Handler], Handler]: ...
+    def process(self, handler: Any = None, /, *, when: When | None = None) -> Any:
+        """Mark `handler(self, record)`, which is called once for each record."""
+        return self._marking(handler, RECORD, when)
 
-    def stream(self, handler: Handler) -> Handler:
-        """Marks `handler(self, records)`: called with an iterator over a bounded run of records.
+    @overload
+    def stream(self, handler: Handler, /) -> Handler: ...
+    @overload
+    def stream(self, /, *, when: When) -> Callable[[Handler], Handler]: ...
+    def stream(self, handler: Any = None, /, *, when: When | None = None) -> Any:
+        """Mark `handler(self, records)`, which is called with an iterator over a bounded run of records.
 
-        The fastest form for record-at-a-time work. Take a record, finish with it, take the next: when the handler raises, the
-        record taken last is the one to blame, and the framework calls the handler again with the same iterator, which goes on
-        behind it. A handler that reads ahead must catch its own errors.
+        This is the fastest form for work on single records. Finish with a record before taking the next one: when the handler
+        raises, the framework blames the record taken last, and calls the handler again with the same iterator, which resumes
+        behind that record. A handler that reads ahead must catch its own errors.
         """
-        return self._mark(handler, STREAM)
+        return self._marking(handler, STREAM, when)
 
-    def batch(self, handler: Handler) -> Handler:
-        """Marks `handler(self, batch)`: called with a `pyarrow.RecordBatch`.
+    @overload
+    def batch(self, handler: Handler, /) -> Handler: ...
+    @overload
+    def batch(self, /, *, when: When) -> Callable[[Handler], Handler]: ...
+    def batch(self, handler: Any = None, /, *, when: When | None = None) -> Any:
+        """Mark `handler(self, batch)`, which is called with a `pyarrow.RecordBatch`.
 
-        When it raises and `on_error` lets records pass, it is called again with parts of the batch, down to the rows that are to
-        blame; what it had emitted and kept in its WindowState is undone before, what it did elsewhere is not.
+        When it raises and `on_error` skips or routes records, the framework calls it again with parts of the batch, down to the
+        rows to blame. What it emitted and kept in its WindowState is undone first; other side effects are not.
         """
-        return self._mark(handler, BATCH)
+        return self._marking(handler, BATCH, when)
 
     def combine(self, combine: Combine) -> Combine:
-        """Marks `combine(self, one, other)`: makes one record of two with the same key, before they cross an exchange.
+        """Mark `combine(self, one, other)`, which merges two records with the same key before they cross an exchange.
 
-        Which records are combined, and how often, is not certain: the handler must come to the same result with and without. It
-        runs where the records come from, on an operator that is not set up: only its properties are there. It changes neither of
-        the two. It is left out where attributes give the port another key than the operator's own.
+        Which records are combined, and how often, varies: the handler must produce the same result with and without it. It runs
+        before the exchange, on an operator that is not set up and has only its properties. It changes neither record. It is left
+        out where attributes give the port another key than the operator's own.
         """
-        return self._mark(combine, RECORD, COMBINES)
+        return _marked_as(combine, Mark(self, RECORD), COMBINES)
 
     def combine_batch(self, combine: Combine) -> Combine:
-        """Marks `combine_batch(self, batch)`: makes a batch with fewer rows of the same schema, of any records.
+        """Mark `combine_batch(self, batch)`, which reduces a batch of any records to fewer rows of the same schema.
 
-        Otherwise as `combine`, which is not used beside it.
+        It takes precedence over `combine`.
         """
-        return self._mark(combine, BATCH, COMBINES)
+        return _marked_as(combine, Mark(self, BATCH), COMBINES)
 
-    def _mark(self, method: Combine, form: str, marks: str = MARKS) -> Combine:
-        setattr(method, marks, [*getattr(method, marks, ()), (self, form)])
-        return method
+    def _marking(self, handler: Any, form: str, when: When | None) -> Any:
+        mark = Mark(self, form, when)
+        return _marked_as(handler, mark) if handler is not None else lambda method: _marked_as(method, mark)
+
+
+def _marked_as(method: Combine, mark: Mark, attribute: str = MARKS) -> Combine:
+    setattr(method, attribute, [*getattr(method, attribute, ()), mark])
+    return method
 
 
 class OutputPort(Port, Generic[OneRecordType]):
-    """Where records leave an operator: `self.output.emit(record)`.
+    """An output of an operator: `self.output.emit(record)`.
 
     Args:
-        optional: may stay unconnected (then what is emitted goes nowhere).
+        optional: the port may stay unconnected; what is emitted is then dropped.
 
     Attributes:
-        is_connected: whether a stream starts here.
-        wants_batches: whether `emit_batch` spares a conversion.
+        is_connected: True if a stream starts here.
+        wants_batches: True if `emit_batch` spares a conversion.
     """
 
     emit: Callable[[OneRecordType], None]
@@ -177,7 +209,7 @@ class OutputPort(Port, Generic[OneRecordType]):
         self.unbind()
 
     def unbind(self) -> None:
-        """Makes `emit` say that it works only in a run."""
+        """Make `emit` raise PortUnbound, as it works only in a run."""
         self.emit = self.emit_all = self.emit_batch = self._outside
 
     def _outside(self, what: object) -> None:
@@ -185,7 +217,7 @@ class OutputPort(Port, Generic[OneRecordType]):
 
 
 class ProxyInputPort(InputPort[OneRecordType_contra]):
-    """An input port of a module: what arrives goes on to ports inside. All but its type is said by those."""
+    """An input port of a module, which forwards records to ports inside. Those declare everything but its type."""
 
     targets: tuple[InputPort[Any], ...] = ()
     where: str = ""
@@ -194,12 +226,12 @@ class ProxyInputPort(InputPort[OneRecordType_contra]):
         super().__init__()
 
     def set(self, port: InputPort[OneRecordType_contra], *more: InputPort[OneRecordType_contra]) -> None:
-        """Says to which ports inside (of operators or modules) the records go that arrive here."""
+        """Forward the records that arrive here to ports of operators or modules inside."""
         self.targets, self.where = (port, *more), caller()
 
 
 class ProxyOutputPort(OutputPort[OneRecordType]):
-    """An output port of a module: what a port inside emits leaves here. All but its type is said by that one."""
+    """An output port of a module, which emits what a port inside emits. That port declares everything but its type."""
 
     targets: tuple[OutputPort[Any], ...] = ()
     where: str = ""
@@ -208,7 +240,7 @@ class ProxyOutputPort(OutputPort[OneRecordType]):
         super().__init__()
 
     def set(self, port: OutputPort[OneRecordType]) -> None:
-        """Says which port inside (of an operator or module) the records come from that leave here."""
+        """Emit here what a port of an operator or module inside emits."""
         self.targets, self.where = (port,), caller()
 
 
@@ -216,57 +248,56 @@ PROXIES = (ProxyInputPort, ProxyOutputPort)
 
 
 def ports_of(cls: type) -> dict[str, Port]:
-    """All ports of a class, in the order of their declaration, base classes first."""
-    found: dict[str, Port] = {}
+    """Return all ports of a class by name, in the order of their declaration, base classes first."""
+    ports: dict[str, Port] = {}
     for klass in reversed(cls.__mro__):
         for name, value in vars(klass).items():
             if isinstance(value, Port):
-                found[name] = value
-            elif name in found:
-                del found[name]  # hidden by something that is no port
-    return found
+                ports[name] = value
+            elif name in ports:
+                del ports[name]  # a subclass uses the name for something else
+    return ports
 
 
 def input_ports(cls: type) -> dict[str, InputPort[Any]]:
-    """The input ports of a class by name."""
+    """Return the input ports of a class by name."""
     return {name: port for name, port in ports_of(cls).items() if isinstance(port, InputPort)}
 
 
 def output_ports(cls: type) -> dict[str, OutputPort[Any]]:
-    """The output ports of a class by name."""
+    """Return the output ports of a class by name."""
     return {name: port for name, port in ports_of(cls).items() if isinstance(port, OutputPort)}
 
 
 def handlers_of(cls: type) -> dict[str, dict[str, str]]:
-    """Port name → form → method name, found over the MRO by method name, so that plain overriding works.
+    """Return port name → form → method name.
 
-    When a class overrides one form of a port's handler, forms that only its bases define say something else by now and are
-    dropped: nobody's override is bypassed by an inherited vectorised form.
+    Methods are looked up in the MRO by name, so that plain overriding works. When a class overrides one form of a port's
+    handler, the forms that only its bases define are dropped: an inherited batch handler never bypasses an override.
     """
-    return _marked(cls, MARKS)
+    return {port: {form: method for form, (method, _) in forms.items()} for port, forms in _marked(cls, MARKS).items()}
+
+
+def forms_handled(operator: object, port: str) -> frozenset[str]:
+    """Return the forms in which an instance handles a port: those of the handlers whose `when` holds for it."""
+    forms = _marked(type(operator), MARKS).get(port, {})
+    return frozenset(form for form, (_, mark) in forms.items() if mark.when is None or mark.when(operator))
 
 
 def combiners_of(cls: type) -> dict[str, dict[str, str]]:
-    """Port name → form → name of the method that combines its records; as `handlers_of`."""
-    return _marked(cls, COMBINES)
+    """Return port name → form → name of the method that combines its records; see `handlers_of`."""
+    return {port: {form: method for form, (method, _) in forms.items()} for port, forms in _marked(cls, COMBINES).items()}
 
 
-def _marked(cls: type, attribute: str) -> dict[str, dict[str, str]]:
-    mro = list(cls.__mro__)
-    depth: dict[str, int] = {}  # method name → how deep in the MRO its definition in force stands
-    marks: dict[str, dict[str, str]] = {}
-    for level, klass in reversed(list(enumerate(mro))):
+def _marked(cls: type, attribute: str) -> dict[str, dict[str, tuple[str, Mark]]]:
+    depth: dict[str, int] = {}  # method name → position in the MRO of the definition in force
+    marks: dict[str, dict[str, tuple[str, Mark]]] = {}
+    for level, klass in reversed(list(enumerate(cls.__mro__))):
         for name, value in vars(klass).items():
             depth[name] = level
-            for port, form in getattr(value, attribute, ()):
-                marks.setdefault(port.name, {})[form] = name
-    fresh: dict[str, dict[str, str]] = {}
-    for port, forms in marks.items():
-        nearest = min(depth[name] for name in forms.values())
-        fresh[port] = {form: name for form, name in forms.items() if depth[name] == nearest}
-    return fresh
-
-
-def resumable(records: Iterable[Any]) -> Iterator[Any]:
-    """An iterator that tells how many records are left: what stream handlers are given."""
-    return iter(records if isinstance(records, list) else list(records))
+            for mark in getattr(value, attribute, ()):
+                marks.setdefault(mark.port.name, {})[mark.form] = name, mark
+    nearest = {port: min(depth[method] for method, _ in forms.values()) for port, forms in marks.items()}
+    return {
+        port: {form: each for form, each in forms.items() if depth[each[0]] == nearest[port]} for port, forms in marks.items()
+    }

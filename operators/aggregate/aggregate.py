@@ -13,6 +13,7 @@ from operators.aggregate.columns import COUNT, KEY, VALUE, Columns
 from operators.aggregate.fields import a_field, a_key, check_key_type, has_classes, key_of_groups, needed_of
 from operators.aggregate.grouping import Grouping, Groups, Merge
 from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
+from operators.conditions import no_function
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,11 +77,6 @@ class Ahead(Operator, Generic[T, K, V]):
         """Called by the framework."""
         self._grouping = Grouping(self.by, self.of, self.merge)
 
-    def offered_forms(self, port: str) -> frozenset[str]:
-        """Batches too where columns are named."""
-        offered = super().offered_forms(port)
-        return offered if Grouping(self.by, self.of).is_by_names else offered - {"batch"}
-
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
         """Groups by one column also come in batches."""
         return frozenset({"record", "batch"} if handled == "batch" and type(self.by) is str else {"record"})
@@ -91,7 +87,7 @@ class Ahead(Operator, Generic[T, K, V]):
         self._grouping.add_records(self.groups, records)
         self._bound()
 
-    @input.batch
+    @input.batch(when=no_function("by", "of"))
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """Takes a batch in."""
         if has_classes(batch, self.by, self.input):
@@ -190,11 +186,6 @@ class Aggregate(Operator, Generic[T, K, V]):
         )
         return made, "partials"
 
-    def offered_forms(self, port: str) -> frozenset[str]:
-        """Batches too where columns are named."""
-        offered = super().offered_forms(port)
-        return offered if port != "input" or self.grouping().is_by_names else offered - {"batch"}
-
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
         """Groups by one column also come in batches, where a column is the result."""
         is_column = type(self.by) is str and self.result_column() is not None and not self.running
@@ -205,7 +196,7 @@ class Aggregate(Operator, Generic[T, K, V]):
         """Takes records in."""
         self._grouping.add_records(self.groups, records)
 
-    @input.batch
+    @input.batch(when=lambda operator: operator.grouping().is_by_names)
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """Takes a batch in."""
         if has_classes(batch, self.by, self.input):

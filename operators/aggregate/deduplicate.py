@@ -10,6 +10,7 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OutputPort, WindowState
 from operators.aggregate.fields import a_key, check_columns, getter, names_of
+from operators.conditions import no_function
 from operators.transform.content import column_contents, content_of, contents, contents_of_column
 
 if TYPE_CHECKING:
@@ -36,11 +37,6 @@ class FirstOfEach(Operator, Generic[T]):
     output = OutputPort[T]()
     seen = WindowState[set[Content]](factory=set)
 
-    def offered_forms(self, port: str) -> frozenset[str]:
-        """Batches too where columns are named."""
-        offered = super().offered_forms(port)
-        return offered - {"batch"} if callable(self.by) else offered
-
     @input.stream
     def pass_all(self, records: Iterator[T]) -> None:
         """Emits the records that are first."""
@@ -49,7 +45,7 @@ class FirstOfEach(Operator, Generic[T]):
             if is_first(of_record(record)):
                 emit(record)
 
-    @input.batch
+    @input.batch(when=no_function("by"))
     def pass_batch(self, batch: pa.RecordBatch) -> None:
         """The same for a batch."""
         import pyarrow as pa

@@ -12,6 +12,7 @@ from dagflow import InputPort, MapState, Operator, OutputPort, WindowState
 from operators.aggregate.aggregate import MOST_AHEAD
 from operators.aggregate.fields import a_field, a_key, check_keys, check_values, getter, names_of, needed_of, no_key, one_nan
 from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
+from operators.conditions import no_function
 from operators.transform.content import column_contents, contents
 
 if TYPE_CHECKING:
@@ -51,12 +52,11 @@ class Ranked(Operator, Generic[T]):
     waiting = WindowState((0, 0))
     kept = WindowState((0, 0))
 
-    def offered_forms(self, port: str) -> frozenset[str]:
-        """Batches too where columns are named."""
-        offered = super().offered_forms(port)
-        return offered - {"batch"} if callable(self.by) or callable(self.of) else offered
+    def takes_records(self) -> bool:
+        """Return False to be given batches only."""
+        return True
 
-    @input.stream
+    @input.stream(when=lambda operator: operator.takes_records())
     def add_all(self, records: Iterator[T]) -> None:
         """Takes records in."""
         n, smallest, groups = self.n, self.smallest, self.groups
@@ -86,7 +86,7 @@ class Ranked(Operator, Generic[T]):
         entries.sort(key=lambda entry: entry[0], reverse=not self.smallest)
         del entries[self.n :]
 
-    @input.batch
+    @input.batch(when=no_function("by", "of"))
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """Takes a batch in."""
         check_keys(batch, self.by)
@@ -185,10 +185,9 @@ class TopN(Ranked[T], Generic[T]):
         """What is kept are the top records of all windows so far, and no others."""
         return ("running", "n", "of", "by", "smallest") if self.running else ("running",)
 
-    def offered_forms(self, port: str) -> frozenset[str]:
-        """Rows where they are kept."""
-        offered = super().offered_forms(port)
-        return offered & {"batch"} if self.running else offered
+    def takes_records(self) -> bool:
+        """Running totals keep rows."""
+        return not self.running
 
     def _bound(self) -> None:
         """All are kept here, where they come together."""

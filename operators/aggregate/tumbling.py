@@ -229,15 +229,13 @@ class Tumbling(Operator, Generic[T, K, V]):
         if self.waited is not None and self._wait.reopens(self.waited):
             raise WindowsReopened(operator=self._context.name, wait=str(self._wait), kept=str(self.waited))
 
-    def offered_forms(self, port: str) -> frozenset[str]:
-        """Batches too where columns are named."""
-        offered = super().offered_forms(port)
-        functions = any(callable(each) and each is not a_record for each in (self.time, self.by, self.of))
-        return offered - {"batch"} if functions else offered
-
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
         """What is late goes on as it came; windows come one by one."""
         return frozenset({"record"}) if port == "output" else super().emitted_forms(port, handled)
+
+    def has_functions(self) -> bool:
+        """Return True if a property is a function of the record, which a batch handler cannot call."""
+        return any(callable(each) and each is not a_record for each in (self.time, self.by, self.of))
 
     @input.stream
     def add_all(self, records: Iterator[T]) -> None:
@@ -259,7 +257,7 @@ class Tumbling(Operator, Generic[T, K, V]):
             take(groups, (start, one_nan(key_by(record))), value, 1 if counts else int(value is not None))
             saw(at)
 
-    @input.batch
+    @input.batch(when=lambda operator: not operator.has_functions())
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """Takes a batch in."""
         import numpy as np

@@ -14,6 +14,7 @@ from dagflow.config import Bytes
 from dagflow.errors.choices import one_of
 from dagflow.scan import TableSchema
 from operators.aggregate.fields import a_key, check_columns, getter, names_of, one_nan
+from operators.conditions import is_function, no_function
 from operators.join.errors import (
     LARGEST,
     JoinColumnsClash,
@@ -128,10 +129,6 @@ class HashJoin(Operator, Generic[L, R, O]):
         """Equal keys come to one partition."""
         return self.by if port == "left" else self._right_by()
 
-    def offered_forms(self, port: str) -> frozenset[str]:
-        """Records for `combine`, else batches."""
-        return super().offered_forms(port) & frozenset({"batch"} if self.combine is None else {"stream"})
-
     def setup(self, context: OperatorContext) -> None:
         """Called by the framework."""
         self._context = context
@@ -141,19 +138,19 @@ class HashJoin(Operator, Generic[L, R, O]):
         """Called by the framework."""
         self._held.forget()
 
-    @left.stream
+    @left.stream(when=is_function("combine"))
     def hold_all(self, records: Iterator[L]) -> None:
         """Keeps the records of the left side for the end of the window."""
         chunk = list(records)
         self._held.add((self._context.place, chunk), len(chunk))
 
-    @left.batch
+    @left.batch(when=no_function("combine"))
     def hold_batch(self, batch: pa.RecordBatch) -> None:
         """The same for a batch."""
         self._check_keys("left", batch.schema)
         self._held.add(batch, batch.num_rows)
 
-    @right.stream
+    @right.stream(when=is_function("combine"))
     def add_all(self, records: Iterator[R]) -> None:
         """Takes in the records of the right side."""
         key_of, known = getter(self._right_by()), self.known
@@ -163,7 +160,7 @@ class HashJoin(Operator, Generic[L, R, O]):
                 known.setdefault(one_nan(key), []).append(record)
                 self._count(1)
 
-    @right.batch
+    @right.batch(when=no_function("combine"))
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """The same for a batch."""
         self._check_keys("right", batch.schema)

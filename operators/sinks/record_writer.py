@@ -90,12 +90,9 @@ class RecordWriter(FileSink, Generic[T]):
         except UnicodeError:
             raise ValueError(f"terminator {self.terminator!r} cannot be written in {self.encoding}") from None
 
-    def offered_forms(self, port: str) -> frozenset[str]:
-        """Batches only where the methods are the writer's own, and text is UTF-8 as in the batch."""
-        offered = super().offered_forms(port)
-        if port == "input" and (self._is_custom("get_file_name", "get_bytes_for_tuple") or self._codec() != "utf-8"):
-            offered -= {"batch"}
-        return offered
+    def writes_columns(self) -> bool:
+        """Return True if a batch's text goes into files as it is: no method is overridden, and the encoding is UTF-8."""
+        return not self._is_custom("get_file_name", "get_bytes_for_tuple") and self._codec() == "utf-8"
 
     def written_schema(self) -> list[tuple[str, str]]:
         """Lines of text in a column `value`; bytes where nothing ends a record."""
@@ -152,7 +149,7 @@ class RecordWriter(FileSink, Generic[T]):
                 return
         self._one_by_one(records)
 
-    @input.batch
+    @input.batch(when=lambda operator: operator.writes_columns())
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Writes a batch with the column `value` (bare text or bytes), or `block_id`, `position` and `record`."""
         column = text_column(batch, type(self).__name__)

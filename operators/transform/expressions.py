@@ -6,7 +6,6 @@ import difflib
 import inspect
 import os
 import re
-from collections.abc import Callable
 from types import UnionType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Union, get_args, get_origin, get_type_hints
 
@@ -17,9 +16,6 @@ from operators.transform.errors import ExpressionRefused
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-FUNCTION_FORMS = frozenset({"record", "stream"})
-EXPRESSION_FORMS = frozenset({"batch"})
 
 
 class Expression(Protocol):
@@ -41,11 +37,6 @@ def function_or_expression(_: object, attribute: attrs.Attribute[Any], value: ob
             f"{attribute.name} must be a function of the record, or a pyarrow.compute expression over the batch; got {value!r}"
             f" ({type(value).__name__})"
         )
-
-
-def forms(what: Callable[..., Any] | Expression) -> frozenset[str]:
-    """The forms of handlers that fit a function, or an expression (which is not callable)."""
-    return FUNCTION_FORMS if callable(what) else EXPRESSION_FORMS
 
 
 def function_name(function: Any) -> str:

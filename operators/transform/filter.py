@@ -9,7 +9,8 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OutputPort
-from operators.transform.expressions import Expression, forms, function_or_expression, kept
+from operators.conditions import is_expression, is_function
+from operators.transform.expressions import Expression, function_or_expression, kept
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,23 +41,18 @@ class Filter(Operator, Generic[T]):
     input = InputPort[T]()
     output = OutputPort[T]()
 
-    def offered_forms(self, port: str) -> frozenset[str]:
-        """Records for a function, batches for an expression."""
-        offered = super().offered_forms(port)
-        return offered & forms(self.predicate) if port == "input" else offered
-
-    @input.process
+    @input.process(when=is_function("predicate"))
     def keep(self, record: T) -> None:
         """Emits the record if the predicate holds."""
-        if self.predicate(record):  # type: ignore[operator]  # offered for functions only
+        if self.predicate(record):  # type: ignore[operator]
             self.output.emit(record)
 
-    @input.stream
+    @input.stream(when=is_function("predicate"))
     def keep_all(self, records: Iterator[T]) -> None:
         """The same for many records."""
         self.output.emit_all(filter(self.predicate, records))  # type: ignore[arg-type]
 
-    @input.batch
+    @input.batch(when=is_expression("predicate"))
     def keep_batch(self, batch: pa.RecordBatch) -> None:
         """The same for an expression."""
         rows = kept(batch, self.predicate, type(self).__name__)

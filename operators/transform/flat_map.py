@@ -10,8 +10,9 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OutputPort
+from operators.conditions import is_expression, is_function
 from operators.transform.errors import ExpressionRefused, NotSeveral
-from operators.transform.expressions import Expression, computed, forms, function_name, function_or_expression, returned_types
+from operators.transform.expressions import Expression, computed, function_name, function_or_expression, returned_types
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,11 +53,6 @@ class FlatMap(Operator, Generic[T, U]):
     input = InputPort[T]()
     output = OutputPort[U]()
 
-    def offered_forms(self, port: str) -> frozenset[str]:
-        """Records for a function, batches for an expression."""
-        offered = super().offered_forms(port)
-        return offered & forms(self.function) if port == "input" else offered
-
     def check(self) -> None:
         """Raises ValueError where the annotation of the function says that it returns text, None or what has no parts."""
         if callable(self.function):
@@ -68,12 +64,12 @@ class FlatMap(Operator, Generic[T, U]):
                     "return a list, or yield; use Map where every record becomes exactly one"
                 )
 
-    @input.process
+    @input.process(when=is_function("function"))
     def apply(self, record: T) -> None:
         """Emits what the function makes of the record."""
-        self.output.emit_all(self._several(self.function(record)))  # type: ignore[operator]  # offered for functions only
+        self.output.emit_all(self._several(self.function(record)))  # type: ignore[operator]
 
-    @input.stream
+    @input.stream(when=is_function("function"))
     def apply_all(self, records: Iterator[T]) -> None:
         """The same for many records."""
         self.output.emit_all(chain.from_iterable(map(self._several, map(self.function, records))))  # type: ignore[arg-type]
@@ -85,7 +81,7 @@ class FlatMap(Operator, Generic[T, U]):
             _WITH_PARTS.add(type(found))
         return found
 
-    @input.batch
+    @input.batch(when=is_expression("function"))
     def apply_batch(self, batch: pa.RecordBatch) -> None:
         """The same for an expression."""
         import pyarrow as pa

@@ -9,7 +9,8 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OutputPort
-from operators.transform.expressions import Expression, computed, forms, function_or_expression
+from operators.conditions import is_expression, is_function
+from operators.transform.expressions import Expression, computed, function_or_expression
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,22 +42,17 @@ class Map(Operator, Generic[T, U]):
     input = InputPort[T]()
     output = OutputPort[U]()
 
-    def offered_forms(self, port: str) -> frozenset[str]:
-        """Records for a function, batches for an expression."""
-        offered = super().offered_forms(port)
-        return offered & forms(self.function) if port == "input" else offered
-
-    @input.process
+    @input.process(when=is_function("function"))
     def apply(self, record: T) -> None:
         """Emits what the function makes of the record."""
-        self.output.emit(self.function(record))  # type: ignore[operator]  # offered for functions only
+        self.output.emit(self.function(record))  # type: ignore[operator]
 
-    @input.stream
+    @input.stream(when=is_function("function"))
     def apply_all(self, records: Iterator[T]) -> None:
         """The same for many records."""
         self.output.emit_all(map(self.function, records))  # type: ignore[arg-type]
 
-    @input.batch
+    @input.batch(when=is_expression("function"))
     def apply_batch(self, batch: pa.RecordBatch) -> None:
         """The same for an expression."""
         import pyarrow as pa

@@ -11,6 +11,7 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OutputPort
+from operators.conditions import no_function
 from operators.transform.content import column_contents, contents
 from operators.transform.expressions import Expression, computed, function_or_expression
 
@@ -58,25 +59,18 @@ class Sample(Operator, Generic[T]):
         self._limit = round(self.fraction * (_BITS + 1))
         self._start = crc32(b"%d" % self.seed)
 
-    def offered_forms(self, port: str) -> frozenset[str]:
-        """Records for a function, batches for an expression, both without."""
-        offered = super().offered_forms(port)
-        if self.key is None:
-            return offered
-        return offered & (frozenset({"record", "stream"}) if callable(self.key) else frozenset({"batch"}))
-
-    @input.process
+    @input.process(when=lambda operator: operator.key is None or callable(operator.key))
     def choose(self, record: T) -> None:
         """Emits the record if it is one of the sample."""
         if self._is_kept(record):
             self.output.emit(record)
 
-    @input.stream
+    @input.stream(when=lambda operator: operator.key is None or callable(operator.key))
     def choose_all(self, records: Iterator[T]) -> None:
         """The same for many records."""
         self.output.emit_all(filter(self._is_kept, records))
 
-    @input.batch
+    @input.batch(when=no_function("key"))
     def choose_batch(self, batch: pa.RecordBatch) -> None:
         """The same for a batch."""
         import numpy as np
@@ -95,7 +89,7 @@ class Sample(Operator, Generic[T]):
 
     def _is_kept(self, record: T) -> bool:
         found = self._start
-        what = record if self.key is None else self.key(record)  # type: ignore[operator]  # offered for functions only
+        what = record if self.key is None else self.key(record)  # type: ignore[operator]
         for part in contents(what):
             found = crc32(part, found)
         return found * _ODD & _BITS < self._limit

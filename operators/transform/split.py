@@ -12,7 +12,7 @@ from typing_extensions import TypeVar
 from dagflow import InputPort, OutputPort
 from dagflow.errors.choices import one_of
 from dagflow.errors.dag import UnknownName
-from operators.transform.expressions import EXPRESSION_FORMS, FUNCTION_FORMS, Expression, function_or_expression, held
+from operators.transform.expressions import Expression, function_or_expression, held
 from operators.transform.own_ports import OwnPorts, fixed
 
 if TYPE_CHECKING:
@@ -40,6 +40,10 @@ def _predicates(instance: object, attribute: attrs.Attribute[Any], value: Mappin
         function_or_expression(instance, attribute, predicate)
     if len({callable(predicate) for predicate in value.values()}) > 1:
         raise ValueError(f"{attribute.name} must be functions or expressions, not some of each: records come in one form")
+
+
+def _has_functions(split: Split[Any]) -> bool:
+    return all(map(callable, split.predicates.values()))
 
 
 class _Ports(dict[str, Any]):
@@ -91,17 +95,12 @@ class Split(OwnPorts, Generic[T]):
     def _own_ports(self) -> tuple[Callable[..., dict[str, Any]], tuple[Any, ...]]:
         return _outputs, tuple(self.predicates)
 
-    def offered_forms(self, port: str) -> frozenset[str]:
-        """Records for functions, batches for expressions."""
-        functions = all(callable(predicate) for predicate in self.predicates.values())
-        return super().offered_forms(port) & (FUNCTION_FORMS if functions else EXPRESSION_FORMS)
-
-    @input.process
+    @input.process(when=_has_functions)
     def split(self, record: T) -> None:
         """Emits the record on the ports whose predicates hold."""
         self.split_all(iter([record]))
 
-    @input.stream
+    @input.stream(when=_has_functions)
     def split_all(self, records: Iterator[T]) -> None:
         """The same for many records."""
         routes = [(predicate, self.outputs[name].emit) for name, predicate in self.predicates.items()]
@@ -109,7 +108,7 @@ class Split(OwnPorts, Generic[T]):
         for record in records:
             matched = False
             for predicate, emit in routes:
-                if predicate(record):  # type: ignore[operator]  # offered for functions only
+                if predicate(record):  # type: ignore[operator]
                     matched = True
                     emit(record)
                     if first_only:
@@ -117,7 +116,7 @@ class Split(OwnPorts, Generic[T]):
             if not matched:
                 rest(record)
 
-    @input.batch
+    @input.batch(when=lambda operator: not _has_functions(operator))
     def split_batch(self, batch: pa.RecordBatch) -> None:
         """The same for expressions."""
         import pyarrow.compute

@@ -166,3 +166,39 @@ def test_declarations_that_would_share_are_refused(arguments: Any, text: str) ->
 def test_a_merge_is_a_function() -> None:
     with pytest.raises(StateDeclaration, match="State: merge is 'sum': give a function of a list of values"):
         State(0, merge="sum")  # type: ignore[arg-type]
+
+
+@attrs.define
+class Scaled(Operator):
+    """Handles batches only if they need no rounding."""
+
+    digits: int | None = None
+
+    input = InputPort[float]()
+    output = OutputPort[float]()
+
+    @input.process(when=lambda operator: operator.digits is not None)
+    def each(self, number: float) -> None: ...
+
+    @input.batch(when=lambda operator: operator.digits is None)
+    def each_batch(self, batch: Any) -> None: ...
+
+
+def test_a_handler_says_when_it_applies() -> None:
+    assert handlers_of(Scaled) == {"input": {"record": "each", "batch": "each_batch"}}
+    assert Scaled().offered_forms("input") == {"batch"}
+    assert Scaled(2).offered_forms("input") == {"record"}
+
+
+def test_a_subclass_replaces_the_condition_with_the_decorator() -> None:
+    class Keeps(Scaled):
+        def each(self, number: float) -> None: ...
+
+        def each_batch(self, batch: Any) -> None: ...
+
+    class Always(Scaled):
+        @Scaled.input.batch
+        def each_batch(self, batch: Any) -> None: ...
+
+    assert Keeps(2).offered_forms("input") == {"record"}
+    assert Always(2).offered_forms("input") == {"batch"}
