@@ -340,7 +340,8 @@ class Inlet:
         """Ends the task with the first row for which the handler raises on its own, and with what it raises for that row."""
         self._refuse_other_columns(batch)
         blame = self.node.context.cursor.blame
-        if blame is None or blame.error is not error:  # else the operator has said which record it is
+        is_fatal = getattr(error, "is_fatal", False)  # of no single row
+        if not is_fatal and (blame is None or blame.error is not error):  # else the operator has said which record it is
             with self.node.discarding():
                 found = culprit(batch, self.type, raising(self.handler))
             if found is not None:
