@@ -21,6 +21,11 @@ def _not_negative(instance: RunSettings, attribute: attrs.Attribute[Any], value:
         raise ValueError("it cannot be negative")
 
 
+def _not_empty(instance: RunSettings, attribute: attrs.Attribute[Any], value: str | None) -> None:
+    if value == "":
+        raise ValueError("it cannot be empty; leave it out, or say none")
+
+
 @attrs.frozen(kw_only=True)
 class RunSettings:
     """How an application is run. Each has an option of the command line too: `--window 500ms`.
@@ -32,11 +37,14 @@ class RunSettings:
     runner: Literal["spark", "local"] = "spark"
     """where the parallel part runs: on Spark, or in this process, without a JVM"""
 
-    master: str | None = None
+    master: str | None = attrs.field(default=None, validator=_not_empty)
     """Spark's master; none: what the environment says, else local[*,4]"""
 
-    remote: str | None = None
+    remote: str | None = attrs.field(default=None, validator=_not_empty)
     """address of a Spark Connect server (sc://host:port)"""
+
+    slots_timeout: Seconds = attrs.field(default=300.0, validator=_positive)
+    """how long a launch waits for the first free slot of a cluster"""
 
     run_folder: str | None = None
     """folder for the window log, reports and staging; driver and tasks must both see it; none: beside the output"""

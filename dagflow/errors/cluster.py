@@ -5,7 +5,10 @@ SurroundingsError
 ├── ConnectMissing           DF442   the packages of Spark Connect are not installed
 ├── RunFolderUnseen          DF443   driver and tasks do not see the same run folder
 ├── SparkLost                DF444   Spark has ended in the middle of the run
-└── WorkerUnfit              DF445   the Python of the tasks cannot run them
+├── WorkerUnfit              DF445   the Python of the tasks cannot run them
+├── AddressUnknown           DF448   what should be a master or the address of a Connect server is neither
+├── SparkNotStarted          DF449   the JVM of a session has ended before it was there
+└── NoFreeSlots              DF450   no executor took a task in time
 ConfigError
 ├── SessionElsewhere         DF446   a session is active, and it is another one than was asked for
 └── SettingFixed             DF447   a setting of Spark's that cannot be changed any more
@@ -86,6 +89,51 @@ class WorkerUnfit(SurroundingsError):
         return (
             f"the Python that Spark at {self.address} starts for tasks is not fit for them: {self.reason}\n"
             "  help: have the same Python version there as here, with the same dagflow installed, and name it: PYSPARK_PYTHON=/path/to/python"
+        )
+
+
+@error
+class AddressUnknown(SurroundingsError):
+    """A master, or the address of a Spark Connect server, that has no form of one."""
+
+    address: str
+    origin: str
+    reason: str
+    code: ClassVar[str] = "DF448"
+
+    def message(self) -> str:
+        return (
+            f"Spark cannot run at {self.address!r} ({self.origin}): {self.reason}\n"
+            "  help: a master is local[N], local[N,TRIES], spark://HOST:PORT, yarn or k8s://…; a Connect server is sc://HOST:PORT"
+        )
+
+
+@error
+class SparkNotStarted(SurroundingsError):
+    """The JVM of a session has ended before the session was there. `remedy` names what to look at."""
+
+    address: str
+    reason: str
+    remedy: str
+    code: ClassVar[str] = "DF449"
+
+    def message(self) -> str:
+        return f"Spark could not be started at {self.address}: {self.reason}\n  help: {self.remedy}"
+
+
+@error
+class NoFreeSlots(SurroundingsError):
+    """No executor took a task in time: the cluster has none, or others use them all."""
+
+    address: str
+    seconds: float
+    code: ClassVar[str] = "DF450"
+
+    def message(self) -> str:
+        return (
+            f"Spark at {self.address} had no free slot for {self.seconds:g} s\n"
+            "  help: see in the cluster's UI whether workers are registered, others use them, or have less memory or fewer cores than "
+            "spark.executor.memory and spark.executor.cores ask for; to wait longer: --slots-timeout 1h"
         )
 
 

@@ -212,4 +212,4 @@ def make_runner(built: Built) -> Runner:
 
     # by name: the rooms above this one are not imported by it, they are plugged in
     make: Callable[..., Runner] = importlib.import_module("dagflow.spark.runner").SparkRunner
-    return make(master=built.run.master, remote=built.run.remote, conf=built.spark)
+    return make(master=built.run.master, remote=built.run.remote, conf=built.spark, slots_timeout=built.run.slots_timeout)

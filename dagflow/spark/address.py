@@ -15,9 +15,14 @@ from typing import Literal
 
 import attrs
 
+from dagflow.errors.cluster import AddressUnknown
+
 DEFAULT_MASTER = "local[*,4]"  # with retries: one killed Python worker must not fail a window
 DEFAULT = "default"
 SUBMITTED = "spark-submit"
+_LOCAL = re.compile(r"local(\[(\*|[1-9]\d*)(\s*,\s*\d+)?\])?")
+_MASTER = re.compile(rf"{_LOCAL.pattern}|local-cluster\[.*\]|yarn|k8s://.+|spark://.+")
+_HOST = re.compile(r"(\[[^]]+\]|[^\[:]+)(:(\d{1,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]))?")
 _OPTIONS = {  # of spark-submit, that are settings under another name
     "--master": "spark.master",
     "--remote": "spark.remote",
@@ -65,6 +70,31 @@ def address(master: str | None, remote: str | None, conf: Mapping[str, str], out
     if given := outside.get("spark.master"):
         return Address(given.value, given.origin)
     return Address(DEFAULT_MASTER, DEFAULT)
+
+
+def checked(address: Address) -> Address:
+    """The address, when it has the form of one. Raises AddressUnknown.
+
+    >>> [checked(Address(value, "run")).value for value in ("local", "local[*,4]", "local-cluster[2,1,1024]", "spark://a:1,b")]
+    ['local', 'local[*,4]', 'local-cluster[2,1,1024]', 'spark://a:1,b']
+    """
+    reason, value = "", address.value
+    if address.kind == "remote" and not value.startswith("sc://") and not _LOCAL.fullmatch(value):
+        reason = "it does not begin with sc://"
+    elif address.kind == "master" and not _MASTER.fullmatch(value):
+        reason = "it is not a master"
+    else:
+        port = next((one.rpartition(":")[2] for one in _hosts(value) if not _HOST.fullmatch(one)), None)
+        if port is not None:
+            reason = f"{port!r} is not a port"
+    if reason:
+        raise AddressUnknown(value, address.origin, reason)
+    return address
+
+
+def _hosts(value: str) -> list[str]:
+    scheme, _, rest = value.partition("://")
+    return rest.partition("/")[0].split(",") if scheme in ("spark", "sc") else []
 
 
 def outside_settings(environ: Mapping[str, str] | None = None) -> dict[str, Given]:

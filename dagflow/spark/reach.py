@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dagflow.errors.cluster import ClusterUnreachable
 
 SECONDS = 5.0
+ANSWER = 20.0
 _PORTS = {"spark": 7077, "sc": 15002}
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 
@@ -31,6 +32,23 @@ def check_reachable(address: str, environ: Mapping[str, str] | None = None) -> N
         except OSError as error:
             reason = f"{host}, port {port}: {error.strerror or error}"
     raise ClusterUnreachable(master=address, reason=reason)
+
+
+def check_answers(remote: str, seconds: float = ANSWER) -> None:
+    """Waits until what listens at an address of Spark Connect speaks its protocol. Raises ClusterUnreachable.
+
+    Each call would be tried again for minutes.
+    """
+    import grpc  # type: ignore[import-untyped]
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    channel = DefaultChannelBuilder(remote).toChannel()
+    try:
+        grpc.channel_ready_future(channel).result(timeout=seconds)
+    except grpc.FutureTimeoutError as error:
+        raise ClusterUnreachable(master=remote, reason=f"it does not speak gRPC, or not within {seconds:g} s") from error
+    finally:
+        channel.close()
 
 
 def endpoints(address: str) -> list[tuple[str, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import threading
 import time
 import uuid
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from concurrent.futures import Future, wait
 from typing import Any
 
 from dagflow.errors import DagflowError
-from dagflow.errors.cluster import ClusterUnreachable, RunFolderUnseen, SparkLost
+from dagflow.errors.cluster import ClusterUnreachable, NoFreeSlots, RunFolderUnseen, SparkLost
 from dagflow.runtime.runner import TasksDied
 from dagflow.runtime.task.program import Job, TaskOutcome
 from dagflow.spark.bodies import failed_within
@@ -37,15 +38,23 @@ class SparkRunner:
         remote: `sc://host:port` of a Spark Connect server.
         conf: further `spark.*` settings.
         session: the session to use, whatever else is active.
+        slots_timeout: how many seconds to wait for the first free slot of a cluster.
     """
 
     name = "spark"
     in_process = False
 
     def __init__(
-        self, *, master: str | None = None, remote: str | None = None, conf: dict[str, str] | None = None, session: Any = None
+        self,
+        *,
+        master: str | None = None,
+        remote: str | None = None,
+        conf: dict[str, str] | None = None,
+        session: Any = None,
+        slots_timeout: float = 300.0,
     ) -> None:
         self._wanted = {"master": master, "remote": remote, "conf": conf or {}, "session": session}
+        self._slots_timeout = slots_timeout
         self._link: Link | None = None
         self._ours = False
         self._slots = 1
@@ -105,7 +114,7 @@ class SparkRunner:
         doing = f"{application}: looking for executors"
         try:
             with self._link.labelled(self._group, doing):
-                self._slots = self._link.slots()
+                self._slots = self._free_slots(self._link)
                 self._comes_and_goes = self.grows
             if not self._link.in_one_process:
                 self._remove_mark()
@@ -115,6 +124,26 @@ class SparkRunner:
             if isinstance(told, TasksDied):
                 told = ClusterUnreachable(master=self._link.address, reason=str(told))
             raise told from error
+
+    def _free_slots(self, link: Link) -> int:
+        """How many tasks can work at once. Raises NoFreeSlots when no executor takes the first one in time."""
+        is_late = threading.Event()
+
+        def give_up() -> None:
+            is_late.set()
+            link.cancel(self._group)
+
+        timer = threading.Timer(self._slots_timeout, give_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            return link.slots()
+        except Exception as error:
+            if is_late.is_set():
+                raise NoFreeSlots(link.address, self._slots_timeout) from error
+            raise
+        finally:
+            timer.cancel()
 
     def _probe(self, link: Link, application: str, run_folder: str) -> Mark:
         """Looks for a mark in the run folder from every slot, so from every executor that is there now."""

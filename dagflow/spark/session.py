@@ -13,12 +13,13 @@ from typing import Any
 
 from dagflow.errors.cluster import ClusterUnreachable, ConnectMissing, SessionElsewhere, SettingFixed, SparkLost
 from dagflow.errors.java import JavaNotRunnable
-from dagflow.spark.address import Address, Given, address, outside_settings
+from dagflow.spark.address import Address, Given, address, checked, outside_settings
 from dagflow.spark.failures import first_line
 from dagflow.spark.java import Java, find_java
 from dagflow.spark.java_stand_in import stand_in
 from dagflow.spark.links import ClassicLink, ConnectLink, Link, is_of_connect, on_this_machine
-from dagflow.spark.reach import check_reachable
+from dagflow.spark.not_started import not_started
+from dagflow.spark.reach import check_answers, check_reachable
 
 DEFAULTS = {
     # half the latency of a task: sockets of the loopback interface wait for acknowledgements
@@ -72,7 +73,7 @@ def connect(
         adapt(link, conf)
         return link, False
     outside = outside_settings()
-    wanted = address(master, remote, conf, outside)
+    wanted = checked(address(master, remote, conf, outside))
     if wanted.kind == "remote":
         link = _connect(application, wanted.value, conf, outside)
         adapt(link, conf)
@@ -85,7 +86,7 @@ def address_of(master: str | None, remote: str | None, conf: Mapping[str, str], 
     session = session if session is not None else _active_unless_remote(remote, conf)
     if session is not None:
         return Address(link_of(session).address, "the active session")
-    return address(master, remote, conf, outside_settings())
+    return checked(address(master, remote, conf, outside_settings()))
 
 
 def _active_unless_remote(remote: str | None, conf: Mapping[str, str]) -> Any:
@@ -180,7 +181,7 @@ def _start(application: str, master: str, conf: Mapping[str, str], outside: Mapp
             session = builder.getOrCreate()
             session.sparkContext.setLogLevel("FATAL")
         except Exception as error:
-            raise ClusterUnreachable(master=master, reason=first_line(error)) from error
+            raise not_started(master, error, _values(outside) | settings) from error
     # pyspark's server for accumulators prints a traceback when the JVM dies; the run tells it as SparkLost
     if (server := getattr(session.sparkContext, "_accumulatorServer", None)) is not None:
         server.handle_error = lambda *_: None
@@ -201,6 +202,7 @@ def _connect(application: str, remote: str, conf: Mapping[str, str], outside: Ma
     try:
         if not remote.startswith("sc://"):  # local[2]: pyspark starts a server in this process
             return ConnectLink(_serve(application, remote, conf, outside), remote)
+        check_answers(remote)
         session = SparkSession.builder.remote(remote).appName(application).create()
         with contextlib.suppress(ImportError, AttributeError):
             from pyspark.sql.connect.client.retries import DefaultPolicy
@@ -208,6 +210,8 @@ def _connect(application: str, remote: str, conf: Mapping[str, str], outside: Ma
             session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
             warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]", UserWarning)  # we tell it ourselves
         session.range(1).collect()
+    except ClusterUnreachable:
+        raise
     except Exception as error:
         raise ClusterUnreachable(master=remote, reason=first_line(error)) from error
     return ConnectLink(session, remote)
@@ -232,6 +236,10 @@ def _settings(master: str, conf: Mapping[str, str], outside: Mapping[str, Given]
     options = settings.get(_JAVA_OPTIONS, given.value if given is not None else "")
     settings[_JAVA_OPTIONS] = f"-Dlog4j2.configurationFile=file:{quiet} {options}".strip()
     return {key: value for key, value in settings.items() if key not in _NAMED}
+
+
+def _values(outside: Mapping[str, Given]) -> dict[str, str]:
+    return {key: given.value for key, given in outside.items()}
 
 
 @contextlib.contextmanager

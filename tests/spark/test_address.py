@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from dagflow.errors.cluster import AddressUnknown
 from dagflow.spark import session as room
-from dagflow.spark.address import DEFAULT_MASTER, Address, Given, address, outside_settings
+from dagflow.spark.address import DEFAULT_MASTER, Address, Given, address, checked, outside_settings
 
 
 @pytest.fixture
@@ -94,3 +95,36 @@ def test_our_defaults_give_way_to_settings_from_outside(defaults: Path) -> None:
 def test_looking_loads_no_pyspark() -> None:
     code = "import sys; from dagflow.spark.session import address_of; address_of(None, None, {}); print('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("locl[2]", "it is not a master"),
+        ("local[2", "it is not a master"),
+        ("local[0]", "it is not a master"),
+        ("mesos://a:1", "it is not a master"),
+        ("127.0.0.1:7077", "it is not a master"),
+        ("sc://a:1", "it is not a master"),
+        ("spark://a:99999", "'99999' is not a port"),
+        ("spark://a:1,b:x", "'x' is not a port"),
+    ],
+)
+def test_what_is_no_master(value: str, reason: str) -> None:
+    with pytest.raises(AddressUnknown) as caught:
+        checked(Address(value, "env PYSPARK_SUBMIT_ARGS"))
+    assert str(caught.value).startswith(
+        f"Spark cannot run at '{value}' (env PYSPARK_SUBMIT_ARGS): {reason}\n  help: a master is "
+    )
+    assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize("value", ["http://a:1", "a:15002", "spark://a:1", "sc://a:port", "sc://[::1]:70000"])
+def test_what_is_no_server(value: str) -> None:
+    with pytest.raises(AddressUnknown):
+        checked(Address(value, "run", "remote"))
+
+
+@pytest.mark.parametrize("value", ["sc://a", "sc://a:65535/;token=b,c:d", "sc://[::1]:1", "local", "local[2, 4]"])
+def test_servers(value: str) -> None:
+    assert checked(Address(value, "run", "remote")).value == value
