@@ -103,7 +103,7 @@ class AddressUnknown(SurroundingsError):
 
     def message(self) -> str:
         return (
-            f"Spark cannot run at {self.address!r} ({self.origin}): {self.reason}\n"
+            f"Spark cannot run at {self.address!r}{'' if self.origin == 'run' else f' ({self.origin})'}: {self.reason}\n"
             "  help: a master is local[N], local[N,TRIES], spark://HOST:PORT, yarn or k8s://…; a Connect server is sc://HOST:PORT"
         )
 
