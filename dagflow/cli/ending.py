@@ -9,18 +9,16 @@ import sys
 import traceback
 from typing import TextIO
 
-import attrs
-
 from dagflow.cli.group import State
 from dagflow.cli.main import FAILED
-from dagflow.errors.base import DagflowError
+from dagflow.errors import DagflowError, error
 from dagflow.errors.shown import visible_lines
 from dagflow.launching.hidden_modules import hidden_module
 from dagflow.render.errors import each, error_json, error_text
 from dagflow.render.style import Style, style_for
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
+@error
 class Refused(DagflowError):
     """All that is wrong with an application and its settings, or with a dataset."""
 

@@ -70,7 +70,7 @@ class Commands(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """As click's, but names the nearest known command."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from dagflow.errors.config import nearest
+            from dagflow.config.errors import nearest
 
             near = nearest(args[0], COMMANDS)
             hint = f" Did you mean {near!r}?" if near else f" Commands: {', '.join(COMMANDS)}."

@@ -16,7 +16,6 @@ from dagflow.cli.options import Given, app_command
 from dagflow.cli.prepare import planned, spark_address
 from dagflow.cli.progress import Progress, make_progress
 from dagflow.cli.stopping import Stopping
-from dagflow.errors.run import Interrupted
 from dagflow.launching.build import Built
 from dagflow.launching.launch import start
 from dagflow.launching.run import Run
@@ -25,6 +24,7 @@ from dagflow.plan.plan import Plan
 from dagflow.render.report import report_json, report_text
 from dagflow.runtime.run_folder.folders import Folders
 from dagflow.runtime.task.report import RunReport
+from dagflow.runtime.windows.errors import Interrupted
 from dagflow.spark.address import DEFAULT
 
 

@@ -11,8 +11,8 @@ import click
 from dagflow.cli.group import EXIT_CODES, NobodyReads, State, paths
 from dagflow.config import RunSettings, hints
 from dagflow.config.docs import field_docs
-from dagflow.errors.base import ConfigError
-from dagflow.errors.config import ConflictingSettings
+from dagflow.config.errors import ConflictingSettings
+from dagflow.errors import ConfigError
 
 
 @attrs.frozen

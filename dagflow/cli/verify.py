@@ -12,16 +12,16 @@ import click
 from dagflow.cli.dataset import Asked, application_options, dataset_command, sought
 from dagflow.cli.ending import Refused, style_of
 from dagflow.cli.main import DONE, FAILED
-from dagflow.errors.base import DagflowError
-from dagflow.errors.ledger import LedgerDamaged, LedgerMissing, ObjectDamaged, ObjectMissing
+from dagflow.errors import DagflowError
 from dagflow.errors.shown import visible_lines
-from dagflow.errors.surroundings import StorageError
 from dagflow.ledger import EntryRef, Ledger, SetTransform, VerifyReport
+from dagflow.ledger.errors import LedgerDamaged, LedgerMissing, ObjectDamaged, ObjectMissing
 from dagflow.ledger.find import find_dataset
 from dagflow.ledger.reader import LedgerReader
 from dagflow.render.errors import error_text
 from dagflow.render.verify import Checked, verify_json, verify_text
 from dagflow.storage import is_same_host
+from dagflow.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from dagflow.lineage.replay import ReplayReport
@@ -124,7 +124,7 @@ def _with_end(dataset: str, report: VerifyReport) -> VerifyReport:
 
 def _run_folder(dataset: str, given: str | None) -> FolderReport | str | None:
     """What the records say that the run has left beside the dataset's ledger; why they are not read; None where no run has."""
-    from dagflow.errors.past import RunFolderMissing
+    from dagflow.lineage.errors import RunFolderMissing
     from dagflow.lineage.history import run_folder_of
     from dagflow.runtime.run_folder.verify import verify_run_folder
     from dagflow.storage import absolute

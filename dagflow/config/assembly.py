@@ -12,12 +12,12 @@ from typing import Any
 import attrs
 
 from dagflow.config import hints, values
+from dagflow.config.errors import BadValue, ConflictingSettings, MissingSetting
 from dagflow.config.hints import kind
 from dagflow.config.layers import Setting, find_name, flatten
 from dagflow.config.problems import Problems
 from dagflow.config.values import Mismatch
-from dagflow.errors.base import ConfigError
-from dagflow.errors.config import BadValue, ConflictingSettings, MissingSetting
+from dagflow.errors import ConfigError
 from dagflow.errors.shown import HIDDEN, sounds_secret
 
 FAILED = object()

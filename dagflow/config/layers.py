@@ -14,10 +14,7 @@ from typing import Any
 import attrs
 
 from dagflow.config import hints
-from dagflow.config.problems import Problems
-from dagflow.config.run_settings import RUN_NAMES
-from dagflow.config.toml_lines import key_lines, line_of
-from dagflow.errors.config import (
+from dagflow.config.errors import (
     BadConfFile,
     BadDefinition,
     BadValue,
@@ -26,6 +23,9 @@ from dagflow.errors.config import (
     RepeatedDefinition,
     ReservedSettingName,
 )
+from dagflow.config.problems import Problems
+from dagflow.config.run_settings import RUN_NAMES
+from dagflow.config.toml_lines import key_lines, line_of
 from dagflow.errors.shown import sounds_secret
 
 ENVIRONMENT_PREFIX = "DAGFLOW_"

@@ -12,11 +12,11 @@ import attrs
 
 from dagflow.config import hints
 from dagflow.config.assembly import FAILED, Assembly, Entry
+from dagflow.config.errors import UnknownOperatorName, UnknownPortAttribute, UnknownPortName, UnknownProperty
 from dagflow.config.hints import kind
 from dagflow.config.layers import Layers, Setting, find_name, split_key
 from dagflow.config.problems import Problems
-from dagflow.errors.base import ConfigError
-from dagflow.errors.config import UnknownOperatorName, UnknownPortAttribute, UnknownPortName, UnknownProperty
+from dagflow.errors import ConfigError
 
 ANY = "*"
 Applied = dict[str, Setting]

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from dagflow.errors.base import ConfigError
-from dagflow.errors.config import ConfigErrors
+from dagflow.config.errors import ConfigErrors
+from dagflow.errors import ConfigError
 
 
 class Problems:
     """Errors found so far. As a context manager it takes in the ConfigError that its block raises.
 
-    >>> from dagflow.errors.config import BadDefinition
+    >>> from dagflow.config.errors import BadDefinition
     >>> problems = Problems()
     >>> with problems:
     ...     raise BadDefinition(text="output")
     >>> problems.raise_all()
     Traceback (most recent call last):
-    dagflow.errors.config.BadDefinition: -D output lacks `=` and a value
+    dagflow.config.errors.BadDefinition: -D output lacks `=` and a value
       write -D output=VALUE
     """
 

@@ -9,11 +9,11 @@ import attrs
 
 from dagflow.config import values
 from dagflow.config.assembly import Assembly, Entry
+from dagflow.config.errors import BadValue, ConflictingSettings, MissingSetting, UnknownSetting
 from dagflow.config.layers import Layers, Setting, find_name, flatten, join_key, setting_names
 from dagflow.config.problems import Problems
 from dagflow.config.run_settings import RUN_NAMES, RunSettings
-from dagflow.errors.base import ConfigError
-from dagflow.errors.config import BadValue, ConflictingSettings, MissingSetting, UnknownSetting
+from dagflow.errors import ConfigError
 from dagflow.errors.shown import sounds_secret
 
 

@@ -158,7 +158,7 @@ def from_list(hint: Any, values: list[Any], convert: Callable[[Any, Any], Any]) 
 
 def attrs_from_table(cls: type, table: Mapping[str, Any], from_code: bool = False) -> Any:
     """An attrs object from a table, by the names of its constructor's arguments. Raises Mismatch."""
-    from dagflow.errors.config import nearest
+    from dagflow.config.errors import nearest
 
     fields, given = hints.settable(cls), {}
     for key, value in table.items():

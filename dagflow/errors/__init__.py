@@ -1,14 +1,93 @@
-"""The tree of exceptions.
+"""The tree of errors, and one door to all of them.
 
 DagflowError
-├── DagError (ValueError)              the DAG is wrong                    exit code 2   DF1xx   errors/dag.py
-├── ConfigError (ValueError)           a setting or the command line is    exit code 2   DF2xx   errors/config.py
-├── RunError (RuntimeError)            a run failed                        exit code 1   DF3xx   errors/run.py
-└── SurroundingsError (RuntimeError)   Java, cluster, permissions, disk    exit code 3   DF4xx   errors/surroundings.py
+├── DagError (ValueError)                 the DAG is wrong                         exit code 2
+├── ConfigError (ValueError)              a setting or the command line is wrong   exit code 2
+├── RunError (RuntimeError)               a run failed                             exit code 1
+└── InfrastructureError (RuntimeError)    Java, cluster, permissions, disk         exit code 3
+
+Each class lives beside the code that raises it, in the `errors` module of its package. This package imports them when they
+are first asked for, so `from dagflow.errors import WindowFailed` works for every class. Read `base` first, then `shown`.
 """
 
-from dagflow.errors.base import ConfigError, DagError, DagflowError, RunError, SurroundingsError
-from dagflow.errors.dag import PortTypeError
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from dagflow.errors.base import ConfigError, DagError, DagflowError, InfrastructureError, RunError, error
 from dagflow.errors.paste import definition
 
-__all__ = ["ConfigError", "DagError", "DagflowError", "PortTypeError", "RunError", "SurroundingsError", "definition"]
+if TYPE_CHECKING:
+    from dagflow.config.errors import *
+    from dagflow.launching.errors import *
+    from dagflow.ledger.errors import *
+    from dagflow.ledger.rule_errors import *
+    from dagflow.lineage.errors import *
+    from dagflow.model.errors.classes import *
+    from dagflow.model.errors.dag import *
+    from dagflow.model.errors.partitioning import *
+    from dagflow.model.errors.running import *
+    from dagflow.plan.errors import *
+    from dagflow.ranges.errors import *
+    from dagflow.runtime.exchange.errors import *
+    from dagflow.runtime.rebalancing.errors import *
+    from dagflow.runtime.run_folder.errors import *
+    from dagflow.runtime.task.errors import *
+    from dagflow.runtime.windows.errors import *
+    from dagflow.scaling.errors import *
+    from dagflow.scan.errors import *
+    from dagflow.spark.errors import *
+    from dagflow.state.errors import *
+    from dagflow.storage.errors import *
+    from dagflow.storage.record_errors import *
+    from dagflow.testing.errors import *
+
+__all__ = ["ConfigError", "DagError", "DagflowError", "InfrastructureError", "RunError", "definition", "error"]
+
+# Where classes live, in the order in which they are searched. A test compares this list with the modules there are.
+MODULES = (
+    "dagflow.model.errors.dag",
+    "dagflow.model.errors.classes",
+    "dagflow.model.errors.partitioning",
+    "dagflow.model.errors.running",
+    "dagflow.plan.errors",
+    "dagflow.config.errors",
+    "dagflow.storage.errors",
+    "dagflow.storage.record_errors",
+    "dagflow.ranges.errors",
+    "dagflow.state.errors",
+    "dagflow.launching.errors",
+    "dagflow.lineage.errors",
+    "dagflow.spark.errors",
+    "dagflow.testing.errors",
+    "dagflow.runtime.task.errors",
+    "dagflow.runtime.exchange.errors",
+    "dagflow.runtime.rebalancing.errors",
+    "dagflow.runtime.run_folder.errors",
+    "dagflow.runtime.windows.errors",
+    "dagflow.scaling.errors",
+    "dagflow.ledger.errors",
+    "dagflow.ledger.rule_errors",
+    "dagflow.scan.errors",
+    "operators.aggregate.errors",
+    "operators.compression.errors",
+    "operators.contexts.errors",
+    "operators.files.errors",
+    "operators.formats.errors",
+    "operators.formats.delimited.errors",
+    "operators.join.errors",
+    "operators.readers.errors",
+    "operators.sinks.errors",
+    "operators.transform.errors",
+)
+
+
+def __getattr__(name: str) -> type[DagflowError]:
+    """Return an error class from the module in which it lives."""
+    if name[:1].isupper():
+        for module in MODULES:
+            cls = vars(import_module(module)).get(name)
+            if isinstance(cls, type) and cls.__module__ == module:
+                return cls
+    raise AttributeError(f"module 'dagflow.errors' has no attribute {name!r}")

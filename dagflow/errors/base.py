@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast, overload
 
 import attrs
 from typing_extensions import dataclass_transform
@@ -14,10 +14,16 @@ from dagflow.errors.shown import without_secrets
 ErrorType = TypeVar("ErrorType", bound=type)
 
 
+@overload
 @dataclass_transform(field_specifiers=(attrs.field, attrs.Factory))
-def error(cls: ErrorType) -> ErrorType:
-    """Makes an attrs class of an exception: its fields are structured, its wording is `message()`."""
-    return attrs.define(slots=False, eq=False, str=False, repr=False)(cls)
+def error(cls: ErrorType) -> ErrorType: ...
+@overload
+@dataclass_transform(field_specifiers=(attrs.field, attrs.Factory))
+def error(*, kw_only: bool) -> Callable[[ErrorType], ErrorType]: ...
+def error(cls: type | None = None, *, kw_only: bool = False) -> Any:
+    """Make an attrs class of an exception. Its fields are structured, its wording is `message()`."""
+    define = attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=kw_only)
+    return define if cls is None else define(cls)
 
 
 def _without_secrets(message: Callable[[Any], str]) -> Callable[[Any], str]:
@@ -111,7 +117,7 @@ class RunError(DagflowError, RuntimeError):
 
 
 @error
-class SurroundingsError(DagflowError, RuntimeError):
+class InfrastructureError(DagflowError, RuntimeError):
     """What dagflow needs around it is missing: Java, a cluster, permissions, disk."""
 
     code: ClassVar[str] = "DF400"

@@ -23,10 +23,10 @@ from dagflow.config import (
     read_layers,
     spark_conf,
 )
+from dagflow.config.errors import BadConfFile, BadDefinition, BadValue, ConfFileMissing, MissingSetting
 from dagflow.errors import DagError, DagflowError
-from dagflow.errors.application import ApplicationBroken
-from dagflow.errors.config import BadConfFile, BadDefinition, BadValue, ConfFileMissing, MissingSetting
 from dagflow.launching.application import Application, application_of, load_application
+from dagflow.launching.errors import ApplicationBroken
 from dagflow.launching.hidden_modules import hidden_module
 from dagflow.launching.shadowing import shadow_of
 from dagflow.model.dag import DAG, OPERATOR_ATTRIBUTES, OperatorNode, PortName

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from importlib.machinery import PathFinder
 from types import ModuleType
 
-from dagflow.errors.application import StandardModuleHidden
+from dagflow.launching.errors import StandardModuleHidden
 from dagflow.model.source import shown
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors.run import Interrupted
 from dagflow.launching.build import Built, build
 from dagflow.launching.record import launch_record
 from dagflow.launching.run import Run
@@ -26,6 +25,7 @@ from dagflow.runtime.run_folder.folders import Folders, refuse_local_paths, refu
 from dagflow.runtime.runner import Runner
 from dagflow.runtime.task.report import RunReport
 from dagflow.runtime.windows.datasets import Datasets
+from dagflow.runtime.windows.errors import Interrupted
 from dagflow.runtime.windows.loop import WindowLoop
 from dagflow.runtime.windows.restart import run_through
 from dagflow.storage import FolderLock, local_path, probe
@@ -56,7 +56,7 @@ def launch(
 
     Raises:
         DagError, ConfigError: before anything has run.
-        RunError, SurroundingsError: what ended the run (with `once=False`: from `run.wait()`).
+        RunError, InfrastructureError: what ended the run (with `once=False`: from `run.wait()`).
 
     >>> import pathlib, tempfile
     >>> from dagflow import launch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dagflow.errors.base import DagflowError
+from dagflow.errors import DagflowError
 from dagflow.launching.build import Built
 from dagflow.model.context import OperatorContext, SystemClock
 from dagflow.model.operator import InputOperator, Operator

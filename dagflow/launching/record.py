@@ -12,10 +12,10 @@ import attrs
 from dagflow.config import effective
 from dagflow.config.hints import settable
 from dagflow.config.layers import split_key
-from dagflow.errors.past import ApplicationUnknown
-from dagflow.errors.run import StateNotPlain
 from dagflow.errors.shown import HIDDEN, sounds_secret, without_secrets
 from dagflow.launching.build import Built, build
+from dagflow.launching.errors import ApplicationUnknown
+from dagflow.model.errors.running import StateNotPlain
 from dagflow.model.plain import encode
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
 

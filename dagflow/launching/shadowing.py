@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dagflow.model.source import shown
 
 if TYPE_CHECKING:
-    from dagflow.errors.application import OperatorsShadowed
+    from dagflow.launching.errors import OperatorsShadowed
 
 NAME = "operators"
 
@@ -24,7 +24,7 @@ def shadow_of(spec: Any) -> OperatorsShadowed | None:
     place = os.path.dirname(os.path.abspath(origin)) if origin else next(iter(folders or ()), "")
     if os.path.exists(os.path.join(place, "contexts", "entity.py")):
         return None
-    from dagflow.errors.application import OperatorsShadowed  # `import dagflow` need not load it
+    from dagflow.launching.errors import OperatorsShadowed  # `import dagflow` need not load it
 
     return OperatorsShadowed(path=shown(origin if folders is None else place))
 

@@ -7,8 +7,9 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from dagflow.errors.base import DagflowError
-from dagflow.errors.ledger import (
+from dagflow.errors import DagflowError
+from dagflow.ledger.codec import FORMAT, decode_entry, encode_entry
+from dagflow.ledger.errors import (
     HeadMoved,
     LedgerDamaged,
     LedgerRuleError,
@@ -19,8 +20,6 @@ from dagflow.errors.ledger import (
     WindowConflict,
     WindowPassed,
 )
-from dagflow.errors.surroundings import OutcomeUnknown
-from dagflow.ledger.codec import FORMAT, decode_entry, encode_entry
 from dagflow.ledger.events import (
     KINDS,
     ROOT,
@@ -41,6 +40,7 @@ from dagflow.ledger.rules import check_rules
 from dagflow.ledger.tail import entry_name
 from dagflow.ledger.verify import VerifyReport, verify
 from dagflow.storage import Store, absolute, explained, file_system, hash_bytes, inside, open_store, probe
+from dagflow.storage.errors import OutcomeUnknown
 
 OURS = "_dagflow"
 ANY: Final[Any] = object()

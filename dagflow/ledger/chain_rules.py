@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from dagflow.errors import ledger_rules as errors
+from dagflow.ledger import rule_errors as errors
 from dagflow.ledger.events import (
     DERIVATIVE,
     ROOT,

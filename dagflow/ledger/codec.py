@@ -15,7 +15,7 @@ from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 
 import attrs
 
-from dagflow.errors.ledger import EntryMalformed
+from dagflow.ledger.errors import EntryMalformed
 from dagflow.ledger.events import KINDS, Event, LedgerEntry, SetSchema, UnknownEvent
 from dagflow.storage import hash_bytes
 

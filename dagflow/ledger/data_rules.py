@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dagflow.errors import ledger_rules as errors
+from dagflow.ledger import rule_errors as errors
 from dagflow.ledger.codec import schema_hash
 from dagflow.ledger.events import MAX_OFFSET, AddData, DataSlice, ExecuteQuery, LedgerEntry, OffsetInterval
 from dagflow.ledger.rule import Before, Broken, rule

@@ -6,9 +6,9 @@ import datetime
 import os
 from typing import TYPE_CHECKING, Any
 
-from dagflow.errors.ledger import LedgerError, LedgerMissing, NoSuchEntry, ObjectDamaged, ObjectMissing
 from dagflow.ledger.chain import Ledger
 from dagflow.ledger.columns import schema_of_fields
+from dagflow.ledger.errors import LedgerError, LedgerMissing, NoSuchEntry, ObjectDamaged, ObjectMissing
 from dagflow.ledger.events import DataFile, SchemaField, SetSchema
 from dagflow.ledger.find import find_dataset
 from dagflow.ledger.reader import CHECKPOINTS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 
-from dagflow.errors.ledger import LedgerCut, LedgerMissing, NoSuchDataset
+from dagflow.ledger.errors import LedgerCut, LedgerMissing, NoSuchDataset
 from dagflow.ledger.tail import ENTRIES, HINTS
 from dagflow.storage import absolute, base_name, explained, file_system, is_local, join
 

@@ -6,7 +6,8 @@ import datetime
 import threading
 from collections.abc import Iterator
 
-from dagflow.errors.ledger import (
+from dagflow.ledger.codec import decode_entry
+from dagflow.ledger.errors import (
     EntryMissing,
     EntryRewritten,
     LedgerDamaged,
@@ -15,7 +16,6 @@ from dagflow.errors.ledger import (
     ObjectDamaged,
     ObjectMissing,
 )
-from dagflow.ledger.codec import decode_entry
 from dagflow.ledger.events import (
     Checkpoint,
     DataFile,

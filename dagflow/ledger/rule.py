@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import attrs
 
-from dagflow.errors.ledger import LedgerRuleError
+from dagflow.ledger.errors import LedgerRuleError
 from dagflow.ledger.events import DataEvent, InputSlice, LedgerEntry, Seed, SetSchema, SetSource, SetTransform
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dagflow.errors.ledger import LedgerRuleError
 from dagflow.ledger.chain_rules import (
     carried_on,
     event_of_kind,
@@ -42,6 +41,7 @@ from dagflow.ledger.data_rules import (
     watermark_goes_on,
     window_new,
 )
+from dagflow.ledger.errors import LedgerRuleError
 from dagflow.ledger.events import LedgerEntry
 from dagflow.ledger.query_rules import (
     input_entry_carried,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from dagflow.errors import ledger_rules as errors
+from dagflow.ledger import rule_errors as errors
 from dagflow.ledger.columns import is_widened
 from dagflow.ledger.events import LedgerEntry, SchemaField, SetSchema, SetSource, SetTransform
 from dagflow.ledger.rule import Before, Broken, rule

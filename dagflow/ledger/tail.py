@@ -11,8 +11,8 @@ import json
 import re
 from contextlib import suppress
 
-from dagflow.errors.ledger import EntryMissing, EntryRewritten, LedgerCut
 from dagflow.ledger.codec import canonical, hash_of
+from dagflow.ledger.errors import EntryMissing, EntryRewritten, LedgerCut
 from dagflow.ledger.events import EntryRef
 from dagflow.storage import Store, hash_bytes
 

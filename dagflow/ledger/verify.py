@@ -7,8 +7,9 @@ from contextlib import closing
 
 import attrs
 
-from dagflow.errors.base import DagflowError
-from dagflow.errors.ledger import (
+from dagflow.errors import DagflowError
+from dagflow.ledger.codec import decode_entry
+from dagflow.ledger.errors import (
     EntryMissing,
     EntryRewritten,
     ForeignObject,
@@ -19,16 +20,15 @@ from dagflow.errors.ledger import (
     ObjectDamaged,
     ObjectMissing,
 )
-from dagflow.errors.ledger_rules import FilePathOutside, InputDiverged
-from dagflow.errors.paths import BadRecordName, PathOutside
-from dagflow.ledger.codec import decode_entry
 from dagflow.ledger.events import DataFile, EntryRef, ExecuteQuery, InputSlice, LedgerEntry
 from dagflow.ledger.reader import LedgerReader
 from dagflow.ledger.rule import Before
+from dagflow.ledger.rule_errors import FilePathOutside, InputDiverged
 from dagflow.ledger.rules import broken_rules
 from dagflow.ledger.state import fold, resume
 from dagflow.ledger.tail import ENTRIES, HINTS, entry_name, entry_number, parse_hint
 from dagflow.storage import file_system, inside, new_hash, translate
+from dagflow.storage.errors import BadRecordName, PathOutside
 
 _PIECE = 1 << 20
 

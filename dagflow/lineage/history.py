@@ -10,19 +10,11 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors.base import SurroundingsError
-from dagflow.errors.past import (
-    ApplicationChanged,
-    ApplicationUnknown,
-    MadeOnDriver,
-    RunFolderMissing,
-    StateForgotten,
-    WindowForgotten,
-)
-from dagflow.errors.records import RecordRefused
-from dagflow.errors.run import PlanMismatch, StateLost
+from dagflow.errors import InfrastructureError
 from dagflow.launching.build import Built
+from dagflow.launching.errors import ApplicationUnknown
 from dagflow.ledger import DataFile, LedgerEntry
+from dagflow.lineage.errors import ApplicationChanged, MadeOnDriver, RunFolderMissing, StateForgotten, WindowForgotten
 from dagflow.model.plain import encode
 from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime.rebalancing.driver import place_of
@@ -37,9 +29,11 @@ from dagflow.runtime.windows.compatibility import differences, other_values
 from dagflow.runtime.windows.event_time import event_times
 from dagflow.runtime.windows.jobs import tasks_of, with_states
 from dagflow.state import partition_state
+from dagflow.state.errors import StateLost
 from dagflow.state.keyed_state import KeyedStates
 from dagflow.state.partition_state import Encoded, Handover
 from dagflow.storage import absolute, base_name, explained, file_system, is_same_host, join, open_store
+from dagflow.storage.record_errors import PlanMismatch, RecordRefused
 
 _ATTEMPT = re.compile(r"\d+\..+\.(?P<task>[^.]+-\d{4,})-(?P<attempt>[^.]*)\.(?P<number>\d+)")
 
@@ -272,7 +266,7 @@ def _keeping(plan: Plan, stage: Stage) -> list[str]:
 
 def check_end(dataset: str) -> None:
     """Raises LedgerDamaged when the run folder of a dataset, as far as it is found, has committed more than its ledger says."""
-    with contextlib.suppress(RunFolderMissing, PlanMismatch, RecordRefused, SurroundingsError):  # told by verify_run_folder
+    with contextlib.suppress(RunFolderMissing, PlanMismatch, RecordRefused, InfrastructureError):  # told by verify_run_folder
         store = open_store(run_folder_of(dataset), durable=False)
         app_id = read_app_id(store)
         if app_id is not None:

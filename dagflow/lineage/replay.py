@@ -11,13 +11,12 @@ from typing import IO, Any
 
 import attrs
 
-from dagflow.errors.base import DagflowError
-from dagflow.errors.past import CodeNotNamed, ReplayDiffers, SourceChanged, StateForgotten
-from dagflow.errors.run import SegmentMissing
+from dagflow.errors import DagflowError
 from dagflow.launching.build import Built
 from dagflow.ledger import DataFile, Ledger, LedgerEntry
 from dagflow.ledger.find import find_dataset
 from dagflow.ledger.tables import Files, kind_of_file
+from dagflow.lineage.errors import CodeNotNamed, ReplayDiffers, SourceChanged, StateForgotten
 from dagflow.lineage.history import PastWindow, Written, changed_sources, stage_of, standing_in
 from dagflow.lineage.row_search import leading_to
 from dagflow.lineage.trace import Sought
@@ -32,6 +31,7 @@ from dagflow.runtime.task.failure import Abort
 from dagflow.runtime.task.flow import run_flow
 from dagflow.runtime.task.program import TaskSpec
 from dagflow.runtime.windows.jobs import levels_of
+from dagflow.state.errors import SegmentMissing
 from dagflow.state.keyed_state import KeyedStates
 from dagflow.state.partition_state import Encoded
 from dagflow.storage import absolute, file_system, inside, new_hash

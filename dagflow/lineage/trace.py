@@ -8,13 +8,13 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors.base import DagflowError
-from dagflow.errors.ledger import NoSuchEntry
-from dagflow.errors.past import BehindExchange, CodeNotNamed, SourceSilent
+from dagflow.errors import DagflowError
 from dagflow.launching.build import Built, build
 from dagflow.launching.record import rebuild
 from dagflow.ledger import DataFile, ExecuteQuery, InputSlice, Ledger, LedgerEntry
+from dagflow.ledger.errors import NoSuchEntry
 from dagflow.ledger.find import find_dataset
+from dagflow.lineage.errors import BehindExchange, CodeNotNamed, SourceSilent
 from dagflow.lineage.history import Item, PastWindow, Written, changed_sources, stage_of, standing_in
 from dagflow.lineage.row_search import Origin, hash_of, origin_of, position_of
 from dagflow.model.context import OperatorContext

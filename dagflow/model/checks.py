@@ -11,7 +11,9 @@ from typing import Any, get_origin
 import attrs
 
 from dagflow.errors import DagError
-from dagflow.errors.dag import (
+from dagflow.model.class_checks import of_operator
+from dagflow.model.dag import DAG, OperatorNode, PortName, Route, Stream
+from dagflow.model.errors.dag import (
     ClassWrong,
     ColumnNeeded,
     Cycle,
@@ -24,10 +26,8 @@ from dagflow.errors.dag import (
     PortTypeError,
     PropertyRefused,
     RootNotInput,
+    WatermarkMissing,
 )
-from dagflow.errors.event_time import WatermarkMissing
-from dagflow.model.class_checks import of_operator
-from dagflow.model.dag import DAG, OperatorNode, PortName, Route, Stream
 from dagflow.model.expand import ExpandedDag, expand
 from dagflow.model.graph import cycles, order
 from dagflow.model.infer import bind_columns, bind_input, bind_output, own_bindings, port_types

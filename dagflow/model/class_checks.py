@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from dagflow.errors import DagError
-from dagflow.errors.declarations import HandlerTwice, HandlerTypeWrong, NameReserved, SignatureWrong
+from dagflow.model.errors.classes import HandlerTwice, HandlerTypeWrong, NameReserved, SignatureWrong
 from dagflow.model.module import Module
 from dagflow.model.operator import InputOperator, Operator
 from dagflow.model.ports import BATCH, COMBINES, MARKS, RECORD, STREAM, OutputPort, Port, combiners_of, handlers_of, ports_of

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dagflow.errors.dag import ClassWrong
-from dagflow.errors.declarations import ConstructorWritten
+from dagflow.model.errors.classes import ConstructorWritten
+from dagflow.model.errors.dag import ClassWrong
 from dagflow.model.ports import Port, ports_of
 from dagflow.model.source import shown
 

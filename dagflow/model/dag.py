@@ -9,16 +9,8 @@ from typing import Any, TypeVar, cast
 import attrs
 
 from dagflow.errors import DagError
-from dagflow.errors.dag import (
-    DuplicateName,
-    EmptyName,
-    ForeignPort,
-    PortTaken,
-    SourceTaken,
-    StreamWithoutSink,
-    UnknownName,
-)
-from dagflow.errors.declarations import NotAnOperator
+from dagflow.model.errors.classes import NotAnOperator
+from dagflow.model.errors.dag import DuplicateName, EmptyName, ForeignPort, PortTaken, SourceTaken, StreamWithoutSink, UnknownName
 from dagflow.model.module import Module, ModuleNode
 from dagflow.model.operator import Operator
 from dagflow.model.ports import PROXIES, InputPort, OneRecordType, OutputPort, Port, ports_of

@@ -8,11 +8,10 @@ from typing import Any
 import attrs
 
 from dagflow.errors import DagError
-from dagflow.errors.application import raised
-from dagflow.errors.dag import ClassWrong, DuplicateName, PortTaken, PropertyRefused
-from dagflow.errors.modules import ModuleBroken, ProxyUnset
+from dagflow.errors.frames import raised
 from dagflow.model.class_checks import of_module
 from dagflow.model.dag import DAG, OperatorNode, PortName, Route, Stream
+from dagflow.model.errors.dag import ClassWrong, DuplicateName, ModuleBroken, PortTaken, PropertyRefused, ProxyUnset
 from dagflow.model.module import ModuleNode
 from dagflow.model.ports import PROXIES, InputPort, OutputPort, ProxyInputPort, ProxyOutputPort, ports_of
 

@@ -20,9 +20,9 @@ from zlib import crc32
 
 import attrs
 
-from dagflow.errors.partitioning import ColumnNotThere, KeyNotHashable
 from dagflow.model.columns import column_type
 from dagflow.model.equality import compared
+from dagflow.model.errors.partitioning import ColumnNotThere, KeyNotHashable
 from dagflow.model.forms import VALUE, columns_of, objects_of
 from dagflow.model.records import ReaderRecord
 from dagflow.model.type_expressions import resolve

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, get_args, overlo
 
 import attrs
 
-from dagflow.errors.run import StateDeclaration, StateNotPlain
+from dagflow.model.errors.running import StateDeclaration, StateNotPlain
 from dagflow.model.plain import decode, encode
 from dagflow.model.state import State
 

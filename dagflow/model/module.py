@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from dagflow.errors.dag import ClassWrong
 from dagflow.model.component import Component
+from dagflow.model.errors.dag import ClassWrong
 from dagflow.model.ports import MARKS, PROXIES, Port
 
 if TYPE_CHECKING:

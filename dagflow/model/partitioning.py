@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dagflow.errors import DagError
-from dagflow.errors.partitioning import KeyConflict, KeyFixed, KeyMissing, KeyRefused, KeyTypeRefused
 from dagflow.model.dag import OperatorNode, PortName
 from dagflow.model.equality import not_hashable
+from dagflow.model.errors.partitioning import KeyConflict, KeyFixed, KeyMissing, KeyRefused, KeyTypeRefused
 from dagflow.model.keys import Key, key_of
 from dagflow.model.ports import input_ports
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors.run import StateNotPlain
+from dagflow.model.errors.running import StateNotPlain
 from dagflow.model.forms import maker
 from dagflow.model.records import ReaderRecord
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, overload
 
 import attrs
 
-from dagflow.errors.dag import PortUnbound
+from dagflow.model.errors.dag import PortUnbound
 from dagflow.model.source import caller
 
 if TYPE_CHECKING:

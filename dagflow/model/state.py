@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from dagflow.errors.run import FieldFrozen, StateDeclaration
+from dagflow.model.errors.running import FieldFrozen, StateDeclaration
 
 if TYPE_CHECKING:
     from typing import Self

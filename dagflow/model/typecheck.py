@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable
 from typing import Any, Union, get_args, get_origin
 
-from dagflow.errors.run import WrongRecordType
+from dagflow.model.errors.running import WrongRecordType
 from dagflow.model.records import ReaderRecord, excerpt
 from dagflow.model.types import is_variable, type_name
 

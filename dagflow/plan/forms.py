@@ -7,12 +7,12 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors.dag import NotSupported
 from dagflow.model.checks import CheckedDag
 from dagflow.model.dag import PortName
 from dagflow.model.forms import schema_of
 from dagflow.model.ports import BATCH, RECORD, STREAM, output_ports
 from dagflow.model.types import type_name
+from dagflow.plan.errors import NotSupported
 from dagflow.plan.place import THROUGH, Exchange
 
 BATCHES, PICKLED = "batches", "pickled"

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import attrs
 
-from dagflow.errors.dag import MergeMissing, NotSupported
-from dagflow.errors.dataframes import BodyPartitioned, ColumnsUnknown, TypeNotInSpark
-from dagflow.errors.partitioning import UnrelatedPartitions
 from dagflow.model.checks import CheckedDag
 from dagflow.model.dag import OperatorNode, PortName
 from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator, not_in_spark
@@ -16,6 +13,7 @@ from dagflow.model.partitioning import key_of_port, parallel_of, partitioner_of
 from dagflow.model.state import State, WindowState, state_fields
 from dagflow.model.types import type_name
 from dagflow.plan.ahead import with_ahead
+from dagflow.plan.errors import BodyPartitioned, ColumnsUnknown, MergeMissing, NotSupported, TypeNotInSpark, UnrelatedPartitions
 from dagflow.plan.relays import relayed
 from dagflow.scaling import StatelessPartitioner
 

@@ -8,9 +8,9 @@ from typing import Any
 import attrs
 
 from dagflow.config import Layers, Setting, effective
-from dagflow.errors.dag import UnknownName
 from dagflow.model.checks import CheckedDag, check, raise_all
 from dagflow.model.dag import DAG, OperatorNode, PortName
+from dagflow.model.errors.dag import UnknownName
 from dagflow.model.expand import ExpandedDag, expand
 from dagflow.model.module import Module, ModuleNode
 from dagflow.model.operator import InputOperator, Operator

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from dagflow.errors.ranges import KeyOutsideRange, NoRange
+from dagflow.ranges.errors import KeyOutsideRange, NoRange
 from dagflow.ranges.tracker import PositionTracker, check_fraction
 
 PRECISION_BITS = 52

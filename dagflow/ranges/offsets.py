@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import attrs
 
-from dagflow.errors.ranges import NoRange, UnboundedRange
+from dagflow.ranges.errors import NoRange, UnboundedRange
 from dagflow.ranges.tracker import PositionTracker
 
 OFFSET_INFINITY = (1 << 63) - 1

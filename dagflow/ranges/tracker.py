@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import attrs
 
-from dagflow.errors.ranges import FirstNotSplitPoint, NoFraction, PositionsDecrease, RecordBeforeRange, SplitPointTwice
+from dagflow.ranges.errors import FirstNotSplitPoint, NoFraction, PositionsDecrease, RecordBeforeRange, SplitPointTwice
 
 
 class Ordered(Protocol):

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors.base import DagflowError
+from dagflow.errors import DagflowError
 from dagflow.errors.shown import visible, visible_lines, without_secrets
 from dagflow.render.style import Style
 
@@ -23,7 +23,7 @@ def each(error: DagflowError) -> list[DagflowError]:
 def error_text(error: DagflowError, style: Style | None = None) -> str:
     """An error, or several, as text.
 
-    >>> from dagflow.errors.dag import EmptyDag
+    >>> from dagflow.model.errors.dag import EmptyDag
     >>> print(error_text(EmptyDag("demo")))
     error[DF016] application 'demo' has no operators
       help: populate_dag(dag, conf) adds them with dag.add_operator(name, operator)

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors.base import DagflowError
+from dagflow.errors import DagflowError
 from dagflow.errors.shown import visible, without_secrets
 from dagflow.render.errors import each, error_json
 from dagflow.render.style import Style, table

@@ -7,9 +7,8 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors.base import DagflowError
+from dagflow.errors import DagflowError
 from dagflow.errors.shown import visible, without_secrets
-from dagflow.errors.surroundings import StorageError
 from dagflow.ledger import EntryRef, VerifyReport
 from dagflow.lineage.replay import ReplayReport
 from dagflow.render.errors import error_json
@@ -17,6 +16,7 @@ from dagflow.render.ledger import counted_entries
 from dagflow.render.style import Style, table
 from dagflow.render.words import counted
 from dagflow.runtime.run_folder.verify import FolderReport
+from dagflow.storage.errors import StorageError
 
 VERSION = 1
 

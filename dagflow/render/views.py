@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors.base import DagflowError
+from dagflow.errors import DagflowError
 from dagflow.launching.build import Built, build, examine
 from dagflow.launching.places import place_problems
 from dagflow.model.dag import DAG

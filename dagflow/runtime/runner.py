@@ -50,7 +50,7 @@ class Runner(Protocol):
         ...
 
     def open(self, application: str, run_folder: str) -> None:
-        """Gets ready. Raises SurroundingsError when it cannot, also when its tasks do not see the run folder."""
+        """Gets ready. Raises InfrastructureError when it cannot, also when its tasks do not see the run folder."""
 
     def start(self, job: Job) -> Future[list[TaskOutcome]]:
         """Runs the tasks of a window. The future raises TasksDied when tasks died, not when they reported a failure."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dagflow.errors.partitioning import KeysMisdealt
-from dagflow.errors.run import PartitionerFailed
+from dagflow.scaling.errors import KeysMisdealt, PartitionerFailed
 from dagflow.scaling.partition import Partition
 
 

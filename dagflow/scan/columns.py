@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from dagflow.errors.scan import ProjectionError
+from dagflow.scan.errors import ProjectionError
 from dagflow.scan.files import FileScan
 from dagflow.scan.projection import is_implicit
 from dagflow.scan.shape import COLUMNS

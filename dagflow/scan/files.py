@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import pyarrow as pa
 
-from dagflow.errors.scan import BadRowFound, ColumnExtra, ColumnMissing, MissingUntold, ReaderMisbehaves
 from dagflow.ranges import OffsetRangeTracker
 from dagflow.scan.bad_rows import BadRow, RowOrigin
+from dagflow.scan.errors import BadRowFound, ColumnExtra, ColumnMissing, MissingUntold, ReaderMisbehaves
 from dagflow.scan.implicit import FileFacts
 from dagflow.scan.lifecycle import ManagedBatchReader
 from dagflow.scan.loader import BatchLimits, Harvest, ResultSetLoader

@@ -10,7 +10,7 @@ import attrs
 import pyarrow as pa
 
 from dagflow.errors import DagflowError
-from dagflow.errors.scan import ReaderFailed, ReaderMisbehaves
+from dagflow.scan.errors import ReaderFailed, ReaderMisbehaves
 from dagflow.scan.loader import Harvest, ResultSetLoader
 from dagflow.scan.machine import closing
 from dagflow.scan.managed import ManagedReader, SchemaNegotiator

@@ -11,9 +11,9 @@ import attrs
 import pyarrow as pa
 
 from dagflow.arrow_types import wider
-from dagflow.errors.scan import ReaderMisbehaves, RowTooLarge
 from dagflow.scan.bad_rows import RowOrigin
 from dagflow.scan.cast import text_of
+from dagflow.scan.errors import ReaderMisbehaves, RowTooLarge
 from dagflow.scan.plain import plain_batch, plain_schema
 
 KIB, MIB = 1024, 1024 * 1024

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute
 
 from dagflow.arrow_types import type_text, wider
-from dagflow.errors.scan import ColumnExtra, ColumnTwice, KeyMisfit
 from dagflow.scan.bad_rows import SHOWN_CHARACTERS, BadRow, RowOrigin
 from dagflow.scan.cast import converted, text_of, unknown_field
+from dagflow.scan.errors import ColumnExtra, ColumnTwice, KeyMisfit
 from dagflow.scan.implicit import FileFacts
 from dagflow.scan.loader import Harvest, counted
 from dagflow.scan.schema import Drift

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from dagflow.errors.scan import ProjectionError
+from dagflow.scan.errors import ProjectionError
 
 STAR = "*"
 IMPLICIT = frozenset({"filename", "filepath", "fqn", "suffix", "block_offset"})

@@ -10,7 +10,7 @@ import attrs
 import pyarrow as pa
 
 from dagflow.arrow_types import type_text
-from dagflow.errors.scan import ColumnNoSuchPart, ColumnReserved, ColumnUnknown, ProjectionError
+from dagflow.scan.errors import ColumnNoSuchPart, ColumnReserved, ColumnUnknown, ProjectionError
 from dagflow.scan.projection import STAR, Asked, Projection, is_implicit
 from dagflow.scan.schema import RESCUED, Column, Drift, TableSchema
 from dagflow.scan.types import to_type, without_null_types

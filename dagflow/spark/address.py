@@ -15,7 +15,7 @@ from typing import Literal
 
 import attrs
 
-from dagflow.errors.cluster import AddressUnknown
+from dagflow.spark.errors import AddressUnknown
 
 DEFAULT_MASTER = "local[*,4]"  # with retries: one killed Python worker must not fail a window
 DEFAULT = "default"

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import pyarrow as pa
 
-from dagflow.errors.dataframes import ColumnsDiffer, TypeNotInSpark
-from dagflow.errors.run import OperatorFailed
 from dagflow.model.dataframes import not_in_spark
 from dagflow.model.source import shown
+from dagflow.plan.errors import TypeNotInSpark
 from dagflow.runtime.exchange.dataframes import rows_made
+from dagflow.runtime.exchange.errors import ColumnsDiffer
 from dagflow.runtime.exchange.rows import batch_of
+from dagflow.runtime.task.errors import OperatorFailed
 from dagflow.runtime.task.execute import keep_memory
 from dagflow.runtime.task.failure import user_frames
 from dagflow.runtime.task.program import Body

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from dagflow.errors import DagflowError
-from dagflow.errors.cluster import SparkLost, WorkerUnfit
 from dagflow.runtime.runner import TasksDied
+from dagflow.spark.errors import SparkLost, WorkerUnfit
 from dagflow.spark.links import Link
 
 _NEEDED = "dagflow|operators|pyspark|pyarrow|attrs?|cloudpickle"  # by what comes before the user's program is even unpacked

@@ -17,7 +17,7 @@ from typing import Literal
 
 import attrs
 
-from dagflow.errors.java import JavaMissing, JavaUnsuitable
+from dagflow.spark.errors import JavaMissing, JavaUnsuitable
 from dagflow.spark.java_stand_in import REAL_HOME, stand_in
 
 LEAST = 17

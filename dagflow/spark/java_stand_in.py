@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from dagflow.errors.java import JavaNotRunnable
+from dagflow.spark.errors import JavaNotRunnable
 
 REAL_HOME = "DAGFLOW_STANDS_FOR"
 """The name in a stand-in's `release` file that tells the home of the real Java."""

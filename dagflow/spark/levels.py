@@ -10,8 +10,8 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from dagflow.errors.partitioning import ExchangeBroken
 from dagflow.runtime.exchange.channels import Passing, checked, in_level
+from dagflow.runtime.exchange.errors import ExchangeBroken
 from dagflow.runtime.exchange.pump import Pump
 from dagflow.runtime.exchange.rows import OUTCOME, Row
 from dagflow.runtime.run_folder.window_log import WindowLog

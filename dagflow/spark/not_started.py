@@ -6,8 +6,8 @@ import os
 import subprocess
 from collections.abc import Mapping
 
-from dagflow.errors.base import DagflowError
-from dagflow.errors.cluster import ClusterUnreachable, SparkNotStarted
+from dagflow.errors import DagflowError
+from dagflow.spark.errors import ClusterUnreachable, SparkNotStarted
 from dagflow.spark.failures import first_line
 from dagflow.spark.java import find_java
 from dagflow.spark.links import on_this_machine

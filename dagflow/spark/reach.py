@@ -7,7 +7,7 @@ import re
 import socket
 from collections.abc import Mapping
 
-from dagflow.errors.cluster import ClusterUnreachable
+from dagflow.spark.errors import ClusterUnreachable
 
 SECONDS = 5.0
 ANSWER = 20.0

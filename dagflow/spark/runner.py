@@ -12,10 +12,10 @@ from concurrent.futures import Future, wait
 from typing import Any
 
 from dagflow.errors import DagflowError
-from dagflow.errors.cluster import ClusterUnreachable, NoFreeSlots, RunFolderUnseen, SparkLost
 from dagflow.runtime.runner import TasksDied
 from dagflow.runtime.task.program import Job, TaskOutcome
 from dagflow.spark.bodies import failed_within
+from dagflow.spark.errors import ClusterUnreachable, NoFreeSlots, RunFolderUnseen, SparkLost
 from dagflow.spark.failures import dead_partition, failure
 from dagflow.spark.levels import CHOSEN_FOR_BODIES, PINNED, PINNED_FOR_BODIES, chained, outcomes
 from dagflow.spark.links import ClassicLink, Link

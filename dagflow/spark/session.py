@@ -11,9 +11,8 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dagflow.errors.cluster import ClusterUnreachable, ConnectMissing, SessionElsewhere, SettingFixed, SparkLost
-from dagflow.errors.java import JavaNotRunnable
 from dagflow.spark.address import Address, Given, address, checked, outside_settings
+from dagflow.spark.errors import ClusterUnreachable, ConnectMissing, JavaNotRunnable, SessionElsewhere, SettingFixed, SparkLost
 from dagflow.spark.failures import first_line
 from dagflow.spark.java import Java, find_java
 from dagflow.spark.java_stand_in import stand_in

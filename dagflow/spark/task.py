@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 import attrs
 import pyarrow as pa
 
-from dagflow.errors.run import OperatorFailed
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.task.by_value import dumps
+from dagflow.runtime.task.errors import OperatorFailed
 from dagflow.runtime.task.execute import execute, keep_memory
 from dagflow.runtime.task.failure import describe
 from dagflow.runtime.task.program import TaskOutcome, TaskSpec

@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 import attrs
 
-from dagflow.errors.run import PlanMismatch
 from dagflow.model.map_state import MapState, TrackedDict, decode_map, decode_state, encode_state, type_arguments
 from dagflow.model.operator import Operator
 from dagflow.model.plain import decode
@@ -20,6 +19,7 @@ from dagflow.state import MapId, MapLog, SegmentRef
 from dagflow.state.partition_state import PartitionStates, read, states_of
 from dagflow.state.state_types import checked, misfit, state_type
 from dagflow.storage import Store
+from dagflow.storage.record_errors import PlanMismatch
 
 _SEGMENTS = "$segments"  # no encoded value is a dict of just this key
 States = dict[str, dict[str, Any]]

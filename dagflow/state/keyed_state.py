@@ -15,11 +15,11 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors.partitioning import ForeignStateKey
 from dagflow.model.keys import GROUPS, KeyAssignment, group_of
 from dagflow.model.map_state import MapState, TrackedDict, decode_map
 from dagflow.model.operator import Operator
 from dagflow.state import MapId, MapLog, SegmentRef, erase_segments
+from dagflow.state.errors import ForeignStateKey
 from dagflow.state.partition_state import StateRef, keyed_maps
 from dagflow.state.state_types import checked
 from dagflow.storage import Store, hash_bytes, join, open_store

@@ -11,15 +11,15 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors.records import RecordRefused
-from dagflow.errors.run import StateLost
 from dagflow.model.map_state import MapState, decode_state, encode_state
 from dagflow.model.operator import Operator
 from dagflow.model.plain import dumps, loads
 from dagflow.model.state import State, state_fields
 from dagflow.state import SegmentRef
+from dagflow.state.errors import StateLost
 from dagflow.state.state_types import checked
 from dagflow.storage import Store, hash_bytes, read_sealed, seal
+from dagflow.storage.record_errors import RecordRefused
 
 INLINE = 8 << 10
 """States of more bytes than this get an object of their own: decisions stay small, though as many of them are kept as windows."""

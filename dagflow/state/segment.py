@@ -8,10 +8,10 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors.records import RecordMisplaced, RecordRefused
-from dagflow.errors.run import SegmentDamaged, SegmentMissing
 from dagflow.model.plain import dumps, loads
+from dagflow.state.errors import SegmentDamaged, SegmentMissing
 from dagflow.storage import SealedRecord, Store, seal, seal_of, unseal
+from dagflow.storage.record_errors import RecordMisplaced, RecordRefused
 
 FOLDER = "state"
 _NAMES = re.compile(rf"{FOLDER}/(\d{{10}})-[0-9a-f]{{16}}")

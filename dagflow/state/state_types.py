@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from dagflow.errors.run import StateMistyped
 from dagflow.model.map_state import MapState, type_arguments
 from dagflow.model.records import excerpt
 from dagflow.model.state import State
 from dagflow.model.typecheck import fits
 from dagflow.model.types import type_name
+from dagflow.state.errors import StateMistyped
 
 
 def state_type(declared: State[Any]) -> str:

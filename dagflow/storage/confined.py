@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from urllib.parse import unquote, urlsplit
 
-from dagflow.errors.paths import PathOutside
+from dagflow.storage.errors import PathOutside
 from dagflow.storage.urls import is_local, join, local_path
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dagflow.errors.base import DagflowError
-from dagflow.errors.object_stores import BucketMissing, CredentialsMissing, StorageUnreachable
-from dagflow.errors.surroundings import StorageError
+from dagflow.errors import DagflowError
+from dagflow.storage.errors import BucketMissing, CredentialsMissing, StorageError, StorageUnreachable
 from dagflow.storage.passing import passes
 
 # By name, since the libraries are loaded by drivers only, and not all of them are installed.

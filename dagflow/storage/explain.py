@@ -9,8 +9,8 @@ import stat
 from itertools import islice
 from types import TracebackType
 
-from dagflow.errors.base import DagflowError
-from dagflow.errors.surroundings import (
+from dagflow.errors import DagflowError
+from dagflow.storage.errors import (
     DeviceFailed,
     DiskFull,
     NameTooLong,
@@ -89,7 +89,7 @@ class explained:  # noqa: N801  # reads as a word: `with explained(path, "readin
     >>> with explained("/nowhere", "listing the input"):
     ...     os.listdir("/nowhere")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    dagflow.errors.surroundings.PathMissing: /nowhere: no such file or folder, while listing the input. ...
+    dagflow.storage.errors.PathMissing: /nowhere: no such file or folder, while listing the input. ...
     """
 
     __slots__ = ("doing", "path")

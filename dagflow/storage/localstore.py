@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from dagflow.errors.surroundings import StoreRefused
 from dagflow.storage.confined import inside
+from dagflow.storage.errors import StoreRefused
 from dagflow.storage.explain import explained
 from dagflow.storage.local import sync_descriptor, sync_folder
 from dagflow.storage.store import check_name

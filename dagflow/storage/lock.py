@@ -17,7 +17,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from dagflow.errors.surroundings import FolderInUse
+from dagflow.storage.errors import FolderInUse
 from dagflow.storage.explain import explained
 from dagflow.storage.holder import Holder
 from dagflow.storage.store import Store, open_store
@@ -39,7 +39,7 @@ class FolderLock:
     >>> with tempfile.TemporaryDirectory() as folder, FolderLock(folder, who="the first"):  # doctest: +ELLIPSIS
     ...     FolderLock(folder).acquire()
     Traceback (most recent call last):
-    dagflow.errors.surroundings.FolderInUse: ... in use by process ... (the first): two launches may not work on one folder. ...
+    dagflow.storage.errors.FolderInUse: ... in use by process ... (the first): two launches may not work on one folder. ...
 
     Children made by fork do not inherit the lock. The lock file stays when the lock is released, and must stay while others use
     the folder: who removes the folder's contents removes all but `.lock` and `_lock`.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 from typing import Any
 
-from dagflow.errors.base import DagflowError
-from dagflow.errors.surroundings import OutcomeUnknown, StorageBusy
+from dagflow.errors import DagflowError
+from dagflow.storage.errors import OutcomeUnknown, StorageBusy
 
 _NUMBERS = frozenset(
     {

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
-from dagflow.errors.object_stores import FolderPage
-from dagflow.errors.surroundings import DriverMissing, UnknownScheme
 from dagflow.storage.drivers import driver_errors
+from dagflow.storage.errors import DriverMissing, FolderPage, UnknownScheme
 from dagflow.storage.files import BinaryReader, BinaryWriter, FileStatus
 from dagflow.storage.urls import join
 

@@ -9,10 +9,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from dagflow.errors.object_stores import BucketMissing, CredentialsMissing
-from dagflow.errors.surroundings import OutcomeUnknown, StoreRefused
 from dagflow.storage.confined import inside
 from dagflow.storage.drivers import code_of, driver_errors, explain
+from dagflow.storage.errors import BucketMissing, CredentialsMissing, OutcomeUnknown, StoreRefused
 from dagflow.storage.explain import explained, translate
 from dagflow.storage.files import file_system
 from dagflow.storage.remote import FsspecFileSystem

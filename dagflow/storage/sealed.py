@@ -19,9 +19,8 @@ from typing import Any, NoReturn
 
 import attrs
 
-from dagflow.errors.records import RecordDamaged, RecordMisplaced
-from dagflow.errors.run import PlanMismatch
 from dagflow.storage.hashes import hash_bytes
+from dagflow.storage.record_errors import PlanMismatch, RecordDamaged, RecordMisplaced
 from dagflow.storage.store import Store
 
 FORMAT = 5

@@ -12,9 +12,8 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, runtime_checkable
 
-from dagflow.errors.base import DagflowError
-from dagflow.errors.paths import BadRecordName
-from dagflow.errors.surroundings import StoreRefused
+from dagflow.errors import DagflowError
+from dagflow.storage.errors import BadRecordName, StoreRefused
 from dagflow.storage.urls import split_url
 
 

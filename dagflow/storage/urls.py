@@ -6,7 +6,7 @@ import os
 import re
 from urllib.parse import unquote
 
-from dagflow.errors.surroundings import BadUrl
+from dagflow.storage.errors import BadUrl
 
 # Two letters at least, so that "C:/x" is a path.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")

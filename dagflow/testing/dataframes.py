@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from dagflow.errors.dag import NotSupported
 from dagflow.local.spool import bodies_here
 from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator
 from dagflow.model.forms import to_batch, to_records
+from dagflow.plan.errors import NotSupported
 from dagflow.runtime.exchange.dataframes import check_values
 from dagflow.runtime.exchange.fitting import fitted
 from dagflow.runtime.task.program import Body

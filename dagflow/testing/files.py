@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from dagflow.errors.dag import UnknownName
+from dagflow.model.errors.dag import UnknownName
 from dagflow.model.operator import Operator
 from dagflow.model.ports import output_ports
 from dagflow.model.records import FileBlockMetadata, ReaderRecord

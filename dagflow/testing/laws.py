@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dagflow.errors.run import OperatorFailed
-from dagflow.errors.testing import HypothesisMissing, RecordChanged
 from dagflow.model.forms import schema_of
 from dagflow.model.map_state import decode_state, encode_state
 from dagflow.model.operator import ErrorRecord, Operator, fields_of
 from dagflow.model.plain import dumps, loads
 from dagflow.model.ports import BATCH, RECORD, STREAM, OutputPort, handlers_of, input_ports, output_ports
 from dagflow.model.state import state_fields
+from dagflow.runtime.task.errors import OperatorFailed, RecordChanged
 from dagflow.runtime.task.program import TaskSpec
 from dagflow.state.partition_state import states_of
+from dagflow.testing.errors import HypothesisMissing
 from dagflow.testing.operators import NAME, Bench
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors.dag import NotSupported, UnknownName
-from dagflow.errors.run import ChangedInPlace
 from dagflow.model.context import Clock, FileMaker, OperatorContext, SystemClock
 from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator
+from dagflow.model.errors.dag import UnknownName
 from dagflow.model.event_time import EventTime
 from dagflow.model.infer import bind_input, own_bindings, port_types
 from dagflow.model.map_state import MapState
@@ -23,6 +22,7 @@ from dagflow.model.plain import encode
 from dagflow.model.ports import BATCH, RECORD, STREAM, handlers_of, input_ports, output_ports
 from dagflow.model.records import ReaderRecord, Window
 from dagflow.model.typecheck import type_check
+from dagflow.plan.errors import NotSupported
 from dagflow.plan.forms import preferred_form
 from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
 from dagflow.runtime.task.attempt_files import AttemptFiles, place
@@ -38,6 +38,7 @@ from dagflow.state.driver_state import restore
 from dagflow.state.partition_state import kept_states, states_of
 from dagflow.storage import MemoryStore
 from dagflow.testing.dataframes import run_body
+from dagflow.testing.errors import ChangedInPlace
 
 Given = Mapping[str, Sequence[Any]]
 

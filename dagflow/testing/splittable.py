@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 
 import attrs
 
-from dagflow.errors.ranges import RangeError
 from dagflow.ranges import OffsetRangeTracker, RangeTracker
+from dagflow.ranges.errors import RangeError
 from dagflow.testing.differences import difference, equal
 from dagflow.testing.readers import CountedFiles, MakeReader
 from dagflow.testing.trackers import Watched, check_tracker, has_fractions, watched

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dagflow.errors.dag import NotSupported, UnknownName
 from dagflow.model.context import OperatorContext
+from dagflow.model.errors.dag import UnknownName
 from dagflow.model.operator import Operator
 from dagflow.model.ports import BATCH, RECORD, InputPort, output_ports
 from dagflow.model.records import FileBlockMetadata
+from dagflow.plan.errors import NotSupported
 from dagflow.runtime.task.compile import loaded, pickled
 from dagflow.runtime.task.failure import Abort
 from dagflow.runtime.task.flow import Flow

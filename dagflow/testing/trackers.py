@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 import attrs
 
-from dagflow.errors.ranges import UnboundedRange, shown
 from dagflow.ranges import OFFSET_INFINITY, RangeTracker
+from dagflow.ranges.errors import UnboundedRange, shown
 
 LAW = "7, trackers"
 ROUNDING = 1e-12  # of fractions

@@ -11,12 +11,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
-
-from dagflow.errors import RunError
+from dagflow.errors import RunError, error
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class KeyColumnRefused(RunError, TypeError):
     """Records are to be grouped by a column of lists or structs, which are no keys."""
 
@@ -33,7 +31,7 @@ class KeyColumnRefused(RunError, TypeError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class ValueNotKept(RunError, TypeError):
     """A key or a value is to be kept over windows, but would not come back as it was."""
 
@@ -51,7 +49,7 @@ class ValueNotKept(RunError, TypeError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class WindowsReopened(RunError, ValueError):
     """`Tumbling` would take windows for open that have been let go of: they would begin anew, beside what has been emitted.
 
@@ -74,7 +72,7 @@ class WindowsReopened(RunError, ValueError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class ValueColumnRefused(RunError, TypeError):
     """Values are to be aggregated whose type has no such thing. `lack` is what they cannot be: `added up` or `compared`."""
 

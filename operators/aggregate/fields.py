@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import attrs
 
 from dagflow import InputPort
-from dagflow.errors.partitioning import ColumnNotThere
+from dagflow.errors import ColumnNotThere
 from operators.aggregate.errors import KeyColumnRefused, ValueColumnRefused
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ RunError: ReadError
 ├── CompressionTruncated    DF315   also an EOFError
 ├── CompressionUnexpected   DF316   also a ValueError
 └── CompressionUnsupported  DF656   also a NotImplementedError
-SurroundingsError
+InfrastructureError
 └── CodecMissing                    DF437
 """
 
@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
 from typing_extensions import override
 
-from dagflow.errors import SurroundingsError, definition
+from dagflow.errors import InfrastructureError, definition, error
 from operators.contexts.errors import ReadError
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class CompressionCorrupt(ReadError, ValueError):
     """Compressed data cannot be unpacked: it is damaged, followed by something else, or asks for too much memory.
 
@@ -49,7 +48,7 @@ class CompressionCorrupt(ReadError, ValueError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class CompressionTruncated(ReadError, EOFError):
     """A compressed file ends within its data. `position`: its end; `began`: where the unfinished member begins (bytes)."""
 
@@ -70,7 +69,7 @@ class CompressionTruncated(ReadError, EOFError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class CompressionUnexpected(ReadError, ValueError):
     """A file is not compressed as `compression` says. `found`: what it is, None if it is nothing that is known."""
 
@@ -90,7 +89,7 @@ class CompressionUnexpected(ReadError, ValueError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class CompressionUnsupported(ReadError, NotImplementedError):
     """A file is packed in a way that is not supported. `found`: which."""
 
@@ -110,8 +109,8 @@ class CompressionUnsupported(ReadError, NotImplementedError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
-class CodecMissing(SurroundingsError):
+@error(kw_only=True)
+class CodecMissing(InfrastructureError):
     """No package for this kind of compression is installed. `install` is what pip calls it."""
 
     code: ClassVar[str] = "DF437"

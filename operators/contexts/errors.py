@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
-import attrs
 from typing_extensions import override
 
-from dagflow.errors import RunError, definition
+from dagflow.errors import RunError, definition, error
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class ReadError(RunError):
     """What all of these share: `reader` is the operator's name, for the settings that a message shows.
 
@@ -40,7 +39,7 @@ class ReadError(RunError):
         return self
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class RecordTooLong(ReadError):
     """A record has more than `limit` bytes: the file has other terminators than were asked for, or is no text."""
 
@@ -59,7 +58,7 @@ class RecordTooLong(ReadError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class FileShortened(ReadError):
     """A file ends before the byte that its block was planned to reach."""
 
@@ -77,7 +76,7 @@ class FileShortened(ReadError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class BadText(ReadError, ValueError):
     """The bytes of a record are no text in the encoding that was asked for.
 
@@ -112,7 +111,7 @@ class BadText(ReadError, ValueError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class PartialRecord(ReadError, ValueError):
     """The last record of a file of fixed-length records is cut short."""
 

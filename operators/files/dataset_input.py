@@ -10,7 +10,7 @@ import attrs
 
 from dagflow import FileBlockMetadata, FileMetadata, InputOperator, OperatorContext, OutputPort, State, WindowState
 from dagflow.config import Bytes, Millis
-from dagflow.errors.ledger import LedgerDamaged, NoSuchEntry, ObjectDamaged, ObjectMissing
+from dagflow.errors import LedgerDamaged, NoSuchEntry, ObjectDamaged, ObjectMissing
 from dagflow.ledger import DataFile, EntryRef, InputSlice, Ledger, LedgerEntry
 from dagflow.scaling import Backlog
 from dagflow.storage import FileStatus, absolute, base_name, explained, file_system, inside, translate

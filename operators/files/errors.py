@@ -7,7 +7,7 @@ ConfigError
 RunError
 ├── ScanFailed         DF322   the scanner's thread ended with an exception
 ├── FileModified       DF323   a file that was split before has changed, and `modified` is "error"
-├── FileGone           DF324   a file vanished before all of its blocks were planned
+├── PlannedFileGone           DF324   a file vanished before all of its blocks were planned
 ├── DatasetReplaced    DF326   there is another dataset than the one that was read before
 ├── FileNotAppended    DF614   the part of a file that was read before is not what it was, and `modified` is "append"
 └── DatasetRewritten   DF327   the entries of a dataset that were read before are not in its ledger any more
@@ -17,12 +17,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
-
-from dagflow.errors import ConfigError, RunError, definition
+from dagflow.errors import ConfigError, RunError, definition, error
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class InputMissing(ConfigError):
     """A file or folder that a splitter should read is not there.
 
@@ -65,7 +63,7 @@ class InputMissing(ConfigError):
         return "\n".join(lines)
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class InputNotFile(ConfigError):
     """A pipe, a socket or a device stands among the files of a splitter."""
 
@@ -81,7 +79,7 @@ class InputNotFile(ConfigError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class ScanFailed(RunError):
     """The scanner's thread ended with an exception, which is this one's cause.
 
@@ -99,7 +97,7 @@ class ScanFailed(RunError):
         return f"operator {self.operator!r}: scanning {self.path} failed: {self.error}" + (f"\n  at {self.at}" if self.at else "")
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class FileModified(RunError):
     """A file has changed since it was split, and `modified` is "error". `before` and `after`: modification time and length."""
 
@@ -121,7 +119,7 @@ class FileModified(RunError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class FileNotAppended(RunError):
     """A file has changed in another way than by appending, and `modified` is "append".
 
@@ -148,8 +146,8 @@ class FileNotAppended(RunError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
-class FileGone(RunError):
+@error(kw_only=True)
+class PlannedFileGone(RunError):
     """A file vanished when `planned` of its `blocks` blocks had been planned."""
 
     operator: str
@@ -166,7 +164,7 @@ class FileGone(RunError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class DatasetMissing(ConfigError):
     """There is no dataset where one is to be read. `parent` and `nearest`: see `InputMissing`; `reason`: what is there."""
 
@@ -193,7 +191,7 @@ class DatasetMissing(ConfigError):
         return "\n".join(lines)
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class DatasetReplaced(RunError):
     """There is another dataset than the one that was read before. `before`, `after`: their ids."""
 
@@ -212,7 +210,7 @@ class DatasetReplaced(RunError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class DatasetRewritten(RunError):
     """The entries of a dataset that were read before are not in its ledger any more: it was cut, rewritten or put back.
 

@@ -14,7 +14,7 @@ from dagflow.errors.choices import one_of
 from dagflow.scaling import Backlog
 from dagflow.storage import FileStatus, explained, local_path, translate
 from operators.files.blocks import FileBlocks
-from operators.files.errors import FileGone, FileModified, FileNotAppended
+from operators.files.errors import FileModified, FileNotAppended, PlannedFileGone
 from operators.files.growing import Growth, ReadPart, look
 from operators.files.scanner import TimeBasedDirectoryScanner, check_paths, inputs, paths
 from operators.files.splitter_base import AbstractFileSplitter
@@ -250,7 +250,7 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
             status = self.get_file_status(path)
         except (FileNotFoundError, NotADirectoryError) as error:
             self.unplanned = None
-            gone = FileGone(operator=self.context.name, path=path, planned=blocks.planned, blocks=blocks.count)
+            gone = PlannedFileGone(operator=self.context.name, path=path, planned=blocks.planned, blocks=blocks.count)
             gone.__cause__ = error
             self.set_aside(path, gone)
             return

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
 from typing_extensions import override
 
+from dagflow.errors import error
 from operators.compression import recognise, recognise_other
 from operators.contexts.errors import ReadError
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class NotOfFormat(ReadError, ValueError):
     """A file is none of its format: it does not begin as such a file does. `head`: its first bytes."""
 
@@ -43,7 +43,7 @@ class NotOfFormat(ReadError, ValueError):
 _KNOWN = {b"PAR1": "Parquet", b"PARE": "encrypted Parquet", b"Obj\x01": "Avro", b"ORC\0": "ORC", b"ARRO": "Arrow"}
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class FileCutShort(ReadError, EOFError):
     """A file ends before it is complete. `position`: its end, in bytes; `missing`: what should stand there."""
 
@@ -62,7 +62,7 @@ class FileCutShort(ReadError, EOFError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class FileDamaged(ReadError, ValueError):
     """What stands in a file cannot be read. `position`: where the part begins that cannot, in bytes; `part`: what it is."""
 
@@ -82,7 +82,7 @@ class FileDamaged(ReadError, ValueError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class FormatUnsupported(ReadError, NotImplementedError):
     """A file uses a part of its format that dagflow does not read. `position`: where, in bytes; `part`: of the file."""
 
@@ -103,7 +103,7 @@ class FormatUnsupported(ReadError, NotImplementedError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class ValueMisfit(ReadError, TypeError):
     """A condition compares a column with a value of another type. `type`: the column's in this file."""
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from dagflow.errors.scan import RowTooLarge
+from dagflow.errors import RowTooLarge
 from dagflow.scan import FileSchemaNegotiator, ManagedReader, RowOrigin
 from operators.compression import DecompressingContext
 from operators.contexts import Piece, ReadAheadLineReaderContext

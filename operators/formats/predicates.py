@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dagflow.errors.scan import ColumnTwice
+from dagflow.errors import ColumnTwice
 from dagflow.scan import Asked
 from operators.formats.comparands import comparand
 from operators.formats.errors import ValueMisfit

@@ -12,15 +12,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
-
-from dagflow.errors import RunError
+from dagflow.errors import RunError, error
 
 LARGEST = (1 << 31) - 1
 """How many bytes of text a column of Arrow's holds in one piece, and so how many a side of a join may be."""
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class JoinSideTooLarge(RunError):
     """A partition has more on the right side of a join than it is to keep in memory.
 
@@ -51,7 +49,7 @@ class JoinSideTooLarge(RunError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class JoinColumnsClash(RunError, ValueError):
     """Columns of both sides have the same name, also with the suffix of the right side."""
 
@@ -72,7 +70,7 @@ class JoinColumnsClash(RunError, ValueError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class JoinColumnsUnknown(RunError, ValueError):
     """A left join has no record on the right side, and nothing says which columns these have: which nulls to write."""
 
@@ -92,7 +90,7 @@ class JoinColumnsUnknown(RunError, ValueError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class JoinKeyRefused(RunError, TypeError):
     """Rows are to be joined by a column of lists or structs, which are no keys. `side` is `left` or `right`."""
 
@@ -112,7 +110,7 @@ class JoinKeyRefused(RunError, TypeError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class JoinColumnsDiffer(RunError, ValueError):
     """The right side of a join has not the columns that `right_columns` says.
 

@@ -11,13 +11,11 @@ from __future__ import annotations
 import datetime
 from typing import ClassVar
 
-import attrs
-
-from dagflow.errors import ConfigError, definition
+from dagflow.errors import ConfigError, definition, error
 from operators.contexts.errors import ReadError
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class FileChanged(ReadError):
     """A file is not the one that its blocks were planned from.
 
@@ -43,7 +41,7 @@ class FileChanged(ReadError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class FileGone(ReadError, LookupError):
     """A file was deleted or moved after its blocks were planned. `planned_length` in bytes."""
 
@@ -59,7 +57,7 @@ class FileGone(ReadError, LookupError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class PartsNotReadable(ConfigError):
     """A file is read in parts, as it is appended to, by a reader whose records do not end where the parts do."""
 

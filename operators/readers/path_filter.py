@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from dagflow.errors.scan import ProjectionError
+from dagflow.errors import ProjectionError
 from dagflow.scan import FileFacts, is_implicit, to_type
 from operators.formats.predicates import Predicate
 

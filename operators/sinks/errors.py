@@ -14,12 +14,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
-
-from dagflow.errors import RunError
+from dagflow.errors import RunError, error
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class FileNameRefused(RunError, ValueError):
     """A record is to be written to a file that does not belong into the output folder. `given_by`: what has named it."""
 
@@ -37,7 +35,7 @@ class FileNameRefused(RunError, ValueError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class NotText(RunError, TypeError):
     """A sink of text was given something else. `got` names it, `method` what could be overridden instead."""
 
@@ -54,7 +52,7 @@ class NotText(RunError, TypeError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class PartitionColumnRefused(RunError, ValueError):
     """Folders cannot be named by a column. `known`: the columns that there are, where it is none of them."""
 
@@ -71,7 +69,7 @@ class PartitionColumnRefused(RunError, ValueError):
         return f"{self.operator}: no folders can be named by column {self.column!r}: {self.reason}\n  help: {advice}"
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class ColumnsChanged(RunError, TypeError):
     """A batch has other columns than those before it in the same window. `differences`: each a phrase."""
 
@@ -90,7 +88,7 @@ class ColumnsChanged(RunError, TypeError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class TypeNotWritable(RunError, TypeError):
     """A column's type has no form in the file's format. `help`: what to do instead."""
 
@@ -108,7 +106,7 @@ class TypeNotWritable(RunError, TypeError):
         return f"{self.operator}: {what}, which {self.format} has no form for\n  help: {self.help}"
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class ValueNotWritable(RunError, ValueError):
     """A value has no form in the file's format. `help`: what to do instead."""
 
@@ -126,7 +124,7 @@ class ValueNotWritable(RunError, ValueError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class RowsNotWritable(RunError, ValueError):
     """Arrow cannot write rows that wait. `file`: what they were to be in; `columns`: their types; `reason`: what Arrow says."""
 

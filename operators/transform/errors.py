@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
-
-from dagflow.errors import RunError
+from dagflow.errors import RunError, error
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class ExpressionRefused(RunError, ValueError):
     """An expression does not fit the batches that arrive.
 
@@ -41,7 +39,7 @@ class ExpressionRefused(RunError, ValueError):
         return "\n".join(lines)
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class NotSeveral(RunError, TypeError):
     """The function of a `FlatMap` has returned text, whose characters would be records, or what has no parts at all."""
 

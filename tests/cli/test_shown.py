@@ -10,8 +10,8 @@ import fsspec
 import pytest
 
 from dagflow.cli.progress import PlainProgress
+from dagflow.errors import PathMissing
 from dagflow.errors.shown import sounds_secret, visible, visible_lines, without_secrets
-from dagflow.errors.surroundings import PathMissing
 from dagflow.render.errors import error_json, error_text
 from dagflow.render.style import Style
 from dagflow.runtime.events import Warned, line_of

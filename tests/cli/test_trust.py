@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dagflow.errors.past import CodeNotNamed
+from dagflow.errors import CodeNotNamed
 from dagflow.lineage.replay import replay
 from dagflow.lineage.trace import Sought, trace
 from tests.cli.conftest import Answer

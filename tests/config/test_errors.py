@@ -10,7 +10,7 @@ from typing import Any, Literal
 import attrs
 import pytest
 
-import dagflow.errors.config as errors
+import dagflow.config.errors as errors
 from dagflow.config import Bytes, Secret, apply_operators, apply_ports, build_run_settings, build_settings, read_layers
 from dagflow.errors import ConfigError
 

@@ -14,15 +14,7 @@ from hypothesis import strategies as st
 from dagflow.config import Layers, Problems, Secret, Setting, build_run_settings, build_settings, read_layers, spark_conf
 from dagflow.config.layers import conf_file, join_key, split_key
 from dagflow.config.settings import assemble_settings
-from dagflow.errors.config import (
-    BadConfFile,
-    BadDefinition,
-    BadValue,
-    ConfFileMissing,
-    ConfigErrors,
-    RepeatedDefinition,
-    UnknownSetting,
-)
+from dagflow.errors import BadConfFile, BadDefinition, BadValue, ConfFileMissing, ConfigErrors, RepeatedDefinition, UnknownSetting
 
 
 @attrs.define

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow.config import Bytes, Seconds, Secret, Setting, apply_operators, apply_ports, apply_to_operator, read_layers
-from dagflow.errors import ConfigError
-from dagflow.errors.config import (
+from dagflow.errors import (
     BadValue,
+    ConfigError,
     ConfigErrors,
     UnknownOperatorName,
     UnknownPortAttribute,

@@ -22,7 +22,7 @@ from dagflow.config import (
     read_layers,
 )
 from dagflow.config.docs import field_docs
-from dagflow.errors.config import (
+from dagflow.errors import (
     BadValue,
     ConfigErrors,
     ConflictingSettings,

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from dagflow import DAG, ErrorRecord, ReaderRecord
-from dagflow.errors.run import OperatorFailed
+from dagflow.errors import OperatorFailed
 from dagflow.plan.plan import make_plan
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from dagflow import DAG, ErrorRecord, InputPort, Operator, OutputPort, ReaderRecord
-from dagflow.errors.run import OperatorFailed
+from dagflow.errors import OperatorFailed
 from dagflow.testing import Collector, run_dag
 from operators import BlockReader, FileSplitterInput, Map, ReadAheadLineReaderContext
 from tests.conformance.apps import chain

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from dagflow import DAG, launch
-from dagflow.errors.application import DatasetTwice
+from dagflow.errors import DatasetTwice
 from dagflow.ledger import DERIVATIVE, ROOT, ExecuteQuery, InputSlice, committed_files
 from dagflow.runtime.events import Event, WindowDone
 from dagflow.storage import file_system

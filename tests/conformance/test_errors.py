@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from dagflow import DAG, InputPort, Module, Operator, OperatorContext, OutputPort, ProxyInputPort, ProxyOutputPort, WindowState
-from dagflow.errors.run import OperatorFailed
+from dagflow.errors import OperatorFailed
 from dagflow.testing import Collector, run_dag
 from operators import Count, Deduplicate, Filter, FlatMap, HashJoin, Map, Min, Sample, Split, Sum, TopN, Tumbling
 from tests.conformance.exchanges import Counted, read, words

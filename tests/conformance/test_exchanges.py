@@ -13,7 +13,7 @@ import attrs
 import pytest
 
 from dagflow import DAG, FileMetadata, InputPort, Operator, OutputPort, WindowState
-from dagflow.errors.run import OperatorFailed
+from dagflow.errors import OperatorFailed
 from dagflow.render.report import report_text
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag

@@ -15,10 +15,7 @@ import attrs
 import pytest
 
 from dagflow import launch
-from dagflow.errors import DagflowError
-from dagflow.errors.application import OutputOwned
-from dagflow.errors.ledger_rules import SchemaFieldRetyped
-from dagflow.errors.surroundings import DiskFull, FolderInUse, NotWritable
+from dagflow.errors import DagflowError, DiskFull, FolderInUse, NotWritable, OutputOwned, SchemaFieldRetyped
 from dagflow.ledger import AddData, Ledger, SetSchema
 from dagflow.local.runner import LocalRunner
 from dagflow.runtime.run_folder.window_log import WindowLog

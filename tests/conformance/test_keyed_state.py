@@ -10,8 +10,7 @@ import attrs
 import pytest
 
 from dagflow import DAG, InputPort, MapState, Operator, OutputPort
-from dagflow.errors.partitioning import ForeignStateKey
-from dagflow.errors.run import OperatorFailed
+from dagflow.errors import ForeignStateKey, OperatorFailed
 from dagflow.scaling import StatelessPartitioner
 from dagflow.state import keyed_state
 from dagflow.testing import Collector, run_dag

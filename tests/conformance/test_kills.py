@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dagflow import Operator, ReaderRecord
-from dagflow.errors.run import WindowFailed
+from dagflow.errors import WindowFailed
 from dagflow.launching.launch import launch
 from dagflow.runtime.events import Event, WindowRetried
 from dagflow.testing import run_dag

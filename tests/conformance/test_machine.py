@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from dagflow import launch
-from dagflow.errors.base import SurroundingsError
+from dagflow.errors import InfrastructureError
 from dagflow.ledger import Ledger, fold
 from dagflow.testing import FakeClock
 from operators.files.errors import DatasetMissing, DatasetReplaced
@@ -105,7 +105,7 @@ class Chain(RuleBasedStateMachine):
 
     @rule(touch=TOUCH, code=st.sampled_from([errno.EBUSY, errno.ENOSPC, errno.EROFS]), for_good=st.booleans())
     def a_disk_that_fails(self, touch: int, code: int, for_good: bool) -> None:
-        with watched(Failing(str(self.folder), touch, code, for_good)), contextlib.suppress(SurroundingsError):
+        with watched(Failing(str(self.folder), touch, code, for_good)), contextlib.suppress(InfrastructureError):
             self.launch_first()
 
     @rule(touch=TOUCH, again=TOUCH)

@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from dagflow import DAG, InputPort, MapState, Operator, OutputPort, WindowState
-from dagflow.errors.partitioning import KeysMisdealt
+from dagflow.errors import KeysMisdealt
 from dagflow.launching.launch import launch
 from dagflow.local.runner import LocalRunner
 from dagflow.model.context import OperatorContext

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 from dagflow import DAG, InputPort, Operator, OutputPort
-from dagflow.errors.scan import ColumnExtra, ColumnUnknown
+from dagflow.errors import ColumnExtra, ColumnUnknown
 from dagflow.launching.launch import launch
 from dagflow.ledger import Ledger, read_dataset
 from dagflow.lineage.replay import replay

@@ -14,9 +14,7 @@ import pytest
 from pyspark.sql import functions as f
 
 from dagflow import DAG, FileMetadata
-from dagflow.errors import DagflowError
-from dagflow.errors.dataframes import ColumnsDiffer, NullMade
-from dagflow.errors.run import OperatorFailed
+from dagflow.errors import ColumnsDiffer, DagflowError, NullMade, OperatorFailed
 from dagflow.ledger import read_dataset
 from dagflow.runtime.events import Event, WindowDecided, WindowStarted
 from dagflow.scaling import StatelessPartitioner

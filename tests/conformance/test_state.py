@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from dagflow import InputPort, Operator, OutputPort, ReaderRecord, WindowState
-from dagflow.errors.run import FieldFrozen
+from dagflow.errors import FieldFrozen
 from dagflow.testing import Collector, run_dag
 from operators import BlockReader
 from tests.conformance.apps import chain

@@ -17,8 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagflow import DAG
-from dagflow.errors.event_time import WatermarkMissing
-from dagflow.errors.run import PlanMismatch
+from dagflow.errors import PlanMismatch, WatermarkMissing
 from dagflow.scaling import StatelessPartitioner
 from dagflow.state import keyed_state
 from dagflow.testing import Collector, run_dag

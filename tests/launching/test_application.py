@@ -10,8 +10,7 @@ import attrs
 import pytest
 
 from dagflow import DAG
-from dagflow.errors.application import ApplicationBroken, ApplicationMissing, NoPopulateDag
-from dagflow.errors.declarations import SettingsNotAttrs
+from dagflow.errors import ApplicationBroken, ApplicationMissing, NoPopulateDag, SettingsNotAttrs
 from dagflow.launching.application import application_of, load_application
 
 APP = """

@@ -9,9 +9,7 @@ import attrs
 import pytest
 
 from dagflow import DAG, Module, ProxyInputPort, ReaderRecord, State
-from dagflow.errors import ConfigError, DagflowError
-from dagflow.errors.config import BadValue, UnknownOperatorName, UnknownProperty
-from dagflow.errors.run import PlanMismatch
+from dagflow.errors import BadValue, ConfigError, DagflowError, PlanMismatch, UnknownOperatorName, UnknownProperty
 from dagflow.launching.build import build, examine
 from dagflow.model.operator import Operator
 from dagflow.model.ports import InputPort

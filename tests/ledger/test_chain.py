@@ -7,15 +7,7 @@ import datetime
 import attrs
 import pytest
 
-from dagflow.errors.ledger import (
-    EntryMalformed,
-    LedgerMissing,
-    LedgerTaken,
-    NewerLedger,
-    NoSuchEntry,
-    ObjectDamaged,
-    ObjectMissing,
-)
+from dagflow.errors import EntryMalformed, LedgerMissing, LedgerTaken, NewerLedger, NoSuchEntry, ObjectDamaged, ObjectMissing
 from dagflow.ledger import (
     DERIVATIVE,
     AddData,

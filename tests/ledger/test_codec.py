@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.errors.ledger import EntryMalformed
+from dagflow.errors import EntryMalformed
 from dagflow.ledger import (
     AddData,
     Checkpoint,

@@ -10,7 +10,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from dagflow.errors.ledger import EntryMissing, LedgerMissing, NoSuchDataset, NoSuchEntry
+from dagflow.errors import EntryMissing, LedgerMissing, NoSuchDataset, NoSuchEntry
 from dagflow.ledger import Ledger, SchemaField, SetSchema, committed_files, hash_bytes, read_dataset, schema_hash
 from dagflow.ledger.tail import entry_name
 from tests.ledger.chains import SCHEMA, Ticks, txn

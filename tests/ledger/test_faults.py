@@ -6,13 +6,7 @@ import errno
 
 import pytest
 
-from dagflow.errors.ledger import (
-    EntryMissing,
-    HeadMoved,
-    LedgerCut,
-    LedgerDamaged,
-)
-from dagflow.errors.surroundings import DiskFull, OutcomeUnknown, StoreRefused
+from dagflow.errors import DiskFull, EntryMissing, HeadMoved, LedgerCut, LedgerDamaged, OutcomeUnknown, StoreRefused
 from dagflow.ledger import (
     AddData,
     EntryRef,

@@ -7,9 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from dagflow.errors.ledger import HeadMoved
-from dagflow.errors.ledger_rules import NothingAdded, NothingExecuted
-from dagflow.errors.surroundings import OutcomeUnknown
+from dagflow.errors import HeadMoved, NothingAdded, NothingExecuted, OutcomeUnknown
 from dagflow.ledger import (
     DERIVATIVE,
     DataEvent,

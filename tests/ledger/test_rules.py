@@ -6,8 +6,7 @@ import attrs
 import pytest
 
 import dagflow.ledger.rules as table
-from dagflow.errors import ledger_rules as errors
-from dagflow.errors.ledger import LedgerRuleError
+from dagflow.errors import LedgerRuleError
 from dagflow.ledger import (
     DERIVATIVE,
     RULES,
@@ -26,6 +25,7 @@ from dagflow.ledger import (
     SourceState,
     hash_bytes,
 )
+from dagflow.ledger import rule_errors as errors
 from dagflow.ledger.reader import checkpoint_name
 from tests.ledger.chains import HASH, SCHEMA, chained, root, rows, sealed, stored, txn
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from dagflow.errors.ledger_rules import NothingAdded, OffsetTooLarge
+from dagflow.errors import NothingAdded, OffsetTooLarge
 from dagflow.ledger import (
     AddData,
     EntryRef,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.errors.ledger import LedgerDamaged, NoSuchEntry
+from dagflow.errors import LedgerDamaged, NoSuchEntry
 from dagflow.ledger import InputSlice, Ledger, LedgerEntry, SchemaField, SetSchema
 from dagflow.storage import CountingStore, MemoryStore
 from tests.ledger.chains import SCHEMA, MadeUpStore, chained, ingest, root, rows, stored, txn

@@ -6,7 +6,7 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.errors.ledger_rules import NothingAdded, NothingExecuted
+from dagflow.errors import NothingAdded, NothingExecuted
 from dagflow.ledger import (
     EntryRef,
     InputSlice,

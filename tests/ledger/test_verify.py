@@ -11,18 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagflow.errors.ledger import (
+from dagflow.errors import (
     EntryMalformed,
     EntryMissing,
     EntryRewritten,
     ForeignObject,
+    InputDiverged,
     LedgerCut,
     LedgerDamaged,
     LedgerError,
+    LinkBroken,
     ObjectDamaged,
     ObjectMissing,
+    SequenceBroken,
 )
-from dagflow.errors.ledger_rules import InputDiverged, LinkBroken, SequenceBroken
 from dagflow.ledger import EntryRef, Ledger, encode_entry, hash_bytes
 from dagflow.ledger.tail import entry_name
 from dagflow.storage import MemoryStore

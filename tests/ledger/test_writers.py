@@ -8,11 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import attrs
 import pytest
 
-from dagflow.errors.ledger import (
-    HeadMoved,
-    WindowConflict,
-    WindowPassed,
-)
+from dagflow.errors import HeadMoved, WindowConflict, WindowPassed
 from dagflow.ledger import (
     AddData,
     Ledger,

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagflow import launch
-from dagflow.errors.ledger import NoSuchEntry
-from dagflow.errors.past import (
+from dagflow.errors import (
     ApplicationChanged,
     ApplicationUnknown,
+    NoSuchEntry,
     RunFolderMissing,
     SourceSilent,
     StateForgotten,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dagflow.errors.past import BehindExchange
+from dagflow.errors import BehindExchange
 from dagflow.lineage.replay import replay
 from dagflow.lineage.trace import Sought, trace
 from tests.lineage import traced

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dagflow import DAG, launch
-from dagflow.errors.past import SourceSilent
+from dagflow.errors import SourceSilent
 from dagflow.render.trace import trace_text
 from dagflow.scan import BadRow, Format
 from operators import (

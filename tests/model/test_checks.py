@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from dagflow import DAG, InputOperator, InputPort, MapState, Operator, OutputPort, ReaderRecord
-from dagflow.errors.dag import (
+from dagflow.errors import (
     ClassWrong,
     Cycle,
     DagErrors,
@@ -19,6 +19,7 @@ from dagflow.errors.dag import (
     EmptyName,
     ForeignPort,
     InputUnconnected,
+    NotAnOperator,
     NotPartitionable,
     OutputUnconnected,
     PortTaken,
@@ -29,7 +30,6 @@ from dagflow.errors.dag import (
     StreamWithoutSink,
     UnknownName,
 )
-from dagflow.errors.declarations import NotAnOperator
 from dagflow.model.checks import check
 from operators import BlockReader, FileSplitterInput, Filter
 

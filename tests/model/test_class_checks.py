@@ -15,13 +15,14 @@ import pytest
 
 import operators
 from dagflow import DAG, InputOperator, InputPort, Module, Operator, OutputPort, ProxyInputPort, State, WindowState
-from dagflow.errors.dag import DagErrors, NotAPartitioner
-from dagflow.errors.declarations import (
+from dagflow.errors import (
     ConstructorWritten,
+    DagErrors,
     HandlerTwice,
     HandlerTypeWrong,
     NameReserved,
     NotAnOperator,
+    NotAPartitioner,
     SignatureWrong,
 )
 from dagflow.model.checks import check

@@ -18,8 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import DAG, InputPort, Operator
-from dagflow.errors.dag import DagErrors
-from dagflow.errors.partitioning import KeyNotHashable, KeyTypeRefused
+from dagflow.errors import DagErrors, KeyNotHashable, KeyTypeRefused
 from dagflow.model.checks import check
 from dagflow.model.equality import compared, not_hashable
 from dagflow.model.forms import to_batch

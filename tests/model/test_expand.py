@@ -12,20 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import DAG, Module, ProxyInputPort, ProxyOutputPort
-from dagflow.errors.dag import (
+from dagflow.errors import (
     ClassWrong,
     Cycle,
     DagErrors,
     DuplicateName,
     ForeignPort,
     InputUnconnected,
+    ModuleBroken,
+    NotAnOperator,
     PortTaken,
     PortTypeError,
     PropertyRefused,
+    ProxyUnset,
     SourceTaken,
 )
-from dagflow.errors.declarations import NotAnOperator
-from dagflow.errors.modules import ModuleBroken, ProxyUnset
 from dagflow.model.checks import check
 from dagflow.model.dag import PortName
 from dagflow.model.expand import ExpandedDag, expand

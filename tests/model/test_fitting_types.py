@@ -30,7 +30,7 @@ import pytest
 from typing_extensions import TypeAliasType, TypeIs
 
 from dagflow import DAG, InputOperator, InputPort, Operator, OutputPort, ReaderRecord
-from dagflow.errors.dag import PortTypeError
+from dagflow.errors import PortTypeError
 from dagflow.model.checks import infer
 from dagflow.model.dag import PortName
 from dagflow.model.types import bind, bind_callable, difference, type_name

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.errors.partitioning import ColumnNotThere, KeyNotHashable
+from dagflow.errors import ColumnNotThere, KeyNotHashable
 from dagflow.model.forms import to_batch
 from dagflow.model.keys import GROUPS, KeyAssignment, Router, group_of, key_hash, key_of, known_columns
 from dagflow.model.records import ReaderRecord

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import InputOperator, MapState, OutputPort
-from dagflow.errors.run import StateDeclaration, StateNotPlain
+from dagflow.errors import StateDeclaration, StateNotPlain
 from dagflow.model.map_state import TrackedDict, decode_state, encode_keys, encode_state
 from dagflow.model.state import freeze, state_fields
 

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from dagflow import InputPort, Module, Operator, ProxyInputPort, ProxyOutputPort
-from dagflow.errors.dag import ClassWrong
+from dagflow.errors import ClassWrong
 
 
 def test_a_module_has_proxy_ports_only() -> None:

@@ -9,8 +9,7 @@ import cloudpickle
 import pytest
 
 from dagflow import InputPort, Operator, OutputPort, State, WindowState
-from dagflow.errors.dag import ClassWrong, PortUnbound
-from dagflow.errors.run import FieldFrozen, StateDeclaration
+from dagflow.errors import ClassWrong, FieldFrozen, PortUnbound, StateDeclaration
 from dagflow.model.ports import handlers_of, input_ports, output_ports
 from dagflow.model.state import freeze, renew, thaw
 

@@ -8,9 +8,7 @@ import attrs
 import pytest
 
 from dagflow import DAG, InputPort, Operator, ReaderRecord
-from dagflow.errors import DagError
-from dagflow.errors.dag import NotPartitionable
-from dagflow.errors.partitioning import KeyConflict, KeyFixed, KeyMissing, KeyRefused
+from dagflow.errors import DagError, KeyConflict, KeyFixed, KeyMissing, KeyRefused, NotPartitionable
 from dagflow.model.checks import check
 from dagflow.model.partitioning import key_of_port
 from operators import BlockReader, Count, Deduplicate, FileSplitterInput, TopN

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import FileBlockMetadata
-from dagflow.errors.run import StateNotPlain
+from dagflow.errors import StateNotPlain
 from dagflow.model.plain import decode, dumps, encode, loads
 
 PLAIN = st.recursive(

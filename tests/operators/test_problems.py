@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from dagflow import DAG
-from dagflow.errors.dag import EmptyDag, PropertyRefused
+from dagflow.errors import EmptyDag, PropertyRefused
 from dagflow.model.checks import properties
 from operators import BlockReader, FileSplitterInput, RecordWriter, TimeBasedDirectoryScanner
 from operators.problems import all_problems, told_in

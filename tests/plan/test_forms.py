@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 from dagflow import DAG, InputPort, Operator, OutputPort, ReaderRecord
-from dagflow.errors.dag import NotSupported
+from dagflow.errors import NotSupported
 from dagflow.plan.forms import Forms
 from dagflow.plan.plan import make_plan
 from operators import BlockReader, Console, FileSplitterInput, Filter, Map, RecordWriter

@@ -7,8 +7,7 @@ import attrs
 import pytest
 
 from dagflow import DAG, FileBlockMetadata, FileMetadata, InputPort, Operator, OutputPort, State, WindowState
-from dagflow.errors.dag import MergeMissing, NotSupported
-from dagflow.errors.partitioning import UnrelatedPartitions
+from dagflow.errors import MergeMissing, NotSupported, UnrelatedPartitions
 from dagflow.model.state import StateField
 from dagflow.plan.place import how
 from dagflow.plan.plan import Plan, make_plan

@@ -4,6 +4,7 @@ import importlib
 import pkgutil
 from collections import defaultdict
 
+import dagflow
 import dagflow.errors
 import operators
 from dagflow.errors import DagflowError
@@ -13,13 +14,33 @@ def classes(cls: type[DagflowError]) -> list[type[DagflowError]]:
     return [each for sub in cls.__subclasses__() for each in (sub, *classes(sub))]
 
 
-def test_every_code_is_that_of_one_error() -> None:
-    """A branch of the tree may share its code with the error that tells several of its kind together."""
-    for package in (dagflow.errors, operators):
+def all_errors() -> list[type[DagflowError]]:
+    """Return every error class of the framework and of the library."""
+    for package in (dagflow, operators):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
+    return [cls for cls in classes(DagflowError) if cls.__module__.startswith(("dagflow.", "operators."))]
+
+
+def test_every_code_is_that_of_one_error() -> None:
+    """A branch of the tree may share its code with the error that tells several of its kind together."""
     users: dict[str, set[str]] = defaultdict(set)
-    for cls in classes(DagflowError):
-        if "code" in vars(cls) and cls.__module__.startswith(("dagflow.", "operators.")):
+    for cls in all_errors():
+        if "code" in vars(cls):
             users[cls.code].add(cls.__name__)
     assert {code: names for code, names in users.items() if len(names) > 1} == {"DF010": {"DagError", "DagErrors"}}
+
+
+def test_every_error_can_be_imported_from_one_package() -> None:
+    public = [cls for cls in all_errors() if not cls.__module__.startswith("dagflow.cli.")]  # a command's own ways to end
+    assert [cls for cls in public if getattr(dagflow.errors, cls.__name__, None) is not cls] == []
+
+
+def test_modules_of_errors_are_those_that_are_searched() -> None:
+    homes = {cls.__module__ for cls in all_errors() if not cls.__module__.startswith(("dagflow.cli.", "dagflow.errors."))}
+    assert homes == set(dagflow.errors.MODULES)
+
+
+def test_an_unknown_name_is_not_an_error_class() -> None:
+    assert not hasattr(dagflow.errors, "NoSuchError")
+    assert not hasattr(dagflow.errors, "run")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dagflow.errors.ranges import FirstNotSplitPoint
+from dagflow.errors import FirstNotSplitPoint
 from dagflow.ranges import ClaimedRecords, OffsetRangeTracker
 
 Found = tuple[int, bool, str]

@@ -4,9 +4,8 @@ import pickle
 
 import pytest
 
-from dagflow.errors import ranges as errors
-from dagflow.errors.ranges import RangeError
-from dagflow.ranges import ByteKey
+from dagflow.errors import RangeError
+from dagflow.ranges import ByteKey, errors
 
 KEY = ByteKey(b"\x01\xab")
 EXAMPLES: list[RangeError] = [

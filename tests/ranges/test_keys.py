@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.errors.ranges import (
+from dagflow.errors import (
     FirstNotSplitPoint,
     KeyOutsideRange,
     NoFraction,

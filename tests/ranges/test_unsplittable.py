@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dagflow.errors.ranges import FirstNotSplitPoint, NoFraction, NoRange
+from dagflow.errors import FirstNotSplitPoint, NoFraction, NoRange
 from dagflow.ranges import ByteKeyRangeTracker, OffsetRangeTracker, RangeTracker, UnsplittableRangeTracker
 
 MAKERS = [lambda: UnsplittableRangeTracker(100, 200), lambda: UnsplittableRangeTracker(OffsetRangeTracker(100, 200))]

@@ -3,9 +3,7 @@ from __future__ import annotations
 import json
 import pickle
 
-from dagflow.errors.config import BadDefinition, ConfigErrors, MissingSetting
-from dagflow.errors.dag import DagErrors, DuplicateName, EmptyDag
-from dagflow.errors.run import OperatorFailed
+from dagflow.errors import BadDefinition, ConfigErrors, DagErrors, DuplicateName, EmptyDag, MissingSetting, OperatorFailed
 from dagflow.render.errors import each, error_json, error_text
 from dagflow.render.report import report_json
 from dagflow.render.style import Style

@@ -6,8 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from dagflow import DAG
-from dagflow.errors.dag import DagError, UnknownName
-from dagflow.errors.modules import ModuleBroken
+from dagflow.errors import DagError, ModuleBroken, UnknownName
 from dagflow.plan.plan import PHASES, make_plan
 from dagflow.plan.view import plan_view
 from dagflow.render.graph import mermaid

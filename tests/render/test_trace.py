@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors.past import WindowForgotten
+from dagflow.errors import WindowForgotten
 from dagflow.ledger import (
     FORMAT,
     AddData,

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 import dagflow
-from dagflow.errors import DagError
-from dagflow.errors.config import MissingSetting
-from dagflow.errors.dag import UnknownName
+from dagflow.errors import DagError, MissingSetting, UnknownName
 from operators import BlockReader, Console, FileSplitterInput, RecordWriter
 
 LINE_FILTER = str(Path(__file__).parents[2] / "apps" / "line_filter")

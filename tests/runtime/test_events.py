@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dagflow.errors.run import OperatorFailed
+from dagflow.errors import OperatorFailed
 from dagflow.launching.build import build
 from dagflow.launching.launch import launch, start
 from dagflow.runtime import events

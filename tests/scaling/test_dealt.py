@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.errors.partitioning import KeysMisdealt
-from dagflow.errors.run import PartitionerFailed
+from dagflow.errors import KeysMisdealt, PartitionerFailed
 from dagflow.scaling import Partition, PartitionKeys, assign_partition_keys, dealt_keys, resized
 
 OF = ("tally", "Mine")

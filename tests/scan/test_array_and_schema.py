@@ -9,7 +9,7 @@ import attrs
 import pyarrow as pa
 import pytest
 
-from dagflow.errors.scan import ReaderMisbehaves
+from dagflow.errors import ReaderMisbehaves
 from dagflow.scan import FileSchemaNegotiator, Format, ManagedReader, RowOrigin
 from dagflow.testing import run_dag, scan_table
 from operators import CsvFormat, FileSplitterInput, JsonLinesFormat, JsonLinesWriter, ScanReader

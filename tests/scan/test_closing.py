@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
-from dagflow.errors.scan import ReaderFailed
+from dagflow.errors import ReaderFailed
 from dagflow.scan import FileSchemaNegotiator, Format, ManagedReader
 from dagflow.scan.machine import closing
 from dagflow.testing import scan_table

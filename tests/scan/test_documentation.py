@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dagflow import DAG
-from dagflow.errors.scan import BadRowFound
+from dagflow.errors import BadRowFound
 from dagflow.testing import run_dag, scan_table
 from operators import FileSplitterInput, JsonLinesFormat, ParquetWriter, ScanReader
 

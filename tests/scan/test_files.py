@@ -11,7 +11,7 @@ import attrs
 import pyarrow as pa
 import pytest
 
-from dagflow.errors.scan import (
+from dagflow.errors import (
     BadRowFound,
     ColumnExtra,
     ColumnMissing,

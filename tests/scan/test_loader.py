@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagflow.errors.scan import RowTooLarge
+from dagflow.errors import RowTooLarge
 from dagflow.scan import BatchLimits, ResultSetLoader, RowOrigin
 from dagflow.scan.loader import LEAST_BYTES, array_of
 from tests.tiers import examples

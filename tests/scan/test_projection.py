@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import attrs
 import pytest
 
-from dagflow.errors.scan import ProjectionError
+from dagflow.errors import ProjectionError
 from dagflow.scan import Format, ScanSettings, TableSchema, reads_array
 from dagflow.scan.projection import Asked, Projection
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dagflow.errors.cluster import AddressUnknown
+from dagflow.errors import AddressUnknown
 from dagflow.spark import session as room
 from dagflow.spark.address import DEFAULT_MASTER, Address, Given, address, checked, outside_settings
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dagflow.errors.cluster import SparkLost, WorkerUnfit
+from dagflow.errors import SparkLost, WorkerUnfit
 from dagflow.runtime.runner import TasksDied
 from dagflow.spark.failures import failure, first_line
 

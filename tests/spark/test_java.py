@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dagflow.errors import SurroundingsError
-from dagflow.errors.java import JavaMissing, JavaNotRunnable, JavaUnsuitable
+from dagflow.errors import InfrastructureError, JavaMissing, JavaNotRunnable, JavaUnsuitable
 from dagflow.spark import java as java_module
 from dagflow.spark.java import Java, find_java
 from dagflow.spark.java_stand_in import stand_in
@@ -109,7 +108,7 @@ def test_an_unsuitable_java_home_is_an_error_that_names_the_way_out(tmp_path: Pa
         "or unset it, and the one that comes with dagflow (Java 21) is used:\n"
         "  unset JAVA_HOME"
     )
-    assert isinstance(caught.value, SurroundingsError)
+    assert isinstance(caught.value, InfrastructureError)
     assert caught.value.exit_code == 3
 
 

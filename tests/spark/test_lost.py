@@ -13,8 +13,7 @@ import attrs
 import pytest
 from pyspark.errors import PySparkException
 
-from dagflow.errors.cluster import SparkLost
-from dagflow.errors.run import OperatorFailed
+from dagflow.errors import OperatorFailed, SparkLost
 from dagflow.runtime.runner import TasksDied
 from dagflow.runtime.task.program import Job, TaskSpec
 from dagflow.spark import runner as room

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dagflow.errors.cluster import ClusterUnreachable, NoFreeSlots, SparkNotStarted
+from dagflow.errors import ClusterUnreachable, NoFreeSlots, SparkNotStarted
 from dagflow.spark import runner as room
 from dagflow.spark.not_started import not_started
 from dagflow.spark.reach import check_answers

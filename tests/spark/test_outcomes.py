@@ -7,7 +7,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from dagflow.errors.records import RecordDamaged, RecordMisplaced
+from dagflow.errors import RecordDamaged, RecordMisplaced
 from dagflow.runtime.task.program import Job, TaskOutcome, TaskSpec
 from dagflow.spark.levels import outcome_name, outcomes
 from dagflow.spark.task import pickled

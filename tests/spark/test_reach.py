@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dagflow.errors.cluster import ClusterUnreachable
+from dagflow.errors import ClusterUnreachable
 from dagflow.spark.reach import check_reachable, endpoints
 
 

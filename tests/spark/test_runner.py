@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from dagflow import ReaderRecord
-from dagflow.errors import DagflowError
-from dagflow.errors.run import OperatorFailed
+from dagflow.errors import DagflowError, OperatorFailed
 from dagflow.launching.launch import launch
 from dagflow.runtime.runner import TasksDied
 from dagflow.runtime.task.program import Job, TaskOutcome, TaskSpec

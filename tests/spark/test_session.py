@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dagflow.errors.cluster import SessionElsewhere, SettingFixed
+from dagflow.errors import SessionElsewhere, SettingFixed
 from dagflow.spark import session as room
 from dagflow.spark.session import active_session, connect, jobs_run
 

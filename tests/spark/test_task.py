@@ -11,11 +11,9 @@ import traceback
 import types
 from pathlib import Path
 
-import attrs
 import pytest
 
-from dagflow.errors import DagflowError
-from dagflow.errors.run import OperatorFailed
+from dagflow.errors import DagflowError, OperatorFailed, error
 from dagflow.runtime.task.program import TaskOutcome
 from dagflow.spark.task import Probe, leave_quietly, pickled, row, settle
 from dagflow.storage import open_store
@@ -38,7 +36,7 @@ def test_making_a_row_imports_no_pandas() -> None:
 
 
 def test_errors_of_classes_that_nobody_can_import_come_through() -> None:
-    @attrs.define(slots=False, eq=False, str=False, repr=False)
+    @error
     class Mine(DagflowError):
         reason: str
 
@@ -51,7 +49,7 @@ def test_errors_of_classes_that_nobody_can_import_come_through() -> None:
 
 
 def test_errors_that_do_not_pickle_are_told_all_the_same() -> None:
-    @attrs.define(slots=False, eq=False, str=False, repr=False)
+    @error
     class Locked(DagflowError):
         lock: object
 
@@ -77,9 +75,9 @@ def test_a_worker_that_spark_lets_go_of_says_nothing(monkeypatch: pytest.MonkeyP
     daemon.manager = print  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "__main__", daemon)
     leave_quietly.__wrapped__()
-    for error in (BrokenPipeError(32, "Broken pipe"), ValueError("loud")):
+    for each in (BrokenPipeError(32, "Broken pipe"), ValueError("loud")):
         try:
-            raise error
+            raise each
         except (OSError, ValueError):
             daemon.traceback.print_exc()
     told = capsys.readouterr().err

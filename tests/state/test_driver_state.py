@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from dagflow import DAG, InputOperator, MapState, Operator, OutputPort, State, launch
-from dagflow.errors.run import PlanMismatch, SegmentDamaged, SegmentMissing, StateNotPlain
+from dagflow.errors import PlanMismatch, SegmentDamaged, SegmentMissing, StateNotPlain
 from dagflow.model.plain import decode, dumps, encode, loads
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.runtime.task.report import TaskReport

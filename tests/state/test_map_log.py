@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.errors.run import PlanMismatch, SegmentDamaged, SegmentMissing, StateNotPlain
+from dagflow.errors import PlanMismatch, SegmentDamaged, SegmentMissing, StateNotPlain
 from dagflow.model.map_state import TrackedDict
 from dagflow.model.plain import encode
 from dagflow.state import MapId, MapLog, Policy, SegmentRef, erase_segments

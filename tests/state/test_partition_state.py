@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagflow import DAG, InputPort, MapState, Operator, OutputPort, State
-from dagflow.errors.run import OperatorFailed, PlanMismatch, StateLost, StateNotPlain
+from dagflow.errors import OperatorFailed, PlanMismatch, StateLost, StateNotPlain
 from dagflow.launching.launch import launch
 from dagflow.local.runner import LocalRunner
 from dagflow.runtime.events import Event, WindowDecided, WindowPlanned, WindowStarted

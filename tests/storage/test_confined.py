@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dagflow.errors.base import DagflowError
-from dagflow.errors.paths import BadRecordName, PathOutside
+from dagflow.errors import BadRecordName, DagflowError, PathOutside
 from dagflow.storage import LocalStore, below, inside, open_store
 
 

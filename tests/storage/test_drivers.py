@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dagflow.errors.object_stores import BucketMissing, CredentialsMissing, FolderPage, StorageUnreachable
+from dagflow.errors import BucketMissing, CredentialsMissing, FolderPage, StorageUnreachable
 from dagflow.storage import file_system, opened_status, passes
 from dagflow.storage.drivers import driver_errors
 from dagflow.storage.remote import BUCKETS, FsspecFileSystem, _status

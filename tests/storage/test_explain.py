@@ -8,8 +8,7 @@ import pickle
 import pytest
 
 from dagflow.errors import DagflowError
-from dagflow.errors import surroundings as errors
-from dagflow.storage import explained, file_system, translate
+from dagflow.storage import errors, explained, file_system, translate
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.errors import surroundings as errors
-from dagflow.storage import FileSystem, explained, file_system, join, read_fully
+from dagflow.storage import FileSystem, errors, explained, file_system, join, read_fully
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dagflow.errors import surroundings as errors
-from dagflow.storage import LocalStore, localstore, open_store, probe
+from dagflow.storage import LocalStore, errors, localstore, open_store, probe
 
 
 def refuse_links(source: str, target: str) -> None:

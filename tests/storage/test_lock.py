@@ -14,8 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import attrs
 import pytest
 
-from dagflow.errors import surroundings as errors
-from dagflow.storage import FolderLock, MemoryStore, file_system, holder, lock, open_store
+from dagflow.storage import FolderLock, MemoryStore, errors, file_system, holder, lock, open_store
 from dagflow.storage.holder import Holder
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dagflow.errors.surroundings import DeviceFailed, DiskFull, NotWritable, OutcomeUnknown, StorageBusy, StorageError
+from dagflow.errors import DeviceFailed, DiskFull, NotWritable, OutcomeUnknown, StorageBusy, StorageError
 from dagflow.storage import explained, passes, translate
 
 

@@ -11,7 +11,7 @@ import fsspec.registry  # noqa: F401  # emptied by tests
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from dagflow.errors.surroundings import DriverMissing, UnknownScheme
+from dagflow.errors import DriverMissing, UnknownScheme
 from dagflow.storage import FileSystem, file_system, join
 from dagflow.storage.remote import FsspecFileSystem, _modified_ns
 

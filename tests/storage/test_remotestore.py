@@ -9,8 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from dagflow.errors import surroundings as errors
-from dagflow.storage import file_system, join, open_store
+from dagflow.storage import errors, file_system, join, open_store
 from dagflow.storage import remotestore as module
 
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.errors.records import RecordDamaged, RecordMisplaced, RecordRefused
-from dagflow.errors.run import PlanMismatch
+from dagflow.errors import PlanMismatch, RecordDamaged, RecordMisplaced, RecordRefused
 from dagflow.storage import MemoryStore, read_sealed, seal, seal_of, sealed, unseal
 
 NAMES = st.from_regex(r"[a-z-]{1,9}/[0-9]{10}", fullmatch=True)

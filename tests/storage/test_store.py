@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagflow.errors import surroundings as errors
-from dagflow.storage import CountingStore, LocalStore, MemoryStore, Store, file_system, open_store, probe, store
+from dagflow.storage import CountingStore, LocalStore, MemoryStore, Store, errors, file_system, open_store, probe, store
 from tests.tiers import examples
 
 KINDS = ["durable", "quick", "memory", "fsspec", "counting", "without links"]

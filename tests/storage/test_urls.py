@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.errors.surroundings import BadUrl
+from dagflow.errors import BadUrl
 from dagflow.storage import absolute, base_name, is_local, join, local_path, split_url
 
 

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import strategies as st
 
 from dagflow import InputPort, Operator, OutputPort, ReaderRecord, State, WindowState
-from dagflow.errors.run import WrongRecordType
-from dagflow.errors.testing import HypothesisMissing
+from dagflow.errors import HypothesisMissing, WrongRecordType
 from dagflow.testing import check_operator
 from operators import Console, Filter, FlatMap, Map, RecordWriter
 

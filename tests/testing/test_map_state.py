@@ -10,7 +10,7 @@ import pytest
 from hypothesis import strategies as st
 
 from dagflow import DAG, InputPort, MapState, Operator, OutputPort, ReaderRecord, launch
-from dagflow.errors.run import ChangedInPlace
+from dagflow.errors import ChangedInPlace
 from dagflow.testing import Window, check_operator, run_operator
 from operators import BlockReader, FileSplitterInput, Map, RecordWriter
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.errors.dag import UnknownName
+from dagflow.errors import UnknownName
 from dagflow.testing import read_file
 from dagflow.testing.files import blocks_of
 from operators import BlockReader, Filter, FixedBytesReaderContext, FSSliceReader, LineReaderContext

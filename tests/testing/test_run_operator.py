@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dagflow import ErrorRecord, InputOperator, InputPort, Operator, OperatorContext, OutputPort, ReaderRecord, State, WindowState
-from dagflow.errors.dag import NotPicklable, NotSupported, UnknownName
-from dagflow.errors.run import FieldFrozen, OperatorFailed, WrongRecordType
+from dagflow.errors import FieldFrozen, NotPicklable, NotSupported, OperatorFailed, UnknownName, WrongRecordType
 from dagflow.testing import FakeClock, Window, run_operator
 from operators import Filter, Map, ParquetWriter, RecordWriter
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dagflow.errors.dag import NotSupported
-from dagflow.errors.surroundings import PathMissing
+from dagflow.errors import NotSupported, PathMissing
 from dagflow.testing import scan_table
 from operators import CsvFormat, ScanReader
 

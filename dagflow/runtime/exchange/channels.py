@@ -7,7 +7,7 @@ from itertools import chain
 
 import attrs
 
-from dagflow.errors.partitioning import ExchangeBroken
+from dagflow.runtime.exchange.errors import ExchangeBroken
 from dagflow.runtime.exchange.rows import FAILED, Row, failed_rows, is_failed
 from dagflow.runtime.task.program import TaskOutcome, TaskSpec
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dagflow.errors.dataframes import NullMade
 from dagflow.model.context import OperatorContext
 from dagflow.model.dag import PortName
 from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator
@@ -15,6 +14,7 @@ from dagflow.model.operator import Operator
 from dagflow.model.ports import InputPort, OutputPort
 from dagflow.plan.place import THROUGH, Exchange
 from dagflow.plan.plan import Plan
+from dagflow.runtime.exchange.errors import NullMade
 from dagflow.runtime.exchange.rows import Row, arrow_blobs
 from dagflow.runtime.task.program import BODY, Body, TaskSpec
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dagflow.errors.dataframes import ColumnsDiffer, TimeNotInSpark
+from dagflow.runtime.exchange.errors import ColumnsDiffer, TimeNotInSpark
 
 if TYPE_CHECKING:
     import pyarrow as pa

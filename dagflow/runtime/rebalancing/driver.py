@@ -7,12 +7,12 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors.run import WindowIncomplete
 from dagflow.model.plain import decode
 from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime.events import Claimed, EventStream, Stolen
 from dagflow.runtime.rebalancing.claims import Log, log_name
 from dagflow.runtime.rebalancing.ending import Ending, Uneven, uneven
+from dagflow.runtime.rebalancing.errors import WindowIncomplete
 from dagflow.runtime.rebalancing.further import moved, reports_of_yielding
 from dagflow.runtime.rebalancing.parts import Part, Steal, part_of, uncovered
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan

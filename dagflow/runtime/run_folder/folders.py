@@ -12,13 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
-from dagflow.errors.application import ForeignFiles, LocalPathRemoteMaster, OutputInInput, OutputOrphaned, OutputOwned
-from dagflow.errors.paths import PathOutside
-from dagflow.errors.records import RecordRefused
-from dagflow.errors.run import PlanMismatch
 from dagflow.ledger import erase, named_files
 from dagflow.model.operator import Operator
 from dagflow.plan.plan import Plan
+from dagflow.runtime.run_folder.errors import ForeignFiles, LocalPathRemoteMaster, OutputInInput, OutputOrphaned, OutputOwned
 from dagflow.runtime.run_folder.window_log import APP_ID, NAMES, WindowLog
 from dagflow.runtime.task.attempt_files import OURS, STAGING
 from dagflow.state import erase_segments, keyed_state, partition_state
@@ -39,6 +36,8 @@ from dagflow.storage import (
     translate,
     unseal,
 )
+from dagflow.storage.errors import PathOutside
+from dagflow.storage.record_errors import PlanMismatch, RecordRefused
 
 OWNER = "owner"
 _STARTING_OVER = "starting-over"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import attrs
 
-from dagflow.errors.records import RecordMissing
+from dagflow.runtime.run_folder.errors import RecordMissing
 from dagflow.runtime.run_folder.window_log import WindowLog, file_paths, record_name
 from dagflow.runtime.windows.commit import difference
 from dagflow.storage import explained, file_system

@@ -9,15 +9,15 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors.base import DagflowError
-from dagflow.errors.records import RecordMisplaced, RecordMissing, RecordRefused
-from dagflow.errors.run import PlanMismatch
+from dagflow.errors import DagflowError
+from dagflow.runtime.run_folder.errors import RecordMissing
 from dagflow.runtime.run_folder.folders import read_app_id
 from dagflow.runtime.run_folder.standing import standing
 from dagflow.runtime.run_folder.window_log import APP_ID, Decision, WindowLog, WindowPlan, record_name
 from dagflow.state import MapLog, SegmentRef, keyed_state, partition_state, segments, unseal_segment
 from dagflow.state.driver_state import newest_segment
 from dagflow.storage import Store, open_store, read_sealed
+from dagflow.storage.record_errors import PlanMismatch, RecordMisplaced, RecordRefused
 
 _TRIES = 3  # while a launch goes on, what is listed may be gone when it is read
 _OTHERS = re.compile(

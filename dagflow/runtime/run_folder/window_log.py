@@ -9,12 +9,10 @@ from typing import Any, TypeVar
 
 import attrs
 
-from dagflow.errors.paths import FolderNotOwned, PathOutside
-from dagflow.errors.records import RecordDamaged, RecordMisplaced, RecordRefused
-from dagflow.errors.run import PlanMismatch
 from dagflow.model.plain import decode, dumps, encode, loads
 from dagflow.runtime.exchange.hot_keys import ExchangeFigures
 from dagflow.runtime.rebalancing.parts import Steal
+from dagflow.runtime.run_folder.errors import FolderNotOwned
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
 from dagflow.runtime.task.attempt_files import OURS, STAGING
 from dagflow.runtime.task.report import AttemptFileInfo, OperatorFigures, TaskReport
@@ -32,6 +30,8 @@ from dagflow.storage import (
     seal,
     seal_of,
 )
+from dagflow.storage.errors import PathOutside
+from dagflow.storage.record_errors import PlanMismatch, RecordDamaged, RecordMisplaced, RecordRefused
 
 APP_ID = "app-id"
 """The record of the run's id: the first plan builds on it."""

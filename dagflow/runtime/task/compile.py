@@ -6,7 +6,6 @@ import pickle
 from collections.abc import Iterable
 from typing import Any
 
-from dagflow.errors.dag import NotPicklable
 from dagflow.model.dag import PortName
 from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator
 from dagflow.model.forms import schema_of
@@ -17,6 +16,7 @@ from dagflow.model.ports import BATCH, RECORD, InputPort, combiners_of
 from dagflow.plan.place import KEYED, THROUGH, Exchange
 from dagflow.plan.plan import Plan
 from dagflow.runtime.exchange.dataframes import Made, columns_of_port
+from dagflow.runtime.task.errors import NotPicklable
 from dagflow.runtime.task.program import Combiner, OutputPlan, PortPlan, Program, ProgramOperator, SendPlan, SourcePlan
 
 

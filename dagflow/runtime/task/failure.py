@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from dagflow.errors import DagflowError
-from dagflow.errors.application import is_ours
-from dagflow.errors.run import OperatorFailed
+from dagflow.errors.frames import is_ours
 from dagflow.model.context import Cursor, RecordOrigin
 from dagflow.model.records import ReaderRecord, excerpt
 from dagflow.model.source import shown
+from dagflow.runtime.task.errors import OperatorFailed
 
 _ERROR_CHARACTERS = 1000
 _RUNTIME = os.path.dirname(__file__)

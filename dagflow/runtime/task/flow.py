@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from dagflow.errors import DagflowError
-from dagflow.errors.run import OperatorFailed
 from dagflow.model.context import Clock, Cursor, FileMaker, ItemPart, OperatorContext, SystemClock
 from dagflow.model.event_time import EventTime
 from dagflow.model.plain import decode
@@ -23,6 +22,7 @@ from dagflow.runtime.rebalancing.in_progress import AtWork
 from dagflow.runtime.rebalancing.parts import Part, narrowed
 from dagflow.runtime.task.crash_marker import Footprint
 from dagflow.runtime.task.delivery import Inlet, Outlet, Steps, Unconnected
+from dagflow.runtime.task.errors import OperatorFailed
 from dagflow.runtime.task.failure import Abort, describe
 from dagflow.runtime.task.node import Node
 from dagflow.runtime.task.program import Program, ProgramOperator, SendPlan, TaskSpec

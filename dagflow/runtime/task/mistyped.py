@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from dagflow.errors.run import WrongRecordType
+from dagflow.model.errors.running import WrongRecordType
 from dagflow.model.operator import InputOperator
 from dagflow.model.ports import RECORD
 from dagflow.model.typecheck import type_check

@@ -7,8 +7,8 @@ import copy
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from dagflow.errors.dag import PortUnbound
 from dagflow.model.context import OperatorContext
+from dagflow.model.errors.dag import PortUnbound
 from dagflow.model.map_state import TrackedDict
 from dagflow.model.operator import ErrorRecord, Operator
 from dagflow.model.records import ReaderRecord

@@ -11,8 +11,8 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors.testing import RecordChanged
 from dagflow.model.records import excerpt
+from dagflow.runtime.task.errors import RecordChanged
 from dagflow.runtime.task.failure import Abort
 
 

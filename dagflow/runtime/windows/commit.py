@@ -11,7 +11,6 @@ from typing import Any
 
 import attrs
 
-from dagflow.errors.records import FileInTheWay, FileLost, StagedFileDamaged
 from dagflow.ledger import LedgerEntry
 from dagflow.model.context import Cursor
 from dagflow.model.operator import Operator
@@ -22,6 +21,7 @@ from dagflow.runtime.task.failure import abort
 from dagflow.runtime.task.program import TaskSpec
 from dagflow.runtime.task.report import AttemptFileInfo, TaskReport, summed, summed_exchanges
 from dagflow.runtime.windows.datasets import Datasets
+from dagflow.runtime.windows.errors import FileInTheWay, FileLost, StagedFileDamaged
 from dagflow.runtime.windows.event_time import latest
 from dagflow.state import keyed_state, partition_state
 from dagflow.state.partition_state import PartitionStates

@@ -8,10 +8,6 @@ from typing import Any, Protocol, runtime_checkable
 
 import attrs
 
-from dagflow.errors.application import DatasetTwice, SchemasDiffer
-from dagflow.errors.ledger import LedgerCut, LedgerDamaged, WindowPassed
-from dagflow.errors.ledger_rules import NothingAdded, NothingExecuted
-from dagflow.errors.run import PlanMismatch
 from dagflow.errors.shown import without_secrets
 from dagflow.ledger import (
     DERIVATIVE,
@@ -34,14 +30,18 @@ from dagflow.ledger import (
 )
 from dagflow.ledger.codec import canonical
 from dagflow.ledger.columns import is_widened
+from dagflow.ledger.errors import LedgerCut, LedgerDamaged, WindowPassed
+from dagflow.ledger.rule_errors import NothingAdded, NothingExecuted
 from dagflow.model.forms import schema_of
 from dagflow.model.operator import Operator
 from dagflow.model.plain import decode, encode
 from dagflow.plan.plan import Plan
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog
 from dagflow.runtime.windows.compatibility import shape
+from dagflow.runtime.windows.errors import DatasetTwice, SchemasDiffer
 from dagflow.runtime.windows.late_schema import late_columns
 from dagflow.storage import absolute, hash_bytes
+from dagflow.storage.record_errors import PlanMismatch
 
 SOURCE = "dagflow/window"
 """The kind of the sources of root datasets: `value` is the last window in which the input operator had something."""

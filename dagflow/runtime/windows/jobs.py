@@ -11,12 +11,12 @@ import attrs
 
 from dagflow.config.run_settings import RunSettings
 from dagflow.errors import DagflowError
-from dagflow.errors.run import OperatorFailed
 from dagflow.model.plain import shown
 from dagflow.plan.plan import Plan
 from dagflow.runtime.events import EntryAppended, Event, TaskEnded, Warned, WindowDecided, WindowPlanned
 from dagflow.runtime.exchange.dataframes import bodies
 from dagflow.runtime.run_folder.window_log import Decision, WindowPlan
+from dagflow.runtime.task.errors import OperatorFailed
 from dagflow.runtime.task.program import Job, TaskOutcome, TaskSpec
 from dagflow.runtime.windows.commit import Followed
 from dagflow.runtime.windows.late_schema import late_inputs

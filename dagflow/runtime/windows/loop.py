@@ -13,8 +13,6 @@ import attrs
 
 from dagflow.config.run_settings import RunSettings
 from dagflow.errors import DagflowError
-from dagflow.errors.records import RecordRefused
-from dagflow.errors.run import PlanMismatch, WindowFailed, WindowIncomplete
 from dagflow.model.context import Clock
 from dagflow.model.operator import Operator
 from dagflow.plan.plan import Plan
@@ -27,6 +25,7 @@ from dagflow.runtime.events import (
 )
 from dagflow.runtime.exchange.dataframes import has_bodies
 from dagflow.runtime.rebalancing.driver import Rebalancing, tell_slots_are_wanted
+from dagflow.runtime.rebalancing.errors import WindowIncomplete
 from dagflow.runtime.rebalancing.further import further, holder
 from dagflow.runtime.rebalancing.watching import Watching
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
@@ -41,6 +40,7 @@ from dagflow.runtime.task.report import RunReport
 from dagflow.runtime.windows.commit import decide, publish, roll_forward, sweep
 from dagflow.runtime.windows.compatibility import changed_properties
 from dagflow.runtime.windows.datasets import Datasets
+from dagflow.runtime.windows.errors import WindowFailed
 from dagflow.runtime.windows.event_time import event_times, followers
 from dagflow.runtime.windows.jobs import (
     decided_event,
@@ -62,6 +62,7 @@ from dagflow.state import MapLog
 from dagflow.state.driver_state import check_left
 from dagflow.state.partition_state import Handover, states_of
 from dagflow.storage import passes
+from dagflow.storage.record_errors import PlanMismatch, RecordRefused
 
 
 class WindowLoop:

@@ -11,7 +11,6 @@ from typing import Any
 import attrs
 
 from dagflow.errors import DagflowError
-from dagflow.errors.run import PartitionerFailed
 from dagflow.model.context import Clock
 from dagflow.model.partitioning import partitioner_of
 from dagflow.plan.deal import deal, deal_groups
@@ -38,6 +37,7 @@ from dagflow.scaling import (
     dealt_keys,
     resized,
 )
+from dagflow.scaling.errors import PartitionerFailed
 from dagflow.state.partition_state import keyed_maps
 
 EMPTY: Mapping[str, ReaderFigures] = MappingProxyType({})

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from dagflow.errors import DagflowError
-from dagflow.errors.run import Interrupted
-from dagflow.errors.surroundings import WindowHeldUp
 from dagflow.model.context import Clock
 from dagflow.runtime.events import EventStream, StepRetried
 from dagflow.runtime.task.failure import describe
+from dagflow.runtime.windows.errors import Interrupted, WindowHeldUp
 from dagflow.storage import passes
 
 LONGEST = 60.0  # seconds that a pause lasts at the most

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
 from typing_extensions import override
 
-from dagflow.errors import definition
+from dagflow.errors import definition, error
 from operators.contexts.errors import ReadError
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class NotDelimited(ReadError, ValueError):
     """The first bytes of a file are those of another kind of file."""
 
@@ -32,7 +31,7 @@ class NotDelimited(ReadError, ValueError):
         return f"{self.path}: this is no delimited text: its first bytes are those of {self.kind}.\n{self.advice}"
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class HeaderBad(ReadError, ValueError):
     """The first record of a file cannot be its header."""
 
@@ -49,7 +48,7 @@ class HeaderBad(ReadError, ValueError):
         return f"{self.path}: the header, at {self.at(self.position)}, {self.reason}.\n{advice}"
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class QuoteLeftOpen(ReadError, ValueError):
     """A quote is open for more than `limit` bytes; `column`: in which column, where that is known."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 import pyarrow as pa
 
-from dagflow.errors.scan import RowTooLarge
+from dagflow.errors import RowTooLarge
 from dagflow.scan import FileSchemaNegotiator, ResultSetLoader, RowOrigin
 from operators.contexts.piece import Piece
 from operators.formats.delimited.columns import is_direct

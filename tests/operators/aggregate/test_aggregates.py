@@ -14,8 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dagflow.errors.partitioning import ColumnNotThere
-from dagflow.errors.run import OperatorFailed
+from dagflow.errors import ColumnNotThere, OperatorFailed
 from dagflow.model.forms import to_batch, to_records
 from dagflow.state.partition_state import states_of
 from dagflow.testing import Window, check_operator, run_operator

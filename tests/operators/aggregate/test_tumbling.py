@@ -8,8 +8,7 @@ import attrs
 import pyarrow as pa
 import pytest
 
-from dagflow.errors.partitioning import ColumnNotThere
-from dagflow.errors.run import OperatorFailed
+from dagflow.errors import ColumnNotThere, OperatorFailed
 from dagflow.testing import Window, run_operator
 from operators import Tumbling
 from operators.aggregate.errors import KeyColumnRefused, ValueNotKept

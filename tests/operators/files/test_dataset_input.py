@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dagflow import DAG, FileBlockMetadata, InputPort, Operator, OperatorContext
-from dagflow.errors.ledger import ObjectDamaged, ObjectMissing
+from dagflow.errors import ObjectDamaged, ObjectMissing
 from dagflow.ledger import InputSlice
 from dagflow.model.plain import decode, dumps, encode, loads
 from dagflow.plan.plan import make_plan

@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from dagflow import DAG, ErrorRecord, FileMetadata
-from dagflow.errors.config import UnknownProperty
+from dagflow.errors import UnknownProperty
 from dagflow.model.checks import check
 from dagflow.model.dag import PortName
 from dagflow.testing import Collector, run_dag

@@ -9,7 +9,7 @@ import pytest
 
 from dagflow import launch
 from operators import BlockReader, FileSplitterInput, Map, RecordWriter
-from operators.files.errors import FileGone
+from operators.files.errors import PlannedFileGone
 from operators.files.scanner import TimeBasedDirectoryScanner
 
 
@@ -110,5 +110,5 @@ def test_a_file_of_which_some_blocks_are_planned_is_an_error(tmp_path, drive):
     driver = drive(FileSplitterInput(tmp_path, block_size=2, blocks_threshold=2))
     driver.window()
     (tmp_path / "a").unlink()
-    with pytest.raises(FileGone, match="on_error=skip"):
+    with pytest.raises(PlannedFileGone, match="on_error=skip"):
         driver.window()

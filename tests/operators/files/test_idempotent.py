@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dagflow.errors.run import WindowFailed
+from dagflow.errors import WindowFailed
 from dagflow.launching.launch import launch
 from dagflow.ledger import Ledger
 from dagflow.local.runner import LocalRunner

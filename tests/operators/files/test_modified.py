@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from operators.files.errors import FileGone, FileModified
+from operators.files.errors import FileModified, PlannedFileGone
 from operators.files.scanner import TimeBasedDirectoryScanner
 from operators.files.splitter_input import FileSplitterInput
 
@@ -107,7 +107,7 @@ def test_a_change_while_it_is_planned_may_end_the_run(tmp_path, drive, clock):
 def test_a_file_that_vanishes_while_it_is_planned_ends_the_run(tmp_path, drive, clock):
     path, _, window = half_planned(tmp_path, drive, clock, "reread")
     path.unlink()
-    with pytest.raises(FileGone, match="f is gone; 2 of its 5 blocks had been planned") as caught:
+    with pytest.raises(PlannedFileGone, match="f is gone; 2 of its 5 blocks had been planned") as caught:
         window()
     assert isinstance(caught.value.__cause__, FileNotFoundError)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dagflow import OperatorContext
-from dagflow.errors.surroundings import NotReadable
+from dagflow.errors import NotReadable
 from dagflow.storage import FileStatus, file_system
 from operators.files.errors import ScanFailed
 from operators.files.scanner import TimeBasedDirectoryScanner

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dagflow import DAG, FileInfo, InputOperator, OutputPort
-from dagflow.errors.surroundings import PathMissing
+from dagflow.errors import PathMissing
 from dagflow.model.checks import check
 from dagflow.model.ports import ports_of
 from dagflow.storage import file_system

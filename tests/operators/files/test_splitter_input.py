@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from dagflow import FileInfo
-from dagflow.errors.surroundings import PathMissing
+from dagflow.errors import PathMissing
 from dagflow.model.operator import fields_of
 from dagflow.storage import FileStatus
 from operators.files.errors import InputMissing, InputNotFile

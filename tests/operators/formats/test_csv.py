@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagflow.errors.scan import BadRowFound, ColumnUnknown, RowTooLarge
+from dagflow.errors import BadRowFound, ColumnUnknown, RowTooLarge
 from dagflow.scan import BatchLimits, Column
 from dagflow.testing import run_operator, scan_table
 from dagflow.testing.files import blocks_of

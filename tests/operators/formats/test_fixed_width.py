@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dagflow.errors.scan import BadRowFound
+from dagflow.errors import BadRowFound
 from dagflow.testing import assert_reader_is_splittable, run_operator, scan_reader_of, scan_table
 from dagflow.testing.files import blocks_of
 from operators import FixedWidthFormat, ScanReader

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagflow.errors.partitioning import ColumnNotThere
-from dagflow.errors.run import OperatorFailed
+from dagflow.errors import ColumnNotThere, OperatorFailed
 from dagflow.runtime.task.delivery import Outlet
 from dagflow.testing import Window, run_operator
 from operators import HashJoin

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import FileBlockMetadata, ReaderRecord
-from dagflow.errors import SurroundingsError
+from dagflow.errors import InfrastructureError
 from dagflow.model.infer import own_bindings, port_types
 from dagflow.storage import FileStatus
 from operators import BlockReader, Entity, FixedRecordsReaderContext, FSSliceReader, LineReaderContext, ReaderContext
@@ -297,7 +297,7 @@ def test_an_error_of_the_device_names_the_file() -> None:
             return Broken()
 
     reader = OnBrokenDisk()
-    with FakeTask(reader) as task, pytest.raises(SurroundingsError, match=f"{PATH}.*while reading"):
+    with FakeTask(reader) as task, pytest.raises(InfrastructureError, match=f"{PATH}.*while reading"):
         task.give("blocks_metadata_input", blocks_of(b"abc", 10))
 
 

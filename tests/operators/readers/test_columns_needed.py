@@ -10,9 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from dagflow import DAG, Operator
-from dagflow.errors.base import DagError
-from dagflow.errors.dag import ColumnNeeded
-from dagflow.errors.partitioning import KeyRefused
+from dagflow.errors import ColumnNeeded, DagError, KeyRefused
 from dagflow.model.checks import check
 from dagflow.scan import Drift, TableSchema
 from operators import (

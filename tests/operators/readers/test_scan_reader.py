@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dagflow import DAG, OperatorContext
-from dagflow.errors import DagflowError, SurroundingsError
-from dagflow.errors.scan import BadRowFound, ProjectionError
+from dagflow.errors import BadRowFound, DagflowError, InfrastructureError, ProjectionError
 from dagflow.scan import Agreed, BatchLimits
 from dagflow.testing import Collector, run_dag, run_operator, scan_table
 from dagflow.testing.files import blocks_of
@@ -172,7 +171,7 @@ def test_a_file_that_may_not_be_read(path: Path) -> None:
         def open(self, path: str) -> Any:
             raise PermissionError(errno.EACCES, "Permission denied", path)
 
-    with pytest.raises(SurroundingsError, match=rf"{path.name}(.|\n)*may not read"):
+    with pytest.raises(InfrastructureError, match=rf"{path.name}(.|\n)*may not read"):
         scan_table(Denied(JsonLinesFormat()), path)
 
 

@@ -11,8 +11,16 @@ import pyarrow as pa
 import pytest
 
 from dagflow import DAG, OperatorContext
-from dagflow.errors.dag import DagError, NotSupported
-from dagflow.errors.dataframes import BodyPartitioned, ColumnsDiffer, ColumnsUnknown, NullMade, TimeNotInSpark, TypeNotInSpark
+from dagflow.errors import (
+    BodyPartitioned,
+    ColumnsDiffer,
+    ColumnsUnknown,
+    DagError,
+    NotSupported,
+    NullMade,
+    TimeNotInSpark,
+    TypeNotInSpark,
+)
 from dagflow.model.dataframes import not_in_spark
 from dagflow.plan.plan import make_plan
 from dagflow.runtime.exchange.dataframes import Made

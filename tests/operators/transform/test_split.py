@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import DAG
-from dagflow.errors.dag import UnknownName
+from dagflow.errors import UnknownName
 from dagflow.model.checks import check
 from dagflow.model.dag import PortName
 from dagflow.testing import Collector, check_operator, run_dag, run_operator

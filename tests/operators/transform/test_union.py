@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import DAG, ReaderRecord
-from dagflow.errors.config import BadValue
-from dagflow.errors.dag import DagErrors, InputUnconnected
+from dagflow.errors import BadValue, DagErrors, InputUnconnected
 from dagflow.model.checks import check
 from dagflow.model.dag import PortName
 from dagflow.model.ports import input_ports

@@ -3,8 +3,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from dagflow.errors.partitioning import ExchangeBroken
-from dagflow.errors.run import OperatorFailed
+from dagflow.errors import ExchangeBroken, OperatorFailed
 from dagflow.local.spool import Spool
 from dagflow.runtime.exchange.channels import Passing, checked, in_level
 from dagflow.runtime.exchange.hot_keys import ExchangeFigures, Hottest

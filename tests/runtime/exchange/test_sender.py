@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagflow.errors.partitioning import CombinedKeyChanged, KeyNotHashable
-from dagflow.errors.run import OperatorFailed
+from dagflow.errors import CombinedKeyChanged, KeyNotHashable, OperatorFailed
 from dagflow.model.context import Cursor
 from dagflow.model.forms import to_batch, to_records
 from dagflow.model.keys import Key, KeyAssignment, group_of, key_of

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from dagflow.errors.records import RecordRefused
+from dagflow.errors import RecordRefused
 from dagflow.runtime.rebalancing import failpoints as steps
 from dagflow.runtime.rebalancing.claims import Asked, Claims, Fenced, Log, log_name
 from dagflow.runtime.rebalancing.entries import ASK, GIVE, KINDS, REPORT, START, WITHDRAW, Entry, State

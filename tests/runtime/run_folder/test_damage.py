@@ -12,8 +12,7 @@ import attrs
 import pytest
 
 from dagflow import DAG, InputPort, Operator, OutputPort, ReaderRecord, State
-from dagflow.errors import DagflowError
-from dagflow.errors.records import RecordMisplaced
+from dagflow.errors import DagflowError, RecordMisplaced
 from dagflow.ledger import Ledger
 from dagflow.runtime.events import WindowRetried
 from dagflow.runtime.run_folder.verify import verify_run_folder

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from dagflow import DAG
-from dagflow.errors.application import ForeignFiles, LocalPathRemoteMaster, OutputOwned
-from dagflow.errors.surroundings import FolderInUse
+from dagflow.errors import FolderInUse, ForeignFiles, LocalPathRemoteMaster, OutputOwned
 from dagflow.plan.plan import make_plan
 from dagflow.runtime.run_folder.folders import refuse_local_paths
 from dagflow.storage import FolderLock

@@ -11,8 +11,7 @@ import attrs
 import pytest
 
 from dagflow import DAG
-from dagflow.errors.base import DagflowError
-from dagflow.errors.paths import FolderNotOwned, PathOutside
+from dagflow.errors import DagflowError, FolderNotOwned, PathOutside
 from dagflow.ledger import Ledger, LedgerEntry, encode_entry, read_dataset
 from dagflow.ledger.dataset import committed_files
 from dagflow.ledger.tail import HINTS, entry_name

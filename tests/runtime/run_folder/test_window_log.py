@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.errors.records import FileLost, RecordDamaged, RecordMisplaced, RecordMissing
-from dagflow.errors.run import PlanMismatch, WindowIncomplete
+from dagflow.errors import FileLost, PlanMismatch, RecordDamaged, RecordMisplaced, RecordMissing, WindowIncomplete
 from dagflow.model.operator import Operator
 from dagflow.runtime.run_folder.standing import standing
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan

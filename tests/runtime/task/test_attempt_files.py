@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from dagflow import DAG, InputOperator, InputPort, Operator, OperatorContext, OutputPort, State, launch
-from dagflow.errors.run import OperatorFailed
+from dagflow.errors import OperatorFailed
 from dagflow.ledger import Ledger, read_dataset
 from operators import BlockReader, Console, FileSplitterInput, RecordWriter
 

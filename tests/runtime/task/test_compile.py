@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from dagflow import DAG, InputPort, Operator, ReaderRecord
-from dagflow.errors.dag import NotPicklable
+from dagflow.errors import NotPicklable
 from dagflow.plan.plan import Plan, make_plan
 from dagflow.runtime.task.compile import driver_program, loaded, pickled, stage_program
 from operators import BlockReader, FileSplitterInput, Filter

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 from dagflow import ReaderRecord
-from dagflow.errors.run import WindowFailed
+from dagflow.errors import WindowFailed
 from dagflow.launching.launch import launch
 from dagflow.local.runner import LocalRunner
 from dagflow.model.context import Cursor

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import InputPort, Operator, OutputPort, WindowState
-from dagflow.errors.dag import PortUnbound
-from dagflow.errors.run import OperatorFailed
+from dagflow.errors import OperatorFailed, PortUnbound
 from dagflow.runtime.task import delivery as flow_module
 from dagflow.testing import run_operator
 
@@ -191,7 +190,7 @@ class Swallows(Operator):
 
 
 def test_user_code_cannot_swallow_what_fails_downstream() -> None:
-    from dagflow.errors.run import WrongRecordType
+    from dagflow.errors import WrongRecordType
 
     with pytest.raises(WrongRecordType):
         run_operator(Swallows(), {"input": [1]})

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from dagflow import DAG, InputPort, Operator, OutputPort
-from dagflow.errors.run import OperatorFailed, WrongRecordType
+from dagflow.errors import OperatorFailed, WrongRecordType
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag, run_operator
 from operators import Count

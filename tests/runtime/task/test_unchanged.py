@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies as st
 
 from dagflow import DAG, InputPort, Operator, OutputPort, WindowState
-from dagflow.errors.testing import RecordChanged
+from dagflow.errors import RecordChanged
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, check_operator, run_dag
 from tests.conformance.windows import InWindows

@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from dagflow import DAG, FileBlockMetadata, InputPort, OperatorContext, OutputPort
-from dagflow.errors.run import OperatorFailed
+from dagflow.errors import OperatorFailed
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.storage import open_store
 from dagflow.testing import Collector, Window, run_dag, run_operator

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dagflow import DAG, FileInfo, FileMetadata, InputPort, Operator, OutputPort
-from dagflow.errors.dag import PortUnbound
+from dagflow.errors import PortUnbound
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag, run_operator
 from operators import Count, CsvWriter, FileSplitterBase, JsonLinesWriter, Map, ParquetWriter, RecordWriter, Sum, TopN

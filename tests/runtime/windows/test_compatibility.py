@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from dagflow import DAG
-from dagflow.errors.run import PlanMismatch
+from dagflow.errors import PlanMismatch
 from dagflow.plan.plan import Plan, make_plan
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.runtime.windows.compatibility import added, changed_properties, differences, properties, shape

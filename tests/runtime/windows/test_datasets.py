@@ -11,10 +11,7 @@ import attrs
 import pytest
 
 from dagflow import DAG, InputPort, Operator, OutputPort, launch
-from dagflow.errors.application import SchemasDiffer
-from dagflow.errors.ledger import LedgerCut, LedgerDamaged
-from dagflow.errors.records import FileLost
-from dagflow.errors.run import PlanMismatch
+from dagflow.errors import FileLost, LedgerCut, LedgerDamaged, PlanMismatch, SchemasDiffer
 from dagflow.ledger import AddData, Ledger, LedgerEntry, SetSource, read_dataset
 from dagflow.plan.plan import make_plan
 from dagflow.runtime.run_folder.window_log import WindowLog

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dagflow.errors.surroundings import DiskFull
+from dagflow.errors import DiskFull
 from dagflow.launching.launch import launch
 from dagflow.runtime.events import Event, EventStream, RunEnded, Warned
 from dagflow.runtime.run_folder.events_file import EventsFile

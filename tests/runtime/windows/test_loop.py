@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dagflow.errors.run import Interrupted, WindowFailed
+from dagflow.errors import Interrupted, WindowFailed
 from dagflow.launching.launch import launch
 from dagflow.local.runner import LocalRunner
 from dagflow.runtime.events import Event, WindowRetried

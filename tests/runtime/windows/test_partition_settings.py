@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from dagflow import DAG, InputPort, Operator
-from dagflow.errors.dag import NotPicklable
+from dagflow.errors import NotPicklable
 from dagflow.launching.build import build, examine
 from dagflow.model.partitioning import key_of_port
 from dagflow.runtime.task.compile import pickled, stage_program

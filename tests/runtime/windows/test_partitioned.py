@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from dagflow import DAG
-from dagflow.errors.base import ConfigError
-from dagflow.errors.dag import NotAPartitioner
+from dagflow.errors import ConfigError, NotAPartitioner
 from dagflow.launching.build import Built, build
 from dagflow.model.checks import partitioner_of
 from dagflow.scaling import StatelessPartitioner

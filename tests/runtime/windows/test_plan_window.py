@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from dagflow import DAG, InputOperator, InputPort, Operator, OperatorContext, OutputPort, State, WindowState
-from dagflow.errors.run import StateNotPlain
+from dagflow.errors import StateNotPlain
 from dagflow.ledger import EntryRef, InputSlice
 from dagflow.model.plain import decode
 from dagflow.plan.plan import make_plan

@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from dagflow import DAG
-from dagflow.errors.run import PartitionerFailed
+from dagflow.errors import PartitionerFailed
 from dagflow.launching.launch import launch
 from dagflow.local.runner import LocalRunner
 from dagflow.plan.plan import Plan, make_plan

@@ -9,8 +9,7 @@ import attrs
 import pytest
 
 from dagflow import DAG, InputPort, OutputPort, State, launch
-from dagflow.errors.ledger import ObjectDamaged, ObjectMissing
-from dagflow.errors.run import StateMistyped
+from dagflow.errors import ObjectDamaged, ObjectMissing, StateMistyped
 from dagflow.ledger import read_dataset
 from dagflow.runtime.run_folder.window_log import WindowLog
 from operators import RecordWriter

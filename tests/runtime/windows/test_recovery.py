@@ -11,8 +11,7 @@ import attrs
 import pytest
 
 from dagflow import DAG, InputOperator, InputPort, Operator, OutputPort, ReaderRecord, State
-from dagflow.errors.application import OutputInInput, OutputOrphaned
-from dagflow.errors.records import FileInTheWay, FileLost, RecordDamaged, StagedFileDamaged
+from dagflow.errors import FileInTheWay, FileLost, OutputInInput, OutputOrphaned, RecordDamaged, StagedFileDamaged
 from dagflow.launching.launch import launch
 from dagflow.runtime.run_folder.window_log import Decision, PublishedFile, WindowLog
 from dagflow.runtime.windows.commit import decide, roll_forward

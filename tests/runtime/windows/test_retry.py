@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from dagflow import DAG, InputOperator, OperatorContext, OutputPort, State
-from dagflow.errors.run import Interrupted, WindowFailed
-from dagflow.errors.surroundings import DiskFull, StorageBusy, WindowHeldUp
+from dagflow.errors import DiskFull, Interrupted, StorageBusy, WindowFailed, WindowHeldUp
 from dagflow.launching.build import build
 from dagflow.launching.launch import launch, start
 from dagflow.ledger import Ledger

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import operators.formats.delimited.context as module
-from dagflow.errors.scan import RowTooLarge
+from dagflow.errors import RowTooLarge
 from dagflow.scan import BatchLimits
 from dagflow.testing import run_operator, scan_table
 from dagflow.testing.files import blocks_of

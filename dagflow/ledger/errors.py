@@ -1,7 +1,7 @@
 """What is wrong with a ledger, or with what somebody wants to append to it.
 
 LedgerError (RunError)                 code DF5xx, exit code 1
-├── LedgerRuleError (ValueError)       an entry breaks a rule: one class a rule in ledger_rules.py; fields seq, field, expected, actual
+├── LedgerRuleError (ValueError)       an entry breaks a rule: one class a rule in rule_errors.py; fields seq, field, expected, actual
 ├── LedgerDamaged                      what is stored is not what was written
 │   ├── EntryMalformed                 an entry's bytes: torn, flipped, not canonical, no entry at all
 │   ├── EntryMissing                   a hole: later entries are there
@@ -24,7 +24,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from dagflow.errors.base import RunError, error
+from dagflow.errors import RunError
+from dagflow.errors.base import error
 
 
 @error

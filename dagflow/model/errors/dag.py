@@ -1,4 +1,4 @@
-"""What can be wrong with a DAG: one class a cause, each naming both ends and the user's lines."""
+"""Errors of a DAG: one class per cause. Each names both ends and the user's lines."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import difflib
 from collections.abc import Sequence
 from typing import ClassVar
 
-from dagflow.errors.base import DagError, error
+from dagflow.errors import DagError
+from dagflow.errors.base import error
 
 
-def nearest(name: str, known: Sequence[str]) -> str:
+def suggestion(name: str, known: Sequence[str]) -> str:
     """` Did you mean 'x'?` for the closest known name, else what is known; a sentence with a leading blank, or nothing."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     if close:
@@ -268,7 +269,9 @@ class UnknownName(DagError, LookupError):
     code: ClassVar[str] = "DF017"
 
     def message(self) -> str:
-        return f"there is no {self.kind} {self.name!r}{f' ({self.where})' if self.where else ''}.{nearest(self.name, self.known)}"
+        return (
+            f"there is no {self.kind} {self.name!r}{f' ({self.where})' if self.where else ''}.{suggestion(self.name, self.known)}"
+        )
 
 
 @error
@@ -299,36 +302,6 @@ class PortUnbound(DagError):
 
 
 @error
-class NotSupported(DagError, NotImplementedError):
-    """A shape that this version does not run."""
-
-    what: str
-    where: str
-    help: str
-    code: ClassVar[str] = "DF020"
-
-    def message(self) -> str:
-        return f"{self.what} ({self.where})\n  help: {self.help}"
-
-
-@error
-class NotPicklable(DagError, TypeError):
-    """An operator cannot travel to the tasks."""
-
-    operator: str
-    attribute: str
-    reason: str
-    where: str
-    code: ClassVar[str] = "DF021"
-
-    def message(self) -> str:
-        return (
-            f"operator {self.operator!r} cannot travel to the tasks: its property {self.attribute!r} cannot be pickled ({self.reason})\n  {self.where}\n"
-            "  help: make such things (connections, locks, open files) in setup(); what setup makes stays where it was made"
-        )
-
-
-@error
 class NotAPartitioner(DagError, TypeError):
     """What stands as an operator's partitioner is none."""
 
@@ -346,29 +319,6 @@ class NotAPartitioner(DagError, TypeError):
 
 
 @error
-class MergeMissing(DagError, TypeError):
-    """An operator in partitions keeps State and does not say how the values of several partitions become one."""
-
-    operator: str
-    type: str
-    states: tuple[str, ...]
-    lines: tuple[str, ...]
-    where: str
-    code: ClassVar[str] = "DF022"
-
-    def message(self) -> str:
-        told = [
-            f"operator {self.operator!r} keeps State {', '.join(map(repr, self.states))} in partitions, whose number changes from window",
-            f"  to window: it must say how the values of several become one ({self.where})",
-            f"  help: in class {self.type}, write",
-            *(f"    {line}" for line in self.lines),
-        ]
-        if any("merge=merged" in line for line in self.lines):
-            told.append("  where merged(values) makes one value of a list of them")
-        return "\n".join(told)
-
-
-@error
 class ColumnNeeded(DagError):
     """An operator needs a column that the records which arrive at it do not have. `property`: what names it."""
 
@@ -380,8 +330,64 @@ class ColumnNeeded(DagError):
     code: ClassVar[str] = "DF047"
 
     def message(self) -> str:
-        near = nearest(self.column, self.known) if self.known else " They have no columns."
+        near = suggestion(self.column, self.known) if self.known else " They have no columns."
         return (
             f"{self.property} of port {self.port} names column {self.column!r}, which its records do not have ({self.where}).{near}\n"
             f"  help: name one of theirs, or ask the reader for it (columns=…)"
         )
+
+
+@error
+class WatermarkMissing(DagError):
+    """An operator emits only what the watermark of its sources has reached, and one of them never tells one.
+
+    Attributes:
+        properties: of the operator, which make it so.
+    """
+
+    operator: str
+    properties: str
+    source: str
+    where: str
+    code: ClassVar[str] = "DF049"
+
+    def message(self) -> str:
+        return (
+            f"{self.operator!r} would never emit anything: with {self.properties} it waits for the watermark of its sources, and "
+            f"{self.source!r} tells none ({self.where})\n"
+            f"  help: change one of these properties, or let the source tell its watermark "
+            "(FileSplitterInput(event_time='modified'); watermark() of your own)"
+        )
+
+
+@error
+class ProxyUnset(DagError):
+    """A module does not say which port stands behind one of its own."""
+
+    port: str
+    type: str
+    where: str
+    code: ClassVar[str] = "DF030"
+
+    def message(self) -> str:
+        name = self.port.rpartition(".")[2]
+        return (
+            f"nothing stands behind port {self.port} of a module ({self.where})\n"
+            f"  help: in {self.type}.populate_dag(), say which port inside it is: self.{name}.set(operator.port)"
+        )
+
+
+@error
+class ModuleBroken(DagError):
+    """The code of a module raised when it was to fill its part of the DAG."""
+
+    module: str
+    type: str
+    error: str
+    frames: str
+    where: str
+    code: ClassVar[str] = "DF031"
+
+    def message(self) -> str:
+        text = f"module {self.module!r}: {self.type}.populate_dag() failed: {self.error}"
+        return "\n".join([text, *([self.frames] if self.frames else []), f"  {self.where}"])

@@ -25,9 +25,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-import attrs
-
-from dagflow.errors.base import ConfigError
+from dagflow.errors import ConfigError
+from dagflow.errors.base import error
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -55,7 +54,7 @@ def _suggest(name: str, known: Iterable[str], before: str, origin: str) -> list[
     return [] if found is None else [f"  did you mean `{_as_given(before + found, origin)}`?"]
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class UnknownSetting(ConfigError):
     """A key that nobody reads; `known` are the application's settings, `known_run` those of the run.
 
@@ -89,7 +88,7 @@ class UnknownSetting(ConfigError):
         return "\n".join(lines)
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class UnknownOperatorName(ConfigError):
     """`operator.NAME…` where the DAG has no operator of that name."""
 
@@ -111,7 +110,7 @@ class UnknownOperatorName(ConfigError):
         return "\n".join(lines)
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class UnknownProperty(ConfigError):
     """`operator.NAME.PROPERTY` where the operator has no such property; `name` is the part that is unknown.
 
@@ -144,7 +143,7 @@ class UnknownProperty(ConfigError):
         return "\n".join(lines)
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class UnknownPortName(ConfigError):
     """`operator.NAME.port.PORT…` where the operator has no port of that name; `operator` is `*` when no operator has it."""
 
@@ -166,7 +165,7 @@ class UnknownPortName(ConfigError):
         return "\n".join(lines)
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class UnknownPortAttribute(ConfigError):
     """`operator.NAME.port.PORT.ATTRIBUTE` where ports have no such attribute."""
 
@@ -183,7 +182,7 @@ class UnknownPortAttribute(ConfigError):
         return "\n".join(lines)
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class BadValue(ConfigError):
     """A value of the wrong type, or one that a validator refuses. `value` is as shown: `***` for secrets."""
 
@@ -203,7 +202,7 @@ class BadValue(ConfigError):
         return "\n".join(lines)
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class MissingSetting(ConfigError, KeyError):
     """A setting without default that nobody gave. `type` is empty where the application has no class for its settings."""
 
@@ -223,7 +222,7 @@ class MissingSetting(ConfigError, KeyError):
         return "\n".join(lines)
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class ConflictingSettings(ConfigError):
     """Each value is right, together they are not; `given` are lines `key = value (origin)`."""
 
@@ -235,7 +234,7 @@ class ConflictingSettings(ConfigError):
         return "\n".join([f"settings that do not go together: {self.reason}", *(f"  {line}" for line in self.given)])
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class BadConfFile(ConfigError):
     """A configuration file that is not TOML. The line itself is not shown: it may hold a secret."""
 
@@ -253,7 +252,7 @@ class BadConfFile(ConfigError):
         return "\n".join(lines)
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class ConfFileMissing(ConfigError):
     """A configuration file that is not there or cannot be read."""
 
@@ -265,7 +264,7 @@ class ConfFileMissing(ConfigError):
         return f"the configuration file `{self.path}` cannot be read: {self.reason}"
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class BadDefinition(ConfigError):
     """`-D` without KEY=VALUE. Only what may be a key is shown."""
 
@@ -278,7 +277,7 @@ class BadDefinition(ConfigError):
         return f"-D {self.text} lacks `=` and a value\n  write -D {self.text or 'KEY'}=VALUE"
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class RepeatedDefinition(ConfigError):
     """`-D` gives one key several values, `***` where they may be secrets; `as_list`: both as one, where a list is possible."""
 
@@ -297,7 +296,7 @@ class RepeatedDefinition(ConfigError):
         return "\n".join([*lines, "  if one of them is meant, leave the others out"])
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class NotASettingsClass(ConfigError):
     """The class that `conf` is annotated with is not made by attrs."""
 
@@ -311,7 +310,7 @@ class NotASettingsClass(ConfigError):
         return f"{what}\n  write @attrs.define above `class {self.name}`"
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class ReservedSettingName(ConfigError):
     """A setting named like the beginning of other keys: no configuration could reach it."""
 
@@ -326,7 +325,7 @@ class ReservedSettingName(ConfigError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class ConfigErrors(ConfigError):
     """Several problems, reported together."""
 
@@ -335,7 +334,7 @@ class ConfigErrors(ConfigError):
 
     def message(self) -> str:
         lines = [f"{len(self.errors)} things are wrong with the configuration"]
-        for number, error in enumerate(self.errors, 1):
-            first, *rest = error.message().split("\n")
-            lines += [f"{number}. [{error.code}] {first}", *(f"   {line}" for line in rest)]
+        for number, each in enumerate(self.errors, 1):
+            first, *rest = each.message().split("\n")
+            lines += [f"{number}. [{each.code}] {first}", *(f"   {line}" for line in rest)]
         return "\n".join(lines)

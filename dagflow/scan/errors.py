@@ -21,13 +21,12 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-import attrs
-
-from dagflow.errors.base import ConfigError, RunError
+from dagflow.errors import ConfigError, RunError
+from dagflow.errors.base import error
 from dagflow.errors.paste import definition
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class ScanError(RunError):
     """What all of these share: `reader` is the operator's name, for the settings that a message shows."""
 
@@ -36,7 +35,7 @@ class ScanError(RunError):
     reader: str = "READER"
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class ReaderFailed(ScanError):
     """A format's reader raised something that is no error of ours. `doing`: `open`, `next` or `close`; the range in bytes."""
 
@@ -60,7 +59,7 @@ _FINE = re.compile(r":[0-9]{2}\.[0-9]{7,9}\S* is no timestamp\[us(, tz=[^]]+)?\]
 """A time with more digits than microseconds have."""
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class BadRowFound(ScanError, ValueError):
     """A row cannot be read, and `on_bad_row` is "fail". What is None is not known."""
 
@@ -98,7 +97,7 @@ class BadRowFound(ScanError, ValueError):
         return f";\n        or give the column a type that is wide enough: {wider}; or keep such values in _rescued: {rescue}"
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class RowTooLarge(ScanError, ValueError):
     """A single row is larger than `limit` bytes; `size` None: nobody has read to its end. `column`: the one that is too long."""
 
@@ -125,7 +124,7 @@ def _list(names: tuple[str, ...]) -> str:
     return f"{shown}, … ({len(names)} in all)" if len(names) > 20 else shown
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class ColumnUnknown(ScanError, LookupError):
     """A column is asked for that no file has."""
 
@@ -149,7 +148,7 @@ class ColumnUnknown(ScanError, LookupError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class ColumnMissing(ScanError, LookupError):
     """A file lacks columns, and `drift.missing` is "error"."""
 
@@ -166,7 +165,7 @@ class ColumnMissing(ScanError, LookupError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class MissingUntold(ScanError, ValueError):
     """`drift.missing` is "error", but files of the format do not say which columns they have."""
 
@@ -183,7 +182,7 @@ class MissingUntold(ScanError, ValueError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class ColumnExtra(ScanError, ValueError):
     """A file has columns that the others do not have, and `drift.extra` is "error"."""
 
@@ -202,7 +201,7 @@ class ColumnExtra(ScanError, ValueError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class ColumnNoSuchPart(ScanError, TypeError):
     """A part of a column is asked for that values of its type do not have: `m.a` of a number, `a[0]` of a text."""
 
@@ -219,7 +218,7 @@ class ColumnNoSuchPart(ScanError, TypeError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class ReaderMisbehaves(ScanError):
     """A format's reader does not keep to what readers promise."""
 
@@ -232,7 +231,7 @@ class ReaderMisbehaves(ScanError):
         return f"the reader of {self.format} does not keep its promise: {self.reason}"
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class KeyMisfit(ScanError, ValueError):
     """The value in a folder's name (`year=2024`) is none of the type that this key has."""
 
@@ -250,7 +249,7 @@ class KeyMisfit(ScanError, ValueError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class ColumnTwice(ScanError, ValueError):
     """A file has two columns of one name, and that name is asked for."""
 
@@ -266,7 +265,7 @@ class ColumnTwice(ScanError, ValueError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False, kw_only=True)
+@error(kw_only=True)
 class ColumnReserved(ScanError, ValueError):
     """Files have a column of the name that `drift` needs for what it rescues."""
 
@@ -281,7 +280,7 @@ class ColumnReserved(ScanError, ValueError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
+@error
 class ProjectionError(ConfigError):
     """The columns that are asked for do not go together."""
 

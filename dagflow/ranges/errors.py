@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from dagflow.errors.base import RunError, error
+from dagflow.errors import RunError
+from dagflow.errors.base import error
 
 
 def shown(position: object) -> str:

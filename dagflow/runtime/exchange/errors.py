@@ -1,44 +1,38 @@
-"""What can be wrong with operators whose body is a function of DataFrames."""
+"""Errors of records and columns that cross an exchange."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from dagflow.errors.base import DagError, RunError, error
+from dagflow.errors import RunError
+from dagflow.errors.base import error
 
 
 @error
-class ColumnsUnknown(DagError):
-    """Nothing says which columns a port of an operator with a body of DataFrames has."""
+class CombinedKeyChanged(RunError, ValueError):
+    """A combiner has made a record with another key than those that it was given."""
 
-    operator: str
-    class_name: str
     port: str
-    type: str
-    where: str
-    code: ClassVar[str] = "DF045"
+    key: str
+    code: ClassVar[str] = "DF374"
 
     def message(self) -> str:
         return (
-            f"operator {self.operator!r} works on DataFrames, but nothing says the columns of its port {self.port}: {self.type} has none ({self.where})\n"
-            f"  help: name the classes of its records, {self.class_name}[In, Out](…), or give the columns: {self.port}_schema={{'name': 'string', …}}"
+            f"the combiner of port {self.port} has made a record whose key, {self.key}, is not that of the records that it was given\n"
+            "  help: what it returns must have the key of both records, so that it meets the others of that key"
         )
 
 
 @error
-class BodyPartitioned(DagError):
-    """An operator with a body of DataFrames is told how to be partitioned by key, or not at all."""
+class ExchangeBroken(RunError):
+    """Rows of an exchange arrived where they do not belong: nothing of the window counts."""
 
-    operator: str
-    asked: str
-    where: str
-    code: ClassVar[str] = "DF046"
+    task: str
+    reason: str
+    code: ClassVar[str] = "DF371"
 
     def message(self) -> str:
-        return (
-            f"operator {self.operator!r} cannot have {self.asked}: Spark itself partitions what a body of DataFrames works on ({self.where})\n"
-            "  help: remove it; where the body needs equal keys together, frame.repartition(…) says so"
-        )
+        return f"the exchange before task {self.task} is broken: {self.reason}"
 
 
 @error
@@ -69,32 +63,6 @@ class ColumnsDiffer(RunError, TypeError):
             difference = f"has column {self.column!r} as {self.has}, declared is {self.wanted}"
         window = "" if self.window is None else f"\n  window  {self.window}"
         return f"operator {self.operator!r}: {self.what} {difference}{window}" + (f"\n  help: {self.help}" if self.help else "")
-
-
-@error
-class TypeNotInSpark(DagError, TypeError):
-    """A column of an operator with a body of DataFrames has a type that Spark has not.
-
-    Attributes:
-        what: `its input` or `its declared output`.
-        instead: a type that Spark has and that holds the same values; empty where there is none.
-    """
-
-    operator: str
-    what: str
-    column: str
-    type: str
-    instead: str = ""
-    where: str = ""
-    code: ClassVar[str] = "DF048"
-
-    def message(self) -> str:
-        place = f" ({self.where})" if self.where else ""
-        advice = f"declare {self.instead}" if self.instead else "make another column of it before, or leave it out"
-        return (
-            f"operator {self.operator!r}: {self.what} has column {self.column!r} as {self.type}, and Spark has no such type{place}\n"
-            f"  help: {advice}" + (": what arrives is converted" if self.instead and self.what == "its input" else "")
-        )
 
 
 @error

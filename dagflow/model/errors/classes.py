@@ -1,10 +1,11 @@
-"""What can be wrong with operators and modules as such, and with their classes and those of settings."""
+"""Errors in the classes of operators, modules and settings."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from dagflow.errors.base import DagError, error
+from dagflow.errors import DagError
+from dagflow.errors.base import error
 
 
 @error

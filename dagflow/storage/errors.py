@@ -1,40 +1,52 @@
-"""What dagflow needs around it and does not find: storage, disk, permissions, other launches (DF4xx).
-
-SurroundingsError
-├── StorageError             DF410   the operating system refused, for a reason without a class of its own
-│   ├── DiskFull             DF411   no space, or the quota is used up
-│   ├── NotWritable          DF412   permissions, or a file system mounted read-only
-│   ├── NotReadable          DF413   permissions
-│   ├── PathMissing          DF414   no such file or folder
-│   ├── NotAFolder           DF415   a file stands where a folder should
-│   ├── NotAFile             DF416   a folder, pipe, socket or device where a file should be
-│   ├── DeviceFailed         DF417   the disk or network file system reports an error
-│   ├── TooManyOpenFiles     DF418   the limit of open files is reached
-│   ├── SymlinkLoop          DF419   symbolic links that lead to themselves
-│   ├── NameTooLong          DF420   a file name longer than the file system takes
-│   ├── PathTaken            DF421   something with that name exists
-│   ├── StorageBusy          DF422   the storage does not answer, or asks to be left alone, for now
-│   └── …                    DF423-DF426   of object stores and other servers: `object_stores`
-├── FolderInUse              DF430   another launch works on the run folder
-├── UnknownScheme            DF431   a URL that no file system answers to           exit code 2
-├── DriverMissing            DF432   the package for a kind of URL is not installed
-├── StoreRefused             DF433   a store that cannot publish a record exactly once
-├── OutcomeUnknown           DF434   a record may or may not have been published
-├── BadUrl                   DF435   a URL that cannot be understood                exit code 2
-└── WindowHeldUp             DF436   storage did not answer as often as a window may try
-"""
+"""Errors of storage: files, disks, object stores, and paths that are not followed (DF41x to DF43x)."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-import attrs
+from dagflow.errors import InfrastructureError, RunError
+from dagflow.errors.base import error
 
-from dagflow.errors.base import SurroundingsError
+
+@error
+class PathOutside(RunError, ValueError):
+    """A stored record names a path that does not lie in its folder. `leads`: where a symbolic link leads."""
+
+    folder: str
+    path: str
+    leads: str | None = None
+    code: ClassVar[str] = "DF377"
+    is_fatal: ClassVar[bool] = True
+
+    def message(self) -> str:
+        if self.leads is not None:
+            return (
+                f"{self.folder}: {self.path!r} leads out of this folder, to {self.leads}\n"
+                "  help: dagflow follows no link out of a folder of its own; put the folder or file itself in its place"
+            )
+        return (
+            f"{self.folder}: a stored record names {self.path!r}, which is not a path of data inside this folder\n"
+            "  help: dagflow writes no such record, and has read, moved and removed nothing there; restore the folder from a copy"
+        )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
-class StorageError(SurroundingsError):
+@error
+class BadRecordName(RunError, ValueError):
+    """A record of a store is asked for by something that cannot be its name."""
+
+    name: str
+    code: ClassVar[str] = "DF383"
+    is_fatal: ClassVar[bool] = True
+
+    def message(self) -> str:
+        return (
+            f"{self.name!r} is not the name of a record: a name is words joined by '/', none of them empty or beginning with '.'\n"
+            "  help: a stored record that names it is damaged; restore the folder from a copy"
+        )
+
+
+@error
+class StorageError(InfrastructureError):
     """Storage refused: `path` is what was asked for, `doing` what for, `reason` the system's own words.
 
     `at` is the path that the system complained about, where it is another one than `path`.
@@ -62,7 +74,7 @@ class StorageError(SurroundingsError):
         return ""
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
+@error
 class DiskFull(StorageError):
     """No space is left, or the user's quota is used up."""
 
@@ -77,7 +89,7 @@ class DiskFull(StorageError):
         return f"Free some space ({see}) or choose another folder, then launch again: what was decided is kept."
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
+@error
 class NotWritable(StorageError):
     """Writing is not permitted, or the file system is mounted read-only (`read_only`)."""
 
@@ -93,7 +105,7 @@ class NotWritable(StorageError):
         return "Choose another folder, or have its owner permit it: `ls -ld` on the folder shows owner and permissions."
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
+@error
 class NotReadable(StorageError):
     """Reading is not permitted."""
 
@@ -108,7 +120,7 @@ class NotReadable(StorageError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
+@error
 class PathMissing(StorageError):
     """No such file or folder; `parent` is the deepest folder that exists, `nearest` the most similar path there."""
 
@@ -125,7 +137,7 @@ class PathMissing(StorageError):
         return f"{self.parent} exists, what follows does not." if self.parent else ""
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
+@error
 class NotAFolder(StorageError):
     """A file stands where a folder should; `file` is that file."""
 
@@ -139,7 +151,7 @@ class NotAFolder(StorageError):
         return "Give a folder, or move the file away."
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
+@error
 class NotAFile(StorageError):
     """A folder, pipe, socket or device (`kind`) where a file with a length and positions should be."""
 
@@ -153,7 +165,7 @@ class NotAFile(StorageError):
         return "" if self.kind == "a folder" else "Copy what comes out of it to a file first."
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
+@error
 class DeviceFailed(StorageError):
     """The disk, or the network file system, reports an error of its own."""
 
@@ -166,7 +178,7 @@ class DeviceFailed(StorageError):
         return "Look at the system's log (`dmesg`) and at the mount; launch again when it is repaired: what was decided is kept."
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
+@error
 class TooManyOpenFiles(StorageError):
     """The process (or the machine) has as many files open as it may."""
 
@@ -179,7 +191,7 @@ class TooManyOpenFiles(StorageError):
         return "Raise the limit (`ulimit -n 65536`), or run with fewer parallel readers and writers."
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
+@error
 class SymlinkLoop(StorageError):
     """Symbolic links lead to themselves."""
 
@@ -192,7 +204,7 @@ class SymlinkLoop(StorageError):
         return "`namei` on the path shows the circle."
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
+@error
 class NameTooLong(StorageError):
     """The file system takes no name of this length (mostly 255 bytes)."""
 
@@ -202,7 +214,7 @@ class NameTooLong(StorageError):
         return "the name is too long for this file system"
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
+@error
 class PathTaken(StorageError):
     """Something with that name exists already."""
 
@@ -215,7 +227,7 @@ class PathTaken(StorageError):
         return "Choose another name, or move it away."
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
+@error
 class StorageBusy(StorageError):
     """The storage is busy, does not answer in time, or has lost a connection or handle: what may pass. It is tried again."""
 
@@ -225,8 +237,8 @@ class StorageBusy(StorageError):
         return f"the storage does not answer for now ({self.reason})"
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
-class FolderInUse(SurroundingsError):
+@error
+class FolderInUse(InfrastructureError):
     """Another launch works on this run folder.
 
     `pid` is 0 and `host` empty where it could not be found out. `remove` is the record to remove by hand, where a
@@ -255,8 +267,8 @@ class FolderInUse(SurroundingsError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
-class UnknownScheme(SurroundingsError):
+@error
+class UnknownScheme(InfrastructureError):
     """No file system answers to a URL of this kind."""
 
     code: ClassVar[str] = "DF431"
@@ -274,8 +286,8 @@ class UnknownScheme(SurroundingsError):
         return f"{self.url}: {self.scheme}:// is no known kind of URL. {hint}"
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
-class DriverMissing(SurroundingsError):
+@error
+class DriverMissing(InfrastructureError):
     """The package that reads this kind of URL is not installed; `package` is what pip calls it."""
 
     code: ClassVar[str] = "DF432"
@@ -294,8 +306,8 @@ class DriverMissing(SurroundingsError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
-class StoreRefused(SurroundingsError):
+@error
+class StoreRefused(InfrastructureError):
     """This store cannot publish a record if, and only if, there is none of that name: nothing could be committed once."""
 
     code: ClassVar[str] = "DF433"
@@ -311,8 +323,8 @@ class StoreRefused(SurroundingsError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
-class OutcomeUnknown(SurroundingsError):
+@error
+class OutcomeUnknown(InfrastructureError):
     """A record was sent, the answer was lost, and reading it back failed: it may be there or not. Nothing was deleted."""
 
     code: ClassVar[str] = "DF434"
@@ -328,8 +340,8 @@ class OutcomeUnknown(SurroundingsError):
         )
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
-class BadUrl(SurroundingsError):
+@error
+class BadUrl(InfrastructureError):
     """A URL that cannot be understood."""
 
     code: ClassVar[str] = "DF435"
@@ -343,21 +355,53 @@ class BadUrl(SurroundingsError):
         return f"{self.url}: {self.why}."
 
 
-@attrs.define(slots=False, eq=False, str=False, repr=False)
-class WindowHeldUp(SurroundingsError):
-    """What the driver does for a window failed as often as it may, each time for a reason that might have passed."""
+@error
+class StorageUnreachable(StorageBusy):
+    """There is no connection to the server of a URL. It is tried again, and may pass."""
 
-    code: ClassVar[str] = "DF436"
+    code: ClassVar[str] = "DF423"
 
-    window: int
-    doing: str
-    attempts: int
-    reason: str
+    def what(self) -> str:
+        return f"its server cannot be reached ({self.reason})"
 
-    def message(self) -> str:
-        """The window, what was being done for it, and why it failed the last time."""
-        times = "once" if self.attempts == 1 else f"{self.attempts} times"
-        return (
-            f"window {self.window}: {self.doing} failed {times}; the last time: {self.reason}\n"
-            "  help: launch again when the storage answers: the run goes on from there"
-        )
+    def advice(self) -> str:
+        return "Look at the URL, and at the endpoint that the environment names (S3: AWS_ENDPOINT_URL), then launch again."
+
+
+@error
+class CredentialsMissing(StorageError):
+    """The server wants keys, and there are none, or it refuses those that there are."""
+
+    code: ClassVar[str] = "DF424"
+
+    def what(self) -> str:
+        return f"the server wants other credentials ({self.reason})"
+
+    def advice(self) -> str:
+        return "S3 takes them from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, from ~/.aws, or from the machine's role."
+
+
+@error
+class BucketMissing(StorageError):
+    """There is no such bucket. dagflow makes none: who may read it is for its owner to say."""
+
+    code: ClassVar[str] = "DF425"
+
+    def what(self) -> str:
+        return "there is no such bucket"
+
+    def advice(self) -> str:
+        return "Look at its name, or make it first: dagflow makes no buckets."
+
+
+@error
+class FolderPage(StorageError):
+    """A URL of HTTP where the server answers with a page of HTML that stands for a folder."""
+
+    code: ClassVar[str] = "DF426"
+
+    def what(self) -> str:
+        return "the server answers with a page of HTML, as it does for folders"
+
+    def advice(self) -> str:
+        return "HTTP has no folders: name the files, each by its URL."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from dagflow.errors.base import error
-from dagflow.errors.ledger import LedgerRuleError
+from dagflow.ledger.errors import LedgerRuleError
 
 # --------------------------------------------------------------------------------------------- one class a rule: the chain
 

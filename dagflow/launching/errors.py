@@ -1,0 +1,108 @@
+"""Errors in loading and building an application."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from dagflow.errors import ConfigError, RunError
+from dagflow.errors.base import error
+from dagflow.errors.frames import raised
+
+
+@error
+class ApplicationMissing(ConfigError):
+    """There is no such application."""
+
+    spec: str
+    reason: str
+    code: ClassVar[str] = "DF251"
+
+    def message(self) -> str:
+        return (
+            f"no application {self.spec!r}: {self.reason}\n"
+            "  help: name a folder with app.py (apps/line_filter), a file (path.py or path.py:name) or a module (package.module:name)"
+        )
+
+
+@error
+class ApplicationBroken(ConfigError):
+    """The application's code raised while it was loaded or filled the DAG."""
+
+    spec: str
+    doing: str
+    error: str
+    frames: str
+    code: ClassVar[str] = "DF252"
+
+    @classmethod
+    def of(cls, spec: str, error: BaseException, doing: str = "loading it") -> ApplicationBroken:
+        """From the exception; its own frames, the innermost first."""
+        return cls(spec, doing, *raised(error))
+
+    def message(self) -> str:
+        return f"application {self.spec!r}: {self.doing} failed: {self.error}" + (f"\n{self.frames}" if self.frames else "")
+
+
+@error
+class NoPopulateDag(ConfigError):
+    """What is named is no application."""
+
+    spec: str
+    known: tuple[str, ...]
+    is_module: bool = False
+    code: ClassVar[str] = "DF253"
+
+    def message(self) -> str:
+        if self.is_module:
+            return f"{self.spec!r} is a module, a part of applications\n  help: write populate_dag(dag, conf), and in it dag.add_module(name, module)"
+        return f"{self.spec!r} has no populate_dag(dag, conf)\n  help: write a function of that name, or name another one: {self.spec}:my_function"
+
+
+@error
+class OperatorsShadowed(ConfigError):
+    """A folder of the user's hides the operator library."""
+
+    path: str
+    code: ClassVar[str] = "DF257"
+
+    def message(self) -> str:
+        return f"{self.path} hides dagflow's operator library\n  help: rename your folder or file 'operators'; 'import operators' finds it first"
+
+
+@error
+class StandardModuleHidden(ConfigError):
+    """A module of the user's has the name of one of Python's own, and was found instead of it."""
+
+    path: str
+    name: str
+    error: str
+    code: ClassVar[str] = "DF260"
+
+    def message(self) -> str:
+        end = ".py" if self.path.endswith(".py") else ""
+        return (
+            f"{self.path} and Python's own module {self.name!r} hide each other: {self.error}\n"
+            f"  help: rename yours, to my_{self.name}{end}, say; other libraries import {self.name!r} too"
+        )
+
+
+@error
+class NotTraceable(RunError):
+    """A row cannot be traced further, or a window not be replayed."""
+
+    code: ClassVar[str] = "DF350"
+
+
+@error
+class ApplicationUnknown(NotTraceable):
+    """Nobody knows how to load the application again."""
+
+    application: str
+    reason: str
+    code: ClassVar[str] = "DF353"
+
+    def message(self) -> str:
+        return (
+            f"application {self.application!r} cannot be loaded again: {self.reason}\n"
+            "  help: say what it is, with its settings: --app APP -D KEY=VALUE …"
+        )

@@ -1,0 +1,80 @@
+"""Errors of operators that run: fields, state, and records of the wrong type."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from dagflow.errors import RunError
+from dagflow.errors.base import error
+
+
+@error
+class FieldFrozen(RunError, AttributeError):
+    """An operator assigns a field while it runs; the value would be lost."""
+
+    operator: str
+    field: str
+    code: ClassVar[str] = "DF302"
+    is_fatal: ClassVar[bool] = True
+
+    def message(self) -> str:
+        return (
+            f"{self.operator} assigns {self.field!r} while it runs: an operator's fields are frozen after setup(), since an instance lives\n"
+            "  for one task of one window and what it assigns would be lost\n"
+            f"  help: declare it at class level, `{self.field} = WindowState(0)` for a value within the window\n"
+            f"        or `{self.field} = State(0)` for one that is kept over windows"
+        )
+
+
+@error
+class StateDeclaration(RunError, TypeError):
+    """A `State` or `WindowState` is declared wrongly."""
+
+    declaration: str
+    reason: str
+    code: ClassVar[str] = "DF303"
+
+    def message(self) -> str:
+        return f"{self.declaration}: {self.reason}"
+
+
+@error
+class WrongRecordType(RunError, TypeError):
+    """An operator emitted, or was given, something that is not of its port's type.
+
+    `frames`: the lines of the user's that emitted it, where they are known.
+    """
+
+    port: str
+    expected: str
+    got: str
+    record: str
+    doing: str = "was emitted"
+    window: int | None = None
+    frames: str = ""
+    code: ClassVar[str] = "DF304"
+
+    def message(self) -> str:
+        lines = [f"{self.port} carries {self.expected}, but {self.got} {self.doing}: {self.record}"]
+        lines += [self.frames] if self.frames else []
+        lines += [f"  window  {self.window}"] if self.window is not None else []
+        if self.got in ("RecordBatch", "Table") and self.doing == "was emitted":
+            lines.append(
+                f"  help: a batch goes by self.{self.port.rpartition('.')[2]}.emit_batch(batch); emit() takes one record"
+            )
+        return "\n".join(lines)
+
+
+@error
+class StateNotPlain(RunError, TypeError):
+    """A `State` or a work item holds something that cannot be written down as plain data."""
+
+    where: str
+    got: str
+    code: ClassVar[str] = "DF305"
+
+    def message(self) -> str:
+        return (
+            f"{self.where} holds {self.got}, which cannot be kept durably\n"
+            "  help: keep None, bool, int, float, str, bytes, and lists, tuples, dicts with text keys and attrs classes of these"
+        )

@@ -1,0 +1,127 @@
+"""Errors of a DAG that cannot be planned: partitions, forms and DataFrame operators."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from dagflow.errors import DagError
+from dagflow.errors.base import error
+
+
+@error
+class NotSupported(DagError, NotImplementedError):
+    """A shape that this version does not run."""
+
+    what: str
+    where: str
+    help: str
+    code: ClassVar[str] = "DF020"
+
+    def message(self) -> str:
+        return f"{self.what} ({self.where})\n  help: {self.help}"
+
+
+@error
+class MergeMissing(DagError, TypeError):
+    """An operator in partitions keeps State and does not say how the values of several partitions become one."""
+
+    operator: str
+    type: str
+    states: tuple[str, ...]
+    lines: tuple[str, ...]
+    where: str
+    code: ClassVar[str] = "DF022"
+
+    def message(self) -> str:
+        told = [
+            f"operator {self.operator!r} keeps State {', '.join(map(repr, self.states))} in partitions, whose number changes from window",
+            f"  to window: it must say how the values of several become one ({self.where})",
+            f"  help: in class {self.type}, write",
+            *(f"    {line}" for line in self.lines),
+        ]
+        if any("merge=merged" in line for line in self.lines):
+            told.append("  where merged(values) makes one value of a list of them")
+        return "\n".join(told)
+
+
+@error
+class UnrelatedPartitions(DagError):
+    """An operator is to be parallel with operators whose partitions have nothing in common.
+
+    Attributes:
+        ports: its input ports, each with the operator whose partitions its records come from.
+    """
+
+    operator: str
+    ports: tuple[tuple[str, str], ...]
+    where: str
+    code: ClassVar[str] = "DF040"
+
+    def message(self) -> str:
+        lines = "\n".join(f"  {port}  gets records from the partitions of {head!r}" for port, head in self.ports)
+        one = self.ports[-1][0]
+        return (
+            f"operator {self.operator!r} cannot be parallel with operators whose partitions are not related ({self.where})\n{lines}\n"
+            f"  help: let an exchange bring them together: dag.set_attributes(operator, partition_by=…) where equal keys must meet,\n"
+            f"        partitioner=StatelessPartitioner(n) where they need not; or partition_parallel=False for port {one}"
+        )
+
+
+@error
+class ColumnsUnknown(DagError):
+    """Nothing says which columns a port of an operator with a body of DataFrames has."""
+
+    operator: str
+    class_name: str
+    port: str
+    type: str
+    where: str
+    code: ClassVar[str] = "DF045"
+
+    def message(self) -> str:
+        return (
+            f"operator {self.operator!r} works on DataFrames, but nothing says the columns of its port {self.port}: {self.type} has none ({self.where})\n"
+            f"  help: name the classes of its records, {self.class_name}[In, Out](…), or give the columns: {self.port}_schema={{'name': 'string', …}}"
+        )
+
+
+@error
+class BodyPartitioned(DagError):
+    """An operator with a body of DataFrames is told how to be partitioned by key, or not at all."""
+
+    operator: str
+    asked: str
+    where: str
+    code: ClassVar[str] = "DF046"
+
+    def message(self) -> str:
+        return (
+            f"operator {self.operator!r} cannot have {self.asked}: Spark itself partitions what a body of DataFrames works on ({self.where})\n"
+            "  help: remove it; where the body needs equal keys together, frame.repartition(…) says so"
+        )
+
+
+@error
+class TypeNotInSpark(DagError, TypeError):
+    """A column of an operator with a body of DataFrames has a type that Spark has not.
+
+    Attributes:
+        what: `its input` or `its declared output`.
+        instead: a type that Spark has and that holds the same values; empty where there is none.
+    """
+
+    operator: str
+    what: str
+    column: str
+    type: str
+    instead: str = ""
+    where: str = ""
+    code: ClassVar[str] = "DF048"
+
+    def message(self) -> str:
+        place = f" ({self.where})" if self.where else ""
+        advice = f"declare {self.instead}" if self.instead else "make another column of it before, or leave it out"
+        return (
+            f"operator {self.operator!r}: {self.what} has column {self.column!r} as {self.type}, and Spark has no such type{place}\n"
+            f"  help: {advice}" + (": what arrives is converted" if self.instead and self.what == "its input" else "")
+        )

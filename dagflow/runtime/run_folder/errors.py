@@ -1,0 +1,113 @@
+"""Errors of the folders of a run: what they hold, and who owns them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from dagflow.errors import ConfigError, RunError
+from dagflow.errors.base import error
+from dagflow.storage.record_errors import RecordRefused
+
+
+@error
+class ForeignFiles(ConfigError):
+    """An output folder holds files that dagflow did not write."""
+
+    folder: str
+    files: tuple[str, ...]
+    code: ClassVar[str] = "DF254"
+
+    def message(self) -> str:
+        shown = ", ".join(self.files[:3]) + (f" and {len(self.files) - 3} more" if len(self.files) > 3 else "")
+        return f"output folder {self.folder} holds files that no run wrote: {shown}\n  help: name an empty or new folder, or move them away"
+
+
+@error
+class OutputOwned(ConfigError):
+    """An output folder belongs to another run folder."""
+
+    folder: str
+    owner: str
+    mine: str
+    code: ClassVar[str] = "DF255"
+
+    def message(self) -> str:
+        return (
+            f"output folder {self.folder} belongs to the run in {self.owner}, this one is {self.mine}\n"
+            "  help: name another output, or the same first output (or --run-folder) as before"
+        )
+
+
+@error
+class LocalPathRemoteMaster(ConfigError):
+    """A path that only this machine has, with executors on others."""
+
+    operator: str
+    path: str
+    master: str
+    code: ClassVar[str] = "DF256"
+
+    def message(self) -> str:
+        return (
+            f"operator {self.operator!r} works on {self.path}, a path of this machine, but {self.master} runs on others\n"
+            "  help: use a path or URL that all of them see, and say so with --shared-paths if this one is"
+        )
+
+
+@error
+class OutputOrphaned(ConfigError):
+    """An output folder belongs to this run, but the run's log is gone: what is in it cannot be told from what is not."""
+
+    folder: str
+    run_folder: str
+    code: ClassVar[str] = "DF258"
+
+    def message(self) -> str:
+        return (
+            f"output folder {self.folder} belongs to the run in {self.run_folder}, whose log is gone: everything would be written twice\n"
+            "  help: bring the run folder back, name another output, or move the files in the output away and launch with --fresh"
+        )
+
+
+@error
+class OutputInInput(ConfigError):
+    """What a run writes lies in a folder that it reads."""
+
+    operator: str
+    path: str
+    output: str
+    what: str = "output folder"
+    code: ClassVar[str] = "DF259"
+
+    def message(self) -> str:
+        return (
+            f"{self.what} {self.output} lies in {self.path}, which operator {self.operator!r} reads: "
+            "each launch would read what the one before has written\n"
+            "  help: name a folder beside the input"
+        )
+
+
+@error
+class FolderNotOwned(RunError, ValueError):
+    """A stored record names a folder that is not an output of this run."""
+
+    folder: str
+    record: str
+    run_folder: str
+    code: ClassVar[str] = "DF379"
+    is_fatal: ClassVar[bool] = True
+
+    def message(self) -> str:
+        return (
+            f"{self.run_folder}: {self.record} names files of {self.folder}, which is not an output of this run\n"
+            "  help: dagflow has moved and removed nothing there; restore the run folder from a copy. If the outputs have moved, "
+            "launch with their present paths in the same order"
+        )
+
+
+@error
+class RecordMissing(RecordRefused):
+    """A record is gone on which another one builds."""
+
+    code: ClassVar[str] = "DF319"
+    fault: ClassVar[str] = "is missing"

@@ -1,0 +1,62 @@
+"""Errors of partitioners."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from dagflow.errors import RunError
+from dagflow.errors.base import error
+
+
+@error
+class PartitionerFailed(RunError):
+    """The partitioner of an operator raised, or did not return partitions."""
+
+    operator: str
+    partitioner: str
+    reason: str
+    code: ClassVar[str] = "DF365"
+
+    def message(self) -> str:
+        return (
+            f"the partitioner of operator {self.operator!r} ({self.partitioner}) {self.reason}\n"
+            "  help: define_partitions(partitions, context) returns a list of at least one dagflow.scaling.Partition;\n"
+            "        dagflow.scaling.resized(partitions, count) makes one of any length"
+        )
+
+
+_TOLD = 10
+
+
+@error
+class KeysMisdealt(RunError, ValueError):
+    """A partitioner has dealt keys of a port to no partition, or to several: records would be lost, or come twice.
+
+    `nobody`: the keys without a partition; `several`: those with more than one, and which; of `hash & mask`.
+    """
+
+    operator: str
+    port: str
+    mask: int
+    nobody: tuple[int, ...]
+    several: dict[int, tuple[int, ...]]
+    code: ClassVar[str] = "DF375"
+
+    def message(self) -> str:
+        wrong = []
+        if self.nobody:
+            wrong.append(f"to no partition: {_few([str(key) for key in self.nobody])}")
+        if self.several:
+            told = [f"{key} (to {' and '.join(map(str, numbers))})" for key, numbers in self.several.items()]
+            wrong.append(f"to several: {_few(told)}")
+        return (
+            f"the keys of port {self.operator}.{self.port} (hash & {self.mask}) are not dealt to one partition each\n"
+            + "".join(f"  {each}\n" for each in wrong)
+            + "  help: each key from 0 to the mask belongs to the PartitionKeys of exactly one partition;\n"
+            "        dagflow.scaling.assign_partition_keys(partitions, port) deals them so"
+        )
+
+
+def _few(told: list[str]) -> str:
+    more = f" and {len(told) - _TOLD:,} more" if len(told) > _TOLD else ""
+    return ", ".join(told[:_TOLD]) + more

@@ -1,0 +1,91 @@
+"""Errors of stored state."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from dagflow.errors import RunError
+from dagflow.errors.base import error
+
+
+@error
+class StateMistyped(RunError, TypeError):
+    """A `State` holds a value that is not of its declared type: refused before the window is decided."""
+
+    operator: str
+    state: str
+    declared: str
+    got: str
+    code: ClassVar[str] = "DF364"
+
+    def message(self) -> str:
+        return (
+            f"State {self.state!r} of operator {self.operator!r} is declared as {self.declared}, but {self.got}\n"
+            f"  help: assign values of that type, or declare what it may hold: State[{self.declared} | None](…)"
+        )
+
+
+@error
+class StateLost(RunError):
+    """What an operator kept in a partition is no longer what the last decision says."""
+
+    operator: str
+    path: str
+    reason: str
+    code: ClassVar[str] = "DF360"
+
+    def message(self) -> str:
+        return (
+            f"the State of operator {self.operator!r} cannot be read: {self.reason} ({self.path})\n"
+            "  help: bring the file back from a copy of the run folder; or launch with --fresh to start over"
+        )
+
+
+@error
+class SegmentMissing(RunError):
+    """What windows have left in `MapState` is not all there: a segment is gone."""
+
+    path: str
+    window: int
+    code: ClassVar[str] = "DF361"
+    is_fatal: ClassVar[bool] = True
+
+    def message(self) -> str:
+        return (
+            f"the MapState after window {self.window} cannot be read: there is no {self.path}\n"
+            "  help: bring the file back from a copy of the run folder; or launch with --fresh to start over"
+        )
+
+
+@error
+class SegmentDamaged(RunError):
+    """A segment of `MapState` is not what a window has written."""
+
+    path: str
+    window: int
+    reason: str
+    code: ClassVar[str] = "DF362"
+    is_fatal: ClassVar[bool] = True
+
+    def message(self) -> str:
+        return (
+            f"the MapState after window {self.window} cannot be read: {self.path} is damaged ({self.reason})\n"
+            "  help: bring the file back from a copy of the run folder; or launch with --fresh to start over"
+        )
+
+
+@error
+class ForeignStateKey(RunError, KeyError):
+    """A keyed operator has assigned an entry whose key belongs to another partition."""
+
+    operator: str
+    state: str
+    key: str
+    code: ClassVar[str] = "DF373"
+
+    def message(self) -> str:
+        return (
+            f"operator {self.operator!r} keeps {self.key} in its MapState {self.state!r}, which is no key of its partition\n"
+            "  help: entries go with the records: their keys must be what the operator's records are partitioned by,\n"
+            "        or a function says so: MapState(partition_by=lambda key: …)"
+        )
