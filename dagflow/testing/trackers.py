@@ -179,8 +179,13 @@ def check_tracker(make_tracker: Callable[[Any, Any], Any], bounds: tuple[Any, An
         tracker.wrong(f"says that {tracker.look()} of it is consumed before anything is: 0.0")
     is_measured = _check_fractions(tracker)
     moved, before = False, 0.0
+    granted = {"position": 0, "fraction": 0}
     for number, point in enumerate(points):
         tracker.try_return_record_at(True, point)
+        for after in points[number + 1 : number + 2]:
+            granted["position"] += Watched(copy.copy(tracker.inner), fail).try_split_at_position(after)
+            residual = Watched(copy.copy(tracker.inner), fail).try_split_at_fraction((1 + tracker.look()) / 2)
+            granted["fraction"] += residual is not None
         moved, before = moved or tracker.look() > before, tracker.look()
         _check_split_points(tracker, number + 1)
         _check_copy(tracker, point)
@@ -188,6 +193,9 @@ def check_tracker(make_tracker: Callable[[Any, Any], Any], bounds: tuple[Any, An
             tracker.try_split_at_position(wrong)  # is refused, or fails
         if stop not in (b"", None):
             tracker.try_split_at_position(stop)
+    for kind, count in granted.items():
+        if not count and len(points) > 1 and (is_measured or kind == "position"):
+            tracker.wrong(f"was to be split at a {kind} after each claim, and none succeeded: nothing of it can be given away")
     if is_measured and len(points) > 1 and not moved:
         tracker.wrong(f"says that {before} of it is consumed whatever is claimed: a fraction tells how far a reader is")
     if stop not in (b"", None):
