@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from dagflow.config.errors import *
     from dagflow.launching.errors import *
     from dagflow.ledger.errors import *
-    from dagflow.ledger.rule_errors import *
     from dagflow.lineage.errors import *
     from dagflow.model.errors.classes import *
     from dagflow.model.errors.dag import *
@@ -68,7 +67,6 @@ MODULES = (
     "dagflow.runtime.windows.errors",
     "dagflow.scaling.errors",
     "dagflow.ledger.errors",
-    "dagflow.ledger.rule_errors",
     "dagflow.scan.errors",
     "operators.aggregate.errors",
     "operators.compression.errors",

@@ -33,7 +33,7 @@ from dagflow.ledger.events import (
     Txn,
     UnknownEvent,
 )
-from dagflow.ledger.rule import Before, Rule
+from dagflow.ledger.rule import ChainState, Rule
 from dagflow.ledger.rules import RULES, broken_rules, check_rules
 from dagflow.ledger.state import ResumeState, fold, resume, smallest_watermark
 from dagflow.ledger.verify import VerifyReport
@@ -45,8 +45,8 @@ __all__ = [
     "ROOT",
     "RULES",
     "AddData",
-    "Before",
     "Carried",
+    "ChainState",
     "Checkpoint",
     "DataEvent",
     "DataFile",

@@ -1,9 +1,11 @@
-"""What is wrong with a ledger, or with what somebody wants to append to it.
+"""The errors of a ledger, and of entries that are appended to it.
 
 LedgerError (RunError)                 code DF5xx, exit code 1
-├── LedgerRuleError (ValueError)       an entry breaks a rule: one class a rule in rule_errors.py; fields seq, field, expected, actual
+├── LedgerRuleError (ValueError)       an entry breaks a rule: fields rule (its code), seq, field, expected, actual
+│   ├── NothingAdded, NothingExecuted  there was nothing to write
+│   └── InputDiverged                  an entry contradicts the ledger of an input
 ├── LedgerDamaged                      what is stored is not what was written
-│   ├── EntryMalformed                 an entry's bytes: torn, flipped, not canonical, no entry at all
+│   ├── EntryMalformed                 an entry's bytes: torn, flipped, not canonical, not an entry
 │   ├── EntryMissing                   a hole: later entries are there
 │   ├── LedgerCut                      the newest entries are gone, and a hint knows it
 │   ├── EntryRewritten                 an entry is not the one whose hash is known
@@ -38,17 +40,47 @@ class LedgerError(RunError):
 
 @error
 class LedgerRuleError(LedgerError, ValueError):
-    """An entry breaks a rule of the ledger: each rule has a class of its own, whose first line says the rule."""
+    """An entry breaks a rule of the ledger. `rule`: its code; `sentence`: what it asks for. `RULES` lists them all."""
 
     seq: int
     field: str
     expected: object
     actual: object
+    rule: str = "DF501"
+    sentence: str = ""
     code: ClassVar[str] = "DF501"
 
+    def __attrs_post_init__(self) -> None:
+        self.__dict__["code"] = self.rule  # users look up the rule, not the class
+
     def message(self) -> str:
-        sentence = (type(self).__doc__ or "").partition("\n")[0].rstrip(".")
-        return f"entry {self.seq}: {self.field} is {_shown(self.actual)}, expected {_shown(self.expected)} (rule: {sentence})"
+        """Name the entry, the field, both values and the rule."""
+        return (
+            f"entry {self.seq}: {self.field} is {_shown(self.actual)}, expected {_shown(self.expected)} (rule: {self.sentence})"
+        )
+
+
+@error
+class NothingAdded(LedgerRuleError):
+    """An AddData advances nothing."""
+
+    code: ClassVar[str] = "DF538"
+
+
+@error
+class NothingExecuted(LedgerRuleError):
+    """An ExecuteQuery advances nothing."""
+
+    code: ClassVar[str] = "DF539"
+
+
+@error
+class InputDiverged(LedgerRuleError):
+    """An ExecuteQuery contradicts the ledger of one of its inputs."""
+
+    rule: str = "DF559"
+    sentence: str = "What an ExecuteQuery says of an input is what the input's ledger says"
+    code: ClassVar[str] = "DF559"
 
 
 def _shown(value: object) -> str:
@@ -151,8 +183,9 @@ class WindowConflict(LedgerError):
     code: ClassVar[str] = "DF511"
 
     def message(self) -> str:
+        window = f"window {self.window_id} of application {self.app_id!r}"
         return (
-            f"{self.place}: window {self.window_id} of application {self.app_id!r} is committed by entry {self.seq}, with another content: {self.field} is\n"
+            f"{self.place}: {window} is committed by entry {self.seq}, with another content: {self.field} is\n"
             f"  {_shown(self.committed)} there, {_shown(self.proposed)} here\n"
             "  help: two pipelines write under one application id; give each its own"
         )
@@ -169,8 +202,9 @@ class WindowPassed(LedgerError):
     code: ClassVar[str] = "DF512"
 
     def message(self) -> str:
+        window = f"window {self.window_id} of application {self.app_id!r}"
         return (
-            f"{self.place}: window {self.window_id} of application {self.app_id!r} comes too late, window {self.newest} is committed\n"
+            f"{self.place}: {window} comes too late, window {self.newest} is committed\n"
             "  help: windows are committed in their order; was the run folder replaced by an older one?"
         )
 
@@ -220,7 +254,7 @@ class LedgerMissing(LedgerError, LookupError):
 
 @error
 class NoSuchDataset(LedgerError, LookupError):
-    """There is nothing where a dataset was looked for. `near`: a folder of a like name; `dataset`: the one in which it would be."""
+    """No dataset is at a place. `near`: a folder with a similar name; `dataset`: the dataset that the place lies in."""
 
     place: str
     near: str | None = None

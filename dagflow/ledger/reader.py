@@ -28,7 +28,7 @@ from dagflow.ledger.events import (
     SetSource,
     SetTransform,
 )
-from dagflow.ledger.rule import Before
+from dagflow.ledger.rule import ChainState
 from dagflow.ledger.state import ResumeState, carried, resume
 from dagflow.ledger.tail import Tail, entry_name
 from dagflow.storage import Store, hash_bytes
@@ -153,14 +153,14 @@ class LedgerReader:
         event = None if number is None else self.entry(number).event
         return event if isinstance(event, SetSource) else None
 
-    def before(self, source: str | None = None) -> Before:
+    def before(self, source: str | None = None) -> ChainState:
         """What the next entry finds, read by the numbers that the newest entry carries: at most six reads."""
         head = self._head
         if head is None:
-            return Before()
+            return ChainState()
         at = head.carried
         known = None if source is None else self.source_at(head.seq, source)
-        return Before(
+        return ChainState(
             previous=head,
             data=None if at.data is None else self.entry(at.data),
             seed=self.seed(),

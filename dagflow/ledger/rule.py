@@ -1,4 +1,4 @@
-"""What a rule is, and what it may look at."""
+"""A rule of the ledger, and the state of the chain that it may look at."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dagflow.ledger.errors import LedgerRuleError
 from dagflow.ledger.events import DataEvent, InputSlice, LedgerEntry, Seed, SetSchema, SetSource, SetTransform
 
 
-class Broken(NamedTuple):
-    """How a rule is broken: the field, what it should hold and what it holds."""
+class Violation(NamedTuple):
+    """A field that breaks a rule, the value that it should hold and the one that it holds."""
 
     field: str
     expected: object
@@ -20,8 +20,8 @@ class Broken(NamedTuple):
 
 
 @attrs.frozen(kw_only=True)
-class Before:
-    """All that rules may look at beside the entry: what is in effect before it.
+class ChainState:
+    """All that rules may look at beside the entry: the state of the chain before it.
 
     Attributes:
         previous: the entry before, None before the first.
@@ -37,8 +37,8 @@ class Before:
     transform: SetTransform | None = None
     sources: Mapping[str, SetSource] = attrs.field(factory=dict)
 
-    def after(self, entry: LedgerEntry) -> Before:
-        """What the next entry finds."""
+    def after(self, entry: LedgerEntry) -> ChainState:
+        """Return the state that the next entry finds."""
         event = entry.event
         return attrs.evolve(
             self,
@@ -60,33 +60,29 @@ class Before:
         return next((each for each in getattr(self.event, "inputs", ()) if each.dataset_id == dataset_id), None)
 
 
-Check = Callable[[Before, LedgerEntry], Iterator[Broken]]
+Check = Callable[[ChainState, LedgerEntry], Iterator[Violation]]
 
 
 @attrs.frozen
 class Rule:
-    """A rule: its function, its error, and where it comes from (facts of the ODF by number, or ours)."""
+    """A rule: its function, the code and the sentence that users see, and its error."""
 
     check: Check
-    error: type[LedgerRuleError]
-    origin: str
+    code: str
+    sentence: str
+    error: type[LedgerRuleError] = LedgerRuleError
 
     @property
     def name(self) -> str:
         """The name of the function."""
         return getattr(self.check, "__name__", "?")
 
-    @property
-    def sentence(self) -> str:
-        """The rule in words."""
-        return (self.error.__doc__ or "").partition("\n")[0]
-
-    def errors(self, before: Before, entry: LedgerEntry) -> Iterator[LedgerRuleError]:
-        """One error for every way in which the entry breaks it."""
-        for broken in self.check(before, entry):
-            yield self.error(seq=entry.seq, field=broken.field, expected=broken.expected, actual=broken.actual)
+    def errors(self, before: ChainState, entry: LedgerEntry) -> Iterator[LedgerRuleError]:
+        """Return one error for every way in which the entry breaks it."""
+        for field, expected, actual in self.check(before, entry):
+            yield self.error(entry.seq, field, expected, actual, rule=self.code, sentence=self.sentence)
 
 
-def rule(error: type[LedgerRuleError], origin: str) -> Callable[[Check], Rule]:
-    """Makes a rule of a function."""
-    return lambda check: Rule(check, error, origin)
+def rule(code: str, sentence: str, error: type[LedgerRuleError] = LedgerRuleError) -> Callable[[Check], Rule]:
+    """Make a rule of a function. `error`: its class, where callers catch it by name."""
+    return lambda check: Rule(check, code, sentence, error)

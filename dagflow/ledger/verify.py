@@ -9,21 +9,23 @@ import attrs
 
 from dagflow.errors import DagflowError
 from dagflow.ledger.codec import decode_entry
+from dagflow.ledger.data_rules import path_inside
 from dagflow.ledger.errors import (
     EntryMissing,
     EntryRewritten,
     ForeignObject,
+    InputDiverged,
     LedgerCut,
     LedgerDamaged,
     LedgerError,
+    LedgerRuleError,
     NoSuchEntry,
     ObjectDamaged,
     ObjectMissing,
 )
 from dagflow.ledger.events import DataFile, EntryRef, ExecuteQuery, InputSlice, LedgerEntry
 from dagflow.ledger.reader import LedgerReader
-from dagflow.ledger.rule import Before
-from dagflow.ledger.rule_errors import FilePathOutside, InputDiverged
+from dagflow.ledger.rule import ChainState
 from dagflow.ledger.rules import broken_rules
 from dagflow.ledger.state import fold, resume
 from dagflow.ledger.tail import ENTRIES, HINTS, entry_name, entry_number, parse_hint
@@ -68,7 +70,7 @@ def verify(
     read: list[LedgerEntry] = []
     hashes: dict[int, str] = {}
     checked = 0
-    before: Before | None = Before()
+    before: ChainState | None = ChainState()
     numbers = sorted(_numbers(ledger, problems))
     last = numbers[-1] if numbers else -1
     present = set(numbers)
@@ -218,7 +220,7 @@ def _file(folder: str, seq: int, file: DataFile) -> DagflowError | None:
 
 def _is_known(problem: DagflowError, problems: list[DagflowError]) -> bool:
     """Return True for a path that a rule has reported already."""
-    paths = {known.actual for known in problems if isinstance(known, FilePathOutside)}
+    paths = {known.actual for known in problems if isinstance(known, LedgerRuleError) and known.rule == path_inside.code}
     return isinstance(problem, PathOutside) and problem.path in paths
 
 

@@ -15,7 +15,7 @@ import attrs
 import pytest
 
 from dagflow import launch
-from dagflow.errors import DagflowError, DiskFull, FolderInUse, NotWritable, OutputOwned, SchemaFieldRetyped
+from dagflow.errors import DagflowError, DiskFull, FolderInUse, LedgerRuleError, NotWritable, OutputOwned
 from dagflow.ledger import AddData, Ledger, SetSchema
 from dagflow.local.runner import LocalRunner
 from dagflow.runtime.run_folder.window_log import WindowLog
@@ -246,7 +246,7 @@ def test_39_each_attempt_writes_its_rows_in_another_order(
 def test_40_a_schema_that_changes(folders: list[Path], application: Application) -> None:
     run(application, max_windows=1)
     other = attrs.evolve(application, terminators=("", ""))
-    with pytest.raises(SchemaFieldRetyped):
+    with pytest.raises(LedgerRuleError, match="A new schema keeps the types of fields"):
         run(other)
     check(application, folders)
     schemas = [e.event for e in Ledger.open(str(folders[0])).entries() if isinstance(e.event, SetSchema)]

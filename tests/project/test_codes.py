@@ -7,7 +7,8 @@ from collections import defaultdict
 import dagflow
 import dagflow.errors
 import operators
-from dagflow.errors import DagflowError
+from dagflow.errors import DagflowError, LedgerRuleError
+from dagflow.ledger import RULES
 
 
 def classes(cls: type[DagflowError]) -> list[type[DagflowError]]:
@@ -28,6 +29,8 @@ def test_every_code_is_that_of_one_error() -> None:
     for cls in all_errors():
         if "code" in vars(cls):
             users[cls.code].add(cls.__name__)
+    for rule in RULES:  # of a ledger; some have a class of their own
+        users[rule.code].add(rule.name if rule.error is LedgerRuleError else rule.error.__name__)
     assert {code: names for code, names in users.items() if len(names) > 1} == {"DF010": {"DagError", "DagErrors"}}
 
 

@@ -30,8 +30,7 @@ from dagflow.ledger import (
 )
 from dagflow.ledger.codec import canonical
 from dagflow.ledger.columns import is_widened
-from dagflow.ledger.errors import LedgerCut, LedgerDamaged, WindowPassed
-from dagflow.ledger.rule_errors import NothingAdded, NothingExecuted
+from dagflow.ledger.errors import LedgerCut, LedgerDamaged, NothingAdded, NothingExecuted, WindowPassed
 from dagflow.model.forms import schema_of
 from dagflow.model.operator import Operator
 from dagflow.model.plain import decode, encode
