@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from dagflow.lineage.history import Written
+from dagflow.model.protocols import LocatesRows
 from dagflow.model.records import ReaderRecord
 from dagflow.model.state import state_fields
 from dagflow.runtime.task.compile import loaded, pickled
@@ -178,7 +179,8 @@ class _Run:
 
     def _watch(self, flow: Flow) -> None:
         """Puts itself between head and the operators behind it, and before the sink."""
-        self._place = getattr(flow.nodes[self._head].operator, "origin_of", None)
+        head = flow.nodes[self._head].operator
+        self._place = head.origin_of if isinstance(head, LocatesRows) else None
         for outlet in flow.nodes[self._head].outlets.values():
             outlet.portions = self._portions  # type: ignore[assignment, method-assign]
         for inlet in flow.nodes[self._sink].inlets.values():

@@ -20,6 +20,7 @@ from dagflow.lineage.row_search import Origin, hash_of, origin_of, position_of
 from dagflow.model.context import OperatorContext
 from dagflow.model.operator import ErrorRecord, Operator
 from dagflow.model.plain import decode
+from dagflow.model.protocols import RereadsRecords
 from dagflow.plan.plan import Plan
 from dagflow.runtime.task.compile import loaded, pickled, stage_program
 from dagflow.scan.bad_rows import BadRow, RowOrigin
@@ -269,12 +270,12 @@ def _told(found: Trace, origin: Origin | None, plan: Plan, head: str, reader: Op
         return attrs.evolve(found, source=_row(item, origin.handed.place, head, kind))
     if place is None:
         raise SourceSilent(head, kind, "its records do not say where they were read")
-    if not callable(getattr(reader, "record_at", None)):
+    if not isinstance(reader, RereadsRecords):
         raise SourceSilent(head, kind, f"it has no method record_at; the record is at {place}")
     tp = next(plan.dag.types[sink] for _, sink in plan.dag.upstream(head) if sink.port == item.port)
     reader.setup(OperatorContext(name=head, window=found.window))
     try:
-        data = reader.record_at(decode(item.value, tp), place)  # type: ignore[attr-defined]
+        data = reader.record_at(decode(item.value, tp), place)
     finally:
         reader.teardown()
     if data is None:

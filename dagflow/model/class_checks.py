@@ -15,6 +15,7 @@ from dagflow.model.errors.classes import HandlerTwice, HandlerTypeWrong, NameRes
 from dagflow.model.module import Module
 from dagflow.model.operator import InputOperator, Operator
 from dagflow.model.ports import BATCH, COMBINES, MARKS, RECORD, STREAM, OutputPort, Port, combiners_of, handlers_of, ports_of
+from dagflow.model.protocols import DEFAULTS
 from dagflow.model.source import shown
 from dagflow.model.state import StateField
 from dagflow.model.types import annotations_of, arguments_as, difference, substitute, type_name
@@ -106,7 +107,7 @@ def _taken(name: str, kind: str, value: Any, base: type, inherited: set[str]) ->
 
 def lifecycle_signatures(operator: Operator | Module) -> Iterator[DagError]:
     """Methods of the framework's classes that are overridden can be called as those are."""
-    for base in (InputOperator, Operator, Module):
+    for base in (InputOperator, Operator, *DEFAULTS, Module):
         for name, function in vars(base).items() if isinstance(operator, base) else ():
             if name.startswith("_") or not inspect.isfunction(function):
                 continue

@@ -16,6 +16,7 @@ from dagflow.model.module import Module, ModuleNode
 from dagflow.model.operator import InputOperator, Operator
 from dagflow.model.partitioning import parallel_of, partitioner_of
 from dagflow.model.ports import input_ports, output_ports
+from dagflow.model.protocols import GroupsItems, Splittable
 from dagflow.model.types import type_name
 from dagflow.plan.lines import spark_lines
 from dagflow.plan.place import ALONG, DRIVER, KEYED, PARALLEL, SINGLE, THROUGH, Exchange, how, place
@@ -333,7 +334,7 @@ def _stage_view(plan: Plan, stage: Stage) -> StageView:
     if plan.placement[stage.head] == SINGLE:
         said = Bounds(1, 1, "always 1")
     head = plan.dag.nodes[stage.head].operator
-    splittable = getattr(head, "splittable", None) if stage.level == 0 else None
+    splittable = head.splittable if stage.level == 0 and isinstance(head, Splittable) else None
     return StageView(
         name=stage.name,
         operators=stage.operators,
@@ -342,5 +343,5 @@ def _stage_view(plan: Plan, stage: Stage) -> StageView:
         min_readers=said.min_readers,
         max_readers=said.max_readers,
         policy=said.policy if stage.is_leading else f"as many as {stage.head} has",
-        splittable=splittable and not getattr(head, "sequential", False),
+        splittable=splittable and not (isinstance(head, GroupsItems) and head.sequential),
     )

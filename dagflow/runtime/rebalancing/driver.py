@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from dagflow.model.plain import decode
+from dagflow.model.protocols import GroupsItems
 from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime.events import Claimed, EventStream, Stolen
 from dagflow.runtime.rebalancing.claims import Log, log_name
@@ -67,7 +68,9 @@ class Rebalancing:
     def of(cls, plan: Plan, setting: str, runner: Runner, run_folder: str, keeping: Mapping[str, Sequence[str]]) -> Rebalancing:
         """For a run."""
         operators = {stage.name: plan.dag.nodes[stage.head].operator for stage in plan.stages}
-        in_order = frozenset(name for name, operator in operators.items() if getattr(operator, "sequential", False))
+        in_order = frozenset(
+            name for name, operator in operators.items() if isinstance(operator, GroupsItems) and operator.sequential
+        )
         reason = why_not(setting=setting, runner=runner)
         yields = not reason and (setting == "yield" or not is_local(run_folder))
         return cls(why_no_yield(plan) if yields else reason, keeping, in_order, yields)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import attrs
 
-from dagflow.model.columns import cached
 from dagflow.model.plain import shown
+from dagflow.model.protocols import DividesItems, WeighsItems
 from dagflow.ranges import RangeTracker, SplitsItems
 from dagflow.ranges.splitting import cut_at, cuts, fraction_at, tracker_between
 from dagflow.runtime.rebalancing.parts import Part, narrowed
@@ -94,29 +95,32 @@ class Held:
 
 def weight_of(operator: Any, value: Any) -> float:
     """How much an item is: what its operator says (`item_weight`), the size of a range of integers, else 1."""
-    weigh = getattr(operator, "item_weight", None)
-    if weigh is not None:
-        return max(1.0, float(weigh(value)))
+    if _is(operator, WeighsItems):
+        return max(1.0, float(operator.item_weight(value)))
     start, stop = getattr(value, "start", None), getattr(value, "stop", None)
     return float(max(1, stop - start)) if isinstance(start, int) and isinstance(stop, int) else 1.0
 
 
 def _can_cut(operator: Any, value: Any) -> bool:
-    can_split = getattr(operator, "can_split", None)
     return (
-        can_split is not None
-        and bool(can_split(value))
-        and (_has_trackers(type(operator)) or isinstance(value.start, int | bytes))
+        _is(operator, DividesItems)
+        and bool(operator.can_split(value))
+        and (_is(operator, SplitsItems) or isinstance(value.start, int | bytes))
     )
 
 
-@cached
-def _has_trackers(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, SplitsItems)
+def _is(operator: Any, protocol: Any) -> bool:
+    kind: Any = type(operator)
+    return _has(kind, protocol)
+
+
+@functools.cache  # the test of a protocol costs microseconds
+def _has(kind: Any, protocol: Any) -> bool:
+    return issubclass(kind, protocol)
 
 
 def _tracker(operator: Any, value: Any) -> RangeTracker[Any] | None:
-    if _has_trackers(type(operator)):
+    if _is(operator, SplitsItems):
         made: RangeTracker[Any] = operator.tracker_of(value)
         return made
     return tracker_between(value.start, value.stop)

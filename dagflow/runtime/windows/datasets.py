@@ -34,6 +34,7 @@ from dagflow.ledger.errors import LedgerCut, LedgerDamaged, NothingAdded, Nothin
 from dagflow.model.forms import schema_of
 from dagflow.model.operator import Operator
 from dagflow.model.plain import decode, encode
+from dagflow.model.protocols import EmitsItems
 from dagflow.plan.plan import Plan
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog
 from dagflow.runtime.windows.compatibility import shape
@@ -114,7 +115,7 @@ def _refuse_twice(folder: str, ids: Mapping[str, str | None]) -> None:
 
 
 def _is_input(plan: Plan, name: str) -> bool:
-    return hasattr(plan.dag.nodes[name].operator, "emit_tuples") and not list(plan.dag.upstream(name))
+    return isinstance(plan.dag.nodes[name].operator, EmitsItems) and not list(plan.dag.upstream(name))
 
 
 def _schema(plan: Plan, name: str) -> SetSchema:

@@ -13,6 +13,7 @@ from dagflow.ledger import InputSlice
 from dagflow.model.context import Clock, OperatorContext
 from dagflow.model.operator import InputOperator, Operator
 from dagflow.model.plain import encode
+from dagflow.model.protocols import EmitsItems
 from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime.events import Event, Warned
 from dagflow.runtime.run_folder.window_log import WindowPlan
@@ -59,7 +60,7 @@ class Driver:
         self._states = DriverStates({name: node.operator for name, node in self._flow.nodes.items()}, maps)
         self.warnings = self._states.restore(last)
         # input operators, and those that go on by themselves with what they were given (a splitter in the middle of a file)
-        self._inputs = [n for n in self._flow.nodes.values() if hasattr(n.operator, "emit_tuples")]
+        self._inputs = [n for n in self._flow.nodes.values() if isinstance(n.operator, EmitsItems)]
         self._ports = {str(port): port for port in plan.work_ports()}
         self._watermarks = dict(last.watermarks) if last is not None else {}
         self._agreed = dict(last.agreed) if last is not None else {}

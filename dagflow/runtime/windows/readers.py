@@ -13,6 +13,7 @@ import attrs
 from dagflow.errors import DagflowError
 from dagflow.model.context import Clock
 from dagflow.model.partitioning import partitioner_of
+from dagflow.model.protocols import GroupsItems, WeighsItems
 from dagflow.plan.deal import deal, deal_groups
 from dagflow.plan.place import SINGLE
 from dagflow.plan.plan import Plan, Stage
@@ -138,11 +139,11 @@ class Readers:
         Raises PartitionerFailed.
         """
         of = self._of[stage.name]
-        weigh = getattr(of.operator, "item_weight", _weight_of)
+        weigh = of.operator.item_weight if isinstance(of.operator, WeighsItems) else lambda item: 1
         weights = [weigh(item) for item in items]
         count = self._count(of, window, Backlog(len(items), sum(weights)) + known)
-        group = getattr(of.operator, "item_group", None)
-        groups = [None if group is None else group(item) for item in items]
+        group = of.operator.item_group if isinstance(of.operator, GroupsItems) else lambda item: None
+        groups = [group(item) for item in items]
         if any(each is not None for each in groups):
             places = deal_groups(weights, groups, count, of.groups)
             of.groups = {each: place for each, place in zip(groups, places, strict=True) if each is not None}
@@ -316,7 +317,3 @@ def _figures(of: _Of, now: int, changed: bool) -> ReaderFigures:
     most = highest if said.max_readers is None else said.max_readers
     changes = (0 if before is None else before.changes) + changed
     return ReaderFigures(least, now, most, lowest, highest, changes)
-
-
-def _weight_of(item: Any) -> int:
-    return 1
