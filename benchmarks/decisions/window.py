@@ -17,7 +17,7 @@ from dagflow.plan.deal import deal
 from dagflow.ranges import OffsetRangeTracker
 from dagflow.runtime.rebalancing.giving import RECENT, Given, Hand, Pace, Queue, given_away, remaining
 from dagflow.runtime.rebalancing.held import Held
-from dagflow.runtime.rebalancing.parts import Part
+from dagflow.runtime.stage.parts import Part
 from dagflow.scaling.stealing import STEAL_COST, Reader, choose
 
 SEEN = 16

@@ -23,7 +23,7 @@ from dagflow.model.source import shown
 from dagflow.plan.plan import Plan
 from dagflow.render.report import report_json, report_text
 from dagflow.runtime.run_folder.folders import Folders
-from dagflow.runtime.task.report import RunReport
+from dagflow.runtime.run_report import RunReport
 from dagflow.runtime.windows.errors import Interrupted
 from dagflow.spark.address import DEFAULT
 

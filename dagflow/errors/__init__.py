@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from dagflow.plan.errors import *
     from dagflow.ranges.errors import *
     from dagflow.runtime.exchange.errors import *
-    from dagflow.runtime.rebalancing.errors import *
     from dagflow.runtime.run_folder.errors import *
+    from dagflow.runtime.stage.errors import *
     from dagflow.runtime.task.errors import *
     from dagflow.runtime.windows.errors import *
     from dagflow.scaling.errors import *
@@ -60,9 +60,9 @@ MODULES = (
     "dagflow.lineage.errors",
     "dagflow.spark.errors",
     "dagflow.testing.errors",
+    "dagflow.runtime.stage.errors",
     "dagflow.runtime.task.errors",
     "dagflow.runtime.exchange.errors",
-    "dagflow.runtime.rebalancing.errors",
     "dagflow.runtime.run_folder.errors",
     "dagflow.runtime.windows.errors",
     "dagflow.scaling.errors",

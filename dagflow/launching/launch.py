@@ -22,12 +22,11 @@ from dagflow.plan.plan import Plan
 from dagflow.runtime.events import EventStream, RunEnded, RunStarted, Subscriber, Warned
 from dagflow.runtime.run_folder.events_file import EventsFile
 from dagflow.runtime.run_folder.folders import Folders, refuse_local_paths, refuse_outputs_in_inputs
+from dagflow.runtime.run_report import RunReport
 from dagflow.runtime.runner import Runner
-from dagflow.runtime.task.report import RunReport
 from dagflow.runtime.windows.datasets import Datasets
 from dagflow.runtime.windows.errors import Interrupted
-from dagflow.runtime.windows.loop import WindowLoop
-from dagflow.runtime.windows.restart import run_through
+from dagflow.runtime.windows.loop import WindowLoop, run_through
 from dagflow.storage import FolderLock, local_path, probe
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from dagflow.errors import DagflowError
 from dagflow.model.operator import Operator
-from dagflow.runtime.task.report import RunReport
+from dagflow.runtime.run_report import RunReport
 
 
 class Run:

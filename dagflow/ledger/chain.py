@@ -39,10 +39,9 @@ from dagflow.ledger.reader import CHECKPOINTS, LedgerReader, checkpoint_name
 from dagflow.ledger.rules import check_rules
 from dagflow.ledger.tail import entry_name
 from dagflow.ledger.verify import VerifyReport, verify
-from dagflow.storage import Store, absolute, explained, file_system, hash_bytes, inside, open_store, probe
+from dagflow.storage import OWN_FOLDER, Store, absolute, explained, file_system, hash_bytes, inside, open_store, probe
 from dagflow.storage.errors import OutcomeUnknown
 
-OURS = "_dagflow"
 ANY: Final[Any] = object()
 _ATTEMPTS = 3
 _RETRIES = 100
@@ -80,7 +79,7 @@ class Ledger(LedgerReader):
         if not isinstance(place, str):
             return cls(place, clock=clock)
         folder = absolute(place)
-        ours = inside(folder, OURS)
+        ours = inside(folder, OWN_FOLDER)
         # hints may be lost in a power cut: they cost no syncs
         return cls(open_store(ours, durable=durable), hints=open_store(ours, durable=False), folder=folder, clock=clock)
 

@@ -6,9 +6,8 @@ import difflib
 
 from dagflow.ledger.errors import LedgerCut, LedgerMissing, NoSuchDataset
 from dagflow.ledger.tail import ENTRIES, HINTS
-from dagflow.storage import absolute, base_name, explained, file_system, is_local, join
+from dagflow.storage import OWN_FOLDER, absolute, base_name, explained, file_system, is_local, join
 
-_OURS = "_dagflow"
 _DECISIONS = "decision"
 
 
@@ -30,8 +29,8 @@ def find_dataset(place: str) -> str:
             folder = above(folder)
         if not system.exists(place):
             raise NoSuchDataset(place, _nearest(place), folder)
-        if system.exists(join(place, _OURS, _DECISIONS)):
-            raise LedgerCut(join(place, _OURS), None, "the ledger is gone, but windows were decided here")
+        if system.exists(join(place, OWN_FOLDER, _DECISIONS)):
+            raise LedgerCut(join(place, OWN_FOLDER), None, "the ledger is gone, but windows were decided here")
         raise LedgerMissing(place, _below(place))
 
 
@@ -54,7 +53,7 @@ def above(place: str) -> str | None:
 
 def _has_ledger(folder: str) -> bool:
     system = file_system(folder)
-    return any(system.exists(join(folder, _OURS, kind)) for kind in (ENTRIES, HINTS))
+    return any(system.exists(join(folder, OWN_FOLDER, kind)) for kind in (ENTRIES, HINTS))
 
 
 def _nearest(place: str) -> str | None:

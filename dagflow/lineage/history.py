@@ -17,14 +17,14 @@ from dagflow.ledger import DataFile, LedgerEntry
 from dagflow.lineage.errors import ApplicationChanged, MadeOnDriver, RunFolderMissing, StateForgotten, WindowForgotten
 from dagflow.model.plain import encode
 from dagflow.plan.plan import Plan, Stage
-from dagflow.runtime.rebalancing.driver import place_of
-from dagflow.runtime.rebalancing.parts import Part, part_of
 from dagflow.runtime.run_folder.folders import OWNER, read_app_id
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
-from dagflow.runtime.run_folder.window_log import Decision, PublishedFile, WindowLog, WindowPlan
-from dagflow.runtime.task.attempt_files import OURS
-from dagflow.runtime.task.program import TaskSpec
+from dagflow.runtime.run_folder.reports import StagedFile
+from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
+from dagflow.runtime.stage.parts import Part, part_of
+from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.windows import datasets
+from dagflow.runtime.windows.commit import place_of
 from dagflow.runtime.windows.compatibility import differences, other_values
 from dagflow.runtime.windows.event_time import event_times
 from dagflow.runtime.windows.jobs import tasks_of, with_states
@@ -32,7 +32,7 @@ from dagflow.state import partition_state
 from dagflow.state.errors import StateLost
 from dagflow.state.keyed_state import KeyedStates
 from dagflow.state.partition_state import Encoded, Handover
-from dagflow.storage import absolute, base_name, explained, file_system, is_same_host, join, open_store
+from dagflow.storage import OWN_FOLDER, absolute, base_name, explained, file_system, is_same_host, join, open_store
 from dagflow.storage.record_errors import PlanMismatch, RecordRefused
 
 _ATTEMPT = re.compile(r"\d+\..+\.(?P<task>[^.]+-\d{4,})-(?P<attempt>[^.]*)\.(?P<number>\d+)")
@@ -112,7 +112,7 @@ class PastWindow:
         """Its number."""
         return self.plan.window
 
-    def published(self, dataset: str, file: DataFile) -> PublishedFile | None:
+    def published(self, dataset: str, file: DataFile) -> StagedFile | None:
         """What the decision says of a committed file; the dataset may have been moved since."""
         alike = [
             each for each in self.decision.files if (each.name, each.records, each.size) == (file.path, file.rows, file.size)
@@ -121,7 +121,7 @@ class PastWindow:
         found = here or alike
         return found[0] if len({each.folder for each in found}) == 1 else None
 
-    def written(self, file: PublishedFile) -> Written:
+    def written(self, file: StagedFile) -> Written:
         """Who wrote a file of this window."""
         task, _ = _task_of(file)
         mine = [each for each in self.decision.files if each.operator == file.operator and _task_of(each)[0] == task]
@@ -318,18 +318,18 @@ def standing_in(folder: str) -> Iterator[None]:
 
 def run_folder_of(dataset: str) -> str:
     """Where the window log of a dataset is, by what its owner has noted; with the dataset, if it has moved with it."""
-    ours = join(dataset, OURS)
+    ours = join(dataset, OWN_FOLDER)
     found = open_store(ours, durable=False).read(OWNER)
     if found is None:
         raise RunFolderMissing(dataset, None, "")
     owner = os.fsdecode(found)
     if not is_same_host(dataset, owner):
         raise RunFolderMissing(dataset, owner, "that is on another host, which no file is followed to")
-    has_own = base_name(owner) == OURS and WindowLog(open_store(ours, durable=False)).windows("plan")
+    has_own = base_name(owner) == OWN_FOLDER and WindowLog(open_store(ours, durable=False)).windows("plan")
     return ours if owner != ours and has_own else owner
 
 
-def _task_of(file: PublishedFile) -> tuple[str | None, int]:
+def _task_of(file: StagedFile) -> tuple[str | None, int]:
     """The task that wrote a file, None for the driver, and its number among the files of the attempt."""
     name = base_name(file.attempt)
     found = _ATTEMPT.fullmatch(name)

@@ -24,12 +24,12 @@ from dagflow.local.spool import Spool, bodies_here
 from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime.exchange.channels import Passing
 from dagflow.runtime.exchange.dataframes import bodies
+from dagflow.runtime.stage.failure import Abort
+from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.task.attempt_files import place
 from dagflow.runtime.task.compile import pickled, stage_program
 from dagflow.runtime.task.execute import few_collections
-from dagflow.runtime.task.failure import Abort
 from dagflow.runtime.task.flow import run_flow
-from dagflow.runtime.task.program import TaskSpec
 from dagflow.runtime.windows.jobs import levels_of
 from dagflow.state.errors import SegmentMissing
 from dagflow.state.keyed_state import KeyedStates

@@ -12,11 +12,11 @@ from dagflow.lineage.history import Written
 from dagflow.model.protocols import LocatesRows
 from dagflow.model.records import ReaderRecord
 from dagflow.model.state import state_fields
+from dagflow.runtime.stage.delivery import Step
+from dagflow.runtime.stage.failure import Abort
+from dagflow.runtime.stage.program import Program, TaskSpec
 from dagflow.runtime.task.compile import loaded, pickled
-from dagflow.runtime.task.delivery import Step
-from dagflow.runtime.task.failure import Abort
 from dagflow.runtime.task.flow import Flow, run_flow
-from dagflow.runtime.task.program import Program, TaskSpec
 from dagflow.scan.bad_rows import RowOrigin
 from dagflow.state.partition_state import Encoded
 from dagflow.storage import new_hash

@@ -7,8 +7,9 @@ from concurrent.futures import Future
 
 from dagflow.local.spool import BodiesHere, Spool, bodies_here
 from dagflow.runtime.run_folder.window_log import WindowLog
+from dagflow.runtime.stage.outcome import TaskOutcome
+from dagflow.runtime.stage.program import Job, TaskSpec
 from dagflow.runtime.task.execute import execute
-from dagflow.runtime.task.program import Job, TaskOutcome, TaskSpec
 
 
 class LocalRunner:

@@ -12,7 +12,7 @@ import attrs
 from dagflow.runtime.exchange.channels import Passing
 from dagflow.runtime.exchange.dataframes import rows_made
 from dagflow.runtime.exchange.rows import Row, batch_of
-from dagflow.runtime.task.program import Body, TaskSpec
+from dagflow.runtime.stage.program import Body, TaskSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa

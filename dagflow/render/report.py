@@ -11,8 +11,8 @@ from dagflow.errors.shown import visible, without_secrets
 from dagflow.render.errors import each, error_json
 from dagflow.render.style import Style, table
 from dagflow.render.words import byte_rate, count, counted, seconds, size
-from dagflow.runtime.exchange.hot_keys import ExchangeFigures
-from dagflow.runtime.task.report import OperatorFigures, ReaderFigures, RunReport
+from dagflow.runtime.run_folder.reports import ExchangeFigures, OperatorFigures
+from dagflow.runtime.run_report import ReaderFigures, RunReport
 
 VERSION = 1
 _COLOURS = {"done": "green", "failed": "red", "interrupted": "yellow"}
@@ -22,7 +22,7 @@ _IN_COLUMNS = ("dropped", "bytes", "bytes_planned")  # counters that have a colu
 def report_text(report: RunReport, style: Style | None = None) -> str:
     """The closing table: a line an operator, then windows, files, bytes, time, output, and how it ended.
 
-    >>> from dagflow.runtime.task.report import OperatorFigures, RunReport
+    >>> from dagflow.runtime.run_folder.reports import OperatorFigures, RunReport
     >>> print(report_text(RunReport(application="demo", runner="local", status="done", windows=1, first_window=0, seconds=0.5,
     ...     operators={"keep": OperatorFigures(records_in=3, records_out=2)})))
     operator  records in  records out  dropped  errors  bytes  converted

@@ -18,10 +18,10 @@ from dagflow.plan.errors import TypeNotInSpark
 from dagflow.runtime.exchange.dataframes import rows_made
 from dagflow.runtime.exchange.errors import ColumnsDiffer
 from dagflow.runtime.exchange.rows import batch_of
-from dagflow.runtime.task.errors import OperatorFailed
+from dagflow.runtime.stage.errors import OperatorFailed
+from dagflow.runtime.stage.failure import user_frames
+from dagflow.runtime.stage.program import Body
 from dagflow.runtime.task.execute import keep_memory
-from dagflow.runtime.task.failure import user_frames
-from dagflow.runtime.task.program import Body
 from dagflow.spark.links import is_of_connect
 from dagflow.spark.task import leave_quietly
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dagflow.runtime.task.program import Body
+from dagflow.runtime.stage.program import Body
 from dagflow.spark.address import DEFAULT_MASTER
 from dagflow.spark.bodies import applied, as_arrow, body_failed, schema_in_spark
 from dagflow.spark.session import active_session, open_session

@@ -15,8 +15,9 @@ from dagflow.runtime.exchange.errors import ExchangeBroken
 from dagflow.runtime.exchange.pump import Pump
 from dagflow.runtime.exchange.rows import OUTCOME, Row
 from dagflow.runtime.run_folder.window_log import WindowLog
+from dagflow.runtime.stage.outcome import TaskOutcome
+from dagflow.runtime.stage.program import Job, TaskSpec
 from dagflow.runtime.task.execute import execute, keep_memory
-from dagflow.runtime.task.program import Job, TaskOutcome, TaskSpec
 from dagflow.spark.bodies import through
 from dagflow.spark.seen import Mark
 from dagflow.spark.task import leave_quietly, pickled, settle

@@ -13,7 +13,8 @@ from typing import Any
 
 from dagflow.errors import DagflowError
 from dagflow.runtime.runner import TasksDied
-from dagflow.runtime.task.program import Job, TaskOutcome
+from dagflow.runtime.stage.outcome import TaskOutcome
+from dagflow.runtime.stage.program import Job
 from dagflow.spark.bodies import failed_within
 from dagflow.spark.errors import ClusterUnreachable, NoFreeSlots, RunFolderUnseen, SparkLost
 from dagflow.spark.failures import dead_partition, failure

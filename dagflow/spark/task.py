@@ -15,11 +15,12 @@ import attrs
 import pyarrow as pa
 
 from dagflow.runtime.run_folder.window_log import WindowLog
-from dagflow.runtime.task.by_value import dumps
-from dagflow.runtime.task.errors import OperatorFailed
+from dagflow.runtime.stage.by_value import dumps
+from dagflow.runtime.stage.errors import OperatorFailed
+from dagflow.runtime.stage.failure import describe
+from dagflow.runtime.stage.outcome import TaskOutcome
+from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.task.execute import execute, keep_memory
-from dagflow.runtime.task.failure import describe
-from dagflow.runtime.task.program import TaskOutcome, TaskSpec
 from dagflow.spark.seen import Mark
 
 SCHEMA = "answer binary"

@@ -6,7 +6,7 @@ records that are published once, `FolderLock` for one launch at a time, `explain
 
 from __future__ import annotations
 
-from dagflow.storage.confined import below, inside, is_below, is_same_host
+from dagflow.storage.confined import OWN_FOLDER, below, inside, is_below, is_same_host
 from dagflow.storage.doubles import CountingStore
 from dagflow.storage.explain import explained, translate
 from dagflow.storage.files import BinaryReader, BinaryWriter, FileStatus, FileSystem, file_system, opened_status, read_fully
@@ -23,6 +23,7 @@ __all__ = [
     "ALGORITHM",
     "FILES_ALGORITHM",
     "FORMAT",
+    "OWN_FOLDER",
     "BinaryReader",
     "BinaryWriter",
     "CountingStore",

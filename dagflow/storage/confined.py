@@ -8,6 +8,9 @@ from urllib.parse import unquote, urlsplit
 from dagflow.storage.errors import PathOutside
 from dagflow.storage.urls import is_local, join, local_path
 
+OWN_FOLDER = "_dagflow"
+"""The folder in an output folder that holds everything of dagflow: the ledger, staged files, the records of runs."""
+
 
 def inside(folder: str, name: str) -> str:
     """Return the path of a name below a folder, whatever record the name comes from. Links within the folder are followed.

@@ -17,7 +17,7 @@ from dagflow.model.context import OperatorContext
 from dagflow.model.operator import Operator
 from dagflow.model.ports import InputPort
 from dagflow.model.state import WindowState
-from dagflow.runtime.task.by_value import dumps
+from dagflow.runtime.stage.by_value import dumps
 
 T = TypeVar("T", default=Any)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dagflow.launching.launch import launch
-from dagflow.runtime.task.report import RunReport
+from dagflow.runtime.run_report import RunReport
 
 
 def run_dag(populate_dag: Any, settings: object = None, runner: str = "local", **options: Any) -> RunReport:

@@ -12,7 +12,7 @@ from dagflow.model.forms import to_batch, to_records
 from dagflow.plan.errors import NotSupported
 from dagflow.runtime.exchange.dataframes import check_values
 from dagflow.runtime.exchange.fitting import fitted
-from dagflow.runtime.task.program import Body
+from dagflow.runtime.stage.program import Body
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,8 +16,8 @@ from dagflow.model.operator import ErrorRecord, Operator, fields_of
 from dagflow.model.plain import dumps, loads
 from dagflow.model.ports import BATCH, RECORD, STREAM, OutputPort, handlers_of, input_ports, output_ports
 from dagflow.model.state import state_fields
-from dagflow.runtime.task.errors import OperatorFailed, RecordChanged
-from dagflow.runtime.task.program import TaskSpec
+from dagflow.runtime.stage.errors import OperatorFailed, RecordChanged
+from dagflow.runtime.stage.program import TaskSpec
 from dagflow.state.partition_state import states_of
 from dagflow.testing.errors import HypothesisMissing
 from dagflow.testing.operators import NAME, Bench

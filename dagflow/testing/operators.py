@@ -24,13 +24,13 @@ from dagflow.model.records import ReaderRecord, Window
 from dagflow.model.typecheck import type_check
 from dagflow.plan.errors import NotSupported
 from dagflow.plan.forms import preferred_form
+from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
+from dagflow.runtime.stage.failure import Abort
+from dagflow.runtime.stage.program import OutputPlan, PortPlan, Program, ProgramOperator, TaskSpec
 from dagflow.runtime.task.attempt_files import AttemptFiles, place
 from dagflow.runtime.task.compile import WorkItems, loaded, pickled
-from dagflow.runtime.task.failure import Abort
 from dagflow.runtime.task.flow import Flow
-from dagflow.runtime.task.program import OutputPlan, PortPlan, Program, ProgramOperator, TaskSpec
-from dagflow.runtime.task.report import TaskReport
 from dagflow.runtime.windows.commit import decide, roll_forward, sweep
 from dagflow.runtime.windows.event_time import latest
 from dagflow.runtime.windows.plan_window import fill, reset

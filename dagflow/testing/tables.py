@@ -14,10 +14,10 @@ from dagflow.model.operator import Operator
 from dagflow.model.ports import BATCH, RECORD, InputPort, output_ports
 from dagflow.model.records import FileBlockMetadata
 from dagflow.plan.errors import NotSupported
+from dagflow.runtime.stage.failure import Abort
+from dagflow.runtime.stage.program import OutputPlan, PortPlan, Program, ProgramOperator, TaskSpec
 from dagflow.runtime.task.compile import loaded, pickled
-from dagflow.runtime.task.failure import Abort
 from dagflow.runtime.task.flow import Flow
-from dagflow.runtime.task.program import OutputPlan, PortPlan, Program, ProgramOperator, TaskSpec
 from dagflow.storage import explained
 from dagflow.testing.files import blocks_of
 from dagflow.testing.readers import CountedFiles, MakeReader

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
-from dagflow.storage import FileStatus, FileSystem, file_system, join, translate
+from dagflow.storage import OWN_FOLDER, FileStatus, FileSystem, file_system, join, translate
 
 DOING = "scanning the input"
-OURS = "_dagflow"
 _COPYING = "._COPYING_"  # `hdfs dfs -put` writes under such a name, and renames the file when it is whole
 
 
@@ -188,7 +187,7 @@ class Walk:
         return True
 
     def _is_ours(self, path: str) -> bool:
-        return _name(path).startswith(OURS)
+        return _name(path).startswith(OWN_FOLDER)
 
 
 def is_hidden(name: str) -> bool:

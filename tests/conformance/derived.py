@@ -17,7 +17,7 @@ from typing import Any
 
 from dagflow import DAG
 from dagflow.ledger import Ledger, read_dataset
-from dagflow.runtime.task.report import RunReport
+from dagflow.runtime.run_report import RunReport
 from dagflow.testing import run_dag
 from operators import BlockReader, DatasetInput, FileSplitterInput, Filter, Map, RecordWriter
 from tests.conformance.apps import Populate, is_kept, left_over, lines_in

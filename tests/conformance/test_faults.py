@@ -20,8 +20,9 @@ from dagflow.ledger import AddData, Ledger, SetSchema
 from dagflow.local.runner import LocalRunner
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.runner import TasksDied
+from dagflow.runtime.stage.outcome import TaskOutcome
+from dagflow.runtime.stage.program import Job
 from dagflow.runtime.task.execute import execute
-from dagflow.runtime.task.program import Job, TaskOutcome
 from dagflow.runtime.windows.commit import sweep
 from dagflow.storage import FolderLock
 from dagflow.testing import FakeClock

@@ -20,7 +20,7 @@ from dagflow.launching.launch import launch
 from dagflow.runtime.events import Event, Stolen, WindowRetried
 from dagflow.runtime.rebalancing import failpoints as steps
 from dagflow.runtime.rebalancing import shared_work as work
-from dagflow.runtime.task.report import RunReport
+from dagflow.runtime.run_report import RunReport
 from operators import BlockReader, Map, RecordWriter
 from tests.conformance.apps import chain, left_over, lines_in
 from tests.runtime.rebalancing.provoked import provoked

@@ -7,7 +7,7 @@ from dagflow.errors import BadDefinition, ConfigErrors, DagErrors, DuplicateName
 from dagflow.render.errors import each, error_json, error_text
 from dagflow.render.report import report_json
 from dagflow.render.style import Style
-from dagflow.runtime.task.report import RunReport
+from dagflow.runtime.run_report import RunReport
 from operators.contexts import BadText
 
 

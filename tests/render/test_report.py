@@ -4,7 +4,8 @@ import json
 
 from dagflow.render.report import report_json, report_text
 from dagflow.render.style import Style, cells
-from dagflow.runtime.task.report import OperatorFigures, RunReport
+from dagflow.runtime.run_folder.reports import OperatorFigures
+from dagflow.runtime.run_report import RunReport
 from tests.golden.compare import Golden
 
 

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 
 from dagflow.errors import OperatorFailed, SparkLost
 from dagflow.runtime.runner import TasksDied
-from dagflow.runtime.task.program import Job, TaskSpec
+from dagflow.runtime.stage.program import Job, TaskSpec
 from dagflow.spark import runner as room
 from dagflow.spark.links import ClassicLink
 from dagflow.spark.runner import SparkRunner

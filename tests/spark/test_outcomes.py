@@ -8,7 +8,8 @@ import attrs
 import pytest
 
 from dagflow.errors import RecordDamaged, RecordMisplaced
-from dagflow.runtime.task.program import Job, TaskOutcome, TaskSpec
+from dagflow.runtime.stage.outcome import TaskOutcome
+from dagflow.runtime.stage.program import Job, TaskSpec
 from dagflow.spark.levels import outcome_name, outcomes
 from dagflow.spark.task import pickled
 from dagflow.storage import open_store, seal

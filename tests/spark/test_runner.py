@@ -14,7 +14,8 @@ from dagflow import ReaderRecord
 from dagflow.errors import DagflowError, OperatorFailed
 from dagflow.launching.launch import launch
 from dagflow.runtime.runner import TasksDied
-from dagflow.runtime.task.program import Job, TaskOutcome, TaskSpec
+from dagflow.runtime.stage.outcome import TaskOutcome
+from dagflow.runtime.stage.program import Job, TaskSpec
 from dagflow.spark.runner import SparkRunner
 from dagflow.testing import run_dag
 from operators import Filter

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from dagflow.errors import DagflowError, OperatorFailed, error
-from dagflow.runtime.task.program import TaskOutcome
+from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.spark.task import Probe, leave_quietly, pickled, row, settle
 from dagflow.storage import open_store
 

@@ -12,8 +12,8 @@ import pytest
 from dagflow import DAG, InputOperator, MapState, Operator, OutputPort, State, launch
 from dagflow.errors import PlanMismatch, SegmentDamaged, SegmentMissing, StateNotPlain
 from dagflow.model.plain import decode, dumps, encode, loads
+from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowPlan
-from dagflow.runtime.task.report import TaskReport
 from dagflow.state import MapLog
 from dagflow.state.driver_state import DriverStates, check_left, types_of
 from dagflow.state.partition_state import StateRef, kept_states, publish

@@ -9,7 +9,8 @@ import attrs
 
 from dagflow.runtime.exchange.errors import ExchangeBroken
 from dagflow.runtime.exchange.rows import FAILED, Row, failed_rows, is_failed
-from dagflow.runtime.task.program import TaskOutcome, TaskSpec
+from dagflow.runtime.stage.outcome import TaskOutcome
+from dagflow.runtime.stage.program import TaskSpec
 
 
 def nothing_sent(row: Row) -> None:

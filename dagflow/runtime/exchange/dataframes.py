@@ -16,7 +16,7 @@ from dagflow.plan.place import THROUGH, Exchange
 from dagflow.plan.plan import Plan
 from dagflow.runtime.exchange.errors import NullMade
 from dagflow.runtime.exchange.rows import Row, arrow_blobs
-from dagflow.runtime.task.program import BODY, Body, TaskSpec
+from dagflow.runtime.stage.program import BODY, Body, TaskSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,8 +6,9 @@ from typing import Any
 
 import attrs
 
+from dagflow.runtime.run_folder.reports import HOT_KEYS
+
 _KEPT = 256
-_TOLD = 5
 _CHARACTERS = 60
 
 
@@ -47,36 +48,5 @@ class Hottest:
 
     def told(self) -> dict[str, int]:
         """The hottest keys as text, with about how many records they have."""
-        found = sorted(self._counts.items(), key=lambda item: -item[1])[: 4 * _TOLD]
+        found = sorted(self._counts.items(), key=lambda item: -item[1])[: 4 * HOT_KEYS]
         return {repr(key)[:_CHARACTERS]: n * self.stride for key, n in found if n > 1}
-
-
-@attrs.define
-class ExchangeFigures:
-    """What went over an exchange.
-
-    Attributes:
-        records: how many were sent, after combining; `before`: how many there were before.
-        rows, bytes: in how many blobs.
-        hottest: the hottest keys of a sample, each with about how many records had it before combining.
-    """
-
-    records: int = 0
-    before: int = 0
-    rows: int = 0
-    bytes: int = 0
-    hottest: dict[str, int] = attrs.field(factory=dict)
-
-    def add(self, other: ExchangeFigures) -> None:
-        """Sums."""
-        self.records += other.records
-        self.before += other.before
-        self.rows += other.rows
-        self.bytes += other.bytes
-        for key, n in other.hottest.items():
-            self.hottest[key] = self.hottest.get(key, 0) + n
-        self.hottest = dict(sorted(self.hottest.items(), key=lambda item: -item[1])[: 4 * _TOLD])
-
-    def hot(self) -> dict[str, int]:
-        """The keys that have a large part of all records: at least a twentieth."""
-        return {key: n for key, n in list(self.hottest.items())[:_TOLD] if n * 20 >= self.before}

@@ -52,7 +52,7 @@ def arrow_blobs(batch: pa.RecordBatch) -> Iterator[pa.Buffer]:
 
 def pickled_blobs(records: Sequence[Any]) -> Iterator[bytes]:
     """Records without an Arrow form as blobs. Classes of the user's own go by value, where tasks could not import them."""
-    from dagflow.runtime.task.by_value import dumps
+    from dagflow.runtime.stage.by_value import dumps
 
     blob = dumps(list(records))
     if len(blob) > BLOB and len(records) > 1:

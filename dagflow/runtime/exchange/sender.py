@@ -19,19 +19,20 @@ from dagflow.model.types import type_name
 from dagflow.plan.place import ALONG, BY_KEY, TO_ONE
 from dagflow.runtime.exchange.errors import ColumnsDiffer, CombinedKeyChanged, TimeNotInSpark
 from dagflow.runtime.exchange.fitting import fitted
-from dagflow.runtime.exchange.hot_keys import ExchangeFigures, Hottest
+from dagflow.runtime.exchange.hot_keys import Hottest
 from dagflow.runtime.exchange.rows import BLOB, Row, arrow_blobs, pickled_blobs
-from dagflow.runtime.task.bad_row import culprit, raising
-from dagflow.runtime.task.failure import Abort, abort
-from dagflow.runtime.task.mistyped import refuse_mistyped
-from dagflow.runtime.task.program import SendPlan, SourcePlan, TaskSpec
+from dagflow.runtime.run_folder.reports import ExchangeFigures
+from dagflow.runtime.stage.bad_row import culprit, raising
+from dagflow.runtime.stage.failure import Abort, abort
+from dagflow.runtime.stage.mistyped import refuse_mistyped
+from dagflow.runtime.stage.program import SendPlan, SourcePlan, TaskSpec
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from dagflow.runtime.task.delivery import Step
-    from dagflow.runtime.task.node import Node
+    from dagflow.runtime.stage.delivery import Step
+    from dagflow.runtime.stage.node import Node
 
 ROWS = 1 << 15
 """Rows of a blob; fewer when they are wide."""

@@ -15,7 +15,7 @@ import attrs
 from dagflow.runtime.rebalancing import failpoints as steps
 from dagflow.runtime.rebalancing.entries import ASK, GIVE, REFUSE, REPORT, START, WITHDRAW, Entry, State
 from dagflow.runtime.rebalancing.finished import finish
-from dagflow.runtime.rebalancing.parts import Part, without
+from dagflow.runtime.stage.parts import Part, without
 from dagflow.storage import Store, read_sealed, seal
 
 

@@ -7,42 +7,8 @@ from collections.abc import Sequence
 
 import attrs
 
+from dagflow.runtime.stage.outcome import Ending
 from dagflow.scaling.stealing import is_worth
-
-
-@attrs.frozen
-class Stretch:
-    """How long a task had something at hand of which nothing could be given away, and why. Seconds since the epoch."""
-
-    since: float
-    until: float
-    reason: str
-
-    @property
-    def seconds(self) -> float:
-        """How long that was."""
-        return self.until - self.since
-
-
-@attrs.define(kw_only=True)
-class Ending:
-    """What a task tells of its work when it ends.
-
-    Attributes:
-        begun, until: when it began, and when it had read its last part: seconds since the epoch.
-        longest: the longest time in which it could give away nothing of what was at hand; None: it has read nothing.
-        vain: how often it has asked others in vain; `refusal` is what the last of them said.
-        stopped: why it then looked for work no longer.
-        room: how many slots the tasks of its stage had for themselves.
-    """
-
-    begun: float
-    until: float
-    room: int
-    longest: Stretch | None = None
-    vain: int = 0
-    refusal: str = ""
-    stopped: str = ""
 
 
 @attrs.frozen

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 
 from dagflow.model.plain import dumps, loads
-from dagflow.runtime.rebalancing.parts import Part, part_of
+from dagflow.runtime.stage.parts import Part, part_of
 
 START, ASK, GIVE, REFUSE, WITHDRAW, REPORT = KINDS = ("start", "ask", "give", "refuse", "withdraw", "report")
 

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from dagflow.model.plain import dumps, loads
-from dagflow.runtime.rebalancing.parts import Part, part_of
+from dagflow.runtime.stage.parts import Part, part_of
 from dagflow.storage import Store, read_sealed, seal
 
 

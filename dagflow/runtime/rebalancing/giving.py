@@ -11,7 +11,7 @@ import attrs
 
 from dagflow.ranges.splitting import fraction_at, split_off
 from dagflow.runtime.rebalancing.held import Held
-from dagflow.runtime.rebalancing.parts import Part
+from dagflow.runtime.stage.parts import Part
 from dagflow.scaling.stealing import STEAL_COST, share
 
 KNOWN_AFTER = 0.05  # seconds of work after which its pace says something

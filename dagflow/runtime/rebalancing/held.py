@@ -11,7 +11,7 @@ from dagflow.model.plain import shown
 from dagflow.model.protocols import DividesItems, WeighsItems
 from dagflow.ranges import RangeTracker, SplitsItems
 from dagflow.ranges.splitting import cut_at, cuts, fraction_at, tracker_between
-from dagflow.runtime.rebalancing.parts import Part, narrowed
+from dagflow.runtime.stage.parts import Part, narrowed
 
 LEAST = 64  # of a part that weighs less, a record that is being read is taken to be at least one of so many
 NEXT_TO_NOTHING = (

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from dagflow.runtime.rebalancing.giving import Hand, Pace, Queue
 from dagflow.runtime.rebalancing.held import Held
-from dagflow.runtime.rebalancing.parts import Part
+from dagflow.runtime.stage.parts import Part
 
 
 class Flow(Protocol):

@@ -12,13 +12,13 @@ import attrs
 
 from dagflow.runtime.rebalancing import failpoints as steps
 from dagflow.runtime.rebalancing.claims import Claims
-from dagflow.runtime.rebalancing.ending import Ending, Stretch
 from dagflow.runtime.rebalancing.giving import Given, Hand, given_away, remaining
 from dagflow.runtime.rebalancing.in_progress import AtWork
-from dagflow.runtime.rebalancing.parts import Part, part_of
 from dagflow.runtime.rebalancing.peers import Others
 from dagflow.runtime.rebalancing.serving import SERVING
-from dagflow.runtime.task.program import TaskSpec
+from dagflow.runtime.stage.outcome import Ending, Stretch
+from dagflow.runtime.stage.parts import Part, part_of
+from dagflow.runtime.stage.program import TaskSpec
 from dagflow.scaling.stealing import SLOT_IS_WANTED, choose
 from dagflow.storage import Gauge
 

@@ -11,9 +11,9 @@ from types import TracebackType
 
 from dagflow.runtime.rebalancing.giving import Hand, remaining
 from dagflow.runtime.rebalancing.in_progress import AtWork
-from dagflow.runtime.rebalancing.parts import Part
 from dagflow.runtime.rebalancing.serving import SERVING
-from dagflow.runtime.task.program import TaskSpec
+from dagflow.runtime.stage.parts import Part
+from dagflow.runtime.stage.program import TaskSpec
 from dagflow.scaling.stealing import is_worth
 from dagflow.storage import Store, seal
 

@@ -16,11 +16,12 @@ from dagflow.ledger import erase, named_files
 from dagflow.model.operator import Operator
 from dagflow.plan.plan import Plan
 from dagflow.runtime.run_folder.errors import ForeignFiles, LocalPathRemoteMaster, OutputInInput, OutputOrphaned, OutputOwned
+from dagflow.runtime.run_folder.layout import STAGING
 from dagflow.runtime.run_folder.window_log import APP_ID, NAMES, WindowLog
-from dagflow.runtime.task.attempt_files import OURS, STAGING
 from dagflow.state import erase_segments, keyed_state, partition_state
 from dagflow.storage import (
     FORMAT,
+    OWN_FOLDER,
     LocalStore,
     Store,
     absolute,
@@ -70,7 +71,7 @@ class Folders:
         """The folders of an application with these operators."""
         outputs = [absolute(folder) for operator in operators for folder in operator.output_folders()]
         private = [absolute(folder) for operator in operators for folder in operator.private_folders()]
-        first = join(outputs[0], OURS) if outputs else None
+        first = join(outputs[0], OWN_FOLDER) if outputs else None
         home = absolute(run_folder) if run_folder is not None else first
         return cls(tuple(dict.fromkeys(outputs)), home, tuple(private))
 
@@ -84,7 +85,7 @@ class Folders:
                 _make(folder)
                 if foreign := foreign_files(folder):
                     raise foreign
-                system.make_folders(join(folder, OURS))
+                system.make_folders(join(folder, OWN_FOLDER))
         with explained(self.run_folder, "making the run folder"):
             _make(self.run_folder)
 
@@ -102,7 +103,7 @@ class Folders:
 
     def sweep_temporaries(self) -> None:
         """Removes the half-written records that a killed launch has left in the run folder and in the ledgers of its outputs."""
-        for folder in {self.run_folder, *(join(output, OURS) for output in self.outputs)}:
+        for folder in {self.run_folder, *(join(output, OWN_FOLDER) for output in self.outputs)}:
             if folder is not None and local_path(folder) is not None:
                 LocalStore(folder).sweep(before=time.time())  # a zombie whose file goes writes it again
 
@@ -121,28 +122,28 @@ class Folders:
                 continue
             if found != self.run_folder:
                 raise OutputOwned(folder=folder, owner=found, mine=self.run_folder)
-            if not known and join(folder, OURS) != self.run_folder and not (fresh and not _visible(folder)):
+            if not known and join(folder, OWN_FOLDER) != self.run_folder and not (fresh and not _visible(folder)):
                 raise OutputOrphaned(folder=folder, run_folder=self.run_folder)
         home.create(_CLAIMED, b"")  # before the outputs say so
         for folder in self.outputs:
-            store = open_store(join(folder, OURS))
+            store = open_store(join(folder, OWN_FOLDER))
             if not store.create(OWNER, os.fsencode(self.run_folder)) and self._owner(folder) != self.run_folder:
                 store.discard(OWNER)
                 store.create(OWNER, os.fsencode(self.run_folder))
 
         for folder in self.private:
-            store = open_store(join(folder, OURS))
+            store = open_store(join(folder, OWN_FOLDER))
             store.discard(OWNER)  # of a run before, whose files mean nothing to this one
             store.create(OWNER, os.fsencode(self.run_folder))
 
     def _owner(self, folder: str) -> str | None:
-        found = open_store(join(folder, OURS)).read(OWNER)
+        found = open_store(join(folder, OWN_FOLDER)).read(OWNER)
         return None if found is None else os.fsdecode(found)
 
     def _was_moved(self, folder: str, owner: str) -> bool:
         """Whether this is an output with its own log that was moved, or copied, as a whole: it is still its own."""
         mine = self.run_folder
-        return owner != mine and os.path.basename(owner) == OURS and mine == join(folder, OURS)
+        return owner != mine and os.path.basename(owner) == OWN_FOLDER and mine == join(folder, OWN_FOLDER)
 
     def _moved(self, then: Sequence[str]) -> dict[str, str]:
         """Where output folders are now that had these names when a record was written; those that are still this run's stay."""
@@ -231,7 +232,7 @@ class Folders:
         for found in list(system.scan(events)) if system.exists(events) else ():
             if base_name(found.path).endswith(".jsonl"):
                 _remove(found.path)
-        for folder in {self.run_folder, *(join(output, OURS) for output in self.outputs)}:
+        for folder in {self.run_folder, *(join(output, OWN_FOLDER) for output in self.outputs)}:
             file_system(folder).sync_folder(folder)  # what is gone stays gone, before that is forgotten
         store.discard(_STARTING_OVER)
         return unreadable
@@ -250,7 +251,7 @@ def read_app_id(store: Store) -> str | None:
 def foreign_files(folder: str) -> ForeignFiles | None:
     """What is wrong with an output folder that holds what no run wrote; None where nothing is."""
     system = file_system(folder)
-    if not system.exists(folder) or system.exists(join(folder, OURS)):
+    if not system.exists(folder) or system.exists(join(folder, OWN_FOLDER)):
         return None
     foreign = _visible(folder)
     return ForeignFiles(folder=folder, files=foreign) if foreign else None
@@ -323,7 +324,7 @@ def outputs_in_inputs(operators: Mapping[str, Operator], folders: Folders) -> It
                 if _lies_in(output, source):
                     yield OutputInInput(operator=name, path=source, output=output)
             run = folders.run_folder
-            if run is not None and not base_name(run).startswith(OURS) and _lies_in(run, source):
+            if run is not None and not base_name(run).startswith(OWN_FOLDER) and _lies_in(run, source):
                 yield OutputInInput(operator=name, path=source, output=run, what="run folder")
 
 

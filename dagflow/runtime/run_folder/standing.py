@@ -9,8 +9,8 @@ from __future__ import annotations
 import attrs
 
 from dagflow.runtime.run_folder.errors import RecordMissing
-from dagflow.runtime.run_folder.window_log import WindowLog, file_paths, record_name
-from dagflow.runtime.windows.commit import difference
+from dagflow.runtime.run_folder.files import difference, file_paths
+from dagflow.runtime.run_folder.window_log import WindowLog, record_name
 from dagflow.storage import explained, file_system
 
 

@@ -10,27 +10,21 @@ from typing import Any, TypeVar
 import attrs
 
 from dagflow.model.plain import decode, dumps, encode, loads
-from dagflow.runtime.exchange.hot_keys import ExchangeFigures
-from dagflow.runtime.rebalancing.parts import Steal
 from dagflow.runtime.run_folder.errors import FolderNotOwned
+from dagflow.runtime.run_folder.files import file_paths, moved_file
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
-from dagflow.runtime.task.attempt_files import OURS, STAGING
-from dagflow.runtime.task.report import AttemptFileInfo, OperatorFigures, TaskReport
+from dagflow.runtime.run_folder.reports import ExchangeFigures, OperatorFigures, StagedFile, Steal, TaskReport
 from dagflow.state.partition_state import PartitionStates
 from dagflow.storage import (
     LocalStore,
     SealedRecord,
     Store,
-    absolute,
-    below,
-    inside,
     join,
     open_store,
     read_sealed,
     seal,
     seal_of,
 )
-from dagflow.storage.errors import PathOutside
 from dagflow.storage.record_errors import PlanMismatch, RecordDamaged, RecordMisplaced, RecordRefused
 
 APP_ID = "app-id"
@@ -85,19 +79,6 @@ class WindowPlan:
     is_end: bool = False
 
 
-@attrs.frozen
-class PublishedFile:
-    """A file of a decided window: `attempt` is where it lies until it is `folder/name`."""
-
-    operator: str
-    folder: str
-    name: str
-    attempt: str
-    size: int
-    records: int
-    hash: str = ""
-
-
 @attrs.frozen(kw_only=True)
 class Decision:
     """What a window did. `outputs`: the output folders of the run, as they were called then; the rest as in its plan.
@@ -110,7 +91,7 @@ class Decision:
 
     window: int
     round: str
-    files: list[PublishedFile]
+    files: list[StagedFile]
     operators: dict[str, OperatorFigures]
     notes: dict[str, list[str]]
     states: dict[str, dict[str, Any]]
@@ -202,7 +183,7 @@ class WindowLog:
         if plan is None or not plan.driver.files:
             return plan
         moved = self._moves(plan.outputs)
-        driver = attrs.evolve(plan.driver, files=[_moved_file(file, moved) for file in plan.driver.files])
+        driver = attrs.evolve(plan.driver, files=[moved_file(file, moved) for file in plan.driver.files])
         return attrs.evolve(plan, driver=driver)
 
     def read_decision(self, window: int, *, alone: bool = False) -> Decision | None:
@@ -214,7 +195,7 @@ class WindowLog:
         if decision is None or not decision.files:
             return decision
         moved = self._moves(decision.outputs)
-        decision = attrs.evolve(decision, files=[_moved_file(file, moved) for file in decision.files])
+        decision = attrs.evolve(decision, files=[moved_file(file, moved) for file in decision.files])
         if alone or not self.is_done(window):  # of one that is done, nothing is moved any more
             self._check_files(decision)
         return decision
@@ -255,7 +236,7 @@ class WindowLog:
         found = read_sealed(self.passing, name)
         return None if found is None else _decoded(found, TaskReport, self.store.url)
 
-    def reported_files(self, window: int) -> Iterator[AttemptFileInfo]:
+    def reported_files(self, window: int) -> Iterator[StagedFile]:
         """The files in the reports and logs of claims that a window has left, in any round; of those that are whole."""
         plan = self.read_plan(window)
         moved = {} if plan is None else self._moves(plan.outputs)
@@ -265,7 +246,7 @@ class WindowLog:
                 report = _report_in(found, self.store.url)
             except (RecordRefused, PlanMismatch):  # footprints, gauges, outcomes, and what a power cut has left
                 continue
-            yield from (_moved_file(file, moved) for file in (() if report is None else report.files))
+            yield from (moved_file(file, moved) for file in (() if report is None else report.files))
 
     def forget(self, windows: Collection[int]) -> None:
         """Removes the reports and claims of windows that are done."""
@@ -360,31 +341,6 @@ def _report_in(found: SealedRecord | None, folder: str) -> TaskReport | None:
     return _decoded(found, TaskReport, folder)
 
 
-File = TypeVar("File", AttemptFileInfo, PublishedFile)
-
-
-def _moved_file(file: File, moved: Mapping[str, str]) -> File:
-    """A file where it is now; `moved`: folders then and now."""
-    then = absolute(file.folder)
-    now = moved.get(then, then)
-    if now == then or not file.attempt.startswith(f"{file.folder.rstrip('/')}/"):
-        return file
-    return attrs.evolve(file, folder=now, attempt=join(now, file.attempt[len(file.folder.rstrip("/")) + 1 :]))
-
-
-def file_paths(file: AttemptFileInfo | PublishedFile) -> tuple[str, str]:
-    """Where a file of a decision was written, and where it belongs. Raises PathOutside for places that are not the folder's."""
-    attempt = below(join(file.folder, STAGING), file.attempt)
-    if attempt is None:
-        raise PathOutside(join(file.folder, STAGING), file.attempt)
-    if file.name.partition("/")[0].casefold() == OURS:
-        raise PathOutside(file.folder, file.name)
-    return inside(join(file.folder, STAGING), attempt), inside(file.folder, file.name)
-
-
 def record_name(kind: str, window: int) -> str:
     """The name of a window's `plan`, `decision` or `done`."""
     return f"{kind}/{window:010d}"
-
-
-__all__ = ["AttemptFileInfo", "Decision", "PublishedFile", "WindowLog", "WindowPlan"]

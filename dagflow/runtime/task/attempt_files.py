@@ -7,11 +7,21 @@ import os
 from typing import Any
 
 from dagflow.model.context import AttemptFile
-from dagflow.runtime.task.report import AttemptFileInfo
-from dagflow.storage import FILES_ALGORITHM, BinaryWriter, absolute, explained, file_system, is_local, join, local_path, new_hash
+from dagflow.runtime.run_folder.layout import STAGING
+from dagflow.runtime.run_folder.reports import StagedFile
+from dagflow.storage import (
+    FILES_ALGORITHM,
+    OWN_FOLDER,
+    BinaryWriter,
+    absolute,
+    explained,
+    file_system,
+    is_local,
+    join,
+    local_path,
+    new_hash,
+)
 
-OURS = "_dagflow"
-STAGING = f"{OURS}/staging"
 _BUFFER = 256 << 10  # writes of this size and more go straight through
 
 
@@ -77,7 +87,7 @@ class _Attempt:
             return open(self._closed, "ab", buffering=0)
         return self._system.create(self.path)
 
-    def finish(self, durable: bool) -> AttemptFileInfo:
+    def finish(self, durable: bool) -> StagedFile:
         """Writes what is left and closes."""
         self._drain()
         with explained(self.path, "writing the output"):
@@ -88,7 +98,7 @@ class _Attempt:
             self._writer.close()
         records = (1 if self.size else 0) if self.count is None else self.count
         digest = f"{FILES_ALGORITHM}:{self._hash.hexdigest()}"
-        return AttemptFileInfo(self.operator, self.folder, self.name, self.path, self.size, records, digest)
+        return StagedFile(self.operator, self.folder, self.name, self.path, self.size, records, digest)
 
     def abandon(self) -> None:
         """Closes without finishing."""
@@ -107,8 +117,8 @@ def _refuse_name(name: Any) -> None:
     words = name.split("/") if isinstance(name, str) else []
     if not words or "\0" in name or any(word in ("", ".", "..") for word in words):
         raise ValueError(f"create_file: {name!r} is no name of a file below the output folder")
-    if words[0].casefold() == OURS:
-        raise ValueError(f"create_file: {name!r} is in {OURS}/, which is dagflow's own")
+    if words[0].casefold() == OWN_FOLDER:
+        raise ValueError(f"create_file: {name!r} is in {OWN_FOLDER}/, which is dagflow's own")
 
 
 class AttemptFiles:
@@ -133,7 +143,7 @@ class AttemptFiles:
             self._open[key] = _Attempt(operator, folder, name, path)
         return self._open[key]
 
-    def finish(self) -> list[AttemptFileInfo]:
+    def finish(self) -> list[StagedFile]:
         """Closes all files, their contents synced if asked; what they are to become. Their names are synced by who decides."""
         done = [attempt.finish(self._durable) for attempt in self._open.values()]
         self._open.clear()

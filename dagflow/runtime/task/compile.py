@@ -16,8 +16,8 @@ from dagflow.model.ports import BATCH, RECORD, InputPort, combiners_of
 from dagflow.plan.place import KEYED, THROUGH, Exchange
 from dagflow.plan.plan import Plan
 from dagflow.runtime.exchange.dataframes import Made, columns_of_port
+from dagflow.runtime.stage.program import Combiner, OutputPlan, PortPlan, Program, ProgramOperator, SendPlan, SourcePlan
 from dagflow.runtime.task.errors import NotPicklable
-from dagflow.runtime.task.program import Combiner, OutputPlan, PortPlan, Program, ProgramOperator, SendPlan, SourcePlan
 
 
 class WorkItems(Operator):
@@ -128,7 +128,7 @@ def pickled(program: Program, plan: Plan | None = None, *, travels: bool = True)
 
 
 def _culprit(values: dict[str, Any]) -> tuple[str, str] | None:
-    from dagflow.runtime.task.by_value import dumps
+    from dagflow.runtime.stage.by_value import dumps
 
     for name, value in values.items():
         try:

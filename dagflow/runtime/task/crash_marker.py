@@ -18,7 +18,7 @@ import attrs
 from dagflow.model.plain import decode, dumps, encode, loads
 from dagflow.model.records import ReaderRecord
 from dagflow.runtime.run_folder.window_log import WindowLog
-from dagflow.runtime.task.program import TaskSpec
+from dagflow.runtime.stage.program import TaskSpec
 from dagflow.storage import local_path
 
 _TOLD = 5  # tasks that a message names at the most

@@ -1,38 +1,11 @@
-"""Errors of operators inside a task."""
+"""Errors of operators that cannot travel to tasks."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from dagflow.errors import DagError, RunError
+from dagflow.errors import DagError
 from dagflow.errors.base import error
-
-
-@error
-class OperatorFailed(RunError):
-    """User code in an operator raised.
-
-    `window` is None outside windows; `source` is `PATH` or `PATH, position N` of the record where known; `frames` is the
-    traceback of the user's own code, innermost last; `trace` the whole one, for `--debug`.
-    """
-
-    operator: str
-    doing: str
-    error: str
-    window: int | None = None
-    source: str | None = None
-    record: str | None = None
-    frames: str = ""
-    trace: str = ""
-    code: ClassVar[str] = "DF301"
-
-    def message(self) -> str:
-        lines = [f"operator {self.operator!r} failed in {self.doing}: {self.error}"]
-        if self.frames:
-            lines.append(self.frames.rstrip("\n"))
-        facts = [("window", self.window), ("source", self.source), ("record", self.record)]
-        lines += [f"  {name:<7} {value}" for name, value in facts if value is not None]
-        return "\n".join(lines)
 
 
 @error
@@ -50,33 +23,3 @@ class NotPicklable(DagError, TypeError):
             f"operator {self.operator!r} cannot travel to the tasks: its property {self.attribute!r} cannot be pickled ({self.reason})\n  {self.where}\n"
             "  help: make such things (connections, locks, open files) in setup(); what setup makes stays where it was made"
         )
-
-
-@error
-class RecordChanged(RunError):
-    """An operator has changed a record that it had received or emitted, and that other operators have, too.
-
-    `doing`: the call after which it was found; `how`: `received` or `emitted`.
-    """
-
-    operator: str
-    port: str
-    how: str
-    doing: str
-    before: str
-    after: str
-    window: int | None = None
-    code: ClassVar[str] = "DF081"
-    is_fatal: ClassVar[bool] = True
-
-    def message(self) -> str:
-        lines = [
-            f"operator {self.operator!r} has changed a record that it had {self.how} on port {self.port!r}, found after {self.doing}",
-            f"  before  {self.before}",
-            f"  after   {self.after}",
-        ]
-        lines += [f"  window  {self.window}"] if self.window is not None else []
-        help_text = (
-            "other operators may have the same object: emit a new one, attrs.evolve(record, …), {**record, …} or [*record]"
-        )
-        return "\n".join([*lines, f"  help: {help_text}"])

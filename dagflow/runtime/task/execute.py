@@ -17,12 +17,13 @@ from dagflow.runtime.rebalancing.claims import Claims, Fenced
 from dagflow.runtime.rebalancing.peers import Others, gauge_of
 from dagflow.runtime.rebalancing.shared_work import SharedWork
 from dagflow.runtime.rebalancing.yielding import Yielding, given
+from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog
+from dagflow.runtime.stage.outcome import TaskOutcome
+from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.task.attempt_files import AttemptFiles
 from dagflow.runtime.task.crash_marker import Footprint, footprint
 from dagflow.runtime.task.flow import Flow, failure_of, run_flow
-from dagflow.runtime.task.program import TaskOutcome, TaskSpec
-from dagflow.runtime.task.report import TaskReport
 from dagflow.state import partition_state
 from dagflow.state.keyed_state import KeyedStates, with_maps
 from dagflow.storage import local_path

@@ -15,19 +15,18 @@ from dagflow.model.ports import BATCH, RECORD, STREAM, handlers_of, output_ports
 from dagflow.model.state import freeze, renew, thaw
 from dagflow.model.typecheck import type_check
 from dagflow.runtime.exchange.channels import Passing, nothing_sent
-from dagflow.runtime.exchange.hot_keys import ExchangeFigures
 from dagflow.runtime.exchange.rows import Row, batch_of, records_of
 from dagflow.runtime.exchange.sender import Sender
 from dagflow.runtime.rebalancing.in_progress import AtWork
-from dagflow.runtime.rebalancing.parts import Part, narrowed
+from dagflow.runtime.run_folder.reports import ExchangeFigures, OperatorFigures
+from dagflow.runtime.stage.delivery import Inlet, Outlet, Steps, Unconnected
+from dagflow.runtime.stage.errors import OperatorFailed
+from dagflow.runtime.stage.failure import Abort, describe
+from dagflow.runtime.stage.node import Node
+from dagflow.runtime.stage.parts import Part, narrowed
+from dagflow.runtime.stage.program import Program, ProgramOperator, SendPlan, TaskSpec
+from dagflow.runtime.stage.unchanged import Unchanged
 from dagflow.runtime.task.crash_marker import Footprint
-from dagflow.runtime.task.delivery import Inlet, Outlet, Steps, Unconnected
-from dagflow.runtime.task.errors import OperatorFailed
-from dagflow.runtime.task.failure import Abort, describe
-from dagflow.runtime.task.node import Node
-from dagflow.runtime.task.program import Program, ProgramOperator, SendPlan, TaskSpec
-from dagflow.runtime.task.report import OperatorFigures
-from dagflow.runtime.task.unchanged import Unchanged
 from dagflow.state import partition_state
 from dagflow.state.keyed_state import KeyedStates
 

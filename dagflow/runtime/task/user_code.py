@@ -19,7 +19,7 @@ from typing import Any
 
 import cloudpickle
 
-from dagflow.runtime.task.by_value import Pickler
+from dagflow.runtime.stage.by_value import Pickler
 
 _OURS = ("dagflow", "operators")
 _INSTALLED_INTO = ("site-packages", "dist-packages", "lib-dynload")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import unicodedata
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -14,20 +13,23 @@ import attrs
 from dagflow.ledger import LedgerEntry
 from dagflow.model.context import Cursor
 from dagflow.model.operator import Operator
-from dagflow.runtime.rebalancing.driver import moved_parts, reports_of
-from dagflow.runtime.run_folder.window_log import Decision, PublishedFile, WindowLog, WindowPlan, file_paths
-from dagflow.runtime.task.attempt_files import OURS, STAGING
-from dagflow.runtime.task.failure import abort
-from dagflow.runtime.task.program import TaskSpec
-from dagflow.runtime.task.report import AttemptFileInfo, TaskReport, summed, summed_exchanges
+from dagflow.model.plain import decode
+from dagflow.runtime.rebalancing.claims import Log, log_name
+from dagflow.runtime.run_folder.files import difference, file_paths, named
+from dagflow.runtime.run_folder.layout import STAGING
+from dagflow.runtime.run_folder.reports import StagedFile, Steal, TaskReport, summed, summed_exchanges
+from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
+from dagflow.runtime.stage.failure import abort
+from dagflow.runtime.stage.parts import Part, part_of, uncovered
+from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.windows.datasets import Datasets
-from dagflow.runtime.windows.errors import FileInTheWay, FileLost, StagedFileDamaged
+from dagflow.runtime.windows.errors import FileInTheWay, FileLost, StagedFileDamaged, WindowIncomplete
 from dagflow.runtime.windows.event_time import latest
+from dagflow.runtime.windows.remaining import moved, reports_of_yielding
 from dagflow.state import keyed_state, partition_state
 from dagflow.state.partition_state import PartitionStates
-from dagflow.storage import absolute, base_name, explained, file_system, inside, join, new_hash
+from dagflow.storage import Store, base_name, explained, file_system, join
 
-_PIECE = 1 << 20
 KeepTrying = Callable[[int, str, Callable[[], Any]], Any]
 
 
@@ -52,7 +54,7 @@ def decide(
     for report in reports:
         for name, lines in report.notes.items():
             notes.setdefault(name, []).extend(lines)
-    files = _named(plan.window, reports)
+    files = named(plan.window, reports)
     if durable:
         for folder in {file.attempt.rpartition("/")[0] for file in files}:
             above = folder.rpartition("/")[0]
@@ -82,76 +84,7 @@ def decide(
     )
 
 
-def _named(window: int, reports: list[TaskReport]) -> list[PublishedFile]:
-    """Final names: the name that a sink asked for; what is taken in it gets window and number behind it. Raises PathOutside."""
-    folders: dict[str, _Names] = {}
-    named = []
-    for report in reports:
-        for file in report.files:
-            folder = absolute(file.folder)  # one folder may be spelled in several ways
-            inside(folder, file.name)
-            names = folders.setdefault(folder, _Names(folder, window))
-            name = names.give(file.name)
-            named.append(PublishedFile(file.operator, file.folder, name, file.attempt, file.size, file.records, file.hash))
-    return named
-
-
-class _Names:
-    """The names in one output folder, existing and given ones. No rename after the decision may fail for a name.
-
-    So a file gets no name of a folder and below no file (`a`, `a/b`), and where the file system does not tell `A` from `a`, no
-    two files get names that differ in case only.
-    """
-
-    def __init__(self, folder: str, window: int) -> None:
-        self._folder = folder
-        self._window = window
-        self._system = file_system(folder)
-        self._files: set[str] = set()
-        self._folders: set[str] = set()
-        self._is_folding = self._system.exists(join(folder, OURS)) and self._system.exists(join(folder, OURS.upper()))
-
-    def give(self, wanted: str) -> str:
-        """The free name that is nearest to the wanted one."""
-        path = ""
-        *above, last = wanted.split("/")
-        with explained(join(self._folder, wanted), "naming an output file"):
-            for name in above:
-                path = self._free(path, name, self._may_be_folder)
-                self._folders.add(self._key(path))
-            path = self._free(path, last, self._may_be_file)
-        self._files.add(self._key(path))
-        return path
-
-    def _free(self, folder: str, name: str, may_be: Callable[[str], bool]) -> str:
-        tried = path = f"{folder}/{name}" if folder else name
-        number = 0
-        while not may_be(tried):
-            stem, dot, extension = path.rpartition(".") if "." in name else (path, "", "")
-            tried = f"{stem}-{self._window:06d}-{number:04d}{dot}{extension}"
-            number += 1
-        return tried
-
-    def _may_be_folder(self, path: str) -> bool:
-        key = self._key(path)
-        if key in self._folders:
-            return True
-        if key in self._files:
-            return False
-        try:
-            return self._system.status(join(self._folder, path)).is_directory
-        except FileNotFoundError:
-            return True
-
-    def _may_be_file(self, path: str) -> bool:
-        key = self._key(path)
-        return key not in self._files and key not in self._folders and not self._system.exists(join(self._folder, path))
-
-    def _key(self, path: str) -> str:
-        return unicodedata.normalize("NFC", path.casefold()) if self._is_folding else path
-
-
-def publish(decision: Decision, durable: bool, again: bool = False) -> list[PublishedFile]:
+def publish(decision: Decision, durable: bool, again: bool = False) -> list[StagedFile]:
     """Gives the files of a decision their final names, as often as it takes; those that lie in neither place.
 
     Attempts are durable before the decision, and only this renames them: a missing one was published and taken away since, or is
@@ -187,26 +120,10 @@ def publish(decision: Decision, durable: bool, again: bool = False) -> list[Publ
     return missing
 
 
-def _check(window: int, file: PublishedFile, target: str) -> None:
+def _check(window: int, file: StagedFile, target: str) -> None:
     """Raises FileInTheWay where another file than the decided one has its name."""
     if (reason := difference(file, target)) is not None:
         raise FileInTheWay(window, target, reason)
-
-
-def difference(file: AttemptFileInfo | PublishedFile, path: str) -> str | None:
-    """How a file differs from what its task has written; None: not at all. Raises OSError."""
-    system = file_system(path)
-    size = system.status(path).length
-    if size != file.size:
-        return f"it has {size:,} bytes, {file.size:,} were written"
-    if file.hash:
-        digest = new_hash(file.hash.partition(":")[0])
-        with contextlib.closing(system.open(path)) as reader:
-            while piece := reader.read(_PIECE):
-                digest.update(piece)
-        if (actual := f"{file.hash.partition(':')[0]}:{digest.hexdigest()}") != file.hash:
-            return f"it has the hash {actual}, {file.hash} was written"
-    return None
 
 
 @attrs.frozen
@@ -214,7 +131,7 @@ class Followed:
     """What has followed from a decision: the entries of ledgers by folder, and the files that were taken away since."""
 
     entries: list[tuple[str, LedgerEntry]]
-    taken_away: list[PublishedFile]
+    taken_away: list[StagedFile]
 
 
 def roll_forward(
@@ -239,7 +156,7 @@ def roll_forward(
         if datasets is not None:  # a try begins with all ledgers anew, and finds what those before it have appended
             entries.update(datasets.follow(decision, again or next(tries) > 0))
 
-    def give_names() -> list[PublishedFile]:
+    def give_names() -> list[StagedFile]:
         missing = publish(decision, durable, again)
         if missing or again:
             _check_published(decision, missing, datasets if again else None)
@@ -255,7 +172,7 @@ def roll_forward(
     return Followed(list(entries.items()), taken_away)
 
 
-def _check_published(decision: Decision, missing: Collection[PublishedFile], datasets: Datasets | None) -> None:
+def _check_published(decision: Decision, missing: Collection[StagedFile], datasets: Datasets | None) -> None:
     """Raises FileLost and FileInTheWay for files that are not what was decided, where no ledger entry says that they have been.
 
     What has an entry was published: since then it is for those who read the dataset to move, and for `dagflow verify` to check.
@@ -305,3 +222,63 @@ def sweep(log: WindowLog, windows: Collection[int], folders: Iterable[str]) -> N
             if window.isdigit() and int(window) in windows:
                 with contextlib.suppress(FileNotFoundError):
                     system.remove(found.path)
+
+
+def reports_of(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec]) -> tuple[list[TaskReport], list[Steal]]:
+    """The reports of a window's tasks, if they cover its plan: each byte of each item once; and what was taken over.
+
+    Raises WindowIncomplete.
+    """
+    logs = {task.name: _log(log.passing, task) for task in tasks if task.shared}
+    yielding = [task for task in tasks if task.yields]
+    read = dict(zip((task.name for task in yielding), reports_of_yielding(log, yielding), strict=True)) if yielding else {}
+    found = [(task, read[task.name] if task.yields else _report(log, task, logs.get(task.name))) for task in tasks]
+    missing = tuple(t.name for t, report in found if report is None or report.items != len(t.items))
+    if missing:
+        raise WindowIncomplete(plan.window, missing)
+    reports = [report for _, report in found if report is not None]
+    parts: dict[str, list[Part]] = {}
+    for task, report in zip(tasks, reports, strict=True):
+        if task.shared or task.yields:
+            parts.setdefault(task.head, []).extend(part_of(part) for part in report.parts)
+    wrong = [problem for head, read in parts.items() for problem in uncovered(read, len(plan.items[head]))]
+    if wrong:
+        raise WindowIncomplete(plan.window, (), tuple(wrong))
+    return reports, _steals(tasks, logs)
+
+
+def _log(store: Store, task: TaskSpec) -> Log:
+    log = Log(store, log_name(task.claims_area, task.partition))
+    log.catch_up()
+    return log
+
+
+def _report(log: WindowLog, task: TaskSpec, claims: Log | None) -> TaskReport | None:
+    if claims is None:
+        return log.read_report(task.report_name)
+    data = claims.state.report
+    return None if data is None else decode(data, TaskReport)
+
+
+def moved_parts(tasks: Sequence[TaskSpec], reports: Sequence[TaskReport]) -> dict[str, list[list[Any]]]:
+    """What the tasks have read that have not read just what they were dealt, by `HEAD-PARTITION`."""
+    return {
+        place_of(task.head, task.partition): report.parts
+        for task, report in zip(tasks, reports, strict=True)
+        if task.parts or ((task.shared or task.yields) and report.parts != [[n, None, None] for n in task.numbers])
+    }
+
+
+def place_of(head: str, partition: int) -> str:
+    """What a partition is called where a decision tells its parts."""
+    return f"{head}-{partition:04d}"
+
+
+def _steals(tasks: Sequence[TaskSpec], logs: Mapping[str, Log]) -> list[Steal]:
+    names = {(task.stage, task.partition): task.name for task in tasks}
+    found = moved(tasks)
+    for task in tasks:
+        for asker, entry in logs[task.name].state.gives if task.shared else ():
+            thief = names[task.stage, asker]
+            found.append(Steal(victim=task.name, thief=thief, parts=len(entry.parts), size=entry.size))
+    return found

@@ -35,11 +35,11 @@ from dagflow.model.forms import schema_of
 from dagflow.model.operator import Operator
 from dagflow.model.plain import decode, encode
 from dagflow.model.protocols import EmitsItems
+from dagflow.plan.late_columns import late_columns
 from dagflow.plan.plan import Plan
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog
 from dagflow.runtime.windows.compatibility import shape
 from dagflow.runtime.windows.errors import DatasetTwice, SchemasDiffer
-from dagflow.runtime.windows.late_schema import late_columns
 from dagflow.storage import absolute, hash_bytes
 from dagflow.storage.record_errors import PlanMismatch
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 import attrs
@@ -12,20 +13,37 @@ import attrs
 from dagflow.config.run_settings import RunSettings
 from dagflow.errors import DagflowError
 from dagflow.model.plain import shown
+from dagflow.plan.late_columns import late_inputs
 from dagflow.plan.plan import Plan
 from dagflow.runtime.events import EntryAppended, Event, TaskEnded, Warned, WindowDecided, WindowPlanned
 from dagflow.runtime.exchange.dataframes import bodies
 from dagflow.runtime.run_folder.window_log import Decision, WindowPlan
-from dagflow.runtime.task.errors import OperatorFailed
-from dagflow.runtime.task.program import Job, TaskOutcome, TaskSpec
+from dagflow.runtime.stage.errors import OperatorFailed
+from dagflow.runtime.stage.outcome import TaskOutcome
+from dagflow.runtime.stage.program import Job, TaskSpec
 from dagflow.runtime.windows.commit import Followed
-from dagflow.runtime.windows.late_schema import late_inputs
-from dagflow.runtime.windows.running import Running
 from dagflow.state.keyed_state import chains
 from dagflow.state.partition_state import Handover
 
 _TOLD = 3
 CONTINUOUS_WINDOW = 0.5  # seconds that a window of a continuous run stays open by default
+
+
+@attrs.define
+class Running:
+    """A window whose tasks run; or wait, for the states that the window before leaves (`future` is None)."""
+
+    plan: WindowPlan
+    tasks: tuple[TaskSpec, ...]
+    future: Future[list[TaskOutcome]] | None
+    round: str
+    attempt: int = 1
+    outcomes: tuple[TaskOutcome, ...] = ()
+    """Of the jobs before the one at work: what their tasks have left is its work."""
+
+    def further(self, tasks: tuple[TaskSpec, ...], future: Future[list[TaskOutcome]], outcomes: Iterable[TaskOutcome]) -> Running:
+        """The window, of which a further job has begun. `outcomes`: of the one before."""
+        return attrs.evolve(self, tasks=(*self.tasks, *tasks), future=future, outcomes=(*self.outcomes, *outcomes))
 
 
 def driver_spec(settings: RunSettings, round: str, slots: int, base: str, checked: bool) -> TaskSpec:

@@ -24,25 +24,23 @@ from dagflow.runtime.events import (
     WindowStarted,
 )
 from dagflow.runtime.exchange.dataframes import has_bodies
-from dagflow.runtime.rebalancing.driver import Rebalancing, tell_slots_are_wanted
-from dagflow.runtime.rebalancing.errors import WindowIncomplete
-from dagflow.runtime.rebalancing.further import further, holder
-from dagflow.runtime.rebalancing.watching import Watching
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
 from dagflow.runtime.run_folder.standing import standing
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
+from dagflow.runtime.run_report import RunReport
 from dagflow.runtime.runner import Runner, TasksDied
+from dagflow.runtime.stage.failure import Abort, describe
+from dagflow.runtime.stage.outcome import TaskOutcome
+from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.task.compile import halves, pickled, stage_program
 from dagflow.runtime.task.crash_marker import places
-from dagflow.runtime.task.failure import Abort, describe
-from dagflow.runtime.task.program import TaskOutcome, TaskSpec
-from dagflow.runtime.task.report import RunReport
 from dagflow.runtime.windows.commit import decide, publish, roll_forward, sweep
 from dagflow.runtime.windows.compatibility import changed_properties
 from dagflow.runtime.windows.datasets import Datasets
-from dagflow.runtime.windows.errors import WindowFailed
+from dagflow.runtime.windows.errors import WindowFailed, WindowIncomplete
 from dagflow.runtime.windows.event_time import event_times, followers
 from dagflow.runtime.windows.jobs import (
+    Running,
     decided_event,
     driver_spec,
     ended_event,
@@ -55,9 +53,11 @@ from dagflow.runtime.windows.jobs import (
     with_states,
 )
 from dagflow.runtime.windows.plan_window import Driver
+from dagflow.runtime.windows.progress import Watching
 from dagflow.runtime.windows.readers import Readers
+from dagflow.runtime.windows.rebalance import Rebalancing, tell_slots_are_wanted
+from dagflow.runtime.windows.remaining import further, holder
 from dagflow.runtime.windows.retry import POLL, Patience
-from dagflow.runtime.windows.running import Running
 from dagflow.state import MapLog
 from dagflow.state.driver_state import check_left
 from dagflow.state.partition_state import Handover, states_of
@@ -397,3 +397,28 @@ class WindowLoop:
         sweep(self._log, set(done), self._report.outputs)
         self._log.sweep_temporaries()
         self._log.drop(done[: -self._settings.keep_windows])
+
+
+def run_through(make: Callable[[WindowLoop | None], WindowLoop], loop: WindowLoop) -> None:
+    """Runs a loop to its end; where that cannot go on, the one that `make` makes of it.
+
+    What may pass and is no step of a window that can be done again by itself, as an input that cannot be listed, ends a loop:
+    an operator that has raised is in no state to go on. Another loop takes over, with operators as the last plan left them, as a
+    further launch would.
+
+    Raises what ends the run: WindowHeldUp when a window could not be planned as often as it may be tried.
+    """
+    attempt, at = 0, -1
+    while True:
+        try:
+            loop.run()
+            return
+        except Exception as error:
+            if not passes(error):
+                raise
+            window = loop.first_window()
+            attempt = attempt + 1 if window == at else 1
+            at = window
+            delay = loop.patience.allow(window, "planning it", attempt, error)
+        loop.patience.pause(delay)
+        loop = make(loop)

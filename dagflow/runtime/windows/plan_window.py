@@ -16,14 +16,14 @@ from dagflow.model.plain import encode
 from dagflow.model.protocols import EmitsItems
 from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime.events import Event, Warned
+from dagflow.runtime.run_folder.reports import OperatorFigures, TaskReport
 from dagflow.runtime.run_folder.window_log import WindowPlan
+from dagflow.runtime.stage.failure import abort
+from dagflow.runtime.stage.node import Node
+from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.task.attempt_files import AttemptFiles
 from dagflow.runtime.task.compile import WorkItems, driver_program, loaded, pickled
-from dagflow.runtime.task.failure import abort
 from dagflow.runtime.task.flow import Flow
-from dagflow.runtime.task.node import Node
-from dagflow.runtime.task.program import TaskSpec
-from dagflow.runtime.task.report import OperatorFigures, TaskReport
 from dagflow.runtime.windows.compatibility import added, properties, shape
 from dagflow.runtime.windows.datasets import ReadsDataset
 from dagflow.runtime.windows.event_time import followers

@@ -8,7 +8,7 @@ from typing import TypeVar
 from dagflow.errors import DagflowError
 from dagflow.model.context import Clock
 from dagflow.runtime.events import EventStream, StepRetried
-from dagflow.runtime.task.failure import describe
+from dagflow.runtime.stage.failure import describe
 from dagflow.runtime.windows.errors import Interrupted, WindowHeldUp
 from dagflow.storage import passes
 

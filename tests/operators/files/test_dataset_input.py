@@ -18,8 +18,8 @@ from dagflow.ledger import InputSlice
 from dagflow.model.plain import decode, dumps, encode, loads
 from dagflow.plan.plan import make_plan
 from dagflow.runtime.run_folder.window_log import WindowPlan
-from dagflow.runtime.task.failure import Abort
-from dagflow.runtime.task.program import TaskSpec
+from dagflow.runtime.stage.failure import Abort
+from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.windows.plan_window import Driver
 from dagflow.scaling import Backlog, Partition, PartitioningContext
 from dagflow.state import MapLog

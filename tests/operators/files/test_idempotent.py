@@ -15,7 +15,8 @@ from dagflow.launching.launch import launch
 from dagflow.ledger import Ledger
 from dagflow.local.runner import LocalRunner
 from dagflow.runtime.runner import TasksDied
-from dagflow.runtime.task.program import Job, TaskOutcome
+from dagflow.runtime.stage.outcome import TaskOutcome
+from dagflow.runtime.stage.program import Job
 from dagflow.testing import run_dag
 from operators import BlockReader, RecordWriter
 from operators.contexts import FixedBytesReaderContext

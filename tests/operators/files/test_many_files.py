@@ -12,7 +12,7 @@ from dagflow.model.map_state import TrackedDict
 from dagflow.model.plain import dumps, encode
 from dagflow.plan.plan import make_plan
 from dagflow.runtime.run_folder.window_log import WindowPlan
-from dagflow.runtime.task.program import TaskSpec
+from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.windows.plan_window import Driver
 from dagflow.scaling import Partition, PartitioningContext
 from dagflow.state import MapLog

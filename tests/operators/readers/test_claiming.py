@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dagflow import FileBlockMetadata
 from dagflow.model.context import ItemPart
 from dagflow.ranges import OffsetRangeTracker
-from dagflow.runtime.rebalancing.parts import Part, narrowed
+from dagflow.runtime.stage.parts import Part, narrowed
 from operators import BlockReader, Entity, FSSliceReader, ReadAheadLineReaderContext, ReaderContext, RecordWriter
 from operators.contexts import FixedRecordsReaderContext, Piece
 from operators.readers.claiming import FIRST, MOST, TARGET, Claiming

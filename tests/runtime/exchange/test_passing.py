@@ -6,9 +6,11 @@ import pytest
 from dagflow.errors import ExchangeBroken, OperatorFailed
 from dagflow.local.spool import Spool
 from dagflow.runtime.exchange.channels import Passing, checked, in_level
-from dagflow.runtime.exchange.hot_keys import ExchangeFigures, Hottest
+from dagflow.runtime.exchange.hot_keys import Hottest
 from dagflow.runtime.exchange.rows import FAILED, Row
-from dagflow.runtime.task.program import TaskOutcome, TaskSpec
+from dagflow.runtime.run_folder.reports import ExchangeFigures
+from dagflow.runtime.stage.outcome import TaskOutcome
+from dagflow.runtime.stage.program import TaskSpec
 
 SPEC = TaskSpec(window=0, round="r", stage="s1", partition=0, partitions=2, level=1, place=2, next_tasks=2)
 DONE = TaskOutcome(task="s1-0000", attempt="1", started=0, ended=1)

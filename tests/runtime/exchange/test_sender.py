@@ -19,8 +19,8 @@ from dagflow.plan.place import ALONG, BY_KEY, DEALT, TO_ONE
 from dagflow.runtime.exchange import sender as module
 from dagflow.runtime.exchange.rows import Row, batch_of, records_of
 from dagflow.runtime.exchange.sender import Sender
-from dagflow.runtime.task.failure import Abort
-from dagflow.runtime.task.program import Combiner, SendPlan, TaskSpec
+from dagflow.runtime.stage.failure import Abort
+from dagflow.runtime.stage.program import Combiner, SendPlan, TaskSpec
 from tests.tiers import examples
 
 

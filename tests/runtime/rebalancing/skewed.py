@@ -12,7 +12,7 @@ import attrs
 from dagflow import DAG, FileBlockMetadata, ReaderRecord
 from dagflow.launching.launch import launch
 from dagflow.runtime.events import Event
-from dagflow.runtime.task.report import RunReport
+from dagflow.runtime.run_report import RunReport
 from operators import BlockReader, Map, RecordWriter
 from tests.conformance.apps import chain
 from tests.runtime.rebalancing.threads import ThreadRunner

@@ -14,7 +14,7 @@ from dagflow.errors import RecordRefused
 from dagflow.runtime.rebalancing import failpoints as steps
 from dagflow.runtime.rebalancing.claims import Asked, Claims, Fenced, Log, log_name
 from dagflow.runtime.rebalancing.entries import ASK, GIVE, KINDS, REPORT, START, WITHDRAW, Entry, State
-from dagflow.runtime.rebalancing.parts import Part, part_of, uncovered
+from dagflow.runtime.stage.parts import Part, part_of, uncovered
 from dagflow.storage import MemoryStore, seal
 from tests.tiers import examples
 

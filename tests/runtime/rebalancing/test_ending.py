@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from dagflow.launching.launch import launch
-from dagflow.runtime.rebalancing.ending import Ending, Stretch, uneven
+from dagflow.runtime.rebalancing.ending import uneven
+from dagflow.runtime.stage.outcome import Ending, Stretch
 from operators import BlockReader, FixedBytesReaderContext, FSSliceReader, Map, RecordWriter
 from tests.conformance.apps import chain
 from tests.runtime.rebalancing import skewed

@@ -18,8 +18,9 @@ from dagflow.runtime.exchange.channels import Passing
 from dagflow.runtime.exchange.rows import Row
 from dagflow.runtime.rebalancing import failpoints as steps
 from dagflow.runtime.run_folder.window_log import WindowLog
+from dagflow.runtime.stage.outcome import TaskOutcome
+from dagflow.runtime.stage.program import Job, TaskSpec
 from dagflow.runtime.task.execute import execute
-from dagflow.runtime.task.program import Job, TaskOutcome, TaskSpec
 from dagflow.testing import Collector
 from operators import BlockReader, FileSplitterInput, Map
 from tests.conformance.exchanges import Counted, Tally, as_counter, split_and_tally

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dagflow.runtime.rebalancing.claims import Claims
 from dagflow.runtime.rebalancing.finished import is_all
-from dagflow.runtime.rebalancing.parts import Part
+from dagflow.runtime.stage.parts import Part
 from dagflow.storage import MemoryStore
 
 PARTS = [Part(0, None, 10), Part(0, 10, 30), Part(0, 30, None)]

@@ -12,7 +12,7 @@ from dagflow import FileBlockMetadata
 from dagflow.ranges import OffsetRangeTracker
 from dagflow.runtime.rebalancing.giving import Given, Hand, Pace, Queue, given_away, remaining
 from dagflow.runtime.rebalancing.held import Held
-from dagflow.runtime.rebalancing.parts import Part
+from dagflow.runtime.stage.parts import Part
 from operators import BlockReader
 
 

@@ -29,7 +29,7 @@ from dagflow.runtime.events import Stolen
 from dagflow.runtime.rebalancing import yielding
 from dagflow.runtime.rebalancing.giving import Given, Hand, Pace, Queue, given_away, remaining
 from dagflow.runtime.rebalancing.held import Held
-from dagflow.runtime.rebalancing.parts import Part, part_of, uncovered
+from dagflow.runtime.stage.parts import Part, part_of, uncovered
 from operators import Map, RecordWriter
 from tests.conformance.apps import left_over, lines_in
 from tests.runtime.rebalancing.threads import ThreadRunner

@@ -20,15 +20,17 @@ from dagflow.lineage.replay import replay
 from dagflow.lineage.trace import Sought
 from dagflow.plan.plan import make_plan
 from dagflow.runtime.events import Stolen, WindowRetried
-from dagflow.runtime.rebalancing import driver, yielding
-from dagflow.runtime.rebalancing.driver import LITTLE_LEFT, why_no_yield
-from dagflow.runtime.rebalancing.further import further, moved
+from dagflow.runtime.rebalancing import yielding
 from dagflow.runtime.rebalancing.held import Held
-from dagflow.runtime.rebalancing.parts import Part, part_of, uncovered
+from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
 from dagflow.runtime.runner import TasksDied
-from dagflow.runtime.task.program import Job, TaskOutcome, TaskSpec
-from dagflow.runtime.task.report import TaskReport
+from dagflow.runtime.stage.outcome import TaskOutcome
+from dagflow.runtime.stage.parts import Part, part_of, uncovered
+from dagflow.runtime.stage.program import Job, TaskSpec
+from dagflow.runtime.windows import rebalance as driver
+from dagflow.runtime.windows.rebalance import LITTLE_LEFT, why_no_yield
+from dagflow.runtime.windows.remaining import further, moved
 from dagflow.storage import MemoryStore
 from operators import BlockReader, Count, FileSplitterInput
 from tests.conformance.apps import left_over, lines_in

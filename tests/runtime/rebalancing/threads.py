@@ -10,8 +10,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.runner import TasksDied
+from dagflow.runtime.stage.outcome import TaskOutcome
+from dagflow.runtime.stage.program import Job, TaskSpec
 from dagflow.runtime.task.execute import execute
-from dagflow.runtime.task.program import Job, TaskOutcome, TaskSpec
 
 ATTEMPTS = 4
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from dagflow.errors import FileLost, PlanMismatch, RecordDamaged, RecordMisplaced, RecordMissing, WindowIncomplete
 from dagflow.model.operator import Operator
+from dagflow.runtime.run_folder.reports import OperatorFigures, StagedFile, TaskReport, summed
 from dagflow.runtime.run_folder.standing import standing
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
-from dagflow.runtime.task.program import TaskSpec
-from dagflow.runtime.task.report import AttemptFileInfo, OperatorFigures, TaskReport, summed
+from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.windows.commit import decide, roll_forward, sweep
 from dagflow.storage import CountingStore, MemoryStore, seal
 
@@ -28,11 +28,11 @@ def task(window: int = 0, partition: int = 0, items: int = 1) -> TaskSpec:
     return TaskSpec(window=window, round="r", stage="s0", partition=partition, partitions=2, items=made)
 
 
-def staged(folder: Path, name: str, attempt: str, data: bytes = b"x\n") -> AttemptFileInfo:
+def staged(folder: Path, name: str, attempt: str, data: bytes = b"x\n") -> StagedFile:
     place = folder / "_dagflow" / "staging"
     place.mkdir(parents=True, exist_ok=True)
     (place / attempt).write_bytes(data)
-    return AttemptFileInfo("out", str(folder), name, str(place / attempt), len(data), 1)
+    return StagedFile("out", str(folder), name, str(place / attempt), len(data), 1)
 
 
 def test_what_is_published_first_counts() -> None:
@@ -59,9 +59,9 @@ FIGURES = st.builds(OperatorFigures, *[st.integers(0, 99)] * 4, st.dictionaries(
 
 @given(
     st.dictionaries(st.text(max_size=5), FIGURES),
-    st.lists(st.builds(AttemptFileInfo, *[st.text(max_size=4)] * 4, st.integers(0), st.integers(0))),
+    st.lists(st.builds(StagedFile, *[st.text(max_size=4)] * 4, st.integers(0), st.integers(0))),
 )
-def test_reports_come_back_as_they_were(operators: dict[str, OperatorFigures], files: list[AttemptFileInfo]) -> None:
+def test_reports_come_back_as_they_were(operators: dict[str, OperatorFigures], files: list[StagedFile]) -> None:
     log = WindowLog(MemoryStore())
     report = TaskReport("t", 3, operators, files, {"show": ["a\n", "ß"]})
     log.report("reports/t", report)
@@ -211,7 +211,7 @@ class Sink(Operator):
         self.heard.append(lines)
 
 
-def decided(log: WindowLog, window: int, *files: AttemptFileInfo) -> Decision:
+def decided(log: WindowLog, window: int, *files: StagedFile) -> Decision:
     spec = task(window)
     log.report(spec.report_name, TaskReport(spec.name, 1, {}, list(files), {"out": ["line"]}))
     return decide(log, plan(window), "r", [spec], 0.0, durable=False)

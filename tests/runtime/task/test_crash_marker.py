@@ -20,9 +20,10 @@ from dagflow.local.runner import LocalRunner
 from dagflow.model.context import Cursor
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.runner import TasksDied
+from dagflow.runtime.stage.outcome import TaskOutcome
+from dagflow.runtime.stage.program import Job, TaskSpec
 from dagflow.runtime.task.crash_marker import Place, footprint, places
 from dagflow.runtime.task.execute import execute
-from dagflow.runtime.task.program import Job, TaskOutcome, TaskSpec
 from dagflow.testing import FakeClock
 from operators import BlockReader, Filter, Map, RecordWriter
 from tests.conformance.apps import chain, lines_in

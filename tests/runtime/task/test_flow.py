@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dagflow import InputPort, Operator, OutputPort, WindowState
 from dagflow.errors import OperatorFailed, PortUnbound
-from dagflow.runtime.task import delivery as flow_module
+from dagflow.runtime.stage import delivery as flow_module
 from dagflow.testing import run_operator
 
 BAD = -1

@@ -14,9 +14,9 @@ from dagflow.launching.build import examine
 from dagflow.plan.plan import PHASES
 from dagflow.plan.view import plan_view
 from dagflow.render.graph import graph_text
-from dagflow.runtime.task import delivery as flow_module
+from dagflow.runtime.stage import delivery as flow_module
+from dagflow.runtime.stage.program import OutputPlan, PortPlan, Program, ProgramOperator, TaskSpec
 from dagflow.runtime.task.flow import Flow
-from dagflow.runtime.task.program import OutputPlan, PortPlan, Program, ProgramOperator, TaskSpec
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
 from tests.conformance.windows import InWindows

@@ -13,7 +13,8 @@ from dagflow.errors import Interrupted, WindowFailed
 from dagflow.launching.launch import launch
 from dagflow.local.runner import LocalRunner
 from dagflow.runtime.events import Event, WindowRetried
-from dagflow.runtime.task.program import Job, TaskOutcome
+from dagflow.runtime.stage.outcome import TaskOutcome
+from dagflow.runtime.stage.program import Job
 from dagflow.testing import FakeClock
 from operators import RecordWriter
 from tests.conformance.apps import chain, left_over, lines_in

@@ -12,9 +12,9 @@ from dagflow.errors import StateNotPlain
 from dagflow.ledger import EntryRef, InputSlice
 from dagflow.model.plain import decode
 from dagflow.plan.plan import make_plan
+from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowPlan
-from dagflow.runtime.task.program import TaskSpec
-from dagflow.runtime.task.report import TaskReport
+from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.windows.plan_window import IDLE, Driver
 from dagflow.scaling import Partition, PartitioningContext, resized
 from dagflow.state import MapLog

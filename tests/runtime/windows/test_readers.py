@@ -18,9 +18,10 @@ from dagflow.local.runner import LocalRunner
 from dagflow.plan.plan import Plan, make_plan
 from dagflow.render.report import report_text
 from dagflow.runtime.events import Event, ReadersChanged, WindowDecided, WindowDone, WindowPlanned
+from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowPlan
-from dagflow.runtime.task.program import TaskOutcome
-from dagflow.runtime.task.report import ReaderFigures, TaskReport
+from dagflow.runtime.run_report import ReaderFigures
+from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.windows.readers import Readers, known_to
 from dagflow.scaling import (
     NOT_DEALT,

@@ -13,7 +13,8 @@ import pytest
 from dagflow import DAG, InputOperator, InputPort, Operator, OutputPort, ReaderRecord, State
 from dagflow.errors import FileInTheWay, FileLost, OutputInInput, OutputOrphaned, RecordDamaged, StagedFileDamaged
 from dagflow.launching.launch import launch
-from dagflow.runtime.run_folder.window_log import Decision, PublishedFile, WindowLog
+from dagflow.runtime.run_folder.reports import StagedFile
+from dagflow.runtime.run_folder.window_log import Decision, WindowLog
 from dagflow.runtime.windows.commit import decide, roll_forward
 from dagflow.storage import MemoryStore
 from dagflow.testing import run_dag
@@ -245,9 +246,9 @@ class TestLostLog:
 
 class TestNames:
     def names(self, tmp_path: Path, *wanted: str, window: int = 0) -> list[str]:
+        from dagflow.runtime.run_folder.reports import TaskReport
         from dagflow.runtime.run_folder.window_log import WindowLog
-        from dagflow.runtime.task.program import TaskSpec
-        from dagflow.runtime.task.report import TaskReport
+        from dagflow.runtime.stage.program import TaskSpec
         from dagflow.storage import MemoryStore
         from tests.runtime.run_folder.test_window_log import plan
 
@@ -299,7 +300,7 @@ class TestNames:
 
 @pytest.mark.parametrize("again", [False, True])
 def test_an_attempt_that_vanishes_right_after_the_decision_is_an_error(tmp_path: Path, again: bool) -> None:
-    file = PublishedFile("o", str(tmp_path), "x", str(tmp_path / "_dagflow/staging/0"), 1, 1)
+    file = StagedFile("o", str(tmp_path), "x", str(tmp_path / "_dagflow/staging/0"), 1, 1)
     decision = Decision(window=0, round="", files=[file], operators={}, notes={}, states={})
     with pytest.raises(FileLost):  # no ledger says that it was there
         roll_forward(WindowLog(MemoryStore()), decision, {}, durable=False, again=again)

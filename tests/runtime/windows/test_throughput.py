@@ -10,8 +10,8 @@ import pytest
 
 from dagflow.launching.launch import launch
 from dagflow.runtime.events import ReadersChanged
-from dagflow.runtime.task.program import TaskOutcome
-from dagflow.runtime.windows.paces import Pace, later
+from dagflow.runtime.stage.outcome import TaskOutcome
+from dagflow.runtime.windows.readers import Pace, later
 from dagflow.scaling import NOT_DEALT, BacklogPartitioner, Load, OperatorStats, Response, resized
 from operators import BlockReader, RecordWriter
 from tests.conformance.apps import chain, lines_in

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.runtime.rebalancing.parts import Part, uncovered, without
+from dagflow.runtime.stage.parts import Part, uncovered, without
 
 
 @given(st.lists(st.integers(1, 99), unique=True, max_size=6), st.data())

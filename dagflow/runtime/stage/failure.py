@@ -13,10 +13,10 @@ from dagflow.errors.frames import is_ours
 from dagflow.model.context import Cursor, RecordOrigin
 from dagflow.model.records import ReaderRecord, excerpt
 from dagflow.model.source import shown
-from dagflow.runtime.task.errors import OperatorFailed
+from dagflow.runtime.stage.errors import OperatorFailed
 
 _ERROR_CHARACTERS = 1000
-_RUNTIME = os.path.dirname(__file__)
+_RUNTIME = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
 _OF_SPARK = re.compile(r"[/\\](pyspark|py4j)[/\\]|[/\\]contextlib\.py$")  # whose errors come through context managers
 
 
@@ -103,7 +103,7 @@ def emitting_frames() -> str:
     frames: list[traceback.FrameSummary] = []
     has_left = False  # what `emit` itself is made of
     for frame in reversed(traceback.extract_stack()):
-        is_runtime = os.path.dirname(frame.filename) == _RUNTIME
+        is_runtime = frame.filename.startswith(_RUNTIME)
         if is_runtime and has_left:
             break  # what called the operator
         has_left = has_left or not is_runtime

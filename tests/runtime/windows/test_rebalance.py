@@ -14,10 +14,11 @@ import pytest
 
 from dagflow.launching.launch import launch
 from dagflow.runtime.events import Event, WindowDecided, WindowRetried, WindowStarted
-from dagflow.runtime.rebalancing.driver import Rebalancing, tell_slots_are_wanted
 from dagflow.runtime.rebalancing.shared_work import SharedWork
 from dagflow.runtime.run_folder.window_log import WindowLog
-from dagflow.runtime.task.program import Job, TaskOutcome, TaskSpec
+from dagflow.runtime.stage.outcome import TaskOutcome
+from dagflow.runtime.stage.program import Job, TaskSpec
+from dagflow.runtime.windows.rebalance import Rebalancing, tell_slots_are_wanted
 from dagflow.storage import MemoryStore
 from operators import BlockReader, Map, RecordWriter
 from tests.conformance.apps import chain, left_over, lines_in

@@ -13,11 +13,11 @@ from dagflow.model.map_state import TrackedDict
 from dagflow.model.operator import ErrorRecord, Operator
 from dagflow.model.records import ReaderRecord
 from dagflow.model.state import state_fields
-from dagflow.runtime.task.delivery import Inlet, Outlet, Step, Steps
-from dagflow.runtime.task.failure import Abort, abort, describe, sample, text_of
-from dagflow.runtime.task.program import ProgramOperator
-from dagflow.runtime.task.report import SAMPLES, OperatorFigures
-from dagflow.runtime.task.unchanged import Unchanged
+from dagflow.runtime.run_folder.reports import SAMPLES, OperatorFigures
+from dagflow.runtime.stage.delivery import Inlet, Outlet, Step, Steps
+from dagflow.runtime.stage.failure import Abort, abort, describe, sample, text_of
+from dagflow.runtime.stage.program import ProgramOperator
+from dagflow.runtime.stage.unchanged import Unchanged
 
 _NOTHING: Iterator[Step] = iter(())
 

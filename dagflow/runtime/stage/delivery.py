@@ -5,28 +5,36 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from dagflow.model.errors.running import WrongRecordType
 from dagflow.model.forms import to_batch, to_records
 from dagflow.model.ports import BATCH, STREAM
 from dagflow.model.records import ReaderRecord
-from dagflow.runtime.task.bad_row import culprit, raising, record_of
-from dagflow.runtime.task.failure import Abort, emitting_frames
-from dagflow.runtime.task.mistyped import refuse_mistyped
-from dagflow.runtime.task.program import PortPlan
+from dagflow.runtime.stage.bad_row import culprit, raising, record_of
+from dagflow.runtime.stage.failure import Abort, emitting_frames
+from dagflow.runtime.stage.mistyped import refuse_mistyped
+from dagflow.runtime.stage.program import PortPlan
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dagflow.runtime.exchange.sender import Sender
-    from dagflow.runtime.task.node import Node
+    from dagflow.runtime.stage.node import Node
 
 CHUNK = 8192  # records that an outlet holds at the most, and rows of a batch that become Python objects at once
 MAX_NESTED = 32
 """Handlers that may be in the midst of emitting, one behind the other: each takes some of Python's 1,000 stack frames."""
 
-Step = tuple["Inlet | Sender", "list[Any] | pa.RecordBatch"]
+
+class Sink(Protocol):
+    """The end of a stream: the inlet of an operator in this task, or a sender to a task of a later level."""
+
+    def steps(self, chunk: list[Any] | pa.RecordBatch) -> Iterator[Step]:
+        """Take records or a batch, and return the steps that follow from them in this task."""
+        ...
+
+
+Step = tuple[Sink, "list[Any] | pa.RecordBatch"]
 
 
 class Steps:
@@ -65,7 +73,7 @@ class Outlet:
     """
 
     def __init__(
-        self, node: Node, port: str, tp: Any, inlets: Sequence[Inlet | Sender], check: Callable[[Any], None] | None = None
+        self, node: Node, port: str, tp: Any, inlets: Sequence[Sink], check: Callable[[Any], None] | None = None
     ) -> None:
         self.node = node
         self.port = port

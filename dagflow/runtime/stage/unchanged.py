@@ -12,8 +12,8 @@ from typing import Any
 import attrs
 
 from dagflow.model.records import excerpt
-from dagflow.runtime.task.errors import RecordChanged
-from dagflow.runtime.task.failure import Abort
+from dagflow.runtime.stage.errors import RecordChanged
+from dagflow.runtime.stage.failure import Abort
 
 
 @attrs.frozen

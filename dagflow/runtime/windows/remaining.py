@@ -11,10 +11,11 @@ import attrs
 from dagflow.model.plain import decode
 from dagflow.plan.plan import Plan
 from dagflow.runtime.rebalancing.held import Held
-from dagflow.runtime.rebalancing.parts import Part, Steal, part_of, without
+from dagflow.runtime.run_folder.reports import Steal, TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
-from dagflow.runtime.task.program import TaskOutcome, TaskSpec
-from dagflow.runtime.task.report import TaskReport
+from dagflow.runtime.stage.outcome import TaskOutcome
+from dagflow.runtime.stage.parts import Part, part_of, without
+from dagflow.runtime.stage.program import TaskSpec
 
 READERS = 16  # threads that read reports
 

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dagflow.errors import DagflowError
 from dagflow.model.event_time import EventTime
 from dagflow.model.keys import Key, KeyAssignment
 from dagflow.model.operator import Operator
 from dagflow.model.ports import BATCH, RECORD
-from dagflow.runtime.rebalancing.ending import Ending
-from dagflow.runtime.rebalancing.parts import Part
+from dagflow.runtime.stage.parts import Part
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -280,25 +278,3 @@ class Job:
         for task in self.tasks:
             found.setdefault(task.level, []).append(task)
         return [tuple(tasks) for tasks in found.values()]
-
-
-@attrs.frozen(kw_only=True)
-class TaskOutcome:
-    """What a runner hears of a task: figures of an attempt, or why it failed. What it did stands in its report.
-
-    `records_in`, `records`: what came to the head of its stage, and what that passed on. `parts`: how many parts of items it has
-    read, where work is shared, and `ending`: what it tells of that; `counters`: of what its work items went to; `has_left`:
-    whether it has stopped before it had read all that it was dealt.
-    """
-
-    task: str
-    attempt: str
-    started: float
-    ended: float
-    records: int = 0
-    records_in: int = 0
-    parts: int = 0
-    counters: dict[str, int] = attrs.field(factory=dict)
-    error: DagflowError | None = None
-    ending: Ending | None = None
-    has_left: bool = False

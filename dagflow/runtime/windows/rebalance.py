@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import attrs
 
-from dagflow.model.plain import decode
 from dagflow.model.protocols import GroupsItems
 from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime.events import Claimed, EventStream, Stolen
-from dagflow.runtime.rebalancing.claims import Log, log_name
-from dagflow.runtime.rebalancing.ending import Ending, Uneven, uneven
-from dagflow.runtime.rebalancing.errors import WindowIncomplete
-from dagflow.runtime.rebalancing.further import moved, reports_of_yielding
-from dagflow.runtime.rebalancing.parts import Part, Steal, part_of, uncovered
-from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
+from dagflow.runtime.rebalancing.ending import Uneven, uneven
+from dagflow.runtime.run_folder.window_log import Decision, WindowLog
+from dagflow.runtime.run_report import RunReport
 from dagflow.runtime.runner import Runner
-from dagflow.runtime.task.program import TaskOutcome, TaskSpec
-from dagflow.runtime.task.report import RunReport, TaskReport
-from dagflow.storage import Store, is_local, seal
+from dagflow.runtime.stage.outcome import Ending, TaskOutcome
+from dagflow.runtime.stage.program import TaskSpec
+from dagflow.storage import is_local, seal
 
 BLOCKS = "blocks_metadata_output"
 """The port of readers on which they tell that all of a block has been read."""
@@ -144,63 +139,3 @@ def tell_slots_are_wanted(log: WindowLog, tasks: Sequence[TaskSpec], before: Seq
     several = any(task.stage != tasks[0].stage for task in tasks)
     for name in {task.slots_wanted for task in (*before, *(tasks if several else ())) if task.shared or task.yields}:
         log.passing.create(name, seal(name, b""))
-
-
-def reports_of(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec]) -> tuple[list[TaskReport], list[Steal]]:
-    """The reports of a window's tasks, if they cover its plan: each byte of each item once; and what was taken over.
-
-    Raises WindowIncomplete.
-    """
-    logs = {task.name: _log(log.passing, task) for task in tasks if task.shared}
-    yielding = [task for task in tasks if task.yields]
-    read = dict(zip((task.name for task in yielding), reports_of_yielding(log, yielding), strict=True)) if yielding else {}
-    found = [(task, read[task.name] if task.yields else _report(log, task, logs.get(task.name))) for task in tasks]
-    missing = tuple(t.name for t, report in found if report is None or report.items != len(t.items))
-    if missing:
-        raise WindowIncomplete(plan.window, missing)
-    reports = [report for _, report in found if report is not None]
-    parts: dict[str, list[Part]] = {}
-    for task, report in zip(tasks, reports, strict=True):
-        if task.shared or task.yields:
-            parts.setdefault(task.head, []).extend(part_of(part) for part in report.parts)
-    wrong = [problem for head, read in parts.items() for problem in uncovered(read, len(plan.items[head]))]
-    if wrong:
-        raise WindowIncomplete(plan.window, (), tuple(wrong))
-    return reports, _steals(tasks, logs)
-
-
-def _log(store: Store, task: TaskSpec) -> Log:
-    log = Log(store, log_name(task.claims_area, task.partition))
-    log.catch_up()
-    return log
-
-
-def _report(log: WindowLog, task: TaskSpec, claims: Log | None) -> TaskReport | None:
-    if claims is None:
-        return log.read_report(task.report_name)
-    data = claims.state.report
-    return None if data is None else decode(data, TaskReport)
-
-
-def moved_parts(tasks: Sequence[TaskSpec], reports: Sequence[TaskReport]) -> dict[str, list[list[Any]]]:
-    """What the tasks have read that have not read just what they were dealt, by `HEAD-PARTITION`."""
-    return {
-        place_of(task.head, task.partition): report.parts
-        for task, report in zip(tasks, reports, strict=True)
-        if task.parts or ((task.shared or task.yields) and report.parts != [[n, None, None] for n in task.numbers])
-    }
-
-
-def place_of(head: str, partition: int) -> str:
-    """What a partition is called where a decision tells its parts."""
-    return f"{head}-{partition:04d}"
-
-
-def _steals(tasks: Sequence[TaskSpec], logs: Mapping[str, Log]) -> list[Steal]:
-    names = {(task.stage, task.partition): task.name for task in tasks}
-    found = moved(tasks)
-    for task in tasks:
-        for asker, entry in logs[task.name].state.gives if task.shared else ():
-            thief = names[task.stage, asker]
-            found.append(Steal(victim=task.name, thief=thief, parts=len(entry.parts), size=entry.size))
-    return found

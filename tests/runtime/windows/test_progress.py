@@ -10,12 +10,12 @@ import pytest
 
 from dagflow.cli.progress import LiveProgress, PlainProgress
 from dagflow.runtime.events import WindowPlanned, WindowProgress
-from dagflow.runtime.rebalancing import watching
 from dagflow.runtime.rebalancing.peers import gauge_of
-from dagflow.runtime.rebalancing.watching import Watching
+from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
-from dagflow.runtime.task.program import TaskSpec
-from dagflow.runtime.task.report import TaskReport
+from dagflow.runtime.stage.program import TaskSpec
+from dagflow.runtime.windows import progress as watching
+from dagflow.runtime.windows.progress import Watching
 from tests.runtime.rebalancing.skewed import run
 
 

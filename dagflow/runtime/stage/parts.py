@@ -143,13 +143,3 @@ def _gap(parts: list[Part]) -> str | None:
             return "its end has been read twice"
         at = part.stop
     return None if at is None else f"nobody has read {at} to its end"
-
-
-@attrs.frozen(kw_only=True)
-class Steal:
-    """Work that one task has taken over from another: how many parts of items, and how much, as items are weighed."""
-
-    victim: str
-    thief: str
-    parts: int
-    size: int

@@ -10,7 +10,7 @@ import attrs
 from dagflow.runtime.events import Event, WindowProgress
 from dagflow.runtime.rebalancing.peers import gauge_of
 from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
-from dagflow.runtime.task.program import TaskSpec
+from dagflow.runtime.stage.program import TaskSpec
 from dagflow.storage import local_path
 
 EVERY = 1.0  # seconds between looks

@@ -12,11 +12,11 @@ from dagflow.model.errors.running import WrongRecordType
 from dagflow.model.operator import InputOperator
 from dagflow.model.ports import RECORD
 from dagflow.model.typecheck import type_check
-from dagflow.runtime.task.failure import Abort
-from dagflow.runtime.task.program import SourcePlan
+from dagflow.runtime.stage.failure import Abort
+from dagflow.runtime.stage.program import SourcePlan
 
 if TYPE_CHECKING:
-    from dagflow.runtime.task.node import Node
+    from dagflow.runtime.stage.node import Node
 
 
 def refuse_mistyped(record: Any, source: SourcePlan, window: int | None, emitter: Node | None) -> None:

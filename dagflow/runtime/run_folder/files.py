@@ -1,0 +1,120 @@
+"""The files that windows write: where they are staged, their final names, and whether they are what was written."""
+
+from __future__ import annotations
+
+import contextlib
+import unicodedata
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from dagflow.runtime.run_folder.layout import STAGING
+from dagflow.runtime.run_folder.reports import StagedFile, TaskReport
+from dagflow.storage import OWN_FOLDER, absolute, below, explained, file_system, inside, join, new_hash
+from dagflow.storage.errors import PathOutside
+
+_PIECE = 1 << 20
+
+
+def moved_file(file: StagedFile, moved: Mapping[str, str]) -> StagedFile:
+    """A file where it is now; `moved`: folders then and now."""
+    then = absolute(file.folder)
+    now = moved.get(then, then)
+    if now == then or not file.attempt.startswith(f"{file.folder.rstrip('/')}/"):
+        return file
+    return attrs.evolve(file, folder=now, attempt=join(now, file.attempt[len(file.folder.rstrip("/")) + 1 :]))
+
+
+def file_paths(file: StagedFile) -> tuple[str, str]:
+    """Where a file of a decision was written, and where it belongs. Raises PathOutside for places that are not the folder's."""
+    attempt = below(join(file.folder, STAGING), file.attempt)
+    if attempt is None:
+        raise PathOutside(join(file.folder, STAGING), file.attempt)
+    if file.name.partition("/")[0].casefold() == OWN_FOLDER:
+        raise PathOutside(file.folder, file.name)
+    return inside(join(file.folder, STAGING), attempt), inside(file.folder, file.name)
+
+
+def difference(file: StagedFile, path: str) -> str | None:
+    """How a file differs from what its task has written; None: not at all. Raises OSError."""
+    system = file_system(path)
+    size = system.status(path).length
+    if size != file.size:
+        return f"it has {size:,} bytes, {file.size:,} were written"
+    if file.hash:
+        digest = new_hash(file.hash.partition(":")[0])
+        with contextlib.closing(system.open(path)) as reader:
+            while piece := reader.read(_PIECE):
+                digest.update(piece)
+        if (actual := f"{file.hash.partition(':')[0]}:{digest.hexdigest()}") != file.hash:
+            return f"it has the hash {actual}, {file.hash} was written"
+    return None
+
+
+def named(window: int, reports: list[TaskReport]) -> list[StagedFile]:
+    """Final names: the name that a sink asked for; what is taken in it gets window and number behind it. Raises PathOutside."""
+    folders: dict[str, _Names] = {}
+    named = []
+    for report in reports:
+        for file in report.files:
+            folder = absolute(file.folder)  # one folder may be spelled in several ways
+            inside(folder, file.name)
+            names = folders.setdefault(folder, _Names(folder, window))
+            name = names.give(file.name)
+            named.append(attrs.evolve(file, name=name))
+    return named
+
+
+class _Names:
+    """The names in one output folder, existing and given ones. No rename after the decision may fail for a name.
+
+    So a file gets no name of a folder and below no file (`a`, `a/b`), and where the file system does not tell `A` from `a`, no
+    two files get names that differ in case only.
+    """
+
+    def __init__(self, folder: str, window: int) -> None:
+        self._folder = folder
+        self._window = window
+        self._system = file_system(folder)
+        self._files: set[str] = set()
+        self._folders: set[str] = set()
+        self._is_folding = self._system.exists(join(folder, OWN_FOLDER)) and self._system.exists(join(folder, OWN_FOLDER.upper()))
+
+    def give(self, wanted: str) -> str:
+        """The free name that is nearest to the wanted one."""
+        path = ""
+        *above, last = wanted.split("/")
+        with explained(join(self._folder, wanted), "naming an output file"):
+            for name in above:
+                path = self._free(path, name, self._may_be_folder)
+                self._folders.add(self._key(path))
+            path = self._free(path, last, self._may_be_file)
+        self._files.add(self._key(path))
+        return path
+
+    def _free(self, folder: str, name: str, may_be: Callable[[str], bool]) -> str:
+        tried = path = f"{folder}/{name}" if folder else name
+        number = 0
+        while not may_be(tried):
+            stem, dot, extension = path.rpartition(".") if "." in name else (path, "", "")
+            tried = f"{stem}-{self._window:06d}-{number:04d}{dot}{extension}"
+            number += 1
+        return tried
+
+    def _may_be_folder(self, path: str) -> bool:
+        key = self._key(path)
+        if key in self._folders:
+            return True
+        if key in self._files:
+            return False
+        try:
+            return self._system.status(join(self._folder, path)).is_directory
+        except FileNotFoundError:
+            return True
+
+    def _may_be_file(self, path: str) -> bool:
+        key = self._key(path)
+        return key not in self._files and key not in self._folders and not self._system.exists(join(self._folder, path))
+
+    def _key(self, path: str) -> str:
+        return unicodedata.normalize("NFC", path.casefold()) if self._is_folding else path

@@ -1,0 +1,130 @@
+"""The reports of tasks, and the records they are made of: figures, files, states, exchanges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from dagflow.state.partition_state import StateRef
+
+
+@attrs.define
+class OperatorFigures:
+    """What one operator did: records in and out by port, records converted, errors let pass, and its own counters."""
+
+    records_in: int = 0
+    records_out: int = 0
+    converted: int = 0
+    errors: int = 0
+    counters: dict[str, int] = attrs.field(factory=dict)
+    samples: list[str] = attrs.field(factory=list)
+
+    def add(self, other: OperatorFigures) -> None:
+        """Sums."""
+        self.records_in += other.records_in
+        self.records_out += other.records_out
+        self.converted += other.converted
+        self.errors += other.errors
+        for name, n in other.counters.items():
+            self.counters[name] = self.counters.get(name, 0) + n
+        self.samples = (self.samples + other.samples)[:SAMPLES]
+
+
+HOT_KEYS = 5  # that a report shows of an exchange
+SAMPLES = 5  # errors that skipped or routed records are kept of, per operator
+
+
+@attrs.frozen
+class StagedFile:
+    """A file that a task wrote: `attempt` is where it lies, `folder`/`name` what it is to become.
+
+    `records`: as many as its writer told; a file whose writer never tells is one record. `hash`: of its bytes.
+    """
+
+    operator: str
+    folder: str
+    name: str
+    attempt: str
+    size: int
+    records: int
+    hash: str = ""
+
+
+@attrs.define
+class ExchangeFigures:
+    """What went over an exchange.
+
+    Attributes:
+        records: how many were sent, after combining; `before`: how many there were before.
+        rows, bytes: in how many blobs.
+        hottest: the hottest keys of a sample, each with about how many records had it before combining.
+    """
+
+    records: int = 0
+    before: int = 0
+    rows: int = 0
+    bytes: int = 0
+    hottest: dict[str, int] = attrs.field(factory=dict)
+
+    def add(self, other: ExchangeFigures) -> None:
+        """Sums."""
+        self.records += other.records
+        self.before += other.before
+        self.rows += other.rows
+        self.bytes += other.bytes
+        for key, n in other.hottest.items():
+            self.hottest[key] = self.hottest.get(key, 0) + n
+        self.hottest = dict(sorted(self.hottest.items(), key=lambda item: -item[1])[: 4 * HOT_KEYS])
+
+    def hot(self) -> dict[str, int]:
+        """The keys that have a large part of all records: at least a twentieth."""
+        return {key: n for key, n in list(self.hottest.items())[:HOT_KEYS] if n * 20 >= self.before}
+
+
+@attrs.frozen(kw_only=True)
+class Steal:
+    """Work that one task has taken over from another: how many parts of items, and how much, as items are weighed."""
+
+    victim: str
+    thief: str
+    parts: int
+    size: int
+
+
+@attrs.define
+class TaskReport:
+    """What one task did. Durable, and the first one of a task counts. `states`: what its operators keep, by operator.
+
+    `parts`: which parts of which items (their numbers in the stage's plan) it has read, in order, where work is shared.
+    `exchanges`: what it has sent, by the port that it leads to. `event_times`: the latest time of a record, by operator.
+    """
+
+    task: str
+    items: int
+    operators: dict[str, OperatorFigures] = attrs.field(factory=dict)
+    files: list[StagedFile] = attrs.field(factory=list)
+    notes: dict[str, list[str]] = attrs.field(factory=dict)
+    states: dict[str, StateRef] = attrs.field(factory=dict)
+    parts: list[list[Any]] = attrs.field(factory=list)
+    exchanges: dict[str, ExchangeFigures] = attrs.field(factory=dict)
+    event_times: dict[str, int] = attrs.field(factory=dict)
+
+
+def summed_exchanges(reports: Iterable[Mapping[str, ExchangeFigures]]) -> dict[str, ExchangeFigures]:
+    """The figures of every exchange over several reports, by the port that it leads to."""
+    total: dict[str, ExchangeFigures] = {}
+    for figures in reports:
+        for port, own in figures.items():
+            total.setdefault(port, ExchangeFigures()).add(own)
+    return total
+
+
+def summed(reports: Iterable[Mapping[str, OperatorFigures]]) -> dict[str, OperatorFigures]:
+    """The figures of every operator over several reports."""
+    total: dict[str, OperatorFigures] = {}
+    for figures in reports:
+        for name, own in figures.items():
+            total.setdefault(name, OperatorFigures()).add(own)
+    return total

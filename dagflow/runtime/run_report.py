@@ -1,0 +1,79 @@
+"""The report of a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+import attrs
+
+from dagflow.runtime.run_folder.reports import ExchangeFigures, OperatorFigures, summed, summed_exchanges
+from dagflow.runtime.run_folder.window_log import Decision
+
+
+@attrs.frozen
+class ReaderFigures:
+    """How many readers an operator had: the bounds (those seen, where its partitioner tells none), now, lowest and highest.
+
+    `changes`: how often the number has changed from one window to the next. `counters`: what all of them have counted, those that
+    are gone included: `tasks`, `records`, and what the operator counts itself.
+    """
+
+    min_readers: int
+    now: int
+    max_readers: int
+    lowest: int
+    highest: int
+    changes: int = 0
+    counters: dict[str, int] = attrs.field(factory=dict)
+
+
+@attrs.define
+class RunReport:
+    """What a launch did.
+
+    Attributes:
+        status: `done`, `failed`, `interrupted` or `running`.
+        windows: how many windows this launch decided; `first_window` the number of the first of them.
+        operators: the figures by operator, in the order of the DAG.
+        readers: how many readers each partitioned operator had.
+        exchanges: what went over exchanges, by the port that they lead to.
+        files, bytes_written: what became visible, by this launch.
+        seconds: from launch to end.
+        rebalanced, rebalanced_bytes: how often tasks have taken work over from others, and how much.
+        rebalancing: why that has never happened.
+        ledgers: the newest entry of each output folder's ledger.
+        warnings: what a user should know, and did not end the run.
+    """
+
+    application: str = ""
+    runner: str = ""
+    status: str = "running"
+    windows: int = 0
+    first_window: int | None = None
+    operators: dict[str, OperatorFigures] = attrs.field(factory=dict)
+    readers: dict[str, ReaderFigures] = attrs.field(factory=dict)
+    exchanges: dict[str, ExchangeFigures] = attrs.field(factory=dict)
+    files: int = 0
+    bytes_written: int = 0
+    seconds: float = 0.0
+    jobs: int = 0
+    rebalanced: int = 0
+    rebalanced_bytes: int = 0
+    rebalancing: str = ""
+    run_folder: str = ""
+    outputs: list[str] = attrs.field(factory=list)
+    ledgers: dict[str, str] = attrs.field(factory=dict)
+    warnings: list[str] = attrs.field(factory=list)
+    ui: str | None = None
+    error: str | None = None
+
+    def count(self, decision: Decision, operators: Container[str]) -> None:
+        """Adds what a window did; of operators that the application has."""
+        self.windows += 1
+        if self.first_window is None:
+            self.first_window = decision.window
+        figures = summed([self.operators, decision.operators])
+        self.operators = {name: own for name, own in figures.items() if name in operators}
+        self.exchanges = summed_exchanges([self.exchanges, decision.exchanges])
+        self.files += len(decision.files)
+        self.bytes_written += sum(file.size for file in decision.files)
