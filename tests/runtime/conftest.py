@@ -1,4 +1,4 @@
-"""What tests of shared work have in common."""
+"""Fixtures of the tests that rebalance."""
 
 from __future__ import annotations
 
