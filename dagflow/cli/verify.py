@@ -41,11 +41,11 @@ def entry_named(context: click.Context, option: click.Parameter, value: str | No
 
 @dataset_command(
     "verify",
-    help="Checks a dataset against its ledger: the links and rules of all entries, the sizes and hashes of all files and states, "
+    help="Checks a dataset against its ledger: the links and rules of all entries, the sizes and hashes of all files, "
     "the records of its run folder, and that the inputs of a derived dataset are what it was made of, where they are found. "
     "Ends with 1 when anything is damaged.",
     params=[
-        click.Option(["--files/--no-files"], default=True, help="Reads files and states, or only the entries (default: reads)."),
+        click.Option(["--files/--no-files"], default=True, help="Reads files, or only the entries (default: reads)."),
         click.Option(
             ["--noted"],
             callback=entry_named,

@@ -25,7 +25,6 @@ from dagflow.ledger.events import (
     ROOT,
     AddData,
     Carried,
-    Checkpoint,
     DataEvent,
     EntryRef,
     Event,
@@ -35,11 +34,11 @@ from dagflow.ledger.events import (
     SetSource,
     UnknownEvent,
 )
-from dagflow.ledger.reader import CHECKPOINTS, LedgerReader, checkpoint_name
+from dagflow.ledger.reader import LedgerReader
 from dagflow.ledger.rules import check_rules
 from dagflow.ledger.tail import entry_name
 from dagflow.ledger.verify import VerifyReport, verify
-from dagflow.storage import OWN_FOLDER, Store, absolute, explained, file_system, hash_bytes, inside, open_store, probe
+from dagflow.storage import OWN_FOLDER, Store, absolute, explained, file_system, inside, open_store, probe
 from dagflow.storage.errors import OutcomeUnknown
 
 ANY: Final[Any] = object()
@@ -177,25 +176,6 @@ class Ledger(LedgerReader):
         """
         return verify(self, inputs=inputs or {}, files=files, noted=noted)
 
-    def save_checkpoint(self, state: bytes) -> Checkpoint:
-        """Keeps state under its hash, and returns what to name in the next data event. Saving it again costs nothing."""
-        checkpoint = Checkpoint(hash=hash_bytes(state), size=len(state))
-        if not self.store.create(checkpoint_name(checkpoint.hash), state):
-            self.read_checkpoint(checkpoint)
-        return checkpoint
-
-    def forget_checkpoints(self) -> None:
-        """Removes the states that only older entries name: kept are those before and after the newest data entry."""
-        newest = self.resume().at
-        event = None if newest is None else self.entry(newest.seq).data
-        if event is None:
-            return
-        kept = {event.prev_checkpoint, None if event.new_checkpoint is None else event.new_checkpoint.hash}
-        names = {checkpoint_name(each) for each in kept if each is not None}
-        for name in self.store.names(f"{CHECKPOINTS}/"):
-            if name not in names:
-                self.store.discard(name)
-
     # ------------------------------------------------------------------------------------------------------- steps of append
 
     def _next(self, event: Event) -> LedgerEntry:
@@ -252,9 +232,6 @@ class Ledger(LedgerReader):
     def _check_objects(self, event: Event) -> None:
         if not isinstance(event, AddData | ExecuteQuery):
             return
-        new = event.new_checkpoint
-        if new is not None and new.hash != event.prev_checkpoint:
-            self.read_checkpoint(new)
         if self.folder is None or event.new_data is None:
             return
         for file in event.new_data.files:

@@ -11,7 +11,6 @@ from dagflow.ledger.columns import schema_of_fields
 from dagflow.ledger.errors import LedgerError, LedgerMissing, NoSuchEntry, ObjectDamaged, ObjectMissing
 from dagflow.ledger.events import DataFile, SchemaField, SetSchema
 from dagflow.ledger.find import find_dataset
-from dagflow.ledger.reader import CHECKPOINTS
 from dagflow.ledger.tables import Files, kind_of_file
 from dagflow.ledger.tail import ENTRIES, HINTS, entry_name, entry_number
 from dagflow.storage import file_system, inside
@@ -19,6 +18,7 @@ from dagflow.storage import file_system, inside
 if TYPE_CHECKING:
     import pyarrow.dataset
 
+_CHECKPOINTS = "ledger-checkpoints"  # of ledgers of earlier versions
 LINES = (SchemaField(name="value", type="string"),)
 """The schema of what RecordWriter writes."""
 
@@ -52,7 +52,7 @@ def erase(path: str) -> None:
     """Removes the ledger of a dataset folder; of its files, nothing. Whoever dies in between calls it again."""
     ledger = Ledger.open(path, durable=False)
     names = [entry_name(seq) for seq in _numbers(ledger)]
-    for prefix in (HINTS, CHECKPOINTS):
+    for prefix in (HINTS, _CHECKPOINTS):
         names += ledger.store.names(f"{prefix}/")
     for name in reversed(names):
         ledger.store.discard(name)

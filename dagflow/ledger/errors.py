@@ -10,7 +10,7 @@ LedgerError (RunError)                 code DF5xx, exit code 1
 │   ├── LedgerCut                      the newest entries are gone, and a hint knows it
 │   ├── EntryRewritten                 an entry is not the one whose hash is known
 │   ├── ForeignObject                  something lies among the entries that is none
-│   ├── ObjectMissing                  a data file or checkpoint that an entry names is not there
+│   ├── ObjectMissing                  a data file that an entry names is not there
 │   └── ObjectDamaged                  … or has another size or hash
 ├── HeadMoved                          another writer was faster
 ├── WindowConflict                     another pipeline has committed a window under the same application id
@@ -141,14 +141,14 @@ class ForeignObject(LedgerDamaged):
 
 @error
 class ObjectMissing(LedgerDamaged):
-    """A data file or checkpoint that an entry names is not there."""
+    """A data file that an entry names is not there."""
 
     code: ClassVar[str] = "DF508"
 
 
 @error
 class ObjectDamaged(LedgerDamaged):
-    """A data file or checkpoint is not the one that an entry names."""
+    """A data file is not the one that an entry names."""
 
     code: ClassVar[str] = "DF509"
 

@@ -96,10 +96,13 @@ class DataSlice:
 
 @attrs.frozen(kw_only=True)
 class Checkpoint:
-    """State of an application, kept beside the entries under its hash; see `Ledger.save_checkpoint`."""
+    """The state of an application after a window, by the hash of the record that has it: in a run, the window's decision.
+
+    `size`: of the record, where it is known.
+    """
 
     hash: str
-    size: int
+    size: int = 0
     unknown: Mapping[str, Any] = attrs.field(factory=dict)
 
 

@@ -13,11 +13,8 @@ from dagflow.ledger.errors import (
     LedgerDamaged,
     LedgerMissing,
     NoSuchEntry,
-    ObjectDamaged,
-    ObjectMissing,
 )
 from dagflow.ledger.events import (
-    Checkpoint,
     DataFile,
     EntryRef,
     InputSlice,
@@ -31,9 +28,8 @@ from dagflow.ledger.events import (
 from dagflow.ledger.rule import ChainState
 from dagflow.ledger.state import ResumeState, carried, resume
 from dagflow.ledger.tail import Tail, entry_name
-from dagflow.storage import Store, hash_bytes
+from dagflow.storage import Store
 
-CHECKPOINTS = "ledger-checkpoints"
 _KEPT = 64
 
 
@@ -305,19 +301,3 @@ class LedgerReader:
         for entry in self.rows_after(before, part.new_block.seq):
             if entry.data is not None and entry.data.new_data is not None:
                 yield from ((entry, file) for file in entry.data.new_data.files)
-
-    def read_checkpoint(self, checkpoint: Checkpoint) -> bytes:
-        """The state that a checkpoint names. Raises ObjectMissing, ObjectDamaged."""
-        found = self.store.read(checkpoint_name(checkpoint.hash))
-        if found is None:
-            raise ObjectMissing(self.place, None, f"checkpoint {checkpoint.hash} is not there")
-        if len(found) != checkpoint.size or hash_bytes(found) != checkpoint.hash:
-            actual = f"{len(found)} bytes with the hash {hash_bytes(found)}"
-            reason = f"checkpoint {checkpoint.hash} ({checkpoint.size} bytes) holds {actual}"
-            raise ObjectDamaged(self.place, None, reason)
-        return found
-
-
-def checkpoint_name(hash: str) -> str:
-    """The name of a checkpoint's record."""
-    return f"{CHECKPOINTS}/{hash.replace(':', '-')}"

@@ -10,6 +10,7 @@ import attrs
 from dagflow.ledger.events import (
     AddData,
     Checkpoint,
+    DataEvent,
     DataFile,
     DataSlice,
     EntryRef,
@@ -52,6 +53,14 @@ class ResumeState:
     def next_offset(self) -> int:
         """The offset of the next row: ask this, and never whether `last_offset` is true (0 is an offset)."""
         return 0 if self.last_offset is None else self.last_offset + 1
+
+    def is_advanced_by(self, event: DataEvent) -> bool:
+        """Return whether an event advances more than the checkpoint: rows, the watermark, a source or an input."""
+        if event.new_data is not None or event.new_watermark != self.watermark:
+            return True
+        if isinstance(event, AddData):
+            return event.sources != self.sources
+        return any(each.new_block is not None for each in event.inputs)
 
     def data_slice(
         self, files: Iterable[tuple[str, int, int, str]], *, schema_hash: str, logical_hash: str | None = None

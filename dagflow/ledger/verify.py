@@ -30,7 +30,7 @@ from dagflow.ledger.rules import broken_rules
 from dagflow.ledger.state import fold, resume
 from dagflow.ledger.tail import ENTRIES, HINTS, entry_name, entry_number, parse_hint
 from dagflow.storage import file_system, inside, new_hash, translate
-from dagflow.storage.errors import BadRecordName, PathOutside
+from dagflow.storage.errors import PathOutside
 
 _PIECE = 1 << 20
 
@@ -74,7 +74,6 @@ def verify(
     numbers = sorted(_numbers(ledger, problems))
     last = numbers[-1] if numbers else -1
     present = set(numbers)
-    needed = _needed_checkpoint(ledger, last) if numbers else None
     for seq in range(last + 1):
         entry = _entry(ledger, seq, seq in present, last, problems, hashes)
         if entry is None:
@@ -93,7 +92,7 @@ def verify(
         if isinstance(entry.event, ExecuteQuery):
             problems += _inputs(entry, entry.event, inputs)
         if files:
-            for problem in _objects(ledger, entry, needed):
+            for problem in _files(ledger, entry):
                 checked += 1
                 problems += [] if problem is None or _is_known(problem, problems) else [problem]
     problems += _hints(ledger, last, hashes, noted)
@@ -154,41 +153,10 @@ def _hints(ledger: LedgerReader, last: int, hashes: Mapping[int, str], noted: En
             yield EntryRewritten(ledger.store.url, ref.seq, f"its hash is {hashes[ref.seq]}, but {ref.hash} was written")
 
 
-def _needed_checkpoint(ledger: LedgerReader, last: int) -> str | None:
-    """The hash of the checkpoint from which a writer would go on, "" if there is none; None where that cannot be told."""
-    try:
-        stored = ledger.store.read(entry_name(last))
-        number = None if stored is None else decode_entry(stored, last, ledger.store.url).carried.data
-        stored = None if number is None else ledger.store.read(entry_name(number))
-        event = None if stored is None or number is None else decode_entry(stored, number, ledger.store.url).data
-    except LedgerError:
-        return None
-    return "" if event is None or event.new_checkpoint is None else event.new_checkpoint.hash
-
-
-def _objects(ledger: LedgerReader, entry: LedgerEntry, needed: str | None) -> Iterator[DagflowError | None]:
-    """A problem or None for each checkpoint and file that an entry is the first to name.
-
-    Checkpoints other than the `needed` one may be gone: nobody goes on from them.
-    """
-    event = entry.data
-    if event is None:
-        return
-    if event.new_checkpoint is not None and event.new_checkpoint.hash != event.prev_checkpoint:
-        try:
-            ledger.read_checkpoint(event.new_checkpoint)
-            yield None
-        except ObjectMissing as problem:
-            if needed in (None, event.new_checkpoint.hash):
-                problem.seq = entry.seq
-                yield problem
-        except LedgerDamaged as problem:
-            problem.seq = entry.seq
-            yield problem
-        except BadRecordName as problem:
-            yield ObjectDamaged(ledger.place, entry.seq, f"checkpoint {problem.name!r} cannot be the name of one")
-    if ledger.folder is not None and event.new_data is not None:
-        for file in event.new_data.files:
+def _files(ledger: LedgerReader, entry: LedgerEntry) -> Iterator[DagflowError | None]:
+    """A problem or None for each file that an entry adds."""
+    if ledger.folder is not None and entry.data is not None and entry.data.new_data is not None:
+        for file in entry.data.new_data.files:
             yield _file(ledger.folder, entry.seq, file)
 
 

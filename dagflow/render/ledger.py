@@ -203,7 +203,7 @@ def _data(event: DataEvent, step: Step) -> list[list[str]]:
             rows.append(["sources" if not number else "", f"{name}{moved}: {state.kind} {state.value}"])
     if event.new_checkpoint is not None:
         moved = " (as before)" if event.new_checkpoint.hash == event.prev_checkpoint else ""
-        rows.append(["state", f"{event.new_checkpoint.hash}, {size(event.new_checkpoint.size)}{moved}"])
+        rows.append(["checkpoint", f"{event.new_checkpoint.hash}{moved}"])
     if event.extra:
         rows.append(["extra", json.dumps(event.extra, ensure_ascii=False, sort_keys=True)])
     return rows

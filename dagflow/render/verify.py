@@ -26,7 +26,7 @@ class Checked:
     """What was checked, and what came out.
 
     Attributes:
-        files: whether files and states were read.
+        files: whether files were read.
         inputs: where the inputs were found that were checked too, by their ids.
         missing_inputs: where the others were looked for; "" when nobody knows where they are.
         input_problems: why inputs that are there could not be read.
@@ -81,7 +81,7 @@ def verify_text(checked: Checked, style: Style | None = None) -> str:
             found = style.paint("yellow", "clean, but not its inputs" if checked.input_problems else "clean, but not made again")
     problems = f", {counted(len(checked.problems), 'problem')}" if checked.problems else ""
     rows = [["entries", f"{counted_entries(report.entries)}: links and rules"], ["rows", counted(report.rows, "row")]]
-    what = "file or state" if report.files == 1 else "files and states"
+    what = "file" if report.files == 1 else "files"
     rows.append(["files", f"{report.files:,} {what}: sizes and hashes" if checked.files else "not read (--no-files)"])
     if isinstance(checked.run_folder, FolderReport):
         records = counted(checked.run_folder.records, "record")

@@ -32,7 +32,6 @@ STEPS: dict[str, tuple[list[Any], str, bool]] = {
     "after the decision": ([WindowLog], "decide", AFTER),
     "after one name": ([LocalFileSystem], "rename", AFTER),
     "after all names": ([commit, loop], "publish", AFTER),
-    "after a checkpoint": ([Ledger], "save_checkpoint", AFTER),
     "before an entry": ([Ledger], "append", BEFORE),
     "after an entry": ([Ledger], "append", AFTER),
     "before the mark": ([WindowLog], "done", BEFORE),

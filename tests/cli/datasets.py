@@ -7,6 +7,7 @@ from pathlib import Path
 from dagflow.ledger import (
     DERIVATIVE,
     ROOT,
+    Checkpoint,
     Event,
     Ledger,
     LedgerEntry,
@@ -48,7 +49,7 @@ class Dataset:
     ) -> LedgerEntry:
         """One window: files with their lines."""
         before = self.ledger.resume()
-        more = {} if state is None else {"checkpoint": self.ledger.save_checkpoint(state)}
+        more = {} if state is None else {"checkpoint": Checkpoint(hash=hash_bytes(state), size=len(state))}
         sources = [] if source is None else [SourceState(name="logs", kind="dagflow/window", value=source)]
         event = before.add_data(self._txn(), self._slice(files), watermark=watermark, sources=sources, **more)
         return self.append(event)

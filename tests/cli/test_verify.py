@@ -92,16 +92,6 @@ def a_folder_for_a_file(made: Dataset) -> None:
     (made.folder / "b.txt").mkdir()
 
 
-def remove_a_state(made: Dataset) -> None:
-    for path in (made.folder / "_dagflow" / "ledger-checkpoints").iterdir():
-        path.unlink()
-
-
-def flip_a_state(made: Dataset) -> None:
-    for path in (made.folder / "_dagflow" / "ledger-checkpoints").iterdir():
-        flip(path, 0)
-
-
 def a_foreign_entry(made: Dataset) -> None:
     (made.folder / "_dagflow" / "ledger" / "000000000" / "notes.txt").write_text("mine\n")
 
@@ -120,8 +110,6 @@ def a_foreign_entry(made: Dataset) -> None:
         (shorten_a_file, {"DF509"}, "entry 2: a.txt has 4 bytes, 6 were committed"),
         (flip_a_file, {"DF509"}, "entry 6: e.txt has the hash sha256:"),
         (a_folder_for_a_file, {"DF509"}, "entry 3: b.txt"),
-        (remove_a_state, {"DF508"}, "checkpoint sha256:"),
-        (flip_a_state, {"DF509"}, "checkpoint sha256:"),
         (a_foreign_entry, {"DF507"}, "notes.txt is no entry"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

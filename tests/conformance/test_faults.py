@@ -62,14 +62,12 @@ STEPS: dict[str, tuple[Callable[[str, tuple[str, ...]], bool], int]] = {
     "1 before any write": (into(""), 0),
     "2 after some of the data files": (into("/staging/", event="open"), 1),
     "2 after some of the files have their names": (into("/part-", event="rename"), 1),
-    "3 after all data, before the checkpoint": (into("one/", "ledger-checkpoints", event="open"), 0),
-    "4 after the checkpoint, before the entry": (into("one/", "/ledger/", event="open"), 3),
+    "3 and 4 after all data, before the entry": (into("one/", "/ledger/", event="open"), 3),
     "5 before the entry has its bytes": (into("one/", "/ledger/", ".tmp-", event="open"), 3),
     "6 before the entry has its name": (into("one/", "/ledger/0", event="link"), 3),
     "7 before the hint": (into("one/", "ledger-hint", event="open"), 3),
     "8 after the hint": (into("done/", event="open"), 0),
     "11 between two siblings": (into("two/", "/ledger/", event="open"), 3),
-    "11 between two siblings, before the checkpoint": (into("two/", "ledger-checkpoints", event="open"), 0),
 }
 
 

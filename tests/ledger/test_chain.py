@@ -11,7 +11,6 @@ from dagflow.errors import EntryMalformed, LedgerMissing, LedgerTaken, NewerLedg
 from dagflow.ledger import (
     DERIVATIVE,
     AddData,
-    Checkpoint,
     Ledger,
     Seed,
     SetSource,
@@ -19,7 +18,6 @@ from dagflow.ledger import (
 )
 from dagflow.storage import MemoryStore
 from tests.ledger.chains import (
-    HASH,
     SCHEMA,
     Ticks,
     chained,
@@ -92,8 +90,6 @@ def test_files_that_are_not_there_are_not_committed(folder):
         file.write("too short")
     with pytest.raises(ObjectDamaged, match="with 100 bytes, and has 9"):
         ingest(ledger, 0, 5)
-    with pytest.raises(ObjectMissing, match="checkpoint"):
-        ingest(ledger, 0, 0, checkpoint=Checkpoint(hash=HASH, size=1))
     assert ledger.head().seq == 1
 
 

@@ -27,7 +27,6 @@ from dagflow.ledger import (
     hash_bytes,
 )
 from dagflow.ledger.errors import InputDiverged, LedgerRuleError
-from dagflow.ledger.reader import checkpoint_name
 from tests.ledger.chains import HASH, SCHEMA, chained, root, rows, sealed, stored, txn
 
 ROOT = Seed(dataset_id="d")
@@ -282,7 +281,6 @@ def test_without_the_rule_nobody_sees_it(name, monkeypatch):
 @pytest.mark.parametrize("name", CHAINS)
 def test_verify_sees_it(name):
     store = stored(CHAINS[name])
-    store.create(checkpoint_name(STATE.hash), b"state")
     report = Ledger.open(store).verify()
     problems = [each for each in report.problems if isinstance(each, LedgerRuleError)]
     assert {each.rule for each in problems} == {BY_NAME[name.partition(",")[0]].code}
@@ -292,8 +290,6 @@ def test_verify_sees_it(name):
 def test_append_refuses_it_and_writes_nothing(name):
     *good, bad = CHAINS[name]
     store = stored(good)
-    store.create(checkpoint_name(STATE.hash), b"state")
-    store.create(checkpoint_name(LATER.hash), b"later")
     names = store.names("ledger/")
     with pytest.raises(LedgerRuleError) as caught:
         Ledger.open(store, clock=lambda: 1.0).append(bad.event)

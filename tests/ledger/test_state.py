@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dagflow.errors import NothingAdded, NothingExecuted
 from dagflow.ledger import (
+    Checkpoint,
     EntryRef,
     InputSlice,
     ResumeState,
@@ -49,7 +50,7 @@ def test_resuming_a_root(steps):
         def event(state, number):
             if is_setting:
                 return SetSource(name="s", merge=f"{number}")
-            more = {"same": {}, "new": {"checkpoint": ledger.save_checkpoint(b"%d" % number)}, "none": {"checkpoint": None}}
+            more = {"same": {}, "new": {"checkpoint": Checkpoint(hash=f"sha256:{number}")}, "none": {"checkpoint": None}}
             sources = [] if source is None else [SourceState(name=source, kind="k", value=f"{number}")]
             data = rows(state.next_offset, count) if count else None
             return state.add_data(txn(number), data, watermark=moved, sources=sources, **more[checkpoint])

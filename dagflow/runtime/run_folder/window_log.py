@@ -288,6 +288,12 @@ class WindowLog:
             known = self._remember(name, found.hash)
         return known
 
+    def decision_hash(self, window: int) -> str:
+        """Return the hash of a decision that is there, by its seal. Raises what `hash_of` does."""
+        found = self.hash_of(record_name("decision", window))
+        assert found is not None
+        return found
+
     def _hashes_of(self, names: Iterable[str]) -> dict[str, str]:
         return {name: known for name in names if (known := self.hash_of(name)) is not None}
 

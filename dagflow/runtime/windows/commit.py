@@ -154,7 +154,7 @@ def roll_forward(
 
     def append() -> None:
         if datasets is not None:  # a try begins with all ledgers anew, and finds what those before it have appended
-            entries.update(datasets.follow(decision, again or next(tries) > 0))
+            entries.update(datasets.follow(decision, log.decision_hash(window), again or next(tries) > 0))
 
     def give_names() -> list[StagedFile]:
         missing = publish(decision, durable, again)

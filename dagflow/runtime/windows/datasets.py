@@ -30,14 +30,14 @@ from dagflow.ledger import (
 )
 from dagflow.ledger.codec import canonical
 from dagflow.ledger.columns import is_widened
-from dagflow.ledger.errors import LedgerCut, LedgerDamaged, NothingAdded, NothingExecuted, WindowPassed
+from dagflow.ledger.errors import LedgerCut, LedgerDamaged, WindowPassed
 from dagflow.model.forms import schema_of
 from dagflow.model.operator import Operator
-from dagflow.model.plain import decode, encode
+from dagflow.model.plain import decode
 from dagflow.model.protocols import EmitsItems
 from dagflow.plan.late_columns import late_columns
 from dagflow.plan.plan import Plan
-from dagflow.runtime.run_folder.window_log import Decision, WindowLog
+from dagflow.runtime.run_folder.window_log import Decision, WindowLog, record_name
 from dagflow.runtime.windows.compatibility import shape
 from dagflow.runtime.windows.errors import DatasetTwice, SchemasDiffer
 from dagflow.storage import absolute, hash_bytes
@@ -202,32 +202,27 @@ class Datasets:
         ledger = known[1] if known is not None else Ledger.open(folder, durable=False)
         return ledger.resume().windows.get(self._app_id, -1) >= window
 
-    def follow(self, decision: Decision, again: bool = False) -> Iterator[tuple[str, LedgerEntry]]:
-        """Appends to every ledger that a decided window advanced, as often as it takes; the folders and their entries.
+    def follow(self, decision: Decision, checkpoint: str, again: bool = False) -> Iterator[tuple[str, LedgerEntry]]:
+        """Append to every ledger that a decided window advanced, as often as it takes; return the folders and their entries.
 
-        The files must have their final names. Windows must be followed in their order. `again`: it may have been done before.
-        Raises LedgerError, StorageError.
+        The files must have their final names. Windows must be followed in their order. `checkpoint`: the hash of the decision.
+        `again`: it may have been done before. Raises LedgerError, StorageError.
         """
-        checkpoint = _manifest(decision)
         for folder, (known, ledger) in list(self._ledgers.items()):
             state = ledger.resume()
-            if again and state.windows.get(self._app_id, -1) > decision.window:
+            committed = state.windows.get(self._app_id, -1)
+            if again and committed > decision.window:
                 continue  # in order: what is not there of this window never was to be
             fed = self._late(known, ledger, decision)
-            saved = None if checkpoint is None else ledger.save_checkpoint(checkpoint)
-            event = self._event(fed, ledger, state, decision, saved)
-            if event is None:
+            event = self._event(fed, ledger, state, decision)
+            if event is None or (committed < decision.window and not state.is_advanced_by(event)):
                 continue
             try:
-                entry = ledger.append(event)
-            except (NothingAdded, NothingExecuted):
-                continue
+                entry = ledger.append(attrs.evolve(event, new_checkpoint=Checkpoint(hash=checkpoint)))
             except WindowPassed:
                 if not again:
                     raise
                 continue
-            if checkpoint is not None:
-                ledger.forget_checkpoints()
             yield folder, entry
 
     def _late(self, fed: Fed, ledger: Ledger, decision: Decision) -> Fed:
@@ -248,9 +243,7 @@ class Datasets:
             self._ledgers[fed.folder] = (fed, ledger)
         return fed
 
-    def _event(
-        self, fed: Fed, ledger: Ledger, state: ResumeState, decision: Decision, checkpoint: Checkpoint | None
-    ) -> AddData | ExecuteQuery | None:
+    def _event(self, fed: Fed, ledger: Ledger, state: ResumeState, decision: Decision) -> AddData | ExecuteQuery | None:
         files = [file for file in decision.files if absolute(file.folder) == fed.folder]
         rows = state.data_slice(
             [(file.name, file.records, file.size, file.hash) for file in files], schema_hash=schema_hash(fed.schema)
@@ -261,13 +254,13 @@ class Datasets:
             slices = self._slices(fed, ledger, state, decision)
             if not slices:
                 return None
-            event = state.execute_query(txn, slices, rows, checkpoint=checkpoint, watermark=watermark)
+            event = state.execute_query(txn, slices, rows, watermark=watermark)
             # of an input that is still waited for nothing is known, and it is not among the slices
             return event if watermark is not None else attrs.evolve(event, new_watermark=state.watermark)
         advanced = [
             SourceState(name=name, kind=SOURCE, value=str(decision.window)) for name in fed.inputs if name in decision.advanced
         ]
-        return state.add_data(txn, rows, checkpoint=checkpoint, watermark=watermark, sources=advanced)
+        return state.add_data(txn, rows, watermark=watermark, sources=advanced)
 
     def _slices(self, fed: Fed, ledger: Ledger, state: ResumeState, decision: Decision) -> list[InputSlice]:
         """What a window took of all declared inputs. An input that is there now, and was not before, is declared first."""
@@ -314,30 +307,24 @@ def check_end(log: WindowLog, folder: str, app_id: str) -> int:
             raise LedgerDamaged(folder, 0, "the ledger is gone, but the run has committed windows to it")
         reason = f"it is the newest, but the run has committed window {newest} after it: the end of the ledger is lost"
         raise LedgerCut(folder, head.seq, reason)
+    _check_checkpoint(log, ledger, app_id)
     return committed
+
+
+def _check_checkpoint(log: WindowLog, ledger: Ledger, app_id: str) -> None:
+    """Raise LedgerDamaged where the newest data entry was made from another decision than the one that is there."""
+    state = ledger.resume()
+    event = None if state.at is None else ledger.entry(state.at.seq).data
+    if state.at is None or event is None or event.new_checkpoint is None or event.txn.app_id != app_id:
+        return
+    if event.new_checkpoint.size or (known := log.hash_of(record_name("decision", event.txn.window_id))) is None:
+        return  # earlier versions named a record of their own; the decision may have been dropped
+    if event.new_checkpoint.hash != known:
+        decision = f"the decision of window {event.txn.window_id}"
+        reason = f"its checkpoint is {event.new_checkpoint.hash}, {decision} has the hash {known}"
+        raise LedgerDamaged(ledger.place, state.at.seq, reason)
 
 
 def _has_rows(log: WindowLog, window: int, folder: str) -> bool:
     decision = log.read_decision(window)
     return decision is not None and any(file.records and absolute(file.folder) == folder for file in decision.files)
-
-
-def _manifest(decision: Decision) -> bytes | None:
-    """What the operators keep after a window, as the ledger's checkpoint; None when they keep nothing."""
-    kept: dict[str, Any] = {
-        "states": {name: own for name, own in decision.states.items() if own},
-        "partitions": encode(decision.partition_states, "the states of partitions"),
-    }
-    kept = {kind: by_operator for kind, by_operator in kept.items() if by_operator}
-    return canonical(_without_floats(kept)) + b"\n" if kept else None
-
-
-def _without_floats(value: Any) -> Any:
-    """Plain data as canonical JSON takes it: floats as their hexadecimal text."""
-    if isinstance(value, float):
-        return {"$float": value.hex()}
-    if isinstance(value, dict):
-        return {key: _without_floats(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_floats(each) for each in value]
-    return value

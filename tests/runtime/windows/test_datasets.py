@@ -12,7 +12,8 @@ import pytest
 
 from dagflow import DAG, InputPort, Operator, OutputPort, launch
 from dagflow.errors import FileLost, LedgerCut, LedgerDamaged, PlanMismatch, SchemasDiffer
-from dagflow.ledger import AddData, Ledger, LedgerEntry, SetSource, read_dataset
+from dagflow.ledger import AddData, Checkpoint, Ledger, LedgerEntry, SetSource, encode_entry, read_dataset
+from dagflow.ledger.tail import entry_name
 from dagflow.plan.plan import make_plan
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.windows.datasets import Datasets, datasets_of
@@ -122,15 +123,25 @@ class TestEntries:
         ids = {Ledger.open(str(folder)).seed().dataset_id for folder in (one, two)}
         assert len(ids) == 2
 
-    def test_the_state_is_the_checkpoint_and_only_the_newest_are_kept(self, tmp_path: Path) -> None:
+    def test_the_checkpoint_of_an_entry_is_the_hash_of_its_decision(self, tmp_path: Path) -> None:
         out = tmp_path / "out"
         run(Application([[str(n)] for n in range(7)], [str(out)]))
+        log = WindowLog.open(str(out / "_dagflow"), durable=False)
+        entries = data_entries(out)
+        assert [entry.event.new_checkpoint for entry in entries] == [Checkpoint(hash=log.decision_hash(n)) for n in range(7)]
+        assert Ledger.open(str(out)).verify().is_clean
+
+    def test_an_entry_of_another_decision_is_refused(self, tmp_path: Path) -> None:
+        out = tmp_path / "out"
+        run(Application(WINDOWS, [str(out)]))
         ledger = Ledger.open(str(out))
-        checkpoint = ledger.resume().checkpoint
-        assert checkpoint is not None
-        assert ledger.read_checkpoint(checkpoint) == b'{"states":{"source":{"at":7}}}\n'
-        assert len(ledger.store.names("ledger-checkpoints/")) == 2
-        assert ledger.verify().is_clean
+        entry = ledger.entry(ledger.resume().at.seq)
+        other = attrs.evolve(entry, event=attrs.evolve(entry.event, new_checkpoint=Checkpoint(hash=entry.hash)))
+        (out / "_dagflow" / entry_name(entry.seq)).write_bytes(encode_entry(other))
+        for hint in (out / "_dagflow" / "ledger-hint").iterdir():
+            hint.unlink()
+        with pytest.raises(LedgerDamaged, match=r"its checkpoint is sha256:.*, the decision of window 2 has the hash sha256:"):
+            run(Application(WINDOWS, [str(out)]))
 
     def test_starting_over_begins_another_dataset(self, tmp_path: Path) -> None:
         out = tmp_path / "out"
