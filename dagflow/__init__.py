@@ -13,6 +13,7 @@ from dagflow.model.module import Module
 from dagflow.model.operator import ErrorRecord, InputOperator, Operator
 from dagflow.model.ports import InputPort, OutputPort, ProxyInputPort, ProxyOutputPort
 from dagflow.model.records import BlockIds, FileBlockMetadata, FileInfo, FileMetadata, ReaderRecord, Window
+from dagflow.model.renamed import RenamedProperty
 from dagflow.model.state import State, WindowState
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ __all__ = [
     "ProxyInputPort",
     "ProxyOutputPort",
     "ReaderRecord",
+    "RenamedProperty",
     "State",
     "Window",
     "WindowState",

@@ -39,7 +39,7 @@ def populate_dag(dag: DAG, conf: Settings) -> None:
         ),
     )
     writer = dag.add_operator(
-        "writer", ParquetWriter(path=conf.output, folders_by=conf.partition_by, on_schema_change="new_file")
+        "writer", ParquetWriter(path=conf.output, partition_columns=conf.partition_by, on_schema_change="new_file")
     )
     rejects = dag.add_operator("rejects", JsonLinesWriter(path=conf.rejects))
     dag.add_stream("blocks", splitter.blocks_metadata_output, reader.blocks_metadata_input)

@@ -18,7 +18,7 @@ def to_folders(dag: DAG, conf: Settings) -> None:
     """CSV to Parquet, in a folder for each value of a column."""
     files = dag.add_operator("splitter", FileSplitterInput(files=conf.input, block_size=conf.block_size))
     reader = dag.add_operator("reader", ScanReader(CsvFormat()))
-    writer = dag.add_operator("writer", ParquetWriter(path=conf.output, folders_by=["folder"]))
+    writer = dag.add_operator("writer", ParquetWriter(path=conf.output, partition_columns=["folder"]))
     dag.add_stream("blocks", files.blocks_metadata_output, reader.blocks_metadata_input)
     dag.add_stream("rows", reader.batches, writer.input)
 

@@ -13,6 +13,7 @@ import attrs
 from dagflow.model.errors.classes import ConstructorWritten
 from dagflow.model.errors.dag import ClassWrong
 from dagflow.model.ports import Port, ports_of
+from dagflow.model.renamed import accept_old_names
 from dagflow.model.source import shown
 
 
@@ -64,6 +65,7 @@ class Component:
                 )
         made_of: Any = cls
         _check_constructor(made_of)
+        accept_old_names(made_of)
         return super().__new__(cls)
 
     if not TYPE_CHECKING:  # type checkers know what is there

@@ -100,7 +100,7 @@ class BadText(ReadError, ValueError):
         why = f": {self.reason}" if self.reason else ""
         advice = (
             f"Name the real encoding ({definition(self.reader, 'encoding', 'cp1252')}, say), or let bad bytes be replaced "
-            f"by U+FFFD ({definition(self.reader, 'text_errors', 'replace')})."
+            f"by U+FFFD ({definition(self.reader, 'encoding_errors', 'replace')})."
         )
         if self.byte_offset == 1 and self.found == b"\x8b":
             auto = definition(self.reader, "compression", "auto")

@@ -73,7 +73,7 @@ def decode_text(record: bytes, encoding: str = "utf-8", errors: str = "strict", 
     operators.contexts.errors.BadText: menu.txt: byte 103 (e9), in the record that starts at byte 100, is not utf-8:
     unexpected end of data.
     Name the real encoding (-D operator.READER.encoding=cp1252, say), or let bad bytes be replaced by U+FFFD
-    (-D operator.READER.text_errors=replace).
+    (-D operator.READER.encoding_errors=replace).
     """
     try:
         return record.decode(encoding, errors)

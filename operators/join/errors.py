@@ -23,7 +23,7 @@ class JoinSideTooLarge(RunError):
     """A partition has more on the right side of a join than it is to keep in memory.
 
     Attributes:
-        setting: which property of the operator says so: `most_right_rows` or `most_right_bytes`.
+        setting: which property of the operator says so: `max_right_rows` or `max_right_bytes`.
         most, found: how much that is, and how much has come before the operator gave up; in records, or in bytes.
     """
 
@@ -39,7 +39,7 @@ class JoinSideTooLarge(RunError):
     partitions: int
 
     def message(self) -> str:
-        unit = "records" if self.setting == "most_right_rows" else "bytes"
+        unit = "records" if self.setting == "max_right_rows" else "bytes"
         room = f"; or, where there is room, set {self.setting}" if self.most < LARGEST or unit == "records" else ""
         return (
             f"operator {self.operator!r}: in window {self.window}, the right side has more than {self.most:,} {unit} "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, get_args
 import attrs
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, Operator, OperatorContext, OutputPort, WindowState
+from dagflow import InputPort, Operator, OperatorContext, OutputPort, RenamedProperty, WindowState
 from dagflow.config import Bytes
 from dagflow.errors.choices import one_of
 from dagflow.scan import TableSchema
@@ -61,9 +61,9 @@ class HashJoin(Operator, Generic[L, R, O]):
         suffix: see above.
         right_columns: names and types of all columns of the right side, `"name: string, people: int64"`, with the key's, for rows
             of a left join where nothing comes on the right side and nothing else says them. What comes must have these.
-        most_right_rows: so many records of the right side a partition keeps in memory; connect the smaller stream there. The left
+        max_right_rows: so many records of the right side a partition keeps in memory; connect the smaller stream there. The left
             side waits in a temporary file where it is large.
-        most_right_bytes: so many bytes of its rows, at most 2 GiB less one: a column of text has room for so many. Records that
+        max_right_bytes: so many bytes of its rows, at most 2 GiB less one: a column of text has room for so many. Records that
             are joined with `combine` are counted only.
 
     Raises JoinSideTooLarge, JoinColumnsClash, JoinColumnsUnknown, JoinColumnsDiffer, JoinKeyRefused, ColumnNotThere.
@@ -88,14 +88,17 @@ class HashJoin(Operator, Generic[L, R, O]):
     )
     suffix: str = attrs.field(default="_right", kw_only=True, validator=attrs.validators.instance_of(str))
     right_columns: str | None = attrs.field(default=None, kw_only=True)
-    most_right_rows: int = attrs.field(
+    max_right_rows: int = attrs.field(
         default=5_000_000, kw_only=True, validator=[attrs.validators.instance_of(int), attrs.validators.ge(1)]
     )
-    most_right_bytes: Bytes = attrs.field(
+    max_right_bytes: Bytes = attrs.field(
         default=LARGEST,
         kw_only=True,
         validator=[attrs.validators.instance_of(int), attrs.validators.ge(1), attrs.validators.le(LARGEST)],
     )
+
+    most_right_rows = RenamedProperty("max_right_rows")
+    most_right_bytes = RenamedProperty("max_right_bytes")
 
     left = InputPort[L]()
     right = InputPort[R]()
@@ -180,10 +183,10 @@ class HashJoin(Operator, Generic[L, R, O]):
     def _count(self, rows: int, size: int = 0) -> None:
         self.rows += rows
         self.bytes_held += size
-        if self.rows > self.most_right_rows:
-            raise self._too_large("most_right_rows", self.rows)
-        if self.bytes_held > self.most_right_bytes:
-            raise self._too_large("most_right_bytes", self.bytes_held)
+        if self.rows > self.max_right_rows:
+            raise self._too_large("max_right_rows", self.rows)
+        if self.bytes_held > self.max_right_bytes:
+            raise self._too_large("max_right_bytes", self.bytes_held)
 
     def _too_large(self, setting: str, found: int) -> JoinSideTooLarge:
         context = self._context
@@ -262,7 +265,7 @@ class HashJoin(Operator, Generic[L, R, O]):
             if said is not None:
                 self._check_right(said, table.schema)
                 table = table.select(said.names).cast(said)
-            columns = [column.combine_chunks() for column in table.columns]  # fewer bytes than one holds: see most_right_bytes
+            columns = [column.combine_chunks() for column in table.columns]  # fewer bytes than one holds: see max_right_bytes
             return pa.RecordBatch.from_arrays(columns, schema=table.schema)
         schema = known if said is None else said
         if schema is None and self.how == "left":

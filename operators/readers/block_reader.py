@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import attrs
 
-from dagflow import FileBlockMetadata
+from dagflow import FileBlockMetadata, RenamedProperty
 from dagflow.errors.choices import one_of
 from operators.compression import COMPRESSIONS, DecompressingContext
 from operators.compression.formats import Compression
@@ -43,7 +43,7 @@ class BlockReader(AbstractFSBlockReader[R], Generic[R]):
     other blocks, if the splitter made any, have none (counter `blocks_unsplittable`). See DecompressingContext for positions.
 
     Args:
-        encoding, text_errors: how bytes become text, as in `bytes.decode`. "strict": bad bytes raise BadText.
+        encoding, encoding_errors: how bytes become text, as in `bytes.decode`. "strict": bad bytes raise BadText.
         compression: "auto"; "none" reads files as they are; "gzip", "bgzf", "bz2", "xz" or "zstd": they must be that ("gzip" also
             reads BGZF, as one stream).
 
@@ -63,7 +63,9 @@ class BlockReader(AbstractFSBlockReader[R], Generic[R]):
 
     reader_context: ReaderContext = attrs.field(factory=ReadAheadLineReaderContext, kw_only=True, validator=a_context)
     encoding: str = attrs.field(default="utf-8", kw_only=True, validator=attrs.validators.instance_of(str))
-    text_errors: str = attrs.field(default="strict", kw_only=True, validator=known_policy)
+    encoding_errors: str = attrs.field(default="strict", kw_only=True, validator=known_policy)
+
+    text_errors = RenamedProperty("encoding_errors")
 
     compression: Compression = attrs.field(default="auto", kw_only=True, validator=one_of(COMPRESSIONS))
 
@@ -79,7 +81,7 @@ class BlockReader(AbstractFSBlockReader[R], Generic[R]):
         """The text of a record, unless a function was given."""
         if self.converter is not None:
             return self.converter(data)
-        return data.decode(self.encoding, self.text_errors)  # type: ignore[return-value]  # R is str then
+        return data.decode(self.encoding, self.encoding_errors)  # type: ignore[return-value]  # R is str then
 
     def record_at(self, block: FileBlockMetadata, position: int) -> bytes | None:
         """The bytes that the record at a position uses (of a compressed file: decompressed ones); None when none starts there."""
@@ -117,15 +119,15 @@ class BlockReader(AbstractFSBlockReader[R], Generic[R]):
         super()._count_bytes(used)
 
     def _column(self, piece: Piece) -> pa.Array:
-        return piece.string_array(self.encoding, self.text_errors)
+        return piece.string_array(self.encoding, self.encoding_errors)
 
     def _values(self, piece: Piece) -> list[str]:
-        return piece.text_list(self.encoding, self.text_errors)
+        return piece.text_list(self.encoding, self.encoding_errors)
 
     def _explained(self, error: Exception, data: bytes, path: str | None, position: int) -> Exception:
         if isinstance(error, UnicodeDecodeError) and self.converter is None:
             try:
-                decode_text(data, self.encoding, self.text_errors, path=path or "", position=position)
+                decode_text(data, self.encoding, self.encoding_errors, path=path or "", position=position)
             except ValueError as explained:
                 if isinstance(explained, BadText) and isinstance(self._finder, DecompressingContext):
                     explained.unit = self._finder.unit

@@ -65,7 +65,7 @@ class PartitionColumnRefused(RunError, ValueError):
     known: tuple[str, ...] = ()
 
     def message(self) -> str:
-        advice = f"there are {', '.join(self.known)}" if self.known else "take it out of folders_by, or cast it before"
+        advice = f"there are {', '.join(self.known)}" if self.known else "take it out of partition_columns, or cast it before"
         return f"{self.operator}: no folders can be named by column {self.column!r}: {self.reason}\n  help: {advice}"
 
 

@@ -52,7 +52,7 @@ class ParquetWriter(TableWriter[T], Generic[T]):
     ...     country: str
     ...     amount: float
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     writer = ParquetWriter[Sale](folder, folders_by=["country"])
+    ...     writer = ParquetWriter[Sale](folder, partition_columns=["country"])
     ...     run_operator(writer, {"input": [Sale("se", 1.5), Sale("no", 2.0), Sale("se", 0.5)]})
     ...     print(pyarrow.parquet.read_table(folder + "/country=se").column("amount").to_pylist())
     {}

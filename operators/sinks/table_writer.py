@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal
 import attrs
 from typing_extensions import TypeVar
 
-from dagflow import InputPort, OperatorContext
+from dagflow import InputPort, OperatorContext, RenamedProperty
 from dagflow.errors.choices import one_of
 from operators.problems import all_problems, told_in
 from operators.sinks.errors import ColumnsChanged
@@ -26,16 +26,18 @@ class TableWriter(FileSink, Generic[T]):
     """A sink of batches: of columns as they come, of records of attrs classes (a column a field), or of bare values (`value`).
 
     Attributes:
-        folders_by: columns whose values name folders, `year=2026/country=se/part-…`; the files have the other columns. Text,
-            whole numbers, dates and booleans can name folders; rows without a value go to `…=__HIVE_DEFAULT_PARTITION__`.
-        on_schema_change: what to do with a batch that has other columns or types than the first one of the task: `fail`, or begin
-            a `new_file`. Columns in another order are put in the first one's order.
+        partition_columns: columns whose values name folders, `year=2026/country=se/part-…`; the files have the other columns.
+            Strings, integers, dates and booleans can name folders. Rows without a value go to `…=__HIVE_DEFAULT_PARTITION__`.
+        on_schema_change: the reaction to a batch with other columns or types than the task's first one: `fail`, or begin a
+            `new_file`. Columns in another order are put in the first one's order.
     """
 
-    folders_by: list[str] = attrs.field(factory=list, kw_only=True)
+    partition_columns: list[str] = attrs.field(factory=list, kw_only=True)
     on_schema_change: Literal["fail", "new_file"] = attrs.field(
         default="fail", kw_only=True, validator=one_of(("fail", "new_file"))
     )
+
+    folders_by = RenamedProperty("partition_columns")
 
     input = InputPort[T]()
 
@@ -44,11 +46,11 @@ class TableWriter(FileSink, Generic[T]):
         with all_problems() as problems:
             with told_in(problems):
                 super().check()
-            if len(set(self.folders_by)) < len(self.folders_by):
-                problems.append(f"folders_by names a column twice: {', '.join(self.folders_by)}")
-            for name in self.folders_by:
+            if len(set(self.partition_columns)) < len(self.partition_columns):
+                problems.append(f"partition_columns names a column twice: {', '.join(self.partition_columns)}")
+            for name in self.partition_columns:
                 if not name or name[0] in "_.":
-                    problems.append(f"folders_by has {name!r}: a folder that begins with _ or . would be none of the data")
+                    problems.append(f"partition_columns has {name!r}: a folder that begins with _ or . would be none of the data")
 
     def setup(self, context: OperatorContext) -> None:
         """Begins without knowing any columns."""
@@ -64,7 +66,7 @@ class TableWriter(FileSink, Generic[T]):
 
     def needed_columns(self, port: str) -> dict[str, list[str]]:
         """Those that name folders."""
-        return {"folders_by": self.folders_by}
+        return {"partition_columns": self.partition_columns}
 
     def written_schema(self) -> None:
         """The columns of what arrives."""
@@ -96,11 +98,11 @@ class TableWriter(FileSink, Generic[T]):
             return
         number, batch = self._known(batch)
         name = type(self).__name__
-        parts = list(folders(batch, self.folders_by, name)) if self.folders_by else [("", batch)]
+        parts = list(folders(batch, self.partition_columns, name)) if self.partition_columns else [("", batch)]
         if number == len(self._schemas):
             self.check_schema(parts[0][1].schema)
         for folder, _ in parts:
-            check_name(f"{folder}/{self.part_name}" if folder else self.part_name, name, "folders_by")
+            check_name(f"{folder}/{self.part_name}" if folder else self.part_name, name, "partition_columns")
         rows = [self.prepared(part) for _, part in parts]
         if number == len(self._schemas):
             self._schemas.append(batch.schema)

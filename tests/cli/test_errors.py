@@ -90,7 +90,7 @@ def populate_dag(dag, conf):
     files = dag.add_operator("files", FileSplitterInput(files=["logs"]))
     sales = dag.add_operator("sales", ScanReader(CsvFormat(), columns=["country", "price", "filename"]))
     dag.add_stream("blocks", files.blocks_metadata_output, sales.blocks_metadata_input)
-    writer = dag.add_operator("writer", ParquetWriter("out", folders_by=["year", "contry"]))
+    writer = dag.add_operator("writer", ParquetWriter("out", partition_columns=["year", "contry"]))
     count = dag.add_operator("count", Count(by="contry"))
     text = dag.add_operator("text", Map(str))
     told = dag.add_operator("told", RecordWriter("told"))

@@ -126,13 +126,13 @@ def word_count(source: Path, output: Path) -> Any:
 
 def parquet(source: Path, output: Path) -> Any:
     """Several files of a table in several folders."""
-    sink = ParquetWriter[Any](str(output), folders_by=["position"], max_file_rows=1)
+    sink = ParquetWriter[Any](str(output), partition_columns=["position"], max_file_rows=1)
     return chain(source, sink=sink, block_size=5, blocks_threshold=3)
 
 
 def packed(source: Path, output: Path) -> Any:
     """Files that are packed, and closed and appended to; one after the other."""
-    sink = CsvWriter[Any](str(output), folders_by=["record"], max_file_rows=2, max_open_files=1, compression="gzip")
+    sink = CsvWriter[Any](str(output), partition_columns=["record"], max_file_rows=2, max_open_files=1, compression="gzip")
     return chain(source, sink=sink, block_size=5, blocks_threshold=3)
 
 

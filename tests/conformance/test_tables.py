@@ -34,9 +34,12 @@ ROWS = [
     for n in range(120)
 ]
 FORMATS: dict[str, tuple[Callable[[str], Operator], Any]] = {
-    "parquet": (lambda path: ParquetWriter(path, folders_by=["country", "day"], max_file_rows=10), ParquetFormat()),
-    "csv": (lambda path: CsvWriter(path, folders_by=["country"], delimiter=";", compression="gzip"), CsvFormat(delimiter=";")),
-    "json": (lambda path: JsonLinesWriter(path, folders_by=["country"], compression="bgzf"), JsonLinesFormat()),
+    "parquet": (lambda path: ParquetWriter(path, partition_columns=["country", "day"], max_file_rows=10), ParquetFormat()),
+    "csv": (
+        lambda path: CsvWriter(path, partition_columns=["country"], delimiter=";", compression="gzip"),
+        CsvFormat(delimiter=";"),
+    ),
+    "json": (lambda path: JsonLinesWriter(path, partition_columns=["country"], compression="bgzf"), JsonLinesFormat()),
 }
 
 

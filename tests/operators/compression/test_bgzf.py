@@ -215,7 +215,7 @@ def test_damage_anywhere_is_an_error_or_does_no_harm(tmp_path: Path) -> None:
         path.write_bytes(packed[:at] + bytes([packed[at] ^ 0x55]) + packed[at + 1 :])
         for size in (None, 70):
             try:
-                assert read_file(BlockReader(text_errors="replace", compression="bgzf"), path, block_size=size) == whole
+                assert read_file(BlockReader(encoding_errors="replace", compression="bgzf"), path, block_size=size) == whole
             except ReadError as error:
                 assert str(path) in str(error)  # noqa: PT017
                 errors += 1

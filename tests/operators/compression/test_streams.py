@@ -144,7 +144,7 @@ def test_damage_anywhere_is_an_error_or_does_no_harm(tmp_path: Path, name: str) 
     for at in range(len(packed)):
         path.write_bytes(packed[:at] + bytes([packed[at] ^ 0x55]) + packed[at + 1 :])
         try:
-            assert read_file(BlockReader(compression=name, text_errors="replace"), path) == whole
+            assert read_file(BlockReader(compression=name, encoding_errors="replace"), path) == whole
         except (CompressionCorrupt, CompressionTruncated, CompressionUnexpected) as error:
             assert str(path) in str(error)  # noqa: PT017
 

@@ -152,7 +152,7 @@ It was shortened or replaced since. Files must not change while they are read: w
     BadText(path="a.log", position=10, byte_offset=15, encoding="utf-8", reason="invalid start byte", found=b"\xfc"): """\
 a.log: byte 15 (fc), in the record that starts at byte 10, is not utf-8: invalid start byte.
 Name the real encoding (-D operator.READER.encoding=cp1252, say), or let bad bytes be replaced by U+FFFD \
-(-D operator.READER.text_errors=replace).""",
+(-D operator.READER.encoding_errors=replace).""",
     PartialRecord(path="a.dat", position=96, expected=8, found=3): """\
 a.dat: the last record, at byte 96, has 3 bytes instead of 8.
 The file is incomplete, or `length` is wrong. To read it all the same:

@@ -220,24 +220,24 @@ def test_keys_that_are_not_there_or_are_none_are_refused_with_their_columns() ->
 def test_a_right_side_that_is_too_large(combine: Any) -> None:
     right = pa.table({"key": [1, 2, 3]})
     sides = {"left": [], "right": [right] if combine is None else [1, 2, 3]}
-    join = HashJoin("key" if combine is None else lambda key: key, combine=combine, most_right_rows=2)
+    join = HashJoin("key" if combine is None else lambda key: key, combine=combine, max_right_rows=2)
     told = str(failure(join, sides))
     assert "operator 'operator': in window 0, the right side has more than 2 records in partition 0 of 1" in told
     assert "(3 have come so far)" in told
-    assert "partitioner=8; or, where there is room, set most_right_rows" in told
+    assert "partitioner=8; or, where there is room, set max_right_rows" in told
 
 
 def test_a_right_side_of_too_many_bytes() -> None:
     rights = [pa.table({"key": [n], "text": ["x" * 1000]}) for n in range(3)]
-    error = failure(HashJoin("key", most_right_bytes=2500), {"left": [], "right": rights})
+    error = failure(HashJoin("key", max_right_bytes=2500), {"left": [], "right": rights})
     assert isinstance(error, JoinSideTooLarge)
     assert (error.operator, error.window, error.most) == ("operator", 0, 2500)
     assert 3000 < error.found < 3100
     assert "more than 2,500 bytes in partition 0 of 1" in str(error)
-    assert "set most_right_bytes" in str(error)
-    assert run_operator(HashJoin("key", most_right_bytes=4000), {"left": rights, "right": rights})["output"]
-    with pytest.raises(ValueError, match="most_right_bytes"):
-        HashJoin("key", most_right_bytes=1 << 31)
+    assert "set max_right_bytes" in str(error)
+    assert run_operator(HashJoin("key", max_right_bytes=4000), {"left": rights, "right": rights})["output"]
+    with pytest.raises(ValueError, match="max_right_bytes"):
+        HashJoin("key", max_right_bytes=1 << 31)
 
 
 @pytest.mark.parametrize("how", ["inner", "left"])

@@ -176,7 +176,8 @@ def test_bad_text(batches: bool) -> None:
         read(reader_of(BAD), blocks_of(BAD, 100), batches=batches)
     assert (caught.value.path, caught.value.position, caught.value.byte_offset) == (PATH, 5, 6)
     assert [
-        r.record for r in read(reader_of(BAD, text_errors="replace"), blocks_of(BAD, 100), batches=batches).emitted["messages"]
+        r.record
+        for r in read(reader_of(BAD, encoding_errors="replace"), blocks_of(BAD, 100), batches=batches).emitted["messages"]
     ] == [
         "good",
         "b\ufffdd",
@@ -315,9 +316,9 @@ def test_encodings_that_do_not_fit(properties: dict[str, Any], message: str) -> 
 
 def test_an_unknown_policy() -> None:
     with pytest.raises(
-        ValueError, match="text_errors is 'drop', but must be 'strict', 'replace', 'ignore' or 'backslashreplace'"
+        ValueError, match="encoding_errors is 'drop', but must be 'strict', 'replace', 'ignore' or 'backslashreplace'"
     ):
-        BlockReader(text_errors="drop")
+        BlockReader(encoding_errors="drop")
 
 
 def test_it_pickles() -> None:

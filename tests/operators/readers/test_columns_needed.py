@@ -56,16 +56,18 @@ ASKED: dict[str, Any] = {"columns": ["country", "price", "filename"]}
 
 @pytest.mark.parametrize("writer", [ParquetWriter, CsvWriter, JsonLinesWriter])
 def test_folders_of_a_column_that_nobody_has(writer: Any) -> None:
-    with pytest.raises(ColumnNeeded, match=re.escape("folders_by of port") + ".*'contry'.*Did you mean 'country'") as caught:
-        scan(writer("out", folders_by=["contry"]), reader=ScanReader(CsvFormat(), **ASKED))
+    with pytest.raises(
+        ColumnNeeded, match=re.escape("partition_columns of port") + ".*'contry'.*Did you mean 'country'"
+    ) as caught:
+        scan(writer("out", partition_columns=["contry"]), reader=ScanReader(CsvFormat(), **ASKED))
     assert (caught.value.column, caught.value.known) == ("contry", ("country", "price", "filename"))
-    scan(writer("out", folders_by=["country", "filename"]), reader=ScanReader(CsvFormat(), **ASKED))
+    scan(writer("out", partition_columns=["country", "filename"]), reader=ScanReader(CsvFormat(), **ASKED))
 
 
 def test_columns_are_followed_through_what_lets_batches_pass() -> None:
     cheap = Filter[Any](pc.field("price") < 7)
     with pytest.raises(ColumnNeeded):
-        scan(cheap, ParquetWriter("out", folders_by=["contry"]), reader=ScanReader(CsvFormat(), **ASKED))
+        scan(cheap, ParquetWriter("out", partition_columns=["contry"]), reader=ScanReader(CsvFormat(), **ASKED))
 
 
 @pytest.mark.parametrize("operator", [Count[Any, Any](by="contry"), Sum[Any, Any](by=("price", "contry"), of="price")])
@@ -96,16 +98,16 @@ def test_a_strict_schema_says_all_that_there_is() -> None:
     several: list[dict[str, Any]] = [{}, {"columns": ["filename", "*"]}, {"drift": Drift(changed="rescue")}]
     for said in several:
         with pytest.raises(ColumnNeeded, match="'country'"):
-            scan(ParquetWriter("out", folders_by=["contry"]), reader=ScanReader(CsvFormat(), schema=strict, **said))
-    scan(ParquetWriter("out", folders_by=["country"]), reader=ScanReader(CsvFormat(), schema=strict))
+            scan(ParquetWriter("out", partition_columns=["contry"]), reader=ScanReader(CsvFormat(), schema=strict, **said))
+    scan(ParquetWriter("out", partition_columns=["country"]), reader=ScanReader(CsvFormat(), schema=strict))
     rescuing = ScanReader(CsvFormat(), schema=strict, drift=Drift(changed="rescue"))
     scan(Count[Any, Any](by="_rescued"), Map[Any, str](str), RecordWriter("out"), reader=rescuing)
 
 
 def test_columns_of_a_class() -> None:
     with pytest.raises(ColumnNeeded, match="Did you mean 'country'"):
-        scan(ParquetWriter[Sale]("out", folders_by=["contry"]), reader=ScanReader[Sale](CsvFormat()))
-    scan(ParquetWriter[Sale]("out", folders_by=["country"]), reader=ScanReader[Sale](CsvFormat()))
+        scan(ParquetWriter[Sale]("out", partition_columns=["contry"]), reader=ScanReader[Sale](CsvFormat()))
+    scan(ParquetWriter[Sale]("out", partition_columns=["country"]), reader=ScanReader[Sale](CsvFormat()))
 
 
 @pytest.mark.parametrize(
@@ -119,9 +121,9 @@ def test_columns_of_a_class() -> None:
 )
 def test_what_files_and_folders_may_have_is_not_refused(said: dict[str, Any]) -> None:
     said = {**said, "drift": Drift(**said["drift"])} if "drift" in said else said
-    scan(ParquetWriter("out", folders_by=["year"]), reader=ScanReader(CsvFormat(), **said))
+    scan(ParquetWriter("out", partition_columns=["year"]), reader=ScanReader(CsvFormat(), **said))
 
 
 def test_a_projection_that_is_wrong_is_told_as_such() -> None:
     with pytest.raises(DagError, match="names no column"):
-        scan(ParquetWriter("out", folders_by=["year"]), reader=ScanReader(CsvFormat(), columns=["a["]))
+        scan(ParquetWriter("out", partition_columns=["year"]), reader=ScanReader(CsvFormat(), columns=["a["]))

@@ -106,7 +106,7 @@ def test_each_file_has_a_header() -> None:
 
 def test_folders() -> None:
     batch = pa.record_batch({"a": ["x", "y", "x"], "n": [1, 2, 3]})
-    with FakeTask(CsvWriter("out", folders_by=["a"], max_open_files=1)) as task:
+    with FakeTask(CsvWriter("out", partition_columns=["a"], max_open_files=1)) as task:
         task.give("input", batch, "batch")
         task.give("input", batch, "batch")
     assert task.files.contents == {f"a=x/{NAME}": b"n\n1\n3\n1\n3\n", f"a=y/{NAME}": b"n\n2\n2\n"}

@@ -54,9 +54,9 @@ def populate(sink: Operator) -> Any:
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-@pytest.mark.parametrize("folders_by", [[], ["country"], ["day", "country"]])
-def test_the_ledger_gives_back_what_was_written(kind: str, folders_by: list[str], tmp_path: Path) -> None:
-    run_dag(populate(WRITERS[kind](str(tmp_path), folders_by=folders_by, max_file_rows=2)))
+@pytest.mark.parametrize("partition_columns", [[], ["country"], ["day", "country"]])
+def test_the_ledger_gives_back_what_was_written(kind: str, partition_columns: list[str], tmp_path: Path) -> None:
+    run_dag(populate(WRITERS[kind](str(tmp_path), partition_columns=partition_columns, max_file_rows=2)))
     table = read_dataset(str(tmp_path)).to_table()
     assert table.num_rows == Ledger.open(str(tmp_path)).resume().next_offset == 20
     assert table.schema.names == ["country", "day", "amount", "units"]
@@ -66,7 +66,7 @@ def test_the_ledger_gives_back_what_was_written(kind: str, folders_by: list[str]
 @pytest.mark.parametrize("kind", ["csv", "json"])
 @pytest.mark.parametrize("compression", ["gzip", "bgzf", "bz2", "xz", "zstd"])
 def test_what_is_packed_is_given_back(kind: str, compression: str, tmp_path: Path) -> None:
-    run_dag(populate(WRITERS[kind](str(tmp_path), compression=compression, folders_by=["country"])))
+    run_dag(populate(WRITERS[kind](str(tmp_path), compression=compression, partition_columns=["country"])))
     table = read_dataset(str(tmp_path)).to_table()
     assert sorted(table.to_pylist(), key=lambda row: row["units"]) == [attrs.asdict(sale) for sale in SALES]
 
@@ -82,7 +82,7 @@ DIALECTS = [
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 @pytest.mark.parametrize("properties", DIALECTS)
 def test_the_ledger_knows_the_dialect_of_csv(properties: dict[str, Any], compression: str, tmp_path: Path) -> None:
-    run_dag(populate(CsvWriter(str(tmp_path), compression=compression, folders_by=["country"], **properties)))
+    run_dag(populate(CsvWriter(str(tmp_path), compression=compression, partition_columns=["country"], **properties)))
     table = read_dataset(str(tmp_path)).to_table()
     assert sorted(table.to_pylist(), key=lambda row: row["units"]) == [attrs.asdict(sale) for sale in SALES]
 

@@ -21,8 +21,8 @@ class Row:
 
 ROWS = st.builds(Row, st.sampled_from(["a", "b", "c/d"]), st.none() | st.integers(-5, 5))
 WRITERS: dict[str, Any] = {
-    "parquet": lambda path: ParquetWriter(path, folders_by=["key"], max_file_rows=3),
-    "csv": lambda path: CsvWriter(path, folders_by=["key"], max_file_rows=2, null="-"),
+    "parquet": lambda path: ParquetWriter(path, partition_columns=["key"], max_file_rows=3),
+    "csv": lambda path: CsvWriter(path, partition_columns=["key"], max_file_rows=2, null="-"),
     "json": lambda path: JsonLinesWriter(path, max_file_bytes=30, compression="gzip"),
 }
 

@@ -65,7 +65,7 @@ def test_every_row_is_in_the_folder_of_its_values_once_and_in_order(
     schema = pa.schema({"key": pa.string(), "day": pa.int32(), "n": pa.int64()})
     batches = [pa.RecordBatch.from_pylist(rows[at : at + cut], schema) for at in range(0, len(rows), cut)]
     writer = ParquetWriter[Any](
-        "out", folders_by=["key", "day"], max_open_files=max_open, buffer_bytes=buffer, row_group_bytes=buffer
+        "out", partition_columns=["key", "day"], max_open_files=max_open, buffer_bytes=buffer, row_group_bytes=buffer
     )
     task = given_batches(writer, *batches)
     assert task.files.most_open <= len(task.files.files)
@@ -89,7 +89,7 @@ def test_arrow_reads_the_folders_back(tmp_path: Path) -> None:
 
     sales = [Sale("s/e", 2026, 1.0), Sale(None, 2025, 2.0), Sale("s/e", 2026, 3.0), Sale("no", 2026, 4.0)]
     run_operator(
-        ParquetWriter[Sale](str(tmp_path), folders_by=["country", "year"]), {"input": [Window(sales), Window(sales[:1])]}
+        ParquetWriter[Sale](str(tmp_path), partition_columns=["country", "year"]), {"input": [Window(sales), Window(sales[:1])]}
     )
     table = ds.dataset(tmp_path, partitioning="hive").to_table()
     rows = sorted((r["amount"], r["country"], r["year"]) for r in table.to_pylist())
@@ -152,7 +152,7 @@ def test_files_by_bytes() -> None:
 def test_few_files_are_open_and_little_waits() -> None:
     keys = [f"k{n % 50}" for n in range(2_000)]
     batches = [pa.record_batch({"key": keys[at : at + 100], "text": ["x" * 100] * 100}) for at in range(0, 2_000, 100)]
-    writer = ParquetWriter[Any]("out", folders_by=["key"], max_open_files=3, buffer_bytes=50_000, row_group_bytes=50_000)
+    writer = ParquetWriter[Any]("out", partition_columns=["key"], max_open_files=3, buffer_bytes=50_000, row_group_bytes=50_000)
     with FakeTask(writer) as task:
         for batch in batches:
             task.give("input", batch, "batch")
@@ -167,7 +167,7 @@ def test_few_files_are_open_and_little_waits() -> None:
 def test_files_that_make_room_for_others_have_rows_that_wait_themselves() -> None:
     chance = random.Random(138)
     keys = chance.choice([5, 10, 20, 50])
-    writer = ParquetWriter[Any]("out", folders_by=["key"], buffer_bytes=150_000, row_group_bytes=150_000)
+    writer = ParquetWriter[Any]("out", partition_columns=["key"], buffer_bytes=150_000, row_group_bytes=150_000)
     batches = []
     for number in range(keys * 60):
         if number % keys == 0:
@@ -181,7 +181,7 @@ def test_files_that_make_room_for_others_have_rows_that_wait_themselves() -> Non
 
 def test_with_room_no_folder_gets_two_files() -> None:
     batches = [pa.record_batch({"key": [f"k{n}" for n in range(50)], "n": range(50)}) for _ in range(20)]
-    task = given_batches(ParquetWriter("out", folders_by=["key"], max_open_files=1), *batches)
+    task = given_batches(ParquetWriter("out", partition_columns=["key"], max_open_files=1), *batches)
     assert len(task.files.files) == 50, "what fits into the buffer is never written in pieces"
     assert "files_closed_early" not in task.counters
 
@@ -232,20 +232,20 @@ def test_metadata_and_nullability_are_no_other_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("folders_by", "reason"),
+    ("partition_columns", "reason"),
     [
         (["x"], "there is none\n  help: there are a, b"),
         (["b"], "it is of type double: folders are named by text, whole numbers, dates and booleans\n  help: take it out of"),
         (["a"], None),
     ],
 )
-def test_columns_that_name_no_folder(folders_by: list[str], reason: str | None) -> None:
+def test_columns_that_name_no_folder(partition_columns: list[str], reason: str | None) -> None:
     batch = pa.record_batch({"a": ["x"], "b": [0.5]})
     if reason is None:
-        given_batches(ParquetWriter("out", folders_by=folders_by), batch)
+        given_batches(ParquetWriter("out", partition_columns=partition_columns), batch)
         batch, reason = batch.select(["a"]), "no column is left for the files"
     with (
-        FakeTask(ParquetWriter("out", folders_by=folders_by)) as task,
+        FakeTask(ParquetWriter("out", partition_columns=partition_columns)) as task,
         pytest.raises(PartitionColumnRefused, match=re.escape(reason)),
     ):
         task.give("input", batch, "batch")
@@ -269,8 +269,8 @@ def test_a_type_that_parquet_does_not_know() -> None:
         ({"path": ""}, "path is empty: name the output folder"),
         ({"suffix": "/x"}, "suffix is '/x': it cannot name a folder"),
         ({"max_file_rows": 0}, "max_file_rows is 0, and must be at least 1 (leave it out for no limit)"),
-        ({"folders_by": ["a", "a"]}, "folders_by names a column twice: a, a"),
-        ({"folders_by": ["_a"]}, "folders_by has '_a': a folder that begins with _ or . would be none of the data"),
+        ({"partition_columns": ["a", "a"]}, "partition_columns names a column twice: a, a"),
+        ({"partition_columns": ["_a"]}, "partition_columns has '_a': a folder that begins with _ or . would be none of the data"),
         ({"buffer_bytes": 1 << 20}, "row_group_bytes is 33554432, more than buffer_bytes (1048576) lets wait"),
         ({"compression": "snappy", "compression_level": 3}, "compression_level is 3, but snappy has no levels"),
     ],
@@ -299,9 +299,9 @@ def test_several_windows_with_one_instance() -> None:
 
 def test_a_value_that_is_too_long_for_a_folder() -> None:
     batch = pa.record_batch({"a": ["y", "x" * 239], "n": [1, 2]})
-    with FakeTask(ParquetWriter("out", folders_by=["a"])) as task, pytest.raises(FileNameRefused) as caught:
+    with FakeTask(ParquetWriter("out", partition_columns=["a"])) as task, pytest.raises(FileNameRefused) as caught:
         task.give("input", batch, "batch")
-    assert str(caught.value).startswith("ParquetWriter: folders_by gave 'a=xxx")
+    assert str(caught.value).startswith("ParquetWriter: partition_columns gave 'a=xxx")
     assert ": a part of it is longer than 240 bytes\n" in str(caught.value)
     assert task.files.files == {}, "all of a batch is written, or nothing"
 
