@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -22,12 +23,12 @@ from dagflow.runtime.run_folder.launch_record import LaunchRecord
 from dagflow.runtime.run_folder.reports import StagedFile
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
 from dagflow.runtime.stage.parts import Part, part_of
-from dagflow.runtime.stage.program import TaskSpec
+from dagflow.runtime.stage.program import RunOptions, TaskSpec
 from dagflow.runtime.windows import datasets
 from dagflow.runtime.windows.commit import place_of
 from dagflow.runtime.windows.compatibility import differences, other_values
 from dagflow.runtime.windows.event_time import event_times
-from dagflow.runtime.windows.jobs import tasks_of, with_states
+from dagflow.runtime.windows.jobs import tasks_of, with_start, work_of
 from dagflow.state import partition_state
 from dagflow.state.errors import StateLost
 from dagflow.state.keyed_state import KeyedStates
@@ -185,52 +186,28 @@ class PastWindow:
             raise ApplicationChanged(built.dag.name, self.window, found)
         return tuple(other_values(self.plan, plan))
 
-    def task(self, stage: Stage, partition: int, base: str) -> TaskSpec:
+    def task(self, plan: Plan, stage: Stage, partition: int, base: str) -> TaskSpec:
         """A task of it, to be run again."""
-        is_given = stage.level == 0
-        parts = self.parts(stage.head, partition) if is_given else None
-        items = self.plan.items.get(stage.head, []) if is_given else []
-        places = self.plan.places.get(stage.head, []) if is_given else []
-        dealt = [number for number, place in enumerate(places) if place == partition]
-        numbers = tuple(dealt if parts is None else [part.number for part in parts])
-        return TaskSpec(
-            window=self.window,
-            round=self.decision.round,
-            stage=stage.name,
-            partition=partition,
-            partitions=self.plan.partitions[stage.head],
-            head=stage.head,
-            items=tuple((stage.head, items[number][0], items[number][1]) for number in numbers),
-            numbers=numbers,
-            parts=parts or (),
-            agreed=self.plan.agreed,
-            base=base,
-            durable=False,
-        )
+        return next(task for task in self.tasks(plan, stage, base) if task.partition == partition)
 
     def tasks(self, plan: Plan, stage: Stage, base: str) -> Iterator[TaskSpec]:
-        """The tasks of a stage of it, to be run again."""
-        laid_out = tasks_of(
-            plan, self.plan, TaskSpec(window=0, round="", stage="", partition=0, partitions=1), self.decision.round
-        )
+        """The tasks of a stage of it, to be run again; those of further jobs come last."""
         before = self._before()
         handover = Handover({stage.name: _keeping(plan, stage)}, (), {} if before is None else before.partition_states)
-        for task in laid_out:
-            if task.stage == stage.name:
-                given = self.task(stage, task.partition, base)
-                yield attrs.evolve(
-                    with_states(task, handover),
-                    items=given.items,
-                    numbers=given.numbers,
-                    parts=given.parts,
-                    event_times=event_times(plan, self.plan, before),
-                    base=base,
-                    durable=False,
-                )
-        partition = self.plan.partitions.get(stage.head, 0)
-        while self.parts(stage.head, partition) is not None:  # of further jobs
-            yield self.task(stage, partition, base)
-            partition += 1
+        times = event_times(plan, self.plan, before)
+        options = RunOptions(base=base, durable=False)
+        planned = [t for t in tasks_of(plan, self.plan, options, self.decision.round) if t.stage == stage.name]
+        for task in planned:
+            yield self._as_it_ran(with_start(task, handover, times))
+        for partition in itertools.count(len(planned)):
+            if self.parts(stage.head, partition) is None:
+                return
+            yield self._as_it_ran(attrs.evolve(planned[0], partition=partition))
+
+    def _as_it_ran(self, task: TaskSpec) -> TaskSpec:
+        """A task with the parts of items that it has read, where these are not just what it was dealt."""
+        parts = self.parts(task.head, task.partition) if task.layout.level == 0 else None
+        return task if parts is None else attrs.evolve(task, work=work_of(self.plan, task.head, parts))
 
     def items_of(self, stage: Stage, partition: int) -> list[Item]:
         """The work items of a task; behind an exchange, all that may have a part in it."""
@@ -252,7 +229,7 @@ class PastWindow:
 
     def maps(self, task: TaskSpec) -> KeyedStates:
         """The maps of keys that a task began with."""
-        return KeyedStates(self.log.store.url, False, self.window, task.partition, task.keys, task.chains)
+        return KeyedStates(self.log.store.url, False, self.window, task.partition, task.keys, task.start.chains)
 
     def _before(self) -> Decision | None:
         """What the window before has left; None where that is no longer kept."""

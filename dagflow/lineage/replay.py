@@ -184,7 +184,7 @@ def _run(
     except Abort as abort:
         raise abort.error from abort
     except SegmentMissing:  # later windows have put it together with theirs
-        raise StateForgotten(tuple(spec.chains), spec.window) from None
+        raise StateForgotten(tuple(spec.start.chains), spec.window) from None
     finally:
         files.close()
 

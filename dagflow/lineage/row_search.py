@@ -154,9 +154,9 @@ class _Run:
             self._watch(flow)
             with flow:
                 flow.begin_window(spec.window)
-                for number, item in enumerate(spec.items):
+                for number, (item, part) in enumerate(spec.work.with_parts()):
                     self._item, self._handed = number, Handed(number)
-                    flow.deliver_item(item, flow.decoded(item), spec.parts[number] if spec.parts else None)
+                    flow.deliver_item(item, flow.decoded(item), part)
                 self._handed = None
                 flow.end_window()
         except _Found as found:

@@ -225,7 +225,7 @@ def _exactly(found: Trace, past: PastWindow, sought: Sought) -> Trace:
             found = attrs.evolve(found, remarks=(*remarks, f"properties have changed since: {'; '.join(changed)}"))
         stage, partition = stage_of(plan, _written(found), past.window)
         program = pickled(stage_program(plan, stage.name), plan, travels=False)
-        written, spec, begun = _written(found), past.task(stage, partition, folder), past.states(plan, stage, partition)
+        written, spec, begun = _written(found), past.task(plan, stage, partition, folder), past.states(plan, stage, partition)
         origin = origin_of(program, spec, begun, head=stage.head, written=written, row=found.row)
         algorithm = found.file.physical_hash.partition(":")[0]
         try:

@@ -70,7 +70,7 @@ class Spool:
 
     def passing(self, spec: TaskSpec, levels: Mapping[int, int]) -> Passing:
         """What a task has to do with exchanges, where they are all here. `levels`: where they lead to, by tag."""
-        return Passing(self.rows(spec.level, spec.place), lambda row: self.put(levels[row.tag >> 1], row))
+        return Passing(self.rows(spec.layout.level, spec.layout.place), lambda row: self.put(levels[row.tag >> 1], row))
 
     def rows(self, level: int, place: int) -> Iterator[Row]:
         """The rows for a task."""

@@ -83,12 +83,12 @@ class LevelTasks:
         if self.is_first:
             for _ in batches:  # one row: the partition's number
                 pass
-        if spec.next_tasks:
+        if spec.layout.next_tasks:
             yield from together(Pump(lambda send: self._noted(log, spec, body(send))))
         else:
             outcome = body(_nowhere)
             if outcome is not None:
-                yield from together([Row(0, OUTCOME, spec.number, 0, pickled(outcome))])
+                yield from together([Row(0, OUTCOME, spec.layout.number, 0, pickled(outcome))])
         settle()
 
     def _noted(self, log: WindowLog, spec: TaskSpec, outcome: TaskOutcome | None) -> None:
@@ -114,7 +114,7 @@ def chained(spark: Any, job: Job, mark: Mark | None) -> Any:
         if frame is None:
             rows = spark.range(0, count, 1, count)
         else:
-            bodies = [body for body in job.bodies.values() if body.level == tasks[0].level]
+            bodies = [body for body in job.bodies.values() if body.level == tasks[0].layout.level]
             if bodies:
                 frame = through(frame, bodies, count, SCHEMA)
             rows = frame.repartitionById(count, frame["dst"]).sortWithinPartitions("src", "seq")
@@ -125,7 +125,7 @@ def chained(spark: Any, job: Job, mark: Mark | None) -> Any:
 def outcomes(job: Job, rows: Sequence[Any]) -> list[TaskOutcome]:
     """What became of the tasks of a window, those of lower levels first."""
     log = WindowLog.open(job.run_folder, job.durable)
-    sealed = (read_sealed(log.passing, outcome_name(spec)) for spec in job.tasks if spec.next_tasks)
+    sealed = (read_sealed(log.passing, outcome_name(spec)) for spec in job.tasks if spec.layout.next_tasks)
     noted = (found.body for found in sealed if found is not None)
     last = (bytes(row["blob"]) for row in rows if row["tag"] == OUTCOME)
     # made by our own tasks, handed over in the run folder and by Spark

@@ -17,7 +17,7 @@ from dagflow.model.plain import dumps, loads
 from dagflow.model.ports import BATCH, RECORD, STREAM, OutputPort, handlers_of, input_ports, output_ports
 from dagflow.model.state import state_fields
 from dagflow.runtime.stage.errors import OperatorFailed, RecordChanged
-from dagflow.runtime.stage.program import TaskSpec
+from dagflow.runtime.stage.program import RunOptions, TaskSpec
 from dagflow.state.partition_state import states_of
 from dagflow.testing.errors import HypothesisMissing
 from dagflow.testing.operators import NAME, Bench
@@ -235,17 +235,7 @@ def reference_form(operator: Operator, port: str) -> str:
     return preferred_form(RECORD, operator.offered_forms(port))
 
 
-_SPEC = TaskSpec(
-    window=0,
-    round="test",
-    stage="test",
-    partition=0,
-    partitions=1,
-    durable=False,
-    checked=True,
-    enforce_immutability=True,
-    base=os.sep,
-)
+_SPEC = TaskSpec.alone("test", RunOptions(durable=False, checked=True, enforce_immutability=True, base=os.sep))
 
 
 def _without_reasons(value: Any) -> Any:

@@ -27,7 +27,7 @@ from dagflow.plan.forms import preferred_form
 from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
 from dagflow.runtime.stage.failure import Abort
-from dagflow.runtime.stage.program import OutputPlan, PortPlan, Program, ProgramOperator, TaskSpec
+from dagflow.runtime.stage.program import OutputPlan, PortPlan, Program, ProgramOperator, RunOptions, TaskSpec, WindowFacts
 from dagflow.runtime.task.attempt_files import AttemptFiles, place
 from dagflow.runtime.task.compile import WorkItems, loaded, pickled
 from dagflow.runtime.task.flow import Flow
@@ -121,15 +121,11 @@ def run_operator(
     bench = Bench(operator, records, form=form)
     spec = TaskSpec(
         window=window,
-        round="test",
+        epoch="test",
         stage="test",
         partition=partition,
         partitions=partitions,
-        slots=slots,
-        continuous=continuous,
-        base=os.getcwd(),
-        durable=False,
-        checked=True,
+        options=RunOptions(slots=slots, continuous=continuous, base=os.getcwd(), durable=False, checked=True),
     )
     with bench.errors():
         if isinstance(operator, InputOperator):
@@ -213,10 +209,10 @@ class Bench:
             flow = None
             for number, given in enumerate([*windows, {}] if follows else windows):
                 at = attrs.evolve(spec, window=spec.window + number)
-                if follows:  # behind the last window comes the end of the run
-                    at = attrs.evolve(at, event_times={NAME: EventTime(seen=seen, is_end=number == len(windows))})
                 agreed = self._agree(given, agreed, at)
-                at = attrs.evolve(at, agreed={NAME: agreed})
+                # behind the last window comes the end of the run
+                times = {NAME: EventTime(seen=seen, is_end=number == len(windows))} if follows else {}
+                at = attrs.evolve(at, facts=WindowFacts(agreed={NAME: agreed}, event_times=times))
                 if flow is not None and self.operator.partitionable:
                     stack.close()
                     flow = None
@@ -242,7 +238,7 @@ class Bench:
             def body() -> None:
                 nonlocal exhausted
                 nodes = [flow.nodes[NAME]]
-                exhausted = fill(nodes, clock, continuous=spec.continuous, seconds=seconds, stop=lambda: False)
+                exhausted = fill(nodes, clock, continuous=spec.options.continuous, seconds=seconds, stop=lambda: False)
 
             number = 0
             while not exhausted and (windows is None or number < windows):
@@ -266,7 +262,7 @@ class Bench:
     def _committed(self, flow: Flow, spec: TaskSpec) -> Iterator[None]:
         """Gives the window within it attempt files, and does afterwards what follows from a decision."""
         node = flow.nodes[NAME]
-        files = AttemptFiles(spec.window, spec.round, spec.name, False, spec.base)
+        files = AttemptFiles(spec.window, spec.epoch, spec.name, False, spec.options.base)
         node.context.files = files
         try:
             yield
@@ -276,7 +272,7 @@ class Bench:
             files.abandon()
             raise
         finally:
-            sweep(self._log, {spec.window}, [place(folder, spec.base) for folder in self.operator.output_folders()])
+            sweep(self._log, {spec.window}, [place(folder, spec.options.base) for folder in self.operator.output_folders()])
 
     def _deliver(self, flow: Flow, given: Given) -> None:
         for port, records in given.items():

@@ -15,7 +15,7 @@ from dagflow.model.ports import BATCH, RECORD, InputPort, output_ports
 from dagflow.model.records import FileBlockMetadata
 from dagflow.plan.errors import NotSupported
 from dagflow.runtime.stage.failure import Abort
-from dagflow.runtime.stage.program import OutputPlan, PortPlan, Program, ProgramOperator, TaskSpec
+from dagflow.runtime.stage.program import OutputPlan, PortPlan, Program, ProgramOperator, RunOptions, TaskSpec, WindowFacts
 from dagflow.runtime.task.compile import loaded, pickled
 from dagflow.runtime.task.flow import Flow
 from dagflow.storage import explained
@@ -74,7 +74,7 @@ def scan_table(
         blocks += [attrs.evolve(b, block_id=len(blocks) + n, previous_block_id=-1) for n, b in enumerate(own)]
     program = loaded(pickled(_program(reader), travels=False))
     agreed = reader.agree(blocks, None, OperatorContext(name=READER)) if blocks else None
-    flow = Flow(program, attrs.evolve(_SPEC, agreed={READER: agreed}))
+    flow = Flow(program, TaskSpec.alone("test", RunOptions(base=".", durable=False), WindowFacts(agreed={READER: agreed})))
     scanning: Any = flow.nodes[READER].operator
     found: Any = flow.nodes[TABLE].operator
     try:
@@ -188,20 +188,6 @@ class Batches(Operator):
         """All batches so far."""
         found: list[pa.RecordBatch] = self.__dict__["batches"]
         return found
-
-
-_SPEC = TaskSpec(
-    window=0,
-    round="test",
-    stage="test",
-    partition=0,
-    partitions=1,
-    slots=1,
-    continuous=False,
-    base=".",
-    durable=False,
-    checked=False,
-)
 
 
 def _program(reader: Operator) -> Program:

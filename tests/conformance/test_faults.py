@@ -103,7 +103,7 @@ class TestTasks12:
         class Lost(LocalRunner):
             def start(self, job: Job) -> Future[list[TaskOutcome]]:
                 future = super().start(job)
-                if "." not in job.round:
+                if "." not in job.epoch:
                     future = Future()
                     future.set_exception(TasksDied("the answer is lost"))
                 return future
@@ -232,7 +232,8 @@ def test_39_each_attempt_writes_its_rows_in_another_order(
     rng, start = random.Random(39), LocalRunner.start
 
     def mixed(self: LocalRunner, job: Job) -> Future[list[TaskOutcome]]:
-        tasks = tuple(attrs.evolve(task, items=tuple(rng.sample(task.items, len(task.items)))) for task in job.tasks)
+        works = (attrs.evolve(task.work, items=tuple(rng.sample(task.work.items, len(task.work.items)))) for task in job.tasks)
+        tasks = tuple(attrs.evolve(task, work=work) for task, work in zip(job.tasks, works, strict=True))
         return start(self, attrs.evolve(job, tasks=tasks))
 
     monkeypatch.setattr(LocalRunner, "start", mixed)

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 
 from dagflow.errors import OperatorFailed, SparkLost
 from dagflow.runtime.runner import TasksDied
-from dagflow.runtime.stage.program import Job, TaskSpec
+from dagflow.runtime.stage.program import Job, RunOptions, TaskSpec
 from dagflow.spark import runner as room
 from dagflow.spark.links import ClassicLink
 from dagflow.spark.runner import SparkRunner
@@ -74,8 +74,8 @@ class Sessions:
 
 
 def job(window: int, folder: Path) -> Job:
-    spec = TaskSpec(window=window, round="r", stage="s0", partition=0, partitions=1, durable=False)
-    return Job(window=window, round="r", name=f"w{window}", tasks=(spec,), programs={}, run_folder=str(folder), durable=False)
+    spec = TaskSpec(window=window, epoch="r", stage="s0", partition=0, partitions=1, options=RunOptions(durable=False))
+    return Job(window=window, epoch="r", name=f"w{window}", tasks=(spec,), programs={}, run_folder=str(folder), durable=False)
 
 
 def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ours: bool) -> tuple[SparkRunner, Sessions]:

@@ -9,19 +9,19 @@ import pytest
 
 from dagflow.errors import RecordDamaged, RecordMisplaced
 from dagflow.runtime.stage.outcome import TaskOutcome
-from dagflow.runtime.stage.program import Job, TaskSpec
+from dagflow.runtime.stage.program import ExchangeLayout, Job, TaskSpec
 from dagflow.spark.levels import outcome_name, outcomes
 from dagflow.spark.task import pickled
 from dagflow.storage import open_store, seal
 
-TASK = TaskSpec(window=3, round="r", stage="s0", partition=0, partitions=2, next_tasks=1)
-OTHER = attrs.evolve(TASK, partition=1, next_tasks=0)
+TASK = TaskSpec(window=3, epoch="r", stage="s0", partition=0, partitions=2, layout=ExchangeLayout(next_tasks=1))
+OTHER = attrs.evolve(TASK, partition=1, layout=ExchangeLayout())
 OUTCOME = TaskOutcome(task=TASK.name, attempt="1", started=0.0, ended=1.0)
 
 
 def found(folder: Path, stored: bytes) -> list[TaskOutcome]:
     open_store(str(folder), durable=False).create(outcome_name(TASK), stored)
-    job = Job(window=3, round="r", name="job", tasks=(TASK, OTHER), programs={}, run_folder=str(folder), durable=False)
+    job = Job(window=3, epoch="r", name="job", tasks=(TASK, OTHER), programs={}, run_folder=str(folder), durable=False)
     return outcomes(job, [])
 
 

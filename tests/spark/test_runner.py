@@ -15,7 +15,7 @@ from dagflow.errors import DagflowError, OperatorFailed
 from dagflow.launching.launch import launch
 from dagflow.runtime.runner import TasksDied
 from dagflow.runtime.stage.outcome import TaskOutcome
-from dagflow.runtime.stage.program import Job, TaskSpec
+from dagflow.runtime.stage.program import Job, RunOptions, TaskSpec
 from dagflow.spark.runner import SparkRunner
 from dagflow.testing import run_dag
 from operators import Filter
@@ -121,9 +121,9 @@ def test_errors_of_the_users_own_kind_come_as_they_are(spark_session: Any, sourc
 
 
 def job(folder: Path, program: bytes = b"") -> Job:
-    spec = TaskSpec(window=0, round="r", stage="s0", partition=0, partitions=1, durable=False)
+    spec = TaskSpec(window=0, epoch="r", stage="s0", partition=0, partitions=1, options=RunOptions(durable=False))
     name = "app: window 0: nothing"
-    return Job(window=0, round="r", name=name, tasks=(spec,), programs={"s0": program}, run_folder=str(folder), durable=False)
+    return Job(window=0, epoch="r", name=name, tasks=(spec,), programs={"s0": program}, run_folder=str(folder), durable=False)
 
 
 @pytest.mark.full

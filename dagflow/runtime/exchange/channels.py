@@ -35,7 +35,7 @@ def in_level(spec: TaskSpec, passing: Passing, execute: Callable[[Passing], Task
     else:
         outcome = execute(Passing(chain(() if first is None else (first,), rows), passing.send))
     if outcome is None or outcome.error is not None:
-        for row in failed_rows(spec.next_tasks):
+        for row in failed_rows(spec.layout.next_tasks):
             passing.send(row)
         for _ in rows:  # whoever sends them waits until all are taken
             pass
@@ -47,12 +47,13 @@ def checked(rows: Iterable[Row], spec: TaskSpec, levels: dict[int, int], onward:
 
     Raises ExchangeBroken for one that belongs to another task.
     """
+    layout = spec.layout
     for row in rows:
         if row.tag == FAILED:
             yield row
-        elif levels.get(row.tag >> 1, -1) > spec.level:
+        elif levels.get(row.tag >> 1, -1) > layout.level:
             onward(row)
-        elif row.dst != spec.place or levels.get(row.tag >> 1) != spec.level:
-            raise ExchangeBroken(spec.name, f"a row of exchange {row.tag >> 1} for place {row.dst} came to place {spec.place}")
+        elif row.dst != layout.place or levels.get(row.tag >> 1) != layout.level:
+            raise ExchangeBroken(spec.name, f"a row of exchange {row.tag >> 1} for place {row.dst} came to place {layout.place}")
         else:
             yield row

@@ -70,7 +70,8 @@ def columns_of_port(plan: Plan, operator: str, port: str) -> pa.Schema:
 def bodies(plan: Plan, tasks: Sequence[TaskSpec]) -> dict[str, Body]:
     """The bodies of a window's tasks, by the stage that gets what they make."""
     exchanges = {e.sink.operator: e for e in plan.exchanges.values() if e.kind == THROUGH}
-    return {t.stage: _body(plan, exchanges[t.head], t) for t in tasks if t.partition == 0 and t.head in exchanges and t.level}
+    first = (task for task in tasks if task.partition == 0 and task.head in exchanges and task.layout.level)
+    return {task.stage: _body(plan, exchanges[task.head], task) for task in first}
 
 
 def _body(plan: Plan, exchange: Exchange, task: TaskSpec) -> Body:
@@ -79,9 +80,9 @@ def _body(plan: Plan, exchange: Exchange, task: TaskSpec) -> Body:
     return Body(
         operator=task.head,
         window=task.window,
-        level=task.level,
+        level=task.layout.level,
         tag=exchange.tag,
-        first=task.place,
+        first=task.layout.place,
         partitions=task.partitions,
         given=columns_of_port(plan, task.head, INPUT),
         made=columns_of_port(plan, task.head, OUTPUT),

@@ -52,12 +52,12 @@ class Sender:
     """Stands at the end of a stream in place of the inlet of a sink that is in another level."""
 
     def __init__(self, node: Node, plan: SendPlan, spec: TaskSpec, send: Callable[[Row], None]) -> None:
-        first, self._partitions = spec.layout[plan.stage]
+        first, self._partitions = spec.layout.destinations[plan.stage]
         self._node = node
         self._plan = plan
         self._first = first
         self._own = spec.partition
-        self._src = spec.number
+        self._src = spec.layout.number
         self._here = Cursor(sender=f"task {spec.name}")  # where records have come from that were held for a while
         self._send = send
         self._sequence = [0] * self._partitions
@@ -66,7 +66,7 @@ class Sender:
         self._rows = [0] * self._partitions
         self._bytes = [0] * self._partitions
         self._held = 0
-        self._dealt = spec.number  # the first record of each task goes to another partition
+        self._dealt = spec.layout.number  # the first record of each task goes to another partition
         self._is_arrow = schema_of(plan.type) is not None
         outer = get_origin(plan.type) or plan.type
         self._class = outer if isinstance(outer, type) else None
@@ -76,7 +76,7 @@ class Sender:
         self._router: Router | None = None
         if plan.kind == BY_KEY:
             assert plan.key is not None
-            deal = KeyAssignment(self._partitions, spec.owners.get(plan.stage, ()))
+            deal = KeyAssignment(self._partitions, spec.layout.owners.get(plan.stage, ()))
             self._router = Router(plan.port, plan.key, plan.type, deal, self._hottest.see)
         self._pairs: dict[Any, tuple[int, Any]] = {}
         combiner = plan.combiner if plan.kind in (BY_KEY, TO_ONE) else None

@@ -18,7 +18,7 @@ from dagflow.runtime.rebalancing.peers import Others
 from dagflow.runtime.rebalancing.serving import SERVING
 from dagflow.runtime.stage.outcome import Ending, Stretch
 from dagflow.runtime.stage.parts import Part, part_of
-from dagflow.runtime.stage.program import TaskSpec
+from dagflow.runtime.stage.program import TaskSpec, Work
 from dagflow.scaling.stealing import SLOT_IS_WANTED, choose
 from dagflow.storage import Gauge
 
@@ -115,7 +115,7 @@ class SharedWork(AtWork):
         known = self._claims.known_items()
         read = tuple(part_of(part) for part in parts)
         items = tuple(tuple(known[part.number]) for part in read)
-        return attrs.evolve(spec, shared=False, items=items, numbers=tuple(part.number for part in read), parts=read)
+        return attrs.evolve(spec, work=Work(items=items, numbers=tuple(part.number for part in read), parts=read))
 
     def report(self, report: Any) -> None:
         """Publishes the task's report, encoded. Raises Fenced."""

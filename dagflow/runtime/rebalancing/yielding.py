@@ -29,7 +29,7 @@ class Yielding(AtWork):
     """
 
     def __init__(self, spec: TaskSpec, store: Store) -> None:
-        super().__init__(dict(zip(spec.numbers, spec.items, strict=True)))
+        super().__init__(dict(zip(spec.work.numbers, spec.work.items, strict=True)))
         self._spec, self._store = spec, store
         self._begun = list(given(spec))
         self._looked_at = time.monotonic()
@@ -56,7 +56,7 @@ class Yielding(AtWork):
         """Whether others of the stage are at work, and none of them, nor anybody else, waits for the slot of this task."""
         spec = self._spec
         left = spec.partitions - 1 - len(self._store.names(f"{spec.reports_of_stage}-"))
-        return 0 < left < spec.room and self._store.read(spec.slots_wanted) is None
+        return 0 < left < spec.work.room and self._store.read(spec.slots_wanted) is None
 
     def _completes(self, hand: Hand, part: Part) -> bool:
         return False  # the rest of the item comes with a further job: where somebody wants to know, nothing is yielded
@@ -91,4 +91,4 @@ class Yielding(AtWork):
 
 def given(spec: TaskSpec) -> tuple[Part, ...]:
     """The parts of items that a task was dealt."""
-    return spec.parts or tuple(Part(number) for number in spec.numbers)
+    return spec.work.parts or tuple(Part(number) for number in spec.work.numbers)

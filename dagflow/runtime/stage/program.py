@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -121,100 +122,53 @@ class Program:
 
 
 @attrs.frozen(kw_only=True)
-class TaskSpec:
-    """One partition of one stage in one window.
+class RunOptions:
+    """The options that all tasks of a run share.
 
     Attributes:
-        round: how often the window has been begun; reports and files of earlier rounds are nobody's.
-        head: the operator that gets the work items.
-        items: the work items as `(operator, port, encoded item)`.
-        numbers: the number of each among those of the stage in the window's plan.
-        parts: which part of each it is; empty: all are whole.
-        sizes: how much each part is that it has taken over from a job before, as items are weighed.
-        shared: other tasks of the stage may take parts of the work over, through logs of claims.
-        yields: it stops where it is when a slot has nothing to do; a further job of the window reads what is left.
-        room: how many slots the tasks of its stage had for themselves when they were started.
-        agreed: what operators have agreed on for the window, by operator.
-        columns: of what arrives, by operator and port, where that says what types do not.
-        event_times: what those are told that follow event time.
-        states: what its operators begin with, as several partitions before it have left it.
-        chains: what their maps of keys begin with, by operator.
+        slots: how many tasks can work at once.
+        continuous: the run continues when its input is exhausted.
         base: the folder that relative output paths start from.
         durable: files and reports are synced to disk.
         checked: every emitted record is checked against its port's type.
         enforce_immutability: records must stay as they are once they were received or emitted.
-        careful: the window has been tried before: the task keeps a footprint.
-        level, number: its level, and its number among the tasks of the window.
-        place: its number among the tasks of its level; rows of exchanges are for that.
-        layout: of the stages that exchanges lead to: the place of their first task, and how many they have.
-        owners: of the stages whose partitioner has dealt keys, the partition of each of these (`KeyAssignment`).
-        next_tasks: how many tasks the next level has; 0 in the last one.
-        senders: of the stages in lower levels, the number of their first task.
     """
 
-    window: int
-    round: str
-    stage: str
-    partition: int
-    partitions: int
-    head: str = ""
-    items: tuple[tuple[str, str, Any], ...] = ()
-    numbers: tuple[int, ...] = ()
-    parts: tuple[Part, ...] = ()
-    sizes: tuple[int, ...] = ()
-    shared: bool = False
-    yields: bool = False
-    room: int = 1
-    states: PartitionStates = attrs.field(factory=dict)
-    chains: dict[str, tuple[Chain, ...]] = attrs.field(factory=dict)
-    agreed: dict[str, Any] = attrs.field(factory=dict)
-    columns: dict[str, dict[str, list[tuple[str, str]]]] = attrs.field(factory=dict)
-    event_times: dict[str, EventTime] = attrs.field(factory=dict)
     slots: int = 1
     continuous: bool = False
     base: str = ""
     durable: bool = True
     checked: bool = False
     enforce_immutability: bool = False
-    careful: bool = False
-    level: int = 0
-    number: int = 0
-    place: int = 0
-    layout: dict[str, tuple[int, int]] = attrs.field(factory=dict)
-    owners: dict[str, tuple[int, ...]] = attrs.field(factory=dict)
-    next_tasks: int = 0
-    senders: dict[str, int] = attrs.field(factory=dict)
 
-    @property
-    def keys(self) -> KeyAssignment:
-        """Which keys its partition has, and the others of its stage."""
-        return KeyAssignment(self.partitions, self.owners.get(self.stage, ()))
+
+@attrs.frozen(kw_only=True)
+class TaskId:
+    """One partition of one stage in one epoch of a window, and the names of its records in the run folder.
+
+    `epoch`: a window that is begun again gets another one; reports and files of earlier epochs do not count.
+    """
+
+    window: int
+    epoch: str
+    stage: str
+    partition: int
+    partitions: int
 
     @property
     def name(self) -> str:
         """`s0-0003`: the task within its window."""
         return f"{self.stage}-{self.partition:04d}"
 
-    def sender(self, number: int) -> str:
-        """Where a row has come from, by the number in it: a task of a lower level, or the body of its own operator.
-
-        >>> TaskSpec(window=0, round="r", stage="s2", partition=0, partitions=1, senders={"s0": 0, "s1": 4}).sender(5)
-        'task s1-0001'
-        """
-        if number >= BODY:
-            return f"what the body of {self.head} has made"
-        stage, first = max(((s, n) for s, n in self.senders.items() if n <= number), key=lambda pair: pair[1])
-        return f"task {stage}-{number - first:04d}"
-
     @property
     def claims_area(self) -> str:
         """What the logs of claims of the tasks of its stage are called, up to the partition."""
-        return f"claims/{self.window:010d}.{self.round}.{self.stage}"
+        return f"claims/{self.window:010d}.{self.epoch}.{self.stage}"
 
     @property
     def slots_wanted(self) -> str:
         """The record that tells that tasks of another window or stage wait for the slots of this window's."""
-        return f"claims/{self.window:010d}.{self.round}.wanted"
+        return f"claims/{self.window:010d}.{self.epoch}.wanted"
 
     @property
     def slot_is_free(self) -> str:
@@ -224,12 +178,131 @@ class TaskSpec:
     @property
     def reports_of_stage(self) -> str:
         """What the reports of the tasks of its stage are called, up to the partition."""
-        return f"reports/{self.window:010d}.{self.round}.{self.stage}"
+        return f"reports/{self.window:010d}.{self.epoch}.{self.stage}"
 
     @property
     def report_name(self) -> str:
         """Where the task's report stands in the run folder."""
         return f"{self.reports_of_stage}-{self.partition:04d}"
+
+
+@attrs.frozen(kw_only=True)
+class Work:
+    """The work items of a task, and whether other tasks may take them over.
+
+    Attributes:
+        items: `(operator, port, encoded item)` of each.
+        numbers: the number of each among those of the stage in the window's plan.
+        parts: which part of each it is; empty: all are whole.
+        sizes: how much each part is that it has taken over from a job before, as items are weighed.
+        shared: other tasks of the stage may take parts of the work over, through logs of claims.
+        yields: the task stops where it is when a slot has nothing to do; a further job of the window reads what is left.
+        room: how many slots the tasks of the stage had for themselves when they were started.
+    """
+
+    items: tuple[tuple[str, str, Any], ...] = ()
+    numbers: tuple[int, ...] = ()
+    parts: tuple[Part, ...] = ()
+    sizes: tuple[int, ...] = ()
+    shared: bool = False
+    yields: bool = False
+    room: int = 1
+
+    @property
+    def moves(self) -> bool:
+        """Whether other tasks may read a part of it."""
+        return self.shared or self.yields
+
+    def with_parts(self) -> Iterator[tuple[tuple[str, str, Any], Part | None]]:
+        """Each item with its part; None: all of it."""
+        return zip(self.items, self.parts or itertools.repeat(None), strict=False)
+
+
+@attrs.frozen(kw_only=True)
+class ExchangeLayout:
+    """The place of a task among the tasks of its window, and the places of those that it exchanges rows with.
+
+    Attributes:
+        level, number: its level, and its number among the tasks of the window.
+        place: its number among the tasks of its level; rows of exchanges are for that.
+        destinations: by stage that exchanges lead to, the place of its first task, and how many it has.
+        owners: of the stages whose partitioner has assigned keys, the partition of each of these (`KeyAssignment`).
+        next_tasks: how many tasks the next level has; 0 in the last one.
+        senders: by stage in lower levels, the number of its first task.
+    """
+
+    level: int = 0
+    number: int = 0
+    place: int = 0
+    destinations: dict[str, tuple[int, int]] = attrs.field(factory=dict)
+    owners: dict[str, tuple[int, ...]] = attrs.field(factory=dict)
+    next_tasks: int = 0
+    senders: dict[str, int] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class WindowFacts:
+    """The facts about a window that its operators are told.
+
+    Attributes:
+        agreed: what operators have agreed on for the window, by operator.
+        columns: of what arrives, by operator and port, where types do not say them.
+        event_times: by operator that follows event time.
+    """
+
+    agreed: dict[str, Any] = attrs.field(factory=dict)
+    columns: dict[str, dict[str, list[tuple[str, str]]]] = attrs.field(factory=dict)
+    event_times: dict[str, EventTime] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class StartStates:
+    """The states that a task's operators begin with, by operator.
+
+    `states`: as the partitions before it have left them; `chains`: the segments of their maps of keys.
+    """
+
+    states: PartitionStates = attrs.field(factory=dict)
+    chains: dict[str, tuple[Chain, ...]] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class TaskSpec(TaskId):
+    """A task with all that it needs to run.
+
+    `head`: the operator that gets the work items; `trace_crash`: the window has been tried before, so the task writes down which
+    record comes next.
+    """
+
+    head: str = ""
+    options: RunOptions = RunOptions()
+    work: Work = Work()
+    layout: ExchangeLayout = ExchangeLayout()
+    facts: WindowFacts = WindowFacts()
+    start: StartStates = StartStates()
+    trace_crash: bool = False
+
+    @classmethod
+    def alone(cls, stage: str, options: RunOptions, facts: WindowFacts | None = None) -> TaskSpec:
+        """The only task of a stage that no runner runs: the driver's, or that of a test."""
+        return cls(window=0, epoch="", stage=stage, partition=0, partitions=1, options=options, facts=facts or WindowFacts())
+
+    @property
+    def keys(self) -> KeyAssignment:
+        """Which keys its partition has, and the others of its stage."""
+        return KeyAssignment(self.partitions, self.layout.owners.get(self.stage, ()))
+
+    def sender(self, number: int) -> str:
+        """Where a row has come from, by the number in it: a task of a lower level, or the body of its own operator.
+
+        >>> layout = ExchangeLayout(senders={"s0": 0, "s1": 4})
+        >>> TaskSpec(window=0, epoch="r", stage="s2", partition=0, partitions=1, layout=layout).sender(5)
+        'task s1-0001'
+        """
+        if number >= BODY:
+            return f"what the body of {self.head} has made"
+        stage, first = max(((s, n) for s, n in self.layout.senders.items() if n <= number), key=lambda pair: pair[1])
+        return f"task {stage}-{number - first:04d}"
 
 
 @attrs.frozen(kw_only=True)
@@ -263,7 +336,7 @@ class Job:
     """
 
     window: int
-    round: str
+    epoch: str
     name: str
     tasks: tuple[TaskSpec, ...]
     programs: dict[str, bytes]
@@ -276,5 +349,5 @@ class Job:
         """The tasks of each level, in the order of their places."""
         found: dict[int, list[TaskSpec]] = {}
         for task in self.tasks:
-            found.setdefault(task.level, []).append(task)
+            found.setdefault(task.layout.level, []).append(task)
         return [tuple(tasks) for tasks in found.values()]

@@ -122,14 +122,14 @@ def _refuse_name(name: Any) -> None:
 
 
 class AttemptFiles:
-    """The files of one attempt of one task: `FOLDER/_dagflow/staging/WINDOW.ROUND.ATTEMPT.NUMBER`.
+    """The files of one attempt of one task: `FOLDER/_dagflow/staging/WINDOW.EPOCH.ATTEMPT.NUMBER`.
 
     One flat folder: on common file systems making and removing folders costs milliseconds, files microseconds.
     """
 
-    def __init__(self, window: int, round: str, attempt: str, durable: bool, base: str = "") -> None:
+    def __init__(self, window: int, epoch: str, attempt: str, durable: bool, base: str = "") -> None:
         self._base = base
-        self._prefix = f"{window:010d}.{round}.{attempt}"
+        self._prefix = f"{window:010d}.{epoch}.{attempt}"
         self._durable = durable
         self._open: dict[tuple[str, str, str], _Attempt] = {}
 

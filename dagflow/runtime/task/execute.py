@@ -40,22 +40,24 @@ def execute(
     `passing`: what comes and goes over exchanges.
     """
     started = time.time()
-    files = AttemptFiles(spec.window, spec.round, f"{spec.name}-{attempt}", spec.durable, spec.base)
-    careful = footprint(log, spec) if again or spec.careful else None
-    heads = {item[0] for item in spec.items}
+    files = AttemptFiles(spec.window, spec.epoch, f"{spec.name}-{attempt}", spec.options.durable, spec.options.base)
+    careful = footprint(log, spec) if again or spec.trace_crash else None
+    heads = {item[0] for item in spec.work.items}
     ending = None
     try:
-        if spec.shared:
+        if spec.work.shared:
             with shared_work(spec, log, attempt, again) as work:
                 report = _shared(program, spec, files, work, careful, passing)
             heads |= work.operators
             ending = work.ending()
         else:
-            with few_collections(), Yielding(spec, log.passing) if spec.yields else contextlib.nullcontext() as own:
-                begun = partition_state.read(log.store, spec.states)
-                keyed = KeyedStates(log.store.url, spec.durable, spec.window, spec.partition, spec.keys, spec.chains)
+            with few_collections(), Yielding(spec, log.passing) if spec.work.yields else contextlib.nullcontext() as own:
+                begun = partition_state.read(log.store, spec.start.states)
+                keyed = KeyedStates(
+                    log.store.url, spec.options.durable, spec.window, spec.partition, spec.keys, spec.start.chains
+                )
                 flow = run_flow(program, spec, files, begun=begun, keyed=keyed, footprint=careful, work=own, passing=passing)
-            states = with_maps(partition_state.publish(log.store, spec.window, flow.kept, spec.states), keyed.save())
+            states = with_maps(partition_state.publish(log.store, spec.window, flow.kept, spec.start.states), keyed.save())
             report = _report(flow, spec, files, states=states, parts=[] if own is None else own.parts())
             report = log.report(spec.report_name, report)
     except BaseException as error:
@@ -80,7 +82,7 @@ def execute(
         parts=len(report.parts),
         counters=dict(sum((Counter(head.counters) for head in figures), Counter())),
         ending=ending,
-        has_left=spec.yields and report.parts != [part.to_list() for part in given(spec)],
+        has_left=spec.work.yields and report.parts != [part.to_list() for part in given(spec)],
     )
 
 
@@ -88,7 +90,7 @@ def _report(flow: Flow, spec: TaskSpec, files: AttemptFiles, **more: Any) -> Tas
     figures, notes = flow.figures(), flow.notes()
     return TaskReport(
         task=spec.name,
-        items=len(spec.items),
+        items=len(spec.work.items),
         operators=figures,
         files=files.finish(),
         notes=notes,
@@ -126,10 +128,10 @@ def shared_work(spec: TaskSpec, log: WindowLog, attempt: str, again: bool) -> Sh
     store, area = log.passing, spec.claims_area
     folder = local_path(store.url)
     assert folder is not None
-    dealt = dict(zip(spec.numbers, spec.items, strict=True))
+    dealt = dict(zip(spec.work.numbers, spec.work.items, strict=True))
     claims = Claims(store, area, partition=spec.partition, partitions=spec.partitions, attempt=attempt, dealt=dealt)
     others = Others(store, folder, area, spec.slots_wanted, claims, spec.partitions)
-    return SharedWork(claims, others, gauge_of(folder, area, spec.partition), spec.room, again)
+    return SharedWork(claims, others, gauge_of(folder, area, spec.partition), spec.work.room, again)
 
 
 @contextlib.contextmanager

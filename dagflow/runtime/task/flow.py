@@ -58,19 +58,19 @@ class Flow:
                 partition=spec.partition,
                 partitions=spec.partitions,
                 window=spec.window,
-                slots=spec.slots,
-                continuous=spec.continuous,
+                slots=spec.options.slots,
+                continuous=spec.options.continuous,
                 clock=clock or SystemClock(),
                 files=files,
                 cursor=self.cursor,
                 sharing=work,
-                agreed=spec.agreed.get(plan.name),
-                event_time=spec.event_times.get(plan.name, EventTime()),
+                agreed=spec.facts.agreed.get(plan.name),
+                event_time=spec.facts.event_times.get(plan.name, EventTime()),
             )
             node = self.nodes[plan.name] = Node(plan, context, spec.window, steps)
             context.on_bad_record = functools.partial(node.bad_record, "reading")
             context.on_flush = node.flush
-            if spec.enforce_immutability:
+            if spec.options.enforce_immutability:
                 node.unchanged = Unchanged(plan.name)
         for plan in reversed(program.operators):
             self._connect(plan, [each for each in program.sends if each.source[0] == plan.name])
@@ -82,7 +82,7 @@ class Flow:
         handlers = handlers_of(type(node.operator))
         for port, into in plan.inputs.items():
             bound = getattr(node.operator, port)
-            bound.record_type, bound.columns = into.type, self.spec.columns.get(plan.name, {}).get(port)
+            bound.record_type, bound.columns = into.type, self.spec.facts.columns.get(plan.name, {}).get(port)
             handler = getattr(node.operator, handlers[port][into.form])
             emitter = self.nodes.get(into.source.operator) if into.source is not None else None
             node.inlets[port] = Inlet(node, port, into, handler, emitter)
@@ -93,7 +93,7 @@ class Flow:
             senders = [Sender(node, each, self.spec, self._send) for each in sends if each.source[1] == port]
             self.senders.setdefault(plan.name, []).extend(senders)
             sinks += senders
-            check = type_check(f"{plan.name}.{port}", out.type) if out is not None and self.spec.checked else None
+            check = type_check(f"{plan.name}.{port}", out.type) if out is not None and self.spec.options.checked else None
             if out is not None:
                 outlet = node.outlets[port] = Outlet(node, port, out.type, sinks, check)
                 bound.emit, bound.emit_all, bound.emit_batch = outlet.emit, outlet.emit_all, outlet.emit_batch
@@ -265,8 +265,8 @@ def run_flow(
             for held in work.items(flow):
                 flow.deliver_item(held.item, held.value, held.part)
         else:
-            for number, item in enumerate(spec.items):
-                flow.deliver_item(item, flow.decoded(item), spec.parts[number] if spec.parts else None)
+            for item, part in spec.work.with_parts():
+                flow.deliver_item(item, flow.decoded(item), part)
         flow.cursor.move(None, None)
         flow.deliver_rows(passing.arriving)
         flow.end_window()

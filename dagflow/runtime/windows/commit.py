@@ -229,17 +229,17 @@ def reports_of(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec]) -> t
 
     Raises WindowIncomplete.
     """
-    logs = {task.name: _log(log.passing, task) for task in tasks if task.shared}
-    yielding = [task for task in tasks if task.yields]
+    logs = {task.name: _log(log.passing, task) for task in tasks if task.work.shared}
+    yielding = [task for task in tasks if task.work.yields]
     read = dict(zip((task.name for task in yielding), reports_of_yielding(log, yielding), strict=True)) if yielding else {}
-    found = [(task, read[task.name] if task.yields else _report(log, task, logs.get(task.name))) for task in tasks]
-    missing = tuple(t.name for t, report in found if report is None or report.items != len(t.items))
+    found = [(task, read[task.name] if task.work.yields else _report(log, task, logs.get(task.name))) for task in tasks]
+    missing = tuple(t.name for t, report in found if report is None or report.items != len(t.work.items))
     if missing:
         raise WindowIncomplete(plan.window, missing)
     reports = [report for _, report in found if report is not None]
     parts: dict[str, list[Part]] = {}
     for task, report in zip(tasks, reports, strict=True):
-        if task.shared or task.yields:
+        if task.work.moves:
             parts.setdefault(task.head, []).extend(part_of(part) for part in report.parts)
     wrong = [problem for head, read in parts.items() for problem in uncovered(read, len(plan.items[head]))]
     if wrong:
@@ -265,7 +265,7 @@ def moved_parts(tasks: Sequence[TaskSpec], reports: Sequence[TaskReport]) -> dic
     return {
         place_of(task.head, task.partition): report.parts
         for task, report in zip(tasks, reports, strict=True)
-        if task.parts or ((task.shared or task.yields) and report.parts != [[n, None, None] for n in task.numbers])
+        if task.work.parts or (task.work.moves and report.parts != [[n, None, None] for n in task.work.numbers])
     }
 
 
@@ -278,7 +278,7 @@ def _steals(tasks: Sequence[TaskSpec], logs: Mapping[str, Log]) -> list[Steal]:
     names = {(task.stage, task.partition): task.name for task in tasks}
     found = moved(tasks)
     for task in tasks:
-        for asker, entry in logs[task.name].state.gives if task.shared else ():
+        for asker, entry in logs[task.name].state.gives if task.work.shared else ():
             thief = names[task.stage, asker]
             found.append(Steal(victim=task.name, thief=thief, parts=len(entry.parts), size=entry.size))
     return found

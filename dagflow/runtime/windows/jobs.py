@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -12,6 +12,7 @@ import attrs
 
 from dagflow.config.run_settings import RunSettings
 from dagflow.errors import DagflowError
+from dagflow.model.event_time import EventTime
 from dagflow.model.plain import shown
 from dagflow.plan.late_columns import late_inputs
 from dagflow.plan.plan import Plan
@@ -20,7 +21,8 @@ from dagflow.runtime.exchange.dataframes import bodies
 from dagflow.runtime.run_folder.window_log import Decision, WindowPlan
 from dagflow.runtime.stage.errors import OperatorFailed
 from dagflow.runtime.stage.outcome import TaskOutcome
-from dagflow.runtime.stage.program import Job, TaskSpec
+from dagflow.runtime.stage.parts import Part
+from dagflow.runtime.stage.program import ExchangeLayout, Job, RunOptions, StartStates, TaskSpec, WindowFacts, Work
 from dagflow.runtime.windows.commit import Followed
 from dagflow.state.keyed_state import chains
 from dagflow.state.partition_state import Handover
@@ -36,7 +38,7 @@ class Running:
     plan: WindowPlan
     tasks: tuple[TaskSpec, ...]
     future: Future[list[TaskOutcome]] | None
-    round: str
+    epoch: str
     attempt: int = 1
     outcomes: tuple[TaskOutcome, ...] = ()
     """Of the jobs before the one at work: what their tasks have left is its work."""
@@ -46,14 +48,9 @@ class Running:
         return attrs.evolve(self, tasks=(*self.tasks, *tasks), future=future, outcomes=(*self.outcomes, *outcomes))
 
 
-def driver_spec(settings: RunSettings, round: str, slots: int, base: str, checked: bool) -> TaskSpec:
-    """What is the same for all tasks of a launch."""
-    return TaskSpec(
-        window=0,
-        round=round,
-        stage="driver",
-        partition=0,
-        partitions=1,
+def options_of(settings: RunSettings, slots: int, base: str, checked: bool) -> RunOptions:
+    """The options that all tasks of a launch share."""
+    return RunOptions(
         slots=slots,
         continuous=settings.continuous,
         base=base,
@@ -63,8 +60,8 @@ def driver_spec(settings: RunSettings, round: str, slots: int, base: str, checke
     )
 
 
-def tasks_of(plan: Plan, window: WindowPlan, spec: TaskSpec, round: str, again: bool = False) -> tuple[TaskSpec, ...]:
-    """One task for each partition that a window's plan has made; `spec` holds what is the same for all.
+def tasks_of(plan: Plan, window: WindowPlan, options: RunOptions, epoch: str, again: bool = False) -> tuple[TaskSpec, ...]:
+    """One task for each partition that a window's plan has made.
 
     `again`: the window has been tried before, maybe by another launch.
     """
@@ -74,54 +71,68 @@ def tasks_of(plan: Plan, window: WindowPlan, spec: TaskSpec, round: str, again: 
     columns = late_inputs(plan, window.agreed)
     for stage in plan.stages:
         is_given = stage.level == 0
-        items = window.items.get(stage.head, []) if is_given else []
         places = window.places.get(stage.head, []) if is_given else []
+        facts = WindowFacts(agreed=window.agreed, columns={name: columns[name] for name in stage.operators if name in columns})
         for partition in range(window.partitions.get(stage.head, 0)):
-            numbers = tuple(number for number, place in enumerate(places) if place == partition)
+            numbers = (number for number, place in enumerate(places) if place == partition)
+            place = next(places_of[stage.level])
             tasks.append(
-                attrs.evolve(
-                    spec,
+                TaskSpec(
                     window=window.window,
-                    round=round,
+                    epoch=epoch,
                     stage=stage.name,
-                    head=stage.head,
                     partition=partition,
                     partitions=window.partitions[stage.head],
-                    items=tuple((stage.head, *items[number]) for number in numbers),
-                    numbers=numbers,
-                    agreed=window.agreed,
-                    columns={name: columns[name] for name in stage.operators if name in columns},
-                    careful=again,
-                    owners=owners,
-                    level=stage.level,
-                    number=len(tasks),
-                    place=next(places_of[stage.level]),
+                    head=stage.head,
+                    options=options,
+                    work=work_of(window, stage.head, [Part(number) for number in numbers]),
+                    layout=ExchangeLayout(level=stage.level, number=len(tasks), place=place, owners=owners),
+                    facts=facts,
+                    trace_crash=again,
                 )
             )
     return tuple(_laid_out(task, tasks) for task in tasks) if plan.exchanges else tuple(tasks)
 
 
+def work_of(window: WindowPlan, head: str, parts: Sequence[Part]) -> Work:
+    """The work of a task that reads these parts of the items that a window's plan has for a stage."""
+    items = window.items.get(head, [])
+    return Work(
+        items=tuple((head, items[part.number][0], items[part.number][1]) for part in parts),
+        numbers=tuple(part.number for part in parts),
+        parts=() if all(part.is_whole for part in parts) else tuple(parts),
+    )
+
+
 def _laid_out(task: TaskSpec, tasks: Sequence[TaskSpec]) -> TaskSpec:
     """A task that knows where those are that it may send rows to."""
-    later = [each for each in tasks if each.level > task.level]
-    layout = {each.stage: (each.place, each.partitions) for each in later if each.partition == 0}
-    following = min((each.level for each in later), default=0)
-    senders = {each.stage: each.number for each in tasks if each.level < task.level and each.partition == 0}
-    return attrs.evolve(task, layout=layout, next_tasks=sum(each.level == following for each in later), senders=senders)
+    level = task.layout.level
+    later = [each for each in tasks if each.layout.level > level]
+    following = min((each.layout.level for each in later), default=0)
+    layout = attrs.evolve(
+        task.layout,
+        destinations={each.stage: (each.layout.place, each.partitions) for each in later if each.partition == 0},
+        next_tasks=sum(each.layout.level == following for each in later),
+        senders={each.stage: each.layout.number for each in tasks if each.layout.level < level and each.partition == 0},
+    )
+    return attrs.evolve(task, layout=layout)
 
 
-def with_states(task: TaskSpec, handover: Handover) -> TaskSpec:
-    """A task with what its operators begin with."""
+def with_start(task: TaskSpec, handover: Handover, times: Mapping[str, EventTime]) -> TaskSpec:
+    """A task with the states that its operators begin with, and the event times that they are told."""
     own = {name: chains(handover.left.get(name, ()), task.partition, task.keys) for name in handover.keeping[task.stage]}
-    states = handover.given(task.stage, task.partition, task.partitions)
-    return attrs.evolve(task, states=states, chains={name: found for name, found in own.items() if found})
+    start = StartStates(
+        states=handover.given(task.stage, task.partition, task.partitions),
+        chains={name: found for name, found in own.items() if found},
+    )
+    return attrs.evolve(task, start=start, facts=attrs.evolve(task.facts, event_times=dict(times)))
 
 
 def with_source(error: DagflowError, tasks: Sequence[TaskSpec]) -> DagflowError:
     """An error of a task; of a record that came over an exchange, it also tells what the task has read that sent it."""
     if isinstance(error, OperatorFailed) and error.source is not None:
         sender = next((task for task in tasks if error.source == f"task {task.name}"), None)
-        read = [_told(value) for _, _, value in sender.items] if sender is not None else []
+        read = [_told(value) for _, _, value in sender.work.items] if sender is not None else []
         if read:
             more = f" and {len(read) - _TOLD} more" if len(read) > _TOLD else ""
             error.source = f"{error.source}, which was given {', '.join(read[:_TOLD])}{more}"
@@ -146,7 +157,7 @@ def job_of(
     """Tasks of a window, as a runner gets them."""
     return Job(
         window=window.plan.window,
-        round=window.round,
+        epoch=window.epoch,
         name=job_name(plan, window.plan),
         tasks=tasks,
         programs=programs,

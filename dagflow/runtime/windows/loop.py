@@ -42,15 +42,15 @@ from dagflow.runtime.windows.event_time import event_times, followers
 from dagflow.runtime.windows.jobs import (
     Running,
     decided_event,
-    driver_spec,
     ended_event,
     followed_events,
     job_of,
+    options_of,
     planned_event,
     seconds_open,
     tasks_of,
     with_source,
-    with_states,
+    with_start,
 )
 from dagflow.runtime.windows.plan_window import Driver
 from dagflow.runtime.windows.progress import Watching
@@ -102,7 +102,7 @@ class WindowLoop:
         self._launch = launch
         self._launched = launched
         self._number: int = 0 if before is None else before._number + 1
-        self._round = launch if before is None else f"{launch}.after{before._number}"
+        self._epoch = launch if before is None else f"{launch}.after{before._number}"
         self._run_folder = run_folder
         self._events = events
         self._clock = clock
@@ -113,7 +113,7 @@ class WindowLoop:
             attempts=settings.window_attempts, delay=settings.retry_delay, clock=clock, events=events, stopping=stopping
         )
         self._durable = settings.durability == "machine"
-        self._spec = driver_spec(settings, self._round, runner.slots, base, checked)
+        self._options = options_of(settings, runner.slots, base, checked)
         programs = {s.name: stage_program(plan, s.name) for s in plan.stages}
         self._programs = {name: pickled(program, plan, travels=not runner.in_process) for name, program in programs.items()}
         self._halves = halves(programs.values(), plan)
@@ -182,7 +182,7 @@ class WindowLoop:
         )
         self._report.readers = self._readers.figures()
         self._report.rebalancing = "" if self._report.rebalanced else self._rebalancing.why_never
-        with Driver(self._plan, self._spec, self._clock, last, self._maps, self._readers) as driver:
+        with Driver(self._plan, self._options, self._epoch, self._clock, last, self._maps, self._readers) as driver:
             driver.tell(self._events.send)
             for item in self._plan.driver:
                 operator = driver.operator(item)
@@ -263,28 +263,29 @@ class WindowLoop:
             noting = functools.partial(self._log.launched, self._launch, self._launched, keep=self._settings.keep_windows)
             self.patience.keep_trying(plan.window, "noting how it was launched", noting)
             self._launched = None
-        tasks = tasks_of(self._plan, plan, self._spec, self._round, again=replayed)
+        tasks = tasks_of(self._plan, plan, self._options, self._epoch, again=replayed)
         for place in places(self._log, tasks) if replayed else ():
             self._events.send(Warned(text=f"window {plan.window}: an earlier launch has ended while it was running; {place}"))
         self._events.send(planned_event(plan, tasks, replayed))
         self._readers.planned(plan)
         in_order = self._handover.is_needed() or self._rebalancing.in_order or followers(self._plan) or has_bodies(self._plan)
         self._has_ended = plan.is_end
-        running = Running(plan, tasks, None, self._round)
+        running = Running(plan, tasks, None, self._epoch)
         self._running.append(running if self._running and in_order else self._start(running))
 
     def _start(self, window: Running) -> Running:
         """Starts the tasks of a window, with the states that the decisions so far have left."""
         plan = window.plan
-        self._events.send(WindowStarted(window=plan.window, round=window.round, tasks=len(window.tasks)))
+        self._events.send(WindowStarted(window=plan.window, round=window.epoch, tasks=len(window.tasks)))
         if not window.tasks:
             future: Future[list[TaskOutcome]] = Future()
             future.set_result([])
             return attrs.evolve(window, future=future)
         times, slots = event_times(self._plan, plan, self._before), self._runner.slots
-        states = (with_states(attrs.evolve(task, event_times=times, slots=slots), self._handover) for task in window.tasks)
+        options = attrs.evolve(self._options, slots=slots)
+        started = (attrs.evolve(with_start(task, self._handover, times), options=options) for task in window.tasks)
         before = [task for running in self._running if running.future is not None for task in running.tasks]
-        tasks = self._rebalancing.shared(states, others=len(before))
+        tasks = self._rebalancing.shared(started, others=len(before))
         tell_slots_are_wanted(self._log, tasks, before)
         return attrs.evolve(window, tasks=tasks, future=self._run_job(window, tasks))
 
@@ -353,7 +354,7 @@ class WindowLoop:
 
     def _decide(self, window: Running) -> Decision:
         left, now = self._handover.left, self._clock.now()
-        return decide(self._log, window.plan, window.round, window.tasks, now, self._durable, left, self._before)
+        return decide(self._log, window.plan, window.epoch, window.tasks, now, self._durable, left, self._before)
 
     def _again(self, failed: Running, reason: str, dead: tuple[str, ...] = ()) -> None:
         """Runs a window again from its plan, and the later ones with it: a failed window discards them."""
@@ -376,8 +377,8 @@ class WindowLoop:
             with contextlib.suppress(Exception):
                 old.future.result(timeout=30)
             attempt = old.attempt + 1 if old is failed else old.attempt
-            again = f"{self._round}.{old.attempt + 1}" if old is failed else f"{old.round}+"
-            tasks = tasks_of(self._plan, old.plan, self._spec, again, again=True)
+            again = f"{self._epoch}.{old.attempt + 1}" if old is failed else f"{old.epoch}+"
+            tasks = tasks_of(self._plan, old.plan, self._options, again, again=True)
             self._running.append(self._start(Running(old.plan, tasks, None, again, attempt)))
 
     def _follow(self, decision: Decision, again: bool = False) -> None:

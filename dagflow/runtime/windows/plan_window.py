@@ -20,7 +20,7 @@ from dagflow.runtime.run_folder.reports import OperatorFigures, TaskReport
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.runtime.stage.failure import abort
 from dagflow.runtime.stage.node import Node
-from dagflow.runtime.stage.program import TaskSpec
+from dagflow.runtime.stage.program import RunOptions, TaskSpec
 from dagflow.runtime.task.attempt_files import AttemptFiles
 from dagflow.runtime.task.compile import WorkItems, driver_program, loaded, pickled
 from dagflow.runtime.task.flow import Flow
@@ -49,14 +49,22 @@ class Driver:
     """
 
     def __init__(
-        self, plan: Plan, spec: TaskSpec, clock: Clock, last: WindowPlan | None, maps: MapLog, readers: Readers | None = None
+        self,
+        plan: Plan,
+        options: RunOptions,
+        epoch: str,
+        clock: Clock,
+        last: WindowPlan | None,
+        maps: MapLog,
+        readers: Readers | None = None,
     ) -> None:
         self.plan = plan
-        self._spec = spec
+        self._options, self._epoch = options, epoch
         self._clock = clock
-        self._readers = readers or Readers(plan, slots=spec.slots, clock=clock, last=last)
+        self._readers = readers or Readers(plan, slots=options.slots, clock=clock, last=last)
         program = loaded(pickled(driver_program(plan), plan, travels=False))
-        self._flow = Flow(program, attrs.evolve(spec, checked=True), clock=clock)  # work items are few: each is checked
+        task = TaskSpec.alone("driver", attrs.evolve(options, checked=True))  # work items are few: each is checked
+        self._flow = Flow(program, task, clock=clock)
         self._states = DriverStates({name: node.operator for name, node in self._flow.nodes.items()}, maps)
         self.warnings = self._states.restore(last)
         # input operators, and those that go on by themselves with what they were given (a splitter in the middle of a file)
@@ -93,12 +101,12 @@ class Driver:
         """
         flow = self._flow
         self._states.begin()
-        files = AttemptFiles(window, self._spec.round, "driver", self._spec.durable, self._spec.base)
+        files = AttemptFiles(window, self._epoch, "driver", self._options.durable, self._options.base)
         for node in flow.nodes.values():
             node.context.files = files
             reset(node)
         flow.begin_window(window)
-        self.exhausted = fill(self._inputs, self._clock, continuous=self._spec.continuous, seconds=seconds, stop=stop)
+        self.exhausted = fill(self._inputs, self._clock, continuous=self._options.continuous, seconds=seconds, stop=stop)
         flow.end_window()
         figures = flow.figures()
         items = {name: _collector(flow, name).take() for name in self._ports}

@@ -30,11 +30,11 @@ class Watching:
 
     def look(self, log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec], now: float) -> None:
         """Looks, if it is time. `now`: of a clock that never goes back."""
-        shared = [task for task in tasks if task.shared]
+        shared = [task for task in tasks if task.work.shared]
         folder = local_path(log.passing.url) if shared else None
         if folder is None:
             return
-        window = plan.window, shared[0].round
+        window = plan.window, shared[0].epoch
         if self._window != window:
             self._window, self._looked_at, self._fraction = window, now, 0.0
         if now - self._looked_at < EVERY:

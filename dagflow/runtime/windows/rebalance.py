@@ -99,14 +99,15 @@ class Rebalancing:
         for task in tasks:
             reason = self.reason or self._why_not(task)
             self.was_shared |= not reason
-            self.told = reason if task.level == 0 else self.told
-            beside = sum(each.level == task.level for each in tasks) - task.partitions
-            room = max(1, task.slots - others - beside)
-            found.append(attrs.evolve(task, shared=not (reason or self.yields), yields=not reason and self.yields, room=room))
+            self.told = reason if task.layout.level == 0 else self.told
+            beside = sum(each.layout.level == task.layout.level for each in tasks) - task.partitions
+            room = max(1, task.options.slots - others - beside)
+            shared, yields = not (reason or self.yields), not reason and self.yields
+            found.append(attrs.evolve(task, work=attrs.evolve(task.work, shared=shared, yields=yields, room=room)))
         return tuple(found)
 
     def _why_not(self, task: TaskSpec) -> str:
-        if task.level > 0:
+        if task.layout.level > 0:
             return "its records come over an exchange"
         if task.partitions < 2:
             return "there is one reader"
@@ -134,8 +135,8 @@ def tell_slots_are_wanted(log: WindowLog, tasks: Sequence[TaskSpec], before: Seq
 
     Those of the windows before, and those of the window itself if they are of several stages.
     """
-    if not tasks or len(tasks) + len(before) <= tasks[0].slots:
+    if not tasks or len(tasks) + len(before) <= tasks[0].options.slots:
         return
     several = any(task.stage != tasks[0].stage for task in tasks)
-    for name in {task.slots_wanted for task in (*before, *(tasks if several else ())) if task.shared or task.yields}:
+    for name in {task.slots_wanted for task in (*before, *(tasks if several else ())) if task.work.moves}:
         log.passing.create(name, seal(name, b""))

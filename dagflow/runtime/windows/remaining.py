@@ -47,19 +47,21 @@ def further(
         mine = [task for task in tasks if task.stage == stage]
         head, items = mine[0].head, plan.items[mine[0].head]
         left = [hold(head, items[part.number], part) for part in _left(log, mine, len(items))]
-        dealt = [own for own in _dealt(left, mine[0].room) if own]
+        dealt = [own for own in _dealt(left, mine[0].work.room) if own]
         for partition, own in enumerate(dealt, len(mine)):
             found.append(
                 attrs.evolve(
                     mine[0],
                     partition=partition,
                     partitions=len(mine) + len(dealt),
-                    items=tuple(held.item for held in own),
-                    numbers=tuple(held.part.number for held in own),
-                    parts=tuple(held.part for held in own),
-                    sizes=tuple(round(held.weight) for held in own),
-                    number=len(tasks) + len(found),
-                    place=len(tasks) + len(found),
+                    work=attrs.evolve(
+                        mine[0].work,
+                        items=tuple(held.item for held in own),
+                        numbers=tuple(held.part.number for held in own),
+                        parts=tuple(held.part for held in own),
+                        sizes=tuple(round(held.weight) for held in own),
+                    ),
+                    layout=attrs.evolve(mine[0].layout, number=len(tasks) + len(found), place=len(tasks) + len(found)),
                 )
             )
     return tuple(found)
@@ -103,9 +105,9 @@ def moved(tasks: Sequence[TaskSpec]) -> list[Steal]:
     found = []
     for task in tasks:
         by_victim: dict[str, list[int]] = {}
-        for size, part in zip(task.sizes, task.parts, strict=True):
+        for size, part in zip(task.work.sizes, task.work.parts, strict=True):
             by_victim.setdefault(had[task.stage, part.number], []).append(size)
         found += [Steal(victim=name, thief=task.name, parts=len(own), size=sum(own)) for name, own in by_victim.items()]
-        for number in task.numbers:
+        for number in task.work.numbers:
             had.setdefault((task.stage, number), task.name)
     return found

@@ -19,7 +19,7 @@ from dagflow.model.plain import decode, dumps, encode, loads
 from dagflow.plan.plan import make_plan
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.runtime.stage.failure import Abort
-from dagflow.runtime.stage.program import TaskSpec
+from dagflow.runtime.stage.program import RunOptions
 from dagflow.runtime.windows.plan_window import Driver
 from dagflow.scaling import Backlog, Partition, PartitioningContext
 from dagflow.state import MapLog
@@ -82,11 +82,9 @@ class Launch:
         dag = DAG()
         source: Any = dag.add_operator("input", operator)
         dag.add_stream("blocks", source.blocks_metadata_output, dag.add_operator("sink", Sink()).input)
-        spec = TaskSpec(
-            window=0, round="r", stage="driver", partition=0, partitions=1, slots=2, continuous=continuous, durable=False
-        )
+        options = RunOptions(slots=2, continuous=continuous, durable=False)
         maps = MapLog(MemoryStore())
-        self.driver = stack.enter_context(Driver(make_plan(dag), spec, clock, None if last is None else last.plan, maps))
+        self.driver = stack.enter_context(Driver(make_plan(dag), options, "r", clock, None if last is None else last.plan, maps))
         self.continuous = continuous
         self.number = 0 if last is None else last.plan.window + 1
 

@@ -12,7 +12,7 @@ from dagflow.model.map_state import TrackedDict
 from dagflow.model.plain import dumps, encode
 from dagflow.plan.plan import make_plan
 from dagflow.runtime.run_folder.window_log import WindowPlan
-from dagflow.runtime.stage.program import TaskSpec
+from dagflow.runtime.stage.program import RunOptions
 from dagflow.runtime.windows.plan_window import Driver
 from dagflow.scaling import Partition, PartitioningContext
 from dagflow.state import MapLog
@@ -55,14 +55,12 @@ def test_what_a_window_writes_does_not_grow_with_the_files_that_are_known(tmp_pa
         dag = DAG()
         files = dag.add_operator("files", FileSplitterInput([folder]))
         dag.add_stream("blocks", files.blocks_metadata_output, dag.add_operator("sink", Sink()).input)
-        spec = TaskSpec(
-            window=0, round="r", stage="driver", partition=0, partitions=1, slots=2, continuous=False, base="/", durable=False
-        )
+        options = RunOptions(slots=2, base="/", durable=False)
         store, last, writing = CountingStore(), None, 0
         for window in range(12):
             for n in range(NEW):
                 (folder / f"{window:06d}-{n:06d}.log").write_text("x")
-            with Driver(make_plan(dag), spec, FakeClock(), last, MapLog(store)) as driver:
+            with Driver(make_plan(dag), options, "r", FakeClock(), last, MapLog(store)) as driver:
                 live: Any = driver.operator("files")
                 assert len(live.seen) == (count + NEW * window if window else 0)
                 store.reset()

@@ -10,9 +10,10 @@ from dagflow.runtime.exchange.hot_keys import Hottest
 from dagflow.runtime.exchange.rows import FAILED, Row
 from dagflow.runtime.run_folder.reports import ExchangeFigures
 from dagflow.runtime.stage.outcome import TaskOutcome
-from dagflow.runtime.stage.program import TaskSpec
+from dagflow.runtime.stage.program import ExchangeLayout, TaskSpec
 
-SPEC = TaskSpec(window=0, round="r", stage="s1", partition=0, partitions=2, level=1, place=2, next_tasks=2)
+LAYOUT = ExchangeLayout(level=1, place=2, next_tasks=2)
+SPEC = TaskSpec(window=0, epoch="r", stage="s1", partition=0, partitions=2, layout=LAYOUT)
 DONE = TaskOutcome(task="s1-0000", attempt="1", started=0, ended=1)
 
 

@@ -20,7 +20,7 @@ from dagflow.runtime.exchange import sender as module
 from dagflow.runtime.exchange.rows import Row, batch_of, records_of
 from dagflow.runtime.exchange.sender import Sender
 from dagflow.runtime.stage.failure import Abort
-from dagflow.runtime.stage.program import Combiner, SendPlan, TaskSpec
+from dagflow.runtime.stage.program import Combiner, ExchangeLayout, SendPlan, TaskSpec
 from tests.tiers import examples
 
 
@@ -50,7 +50,8 @@ class Bad:
 def made(rows: list[Row], kind: str, key: Key | None = None, tp: Any = Hit, combiner: Any = None, partitions: int = 3) -> Sender:
     ends: Any = {"tag": 4, "source": ("a", "output"), "sink": ("b", "input"), "stage": "s1"}
     plan = SendPlan(**ends, kind=kind, key=key, type=tp, combiner=combiner)
-    spec = TaskSpec(window=3, round="r", stage="s0", partition=1, partitions=3, number=5, layout={"s1": (10, partitions)})
+    layout = ExchangeLayout(number=5, destinations={"s1": (10, partitions)})
+    spec = TaskSpec(window=3, epoch="r", stage="s0", partition=1, partitions=3, layout=layout)
     return Sender(Bad(), plan, spec, rows.append)  # type: ignore[arg-type]
 
 

@@ -41,7 +41,7 @@ class ForgetfulRunner(ThreadRunner):
 
     def start(self, job: Job) -> Future[list[TaskOutcome]]:
         log = WindowLog.open(job.run_folder, job.durable)
-        below = [spec for spec in job.tasks if spec.level == 0]
+        below = [spec for spec in job.tasks if spec.layout.level == 0]
         running = [self._pool.submit(self._sent, job, spec, log, self.first) for spec in below]
         outcomes = [each.result() for each in running]
         with Spool() as spool:

@@ -27,7 +27,7 @@ from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
 from dagflow.runtime.runner import TasksDied
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.parts import Part, part_of, uncovered
-from dagflow.runtime.stage.program import Job, TaskSpec
+from dagflow.runtime.stage.program import Job, TaskSpec, Work
 from dagflow.runtime.windows import rebalance as driver
 from dagflow.runtime.windows.rebalance import LITTLE_LEFT, why_no_yield
 from dagflow.runtime.windows.remaining import further, moved
@@ -179,14 +179,14 @@ class Reader:
         read = mine[: min(whole, len(mine))]
         if len(read) < len(mine):
             part = mine[len(read)]
-            item = self.spec.items[len(read)][2]
+            item = self.spec.work.items[len(read)][2]
             start = item["start"] if part.start is None else part.start
             stop = item["stop"] if part.stop is None else part.stop
             cut = start + int((stop - start) * fraction)
             if start < cut < stop:
                 read = [*read, part._replace(stop=cut)]
         told = [part.to_list() for part in read]
-        log.report(self.spec.report_name, TaskReport(self.spec.name, len(self.spec.items), parts=told))
+        log.report(self.spec.report_name, TaskReport(self.spec.name, len(self.spec.work.items), parts=told))
         left = told != [part.to_list() for part in mine]
         return TaskOutcome(task=self.spec.name, attempt="1", started=0.0, ended=1.0, has_left=left)
 
@@ -224,15 +224,17 @@ def test_jobs_follow_until_each_byte_has_been_read_once(
     tasks: tuple[TaskSpec, ...] = tuple(
         TaskSpec(
             window=0,
-            round="r",
+            epoch="r",
             stage="s0",
             head="reader",
             partition=n,
             partitions=readers,
-            items=tuple(("reader", *item) for item in items[n::readers]),
-            numbers=tuple(range(n, len(items), readers)),
-            yields=True,
-            room=room,
+            work=Work(
+                items=tuple(("reader", *item) for item in items[n::readers]),
+                numbers=tuple(range(n, len(items), readers)),
+                yields=True,
+                room=room,
+            ),
         )
         for n in range(readers)
     )
@@ -246,6 +248,6 @@ def test_jobs_follow_until_each_byte_has_been_read_once(
     reports = [log.read_report(task.report_name) for task in tasks]
     parts = [part_of(part) for report in reports if report is not None for part in report.parts]
     assert uncovered(parts, len(items)) == []
-    later = [part for task in tasks[readers:] for part in task.parts]
+    later = [part for task in tasks[readers:] for part in task.work.parts]
     assert sum(steal.parts for steal in moved(tasks)) == len(later)
     assert {steal.victim for steal in moved(tasks)} <= {task.name for task in tasks[:readers]}

@@ -12,7 +12,7 @@ from dagflow.model.operator import Operator
 from dagflow.runtime.run_folder.reports import OperatorFigures, StagedFile, TaskReport, summed
 from dagflow.runtime.run_folder.standing import standing
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
-from dagflow.runtime.stage.program import TaskSpec
+from dagflow.runtime.stage.program import TaskSpec, Work
 from dagflow.runtime.windows.commit import decide, roll_forward, sweep
 from dagflow.storage import CountingStore, MemoryStore, seal
 
@@ -25,7 +25,7 @@ def plan(window: int = 0, **what: object) -> WindowPlan:
 
 def task(window: int = 0, partition: int = 0, items: int = 1) -> TaskSpec:
     made = tuple(("reader", "in", n) for n in range(items))
-    return TaskSpec(window=window, round="r", stage="s0", partition=partition, partitions=2, items=made)
+    return TaskSpec(window=window, epoch="r", stage="s0", partition=partition, partitions=2, work=Work(items=made))
 
 
 def staged(folder: Path, name: str, attempt: str, data: bytes = b"x\n") -> StagedFile:

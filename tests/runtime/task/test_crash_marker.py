@@ -180,7 +180,7 @@ def test_launches_that_it_kills_tell_the_next_ones(source: Path, tmp_path: Path)
 
 class TestFootprint:
     def spec(self) -> TaskSpec:
-        return TaskSpec(window=3, round="r", stage="s0", partition=1, partitions=2)
+        return TaskSpec(window=3, epoch="r", stage="s0", partition=1, partitions=2)
 
     def test_is_gone_when_the_task_has_ended_by_itself(self, tmp_path: Path) -> None:
         log = WindowLog.open(str(tmp_path), durable=False)

@@ -22,7 +22,7 @@ from dagflow.testing import Collector, run_dag
 from tests.conformance.windows import InWindows
 
 LENGTH = 2000
-SPEC = TaskSpec(window=0, round="test", stage="test", partition=0, partitions=1)
+SPEC = TaskSpec(window=0, epoch="test", stage="test", partition=0, partitions=1)
 
 
 @attrs.define

@@ -47,7 +47,7 @@ class Troubled(LocalRunner):
         self.closed = False
 
     def start(self, job: Job) -> Future[list[TaskOutcome]]:
-        self.jobs.append((job.window, job.round))
+        self.jobs.append((job.window, job.epoch))
         trouble = self._trouble(job, len(self.jobs))
         future = Late()
         if trouble is None:

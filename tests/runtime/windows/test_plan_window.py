@@ -14,7 +14,7 @@ from dagflow.model.plain import decode
 from dagflow.plan.plan import make_plan
 from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowPlan
-from dagflow.runtime.stage.program import TaskSpec
+from dagflow.runtime.stage.program import RunOptions
 from dagflow.runtime.windows.plan_window import IDLE, Driver
 from dagflow.scaling import Partition, PartitioningContext, resized
 from dagflow.state import MapLog
@@ -75,9 +75,7 @@ def driver(
     files: Any = dag.add_operator("source", source)
     reader = dag.add_operator("reader", Reader())
     dag.add_stream("items", files.output, reader.input)
-    spec = TaskSpec(
-        window=0, round="r", stage="driver", partition=0, partitions=1, slots=slots, continuous=continuous, durable=False
-    )
+    options = RunOptions(slots=slots, continuous=continuous, durable=False)
     last = WindowPlan(
         window=0,
         items={},
@@ -88,7 +86,7 @@ def driver(
         driver=TaskReport("driver", 0),
         watermarks=watermarks or {},
     )
-    return Driver(make_plan(dag), spec, clock, last, MapLog(MemoryStore()))
+    return Driver(make_plan(dag), options, "r", clock, last, MapLog(MemoryStore()))
 
 
 def items(plan: WindowPlan | None) -> list[Any] | None:

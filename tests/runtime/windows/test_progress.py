@@ -13,7 +13,7 @@ from dagflow.runtime.events import WindowPlanned, WindowProgress
 from dagflow.runtime.rebalancing.peers import gauge_of
 from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
-from dagflow.runtime.stage.program import TaskSpec
+from dagflow.runtime.stage.program import TaskSpec, Work
 from dagflow.runtime.windows import progress as watching
 from dagflow.runtime.windows.progress import Watching
 from tests.runtime.rebalancing.skewed import run
@@ -39,7 +39,10 @@ def test_the_gauges_of_all_readers_are_added_up(tmp_path: Path) -> None:
         weights={"reader": [600, 400]},
         driver=TaskReport("driver", 0),
     )
-    tasks = [TaskSpec(window=3, round="r", stage="s0", head="reader", partition=n, partitions=2, shared=True) for n in (0, 1)]
+    tasks = [
+        TaskSpec(window=3, epoch="r", stage="s0", head="reader", partition=n, partitions=2, work=Work(shared=True))
+        for n in (0, 1)
+    ]
     sent: list[WindowProgress] = []
     watch = Watching(sent.append)  # type: ignore[arg-type]
     (tmp_path / "claims").mkdir(exist_ok=True)
@@ -53,7 +56,7 @@ def test_the_gauges_of_all_readers_are_added_up(tmp_path: Path) -> None:
     gauges[1].write(b'{"done": 150}')
     watch.look(log, plan, tasks, 2.0)
     watch.look(log, plan, tasks, 3.0)  # nothing new
-    watch.look(log, plan, [attrs.evolve(task, shared=False) for task in tasks], 9.0)
+    watch.look(log, plan, [attrs.evolve(task, work=Work()) for task in tasks], 9.0)
     assert [event.fraction_consumed for event in sent] == [0.1, 0.25]
 
 

@@ -17,7 +17,7 @@ from dagflow.runtime.events import Event, WindowDecided, WindowRetried, WindowSt
 from dagflow.runtime.rebalancing.shared_work import SharedWork
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.stage.outcome import TaskOutcome
-from dagflow.runtime.stage.program import Job, TaskSpec
+from dagflow.runtime.stage.program import Job, RunOptions, TaskSpec, Work
 from dagflow.runtime.windows.rebalance import Rebalancing, tell_slots_are_wanted
 from dagflow.storage import MemoryStore
 from operators import BlockReader, Map, RecordWriter
@@ -29,7 +29,15 @@ from tests.runtime.rebalancing.threads import ThreadRunner
 def tasks(window: int, *stages: int, slots: int = 4, shared: bool = True) -> list[TaskSpec]:
     """So many tasks of each stage."""
     return [
-        TaskSpec(window=window, round="r", stage=f"s{stage}", partition=n, partitions=count, slots=slots, shared=shared, items=())
+        TaskSpec(
+            window=window,
+            epoch="r",
+            stage=f"s{stage}",
+            partition=n,
+            partitions=count,
+            options=RunOptions(slots=slots),
+            work=Work(shared=shared),
+        )
         for stage, count in enumerate(stages)
         for n in range(count)
     ]
@@ -41,8 +49,8 @@ def tasks(window: int, *stages: int, slots: int = 4, shared: bool = True) -> lis
 )
 def test_room_is_what_others_leave(stages: tuple[int, ...], others: int, room: list[int]) -> None:
     found = Rebalancing("", {}).shared(tasks(0, *stages), others)
-    assert [task.room for task in found] == room
-    assert all(task.shared for task in found)
+    assert [task.work.room for task in found] == room
+    assert all(task.work.shared for task in found)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +74,7 @@ def test_who_is_told_that_slots_are_wanted(stages: tuple[int, ...], before: tupl
 
 def test_tasks_that_share_nothing_are_told_nothing() -> None:
     log = WindowLog(MemoryStore())
-    tell_slots_are_wanted(log, tasks(1, 9), [attrs.evolve(task, shared=False) for task in tasks(0, 2)])
+    tell_slots_are_wanted(log, tasks(1, 9), [attrs.evolve(task, work=Work()) for task in tasks(0, 2)])
     assert log.passing.names() == []
 
 
@@ -114,7 +122,7 @@ class Growing(ThreadRunner):
 
     def start(self, job: Job) -> Future[list[TaskOutcome]]:
         self.slots += 1
-        self.told += {(spec.slots, spec.room) for spec in job.tasks}
+        self.told += {(spec.options.slots, spec.work.room) for spec in job.tasks}
         return super().start(job)
 
 

@@ -254,7 +254,7 @@ class TestNames:
 
         log = WindowLog(MemoryStore())
         files = [staged(tmp_path, name, f"{window:010d}.r.{n}") for n, name in enumerate(wanted)]
-        spec = TaskSpec(window=window, round="r", stage="s0", partition=0, partitions=1)
+        spec = TaskSpec(window=window, epoch="r", stage="s0", partition=0, partitions=1)
         log.report(spec.report_name, TaskReport(spec.name, 0, {}, files))
         decision = decide(log, plan(window), "r", [spec], 0.0)
         assert roll_forward(log, decision, {}, durable=True).taken_away == []
