@@ -18,8 +18,8 @@ from benchmarks.decisions.simulation import HELD, START, TASK, Day, simulate
 from benchmarks.decisions.window import SHIPPED, Stealing
 from benchmarks.report import say, typed, write_between
 from benchmarks.table import markdown
+from dagflow.runtime.rebalancing.policy import STEAL_COST
 from dagflow.scaling import BacklogPartitioner, StatelessPartitioner
-from dagflow.scaling.stealing import STEAL_COST
 
 MARK = "decisions simulated"
 RANGES, SLOTS = 100_000, 1_000

@@ -15,10 +15,9 @@ import attrs
 from benchmarks.decisions.arrivals import Range
 from dagflow.plan.deal import deal
 from dagflow.ranges import OffsetRangeTracker
-from dagflow.runtime.rebalancing.giving import RECENT, Given, Hand, Pace, Queue, given_away, remaining
-from dagflow.runtime.rebalancing.held import Held
+from dagflow.runtime.rebalancing.items import RECENT, ItemInProgress, ItemQueue, PendingItem, Throughput
+from dagflow.runtime.rebalancing.policy import STEAL_COST, Peer, StolenParts, choose, remaining, steal_from
 from dagflow.runtime.stage.parts import Part
-from dagflow.scaling.stealing import STEAL_COST, Reader, choose
 
 SEEN = 16
 """An idle reader is shown so many of the others: those that it may ask and that really have most left. The rest would not be
@@ -70,8 +69,8 @@ class _Reader:
     """A reader: what it has, and since when it is idle. `ends` is when it is through with what is at hand."""
 
     number: int
-    queue: Queue = attrs.field(factory=Queue)
-    pace: Pace = attrs.field(factory=Pace)
+    queue: ItemQueue = attrs.field(factory=ItemQueue)
+    pace: Throughput = attrs.field(factory=Throughput)
     hand: Any = None
     left: float = 0.0  # seconds, really, of what has not begun
     ends: float = 0.0
@@ -81,7 +80,7 @@ class _Reader:
     refused: str = ""  # during which of its own it has refused somebody
 
     def put(self, part: Part, blocks: Sequence[_Block]) -> None:
-        held = Held.of(part, ("reader", "blocks", None), blocks[part.number], _Splitting())
+        held = PendingItem.of(part, ("reader", "blocks", None), blocks[part.number], _Splitting())
         self.queue.put(held)
         self.left += blocks[part.number].seconds_to(held.start, held.stop)
 
@@ -89,7 +88,7 @@ class _Reader:
         """Begins with what comes next."""
         held = self.queue.first()
         self.left -= held.value.seconds_to(held.start, held.stop)
-        self.hand = Hand(held, now)
+        self.hand = ItemInProgress(held, now)
         self.hand.track(OffsetRangeTracker(held.start, held.stop))
         self.hand.tracker.try_return_record_at(True, held.start)
         self.ends = now + held.value.seconds_to(held.start, held.stop)
@@ -169,13 +168,13 @@ class _Window:
         others = heapq.nlargest(SEEN, self.working.values(), lambda r: (not reader.has_answer_of(r), r.really_left(now)))
         seen = [self._seen(reader, each, idle, now) for each in others]
         room = len(seen) + 1  # who waits has no slot
-        seen += [Reader(partition=-1, state="waiting")] if self.waiting else []
+        seen += [Peer(partition=-1, state="waiting")] if self.waiting else []
         choice = choose(seen, room=room, idle=idle, cost=self.stealing.cost)
         if choice.action == "ask" and choice.partition is not None:
             victim = self.working[choice.partition]
             reader.asked[victim.number] = victim.hand.key
-            found = given_away(victim.hand, victim.queue, victim.pace, now, cost=self.stealing.cost)
-            if isinstance(found, Given):
+            found = steal_from(victim.hand, victim.queue, victim.pace, now, cost=self.stealing.cost)
+            if isinstance(found, StolenParts):
                 self._moves(found, victim, reader)
                 self.at(now + STEAL_COST, reader)
                 return True
@@ -185,14 +184,14 @@ class _Window:
         self.at(now + LOOKS, reader)
         return True
 
-    def _seen(self, asker: _Reader, other: _Reader, idle: float, now: float) -> Reader:
+    def _seen(self, asker: _Reader, other: _Reader, idle: float, now: float) -> Peer:
         other.see(now)
         left = remaining(other.hand, other.queue, other.pace, now)
         is_last = not other.queue and other.hand.cannot_be_split
         asked = asker.has_answer_of(other)
-        return Reader(partition=other.number, state="working", remaining=left, is_last=is_last, asked=asked, watched=idle)
+        return Peer(partition=other.number, state="working", remaining=left, is_last=is_last, asked=asked, watched=idle)
 
-    def _moves(self, given: Given, victim: _Reader, taker: _Reader) -> None:
+    def _moves(self, given: StolenParts, victim: _Reader, taker: _Reader) -> None:
         self.steals += 1
         for part in given.parts:
             taker.put(part, self.blocks)

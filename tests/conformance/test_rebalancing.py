@@ -18,8 +18,8 @@ import pytest
 from dagflow import DAG, FileBlockMetadata, InputPort, Operator, OperatorContext, OutputPort, ReaderRecord
 from dagflow.launching.launch import launch
 from dagflow.runtime.events import Event, Stolen, WindowRetried
-from dagflow.runtime.rebalancing import failpoints as steps
-from dagflow.runtime.rebalancing import shared_work as work
+from dagflow.runtime.rebalancing import failpoints
+from dagflow.runtime.rebalancing import stealing as work
 from dagflow.runtime.run_report import RunReport
 from operators import BlockReader, Map, RecordWriter
 from tests.conformance.apps import chain, left_over, lines_in
@@ -27,7 +27,7 @@ from tests.runtime.rebalancing.provoked import provoked
 
 SLOW_LINES = 150
 EARLY = ("before start", "after start", "recovered")  # before setup(): there, nothing of the application can kill
-STEPS = tuple(step for step in steps.STEPS if step not in EARLY)
+STEPS = tuple(step for step in failpoints.NAMES if step not in EARLY)
 QUICK = ("narrowed", "after give", "taken over", "before report", "after withdraw", "after refuse")
 
 
@@ -58,7 +58,7 @@ class Slow(Operator):
                         return
                     os.kill(this, signal.SIGKILL)
 
-            steps.hook = kill
+            failpoints.hook = kill
             self.before = {name: getattr(work, name) for name in provoked(self.step)}
             self._set(provoked(self.step))
 
@@ -188,8 +188,8 @@ def kill(at):
             os.kill(os.getpid(), signal.SIGKILL)
 
 if "KILLS" in os.environ:
-    from dagflow.runtime.rebalancing import failpoints as steps
-    steps.hook = kill
+    from dagflow.runtime.rebalancing import failpoints
+    failpoints.hook = kill
 """
 SCRIPT = """
 import json, sys

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dagflow.runtime.rebalancing import failpoints as steps
+from dagflow.runtime.rebalancing import failpoints
 
 
 @pytest.fixture
@@ -24,4 +24,4 @@ def source(tmp_path: Path) -> Path:
 def no_hook() -> Iterator[None]:
     """After a test, nothing happens at the steps."""
     yield
-    steps.hook = steps._nothing
+    failpoints.hook = failpoints.nothing

@@ -1,17 +1,16 @@
-"""Rebalancing within a window: idle tasks take over work of others, through one log of claims per task.
+"""Rebalancing within a window: idle tasks steal work from busy ones. The modules, in reading order.
 
-- `parts`: parts of work items, and whether they make up the whole;
-- `entries`: what stands in a log, and what follows from it;
-- `claims`: one attempt of a task at the logs of its stage;
-- `others`: what an idle task sees of the others;
-- `finished`: which part of an item was read last;
-- `giving`: what a task has before it, and which part of it is given away;
-- `at_work`: a task's queue, what it has at hand and what it has read;
-- `work`: asking and answering;
-- `yielding`, `further`: the fallback for slow stores: tasks stop early, and a further job of the window reads the rest;
-- `watching`: how far the readers of a window are, for progress;
-- `ending`: whether the work was even, and if not, why nothing was taken over;
-- `serving`: the thread in which a process answers;
-- `driver`: which tasks share their work, and whether what they report is all;
-- `steps`: the names of the places where a task may be killed, for tests.
+- `items`: the parts of items that a task has: pending, in progress, and its throughput so far;
+- `policy`: whether an idle task steals, from which task, and how much: pure functions of a few figures;
+- `task_work`: the work of one attempt of a task, parts of which may go to other tasks;
+- `ownership_log`: the log of each task, which says who owns which part;
+- `item_log`: the log of each shared item, which says which part was read last;
+- `peers`: an idle task's view of the other tasks of its stage;
+- `stealing`: work in its usual form: an idle task asks its peers through their logs;
+- `yielding`: work in its form for slow stores: tasks stop early, and a further job of the window reads the rest;
+- `background`: the thread of a process in which busy tasks answer;
+- `imbalance`: whether the work of a window was even, and if not, why nothing was stolen;
+- `failpoints`: the places at which tests kill a task.
+
+The driver's half is in `dagflow.runtime.windows`: `rebalance`, `remaining` and `progress`.
 """

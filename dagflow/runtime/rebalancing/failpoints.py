@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-STEPS = (
+NAMES = (
     "before start",
     "after start",
     "recovered",
@@ -24,13 +24,13 @@ STEPS = (
 )
 
 
-def _nothing(step: str) -> None:
+def nothing(step: str) -> None:
     """What happens at each step."""
 
 
-hook: Callable[[str], None] = _nothing
+hook: Callable[[str], None] = nothing
 
 
-def at(step: str) -> None:
+def hit(step: str) -> None:
     """A task has come to this step."""
     hook(step)

@@ -7,8 +7,8 @@ import time
 
 import attrs
 
-from dagflow.runtime.rebalancing.claims import Claims, log_name
-from dagflow.scaling.stealing import Reader
+from dagflow.runtime.rebalancing.ownership_log import OwnershipLog, log_name
+from dagflow.runtime.rebalancing.policy import Peer
 from dagflow.storage import Gauge, Store
 
 SILENT = 2.0  # seconds without a new figure after which a task is taken to be dead: it will have to begin again
@@ -26,7 +26,7 @@ class _Seen:
     asked: str | None = None
 
 
-class Others:
+class PeerView:
     """Looks at all tasks of a stage but one.
 
     Args:
@@ -34,7 +34,7 @@ class Others:
         mark: the record that tells that tasks of others want slots.
     """
 
-    def __init__(self, store: Store, folder: str, area: str, mark: str, claims: Claims, partitions: int) -> None:
+    def __init__(self, store: Store, folder: str, area: str, mark: str, claims: OwnershipLog, partitions: int) -> None:
         self._store = store
         self._mark = mark
         self._claims = claims
@@ -53,28 +53,28 @@ class Others:
         last = max(self._seen, default=-1)
         return last < self._claims.partition or bool(self._claims.log_of(last).catch_up().attempts)
 
-    def look(self, since: float) -> list[Reader]:
+    def look(self, since: float) -> list[Peer]:
         """The others as they are now. `since`: how long this task has been looking (`time.monotonic`)."""
         have_begun = self._have_all_begun()
         return [self._reader(number, since, have_begun) for number in self._seen]
 
-    def _reader(self, number: int, since: float, has_begun: bool) -> Reader:
+    def _reader(self, number: int, since: float, has_begun: bool) -> Peer:
         seen, now = self._seen[number], time.monotonic()
         working_since = max(since, now if seen.works_since is None else seen.works_since)
         seen.works_since = None
         state = self._claims.log_of(number).catch_up()
         if state.report is not None:
-            return Reader(partition=number, state="done")
+            return Peer(partition=number, state="done")
         if not state.attempts and has_begun:  # quietly
             seen.works_since = working_since
-            return Reader(partition=number, state="working", watched=now - working_since)
+            return Peer(partition=number, state="working", watched=now - working_since)
         if not state.attempts:
-            return Reader(partition=number, state="waiting")
+            return Peer(partition=number, state="waiting")
         text = seen.gauge.read()
         if text != seen.text or seen.attempts != len(state.attempts):
             seen.text, seen.at, seen.attempts = text, now, len(state.attempts)
         if now - seen.at > SILENT:
-            return Reader(partition=number, state="waiting")
+            return Peer(partition=number, state="waiting")
         try:
             told = json.loads(text) if text is not None else {}
         except ValueError:  # torn: the next look will see it whole
@@ -82,10 +82,10 @@ class Others:
         if told.get("by") != state.attempts[-1]:  # an attempt before has left it
             told = {}
         if told.get("idle"):
-            return Reader(partition=number, state="idle")
+            return Peer(partition=number, state="idle")
         seen.works_since = working_since
         seen.key = str(told.get("key", ""))
-        return Reader(
+        return Peer(
             partition=number,
             state="working",
             remaining=told.get("left"),

@@ -9,19 +9,19 @@ from __future__ import annotations
 import time
 from types import TracebackType
 
-from dagflow.runtime.rebalancing.giving import Hand, remaining
-from dagflow.runtime.rebalancing.in_progress import AtWork
-from dagflow.runtime.rebalancing.serving import SERVING
+from dagflow.runtime.rebalancing.background import BACKGROUND
+from dagflow.runtime.rebalancing.items import ItemInProgress
+from dagflow.runtime.rebalancing.policy import is_worth, remaining
+from dagflow.runtime.rebalancing.task_work import TaskWork
 from dagflow.runtime.stage.parts import Part
 from dagflow.runtime.stage.program import TaskSpec
-from dagflow.scaling.stealing import is_worth
 from dagflow.storage import Store, seal
 
 LOOKS = 0.5  # seconds between looks whether a slot has nothing to do
 YIELD_COST = 0.5  # seconds: until all have looked, have reported, and a job has begun
 
 
-class Yielding(AtWork):
+class YieldingWork(TaskWork):
     """The work of one attempt of a task; a context manager, within which it stops early where that is worth it.
 
     Args:
@@ -35,15 +35,15 @@ class Yielding(AtWork):
         self._looked_at = time.monotonic()
         self._is_wanted = False
 
-    def __enter__(self) -> Yielding:
+    def __enter__(self) -> YieldingWork:
         self._is_served = True
-        SERVING.begin(self)
+        BACKGROUND.begin(self)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         with self._lock:
             self._is_served = False
-        SERVING.end(self)
+        BACKGROUND.end(self)
 
     def _next(self) -> bool:
         if super()._next():
@@ -58,10 +58,10 @@ class Yielding(AtWork):
         left = spec.partitions - 1 - len(self._store.names(f"{spec.reports_of_stage}-"))
         return 0 < left < spec.work.room and self._store.read(spec.slots_wanted) is None
 
-    def _completes(self, hand: Hand, part: Part) -> bool:
+    def _completes(self, hand: ItemInProgress, part: Part) -> bool:
         return False  # the rest of the item comes with a further job: where somebody wants to know, nothing is yielded
 
-    def serve(self) -> None:
+    def tick(self) -> None:
         """Looks whether it is to stop, and stops."""
         try:
             now = time.monotonic()

@@ -8,7 +8,7 @@ from dagflow.errors import DagflowError
 
 
 @attrs.frozen
-class Stretch:
+class BusyInterval:
     """How long a task had something at hand of which nothing could be given away, and why. Seconds since the epoch."""
 
     since: float
@@ -22,7 +22,7 @@ class Stretch:
 
 
 @attrs.define(kw_only=True)
-class Ending:
+class TaskEndStats:
     """What a task tells of its work when it ends.
 
     Attributes:
@@ -36,7 +36,7 @@ class Ending:
     begun: float
     until: float
     room: int
-    longest: Stretch | None = None
+    longest: BusyInterval | None = None
     vain: int = 0
     refusal: str = ""
     stopped: str = ""
@@ -60,5 +60,5 @@ class TaskOutcome:
     parts: int = 0
     counters: dict[str, int] = attrs.field(factory=dict)
     error: DagflowError | None = None
-    ending: Ending | None = None
+    ending: TaskEndStats | None = None
     has_left: bool = False

@@ -13,10 +13,10 @@ from typing import Any
 
 from dagflow.model.plain import decode, encode
 from dagflow.runtime.exchange.channels import Passing
-from dagflow.runtime.rebalancing.claims import Claims, Fenced
-from dagflow.runtime.rebalancing.peers import Others, gauge_of
-from dagflow.runtime.rebalancing.shared_work import SharedWork
-from dagflow.runtime.rebalancing.yielding import Yielding, given
+from dagflow.runtime.rebalancing.ownership_log import AttemptFenced, OwnershipLog
+from dagflow.runtime.rebalancing.peers import PeerView, gauge_of
+from dagflow.runtime.rebalancing.stealing import StealingWork
+from dagflow.runtime.rebalancing.yielding import YieldingWork, given
 from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.stage.outcome import TaskOutcome
@@ -51,7 +51,7 @@ def execute(
             heads |= work.operators
             ending = work.ending()
         else:
-            with few_collections(), Yielding(spec, log.passing) if spec.work.yields else contextlib.nullcontext() as own:
+            with few_collections(), YieldingWork(spec, log.passing) if spec.work.yields else contextlib.nullcontext() as own:
                 begun = partition_state.read(log.store, spec.start.states)
                 keyed = KeyedStates(
                     log.store.url, spec.options.durable, spec.window, spec.partition, spec.keys, spec.start.chains
@@ -62,7 +62,7 @@ def execute(
             report = log.report(spec.report_name, report)
     except BaseException as error:
         files.abandon()
-        if isinstance(error, Fenced):
+        if isinstance(error, AttemptFenced):
             raise RuntimeError(f"another attempt of task {spec.name} has begun, and takes its place") from error
         if isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)):
             raise
@@ -101,7 +101,7 @@ def _report(flow: Flow, spec: TaskSpec, files: AttemptFiles, **more: Any) -> Tas
 
 
 def _shared(
-    program: bytes, spec: TaskSpec, files: AttemptFiles, work: SharedWork, careful: Footprint | None, passing: Passing | None
+    program: bytes, spec: TaskSpec, files: AttemptFiles, work: StealingWork, careful: Footprint | None, passing: Passing | None
 ) -> TaskReport:
     """Runs a task whose work is shared, and reports in its log of claims."""
     if work.report_before is not None:  # an earlier attempt has done it all
@@ -123,15 +123,15 @@ def _send_again(program: bytes, spec: TaskSpec, files: AttemptFiles, passing: Pa
     files.abandon()
 
 
-def shared_work(spec: TaskSpec, log: WindowLog, attempt: str, again: bool) -> SharedWork:
+def shared_work(spec: TaskSpec, log: WindowLog, attempt: str, again: bool) -> StealingWork:
     """The work of a task at the logs of claims in the run folder, which is on this machine's disk or mounted there."""
     store, area = log.passing, spec.claims_area
     folder = local_path(store.url)
     assert folder is not None
     dealt = dict(zip(spec.work.numbers, spec.work.items, strict=True))
-    claims = Claims(store, area, partition=spec.partition, partitions=spec.partitions, attempt=attempt, dealt=dealt)
-    others = Others(store, folder, area, spec.slots_wanted, claims, spec.partitions)
-    return SharedWork(claims, others, gauge_of(folder, area, spec.partition), spec.work.room, again)
+    claims = OwnershipLog(store, area, partition=spec.partition, partitions=spec.partitions, attempt=attempt, dealt=dealt)
+    others = PeerView(store, folder, area, spec.slots_wanted, claims, spec.partitions)
+    return StealingWork(claims, others, gauge_of(folder, area, spec.partition), spec.work.room, again)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from dagflow.model.typecheck import type_check
 from dagflow.runtime.exchange.channels import Passing, nothing_sent
 from dagflow.runtime.exchange.rows import Row, batch_of, records_of
 from dagflow.runtime.exchange.sender import Sender
-from dagflow.runtime.rebalancing.in_progress import AtWork
+from dagflow.runtime.rebalancing.task_work import TaskWork
 from dagflow.runtime.run_folder.reports import ExchangeFigures, OperatorFigures
 from dagflow.runtime.stage.delivery import Inlet, Outlet, Steps, Unconnected
 from dagflow.runtime.stage.errors import OperatorFailed
@@ -40,7 +40,7 @@ class Flow:
         spec: TaskSpec,
         files: FileMaker | None = None,
         clock: Clock | None = None,
-        work: AtWork | None = None,
+        work: TaskWork | None = None,
         send: Callable[[Row], None] = nothing_sent,
     ) -> None:
         self.spec = spec
@@ -242,7 +242,7 @@ def run_flow(
     clock: Clock | None = None,
     begun: Mapping[str, Sequence[partition_state.Encoded]] | None = None,
     footprint: Footprint | None = None,
-    work: AtWork | None = None,
+    work: TaskWork | None = None,
     passing: Passing | None = None,
     keyed: KeyedStates | None = None,
 ) -> Flow:

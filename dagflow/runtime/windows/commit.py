@@ -14,7 +14,7 @@ from dagflow.ledger import LedgerEntry
 from dagflow.model.context import Cursor
 from dagflow.model.operator import Operator
 from dagflow.model.plain import decode
-from dagflow.runtime.rebalancing.claims import Log, log_name
+from dagflow.runtime.rebalancing.ownership_log import TaskLog, log_name
 from dagflow.runtime.run_folder.files import difference, file_paths, named
 from dagflow.runtime.run_folder.layout import STAGING
 from dagflow.runtime.run_folder.reports import StagedFile, Steal, TaskReport, summed, summed_exchanges
@@ -247,13 +247,13 @@ def reports_of(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec]) -> t
     return reports, _steals(tasks, logs)
 
 
-def _log(store: Store, task: TaskSpec) -> Log:
-    log = Log(store, log_name(task.claims_area, task.partition))
+def _log(store: Store, task: TaskSpec) -> TaskLog:
+    log = TaskLog(store, log_name(task.claims_area, task.partition))
     log.catch_up()
     return log
 
 
-def _report(log: WindowLog, task: TaskSpec, claims: Log | None) -> TaskReport | None:
+def _report(log: WindowLog, task: TaskSpec, claims: TaskLog | None) -> TaskReport | None:
     if claims is None:
         return log.read_report(task.report_name)
     data = claims.state.report
@@ -274,7 +274,7 @@ def place_of(head: str, partition: int) -> str:
     return f"{head}-{partition:04d}"
 
 
-def _steals(tasks: Sequence[TaskSpec], logs: Mapping[str, Log]) -> list[Steal]:
+def _steals(tasks: Sequence[TaskSpec], logs: Mapping[str, TaskLog]) -> list[Steal]:
     names = {(task.stage, task.partition): task.name for task in tasks}
     found = moved(tasks)
     for task in tasks:

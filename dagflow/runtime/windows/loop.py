@@ -53,7 +53,7 @@ from dagflow.runtime.windows.jobs import (
     with_start,
 )
 from dagflow.runtime.windows.plan_window import Driver
-from dagflow.runtime.windows.progress import Watching
+from dagflow.runtime.windows.progress import ProgressWatch
 from dagflow.runtime.windows.readers import Readers
 from dagflow.runtime.windows.rebalance import Rebalancing, tell_slots_are_wanted
 from dagflow.runtime.windows.remaining import further, holder
@@ -106,7 +106,7 @@ class WindowLoop:
         self._run_folder = run_folder
         self._events = events
         self._clock = clock
-        self._watching = Watching(events.send)
+        self._watching = ProgressWatch(events.send)
         self._report = report
         self._stopping = stopping
         self.patience = Patience(

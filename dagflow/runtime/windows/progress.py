@@ -17,7 +17,7 @@ EVERY = 1.0  # seconds between looks
 
 
 @attrs.define
-class Watching:
+class ProgressWatch:
     """Looks at the gauges of a window's tasks once a second, and tells what fraction of its work is consumed.
 
     Only tasks that share their work have gauges. What small tasks have done that wrote none does not count.

@@ -9,11 +9,11 @@ import attrs
 from dagflow.model.protocols import GroupsItems
 from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime.events import Claimed, EventStream, Stolen
-from dagflow.runtime.rebalancing.ending import Uneven, uneven
+from dagflow.runtime.rebalancing.imbalance import Imbalance, imbalance
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog
 from dagflow.runtime.run_report import RunReport
 from dagflow.runtime.runner import Runner
-from dagflow.runtime.stage.outcome import Ending, TaskOutcome
+from dagflow.runtime.stage.outcome import TaskEndStats, TaskOutcome
 from dagflow.runtime.stage.program import TaskSpec
 from dagflow.storage import is_local, seal
 
@@ -56,7 +56,7 @@ class Rebalancing:
     yields: bool = False
     was_shared: bool = attrs.field(init=False, default=False)
     told: str = attrs.field(init=False, default="")
-    uneven: Uneven | None = attrs.field(init=False, default=None)
+    imbalance: Imbalance | None = attrs.field(init=False, default=None)
     """The longest time for which a reader had nothing to do in a window in which nothing was taken over."""
 
     @classmethod
@@ -85,12 +85,12 @@ class Rebalancing:
         report.rebalancing = "" if report.rebalanced else self.why_never
 
     def _look(self, outcomes: Iterable[TaskOutcome]) -> None:
-        by_stage: dict[str, list[Ending]] = {}
+        by_stage: dict[str, list[TaskEndStats]] = {}
         for outcome in outcomes:
             if outcome.ending is not None:
                 by_stage.setdefault(outcome.task.rpartition("-")[0], []).append(outcome.ending)
-        found = [each for each in (self.uneven, *map(uneven, by_stage.values())) if each is not None]
-        self.uneven = max(found, key=lambda each: each.seconds, default=None)
+        found = [each for each in (self.imbalance, *map(imbalance, by_stage.values())) if each is not None]
+        self.imbalance = max(found, key=lambda each: each.seconds, default=None)
 
     def shared(self, tasks: Iterable[TaskSpec], others: int) -> tuple[TaskSpec, ...]:
         """The tasks of a window; those that can share their work know it. `others`: how many tasks of other windows run."""
@@ -126,7 +126,7 @@ class Rebalancing:
         if self.was_shared and self.yields:
             return LITTLE_LEFT
         if self.was_shared:
-            return "the work was even" if self.uneven is None else str(self.uneven)
+            return "the work was even" if self.imbalance is None else str(self.imbalance)
         return self.reason or self.told or "no window has run"
 
 

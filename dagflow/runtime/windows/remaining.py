@@ -10,7 +10,7 @@ import attrs
 
 from dagflow.model.plain import decode
 from dagflow.plan.plan import Plan
-from dagflow.runtime.rebalancing.held import Held
+from dagflow.runtime.rebalancing.items import PendingItem
 from dagflow.runtime.run_folder.reports import Steal, TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
 from dagflow.runtime.stage.outcome import TaskOutcome
@@ -19,17 +19,17 @@ from dagflow.runtime.stage.program import TaskSpec
 
 READERS = 16  # threads that read reports
 
-Hold = Callable[[str, Any, Part], Held]
+Hold = Callable[[str, Any, Part], PendingItem]
 """What knows of a part of an item, by the operator at the head of its stage and the item as it travels."""
 
 
 def holder(plan: Plan) -> Hold:
     """What says of the parts of items, on the driver, how much each is and where it can be cut."""
 
-    def held(head: str, item: Any, part: Part) -> Held:
+    def held(head: str, item: Any, part: Part) -> PendingItem:
         port, encoded = item
         tp = next(plan.dag.types[sink] for _, sink in plan.dag.upstream(head) if sink.port == port)
-        return Held.of(part, (head, port, encoded), decode(encoded, tp), plan.dag.nodes[head].operator)
+        return PendingItem.of(part, (head, port, encoded), decode(encoded, tp), plan.dag.nodes[head].operator)
 
     return held
 
@@ -85,12 +85,12 @@ def reports_of_yielding(log: WindowLog, tasks: Sequence[TaskSpec]) -> list[TaskR
         return list(pool.map(log.read_report, (task.report_name for task in tasks)))
 
 
-def _dealt(left: Iterable[Held], slots: int) -> list[list[Held]]:
+def _dealt(left: Iterable[PendingItem], slots: int) -> list[list[PendingItem]]:
     """Parts for each of so many slots: of what had been begun each gets a piece, as its pace is that of one; else in turn.
 
     Those not begun come first: what begins with a piece that is slow would take them to be as slow.
     """
-    found: list[list[Held]] = [[] for _ in range(slots)]
+    found: list[list[PendingItem]] = [[] for _ in range(slots)]
     turn = 0
     for held in left:
         for piece in [held] if held.part.start is None else held.pieces(slots):

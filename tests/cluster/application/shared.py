@@ -9,7 +9,7 @@ import attrs
 from helpers import kills
 
 from dagflow import DAG, FileBlockMetadata, InputPort, Operator, OperatorContext, OutputPort, ReaderRecord
-from dagflow.runtime.rebalancing import failpoints as steps
+from dagflow.runtime.rebalancing import failpoints
 from operators import BlockReader, FileSplitterInput, Map, RecordWriter
 
 
@@ -43,7 +43,7 @@ class Slow(Operator):
             if step == at and place.exists():  # a worker may outlive its test
                 kills.once(str(place), "executor", int(after))
 
-        steps.hook = hook
+        failpoints.hook = hook
         self.other = place / f"begun{1 - context.partition}"
         (place / f"begun{context.partition}").touch()
 

@@ -6,16 +6,16 @@ from typing import Any
 
 
 def refused(*_: Any) -> str:
-    """In the place of `given_away`: gives nothing."""
+    """In the place of `steal_from`: gives nothing."""
     return "not worth it"
 
 
 def provoked(step: str) -> dict[str, Any]:
-    """What has another value in `dagflow.runtime.rebalancing.shared_work`, where a step would not come for certain.
+    """What has another value in `dagflow.runtime.rebalancing.stealing`, where a step would not come for certain.
 
     >>> provoked("before withdraw"), provoked("after give")
     ({'PATIENCE': 0.0}, {})
     """
     if step.endswith("withdraw"):
         return {"PATIENCE": 0.0}  # nobody answers so fast
-    return {"given_away": refused} if step == "after refuse" else {}
+    return {"steal_from": refused} if step == "after refuse" else {}

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dagflow.runtime.events import WindowRetried
-from dagflow.runtime.rebalancing import failpoints as steps
-from dagflow.runtime.rebalancing import shared_work as work
+from dagflow.runtime.rebalancing import failpoints
+from dagflow.runtime.rebalancing import stealing as work
 from tests.conformance.apps import left_over, lines_in
 from tests.runtime.rebalancing.provoked import provoked
 from tests.runtime.rebalancing.skewed import expected, run
@@ -27,7 +27,7 @@ def step(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     return str(request.param)
 
 
-@pytest.mark.parametrize("step", steps.STEPS, indirect=True)
+@pytest.mark.parametrize("step", failpoints.NAMES, indirect=True)
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_kill_at_any_step_loses_nothing(source: Path, tmp_path: Path, step: str, times: int) -> None:
     left, lock = [times], threading.Lock()
@@ -39,10 +39,10 @@ def test_a_kill_at_any_step_loses_nothing(source: Path, tmp_path: Path, step: st
             left[0] -= 1
         raise Killed
 
-    steps.hook = kill
+    failpoints.hook = kill
     runner = ThreadRunner()
     if step == "recovered":  # only who has died before gets there
-        steps.hook = lambda at: kill(step) if at in ("asked", "recovered") else None
+        failpoints.hook = lambda at: kill(step) if at in ("asked", "recovered") else None
     _, events = run(source, tmp_path / "out", runner, blocks=4, told=tmp_path / "told")
     assert lines_in(tmp_path / "out") == expected(source)
     assert lines_in(tmp_path / "told") == Counter([b"0", b"3000", b"6000", b"9000"])
@@ -63,7 +63,7 @@ def test_who_dies_with_its_report_ready_reads_again_just_what_is_its_own(
         if at == "before report" and after in passed and not runner.deaths and runner.at_work[threading.get_ident()] == task:
             raise Killed
 
-    steps.hook = kill
+    failpoints.hook = kill
     report, events = run(source, tmp_path / "out", runner, blocks=4)
     assert runner.deaths == 1
     assert "recovered" in passed
@@ -73,10 +73,10 @@ def test_who_dies_with_its_report_ready_reads_again_just_what_is_its_own(
     assert left_over(tmp_path / "out") == []
 
 
-@pytest.mark.parametrize("step", [step for step in steps.STEPS if step != "recovered"], indirect=True)
+@pytest.mark.parametrize("step", [step for step in failpoints.NAMES if step != "recovered"], indirect=True)
 def test_an_attempt_that_lives_on_when_another_one_has_begun_counts_for_nothing(source: Path, tmp_path: Path, step: str) -> None:
     runner = ZombieRunner(step, giver=GIVER)
-    steps.hook = runner.at
+    failpoints.hook = runner.at
     _, events = run(source, tmp_path / "out", runner, blocks=4, told=tmp_path / "told")
     assert lines_in(tmp_path / "out") == expected(source)
     assert lines_in(tmp_path / "told") == Counter([b"0", b"3000", b"6000", b"9000"])

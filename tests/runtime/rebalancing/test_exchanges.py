@@ -16,7 +16,7 @@ from dagflow import DAG, ReaderRecord, launch
 from dagflow.local.spool import Spool
 from dagflow.runtime.exchange.channels import Passing
 from dagflow.runtime.exchange.rows import Row
-from dagflow.runtime.rebalancing import failpoints as steps
+from dagflow.runtime.rebalancing import failpoints
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import Job, TaskSpec
@@ -80,7 +80,7 @@ def slowly(line: ReaderRecord[str]) -> ReaderRecord[str]:
 @pytest.fixture(autouse=True)
 def no_hook() -> Iterator[None]:
     yield
-    steps.hook = steps._nothing
+    failpoints.hook = failpoints.nothing
 
 
 @pytest.mark.parametrize("step", [None, "after give", "after report"])
@@ -108,7 +108,7 @@ def test_what_is_sent_again_is_the_same(tmp_path: Path, step: str | None) -> Non
             killed.set()
             raise Killed
 
-    steps.hook = kill
+    failpoints.hook = kill
     runner = ForgetfulRunner()
     report = launch(populate_dag, runner=runner, durability="process", rebalance="auto").report
     assert report.rebalanced > 0, report.rebalancing

@@ -27,8 +27,8 @@ from dagflow.render.report import report_text
 from dagflow.render.trace import trace_json, trace_text
 from dagflow.runtime.events import Stolen
 from dagflow.runtime.rebalancing import yielding
-from dagflow.runtime.rebalancing.giving import Given, Hand, Pace, Queue, given_away, remaining
-from dagflow.runtime.rebalancing.held import Held
+from dagflow.runtime.rebalancing.items import ItemInProgress, ItemQueue, PendingItem, Throughput
+from dagflow.runtime.rebalancing.policy import StolenParts, remaining, steal_from
 from dagflow.runtime.stage.parts import Part, part_of, uncovered
 from operators import Map, RecordWriter
 from tests.conformance.apps import left_over, lines_in
@@ -165,8 +165,8 @@ def block(start: bytes = b"a", stop: bytes = b"k", size: int = 1000) -> KeyBlock
 WHOLE = Part(0)
 
 
-def held(value: Any = None, part: Part = WHOLE) -> Held:
-    return Held.of(part, ("reader", "blocks", None), value or block(), KeyRangeReader())
+def held(value: Any = None, part: Part = WHOLE) -> PendingItem:
+    return PendingItem.of(part, ("reader", "blocks", None), value or block(), KeyRangeReader())
 
 
 def test_a_part_weighs_as_much_as_its_share_of_the_range() -> None:
@@ -180,20 +180,20 @@ def test_a_part_weighs_as_much_as_its_share_of_the_range() -> None:
 
 def test_what_names_a_record_fits_in_a_gauge_however_long_keys_are() -> None:
     """Gauges are 200 bytes: with more, others would see nothing of a reader."""
-    hand = Hand(held(block(b"a" * 500, b"b" * 500)), since=0.0)
+    hand = ItemInProgress(held(block(b"a" * 500, b"b" * 500)), since=0.0)
     assert len(hand.key) < 30
-    assert hand.key != Hand(held(block(b"a" * 501, b"b" * 500)), since=0.0).key
+    assert hand.key != ItemInProgress(held(block(b"a" * 501, b"b" * 500)), since=0.0).key
 
 
 def test_half_of_a_range_without_an_end_is_given_away() -> None:
-    hand = Hand(held(block(b"", b"")), since=0.0)
+    hand = ItemInProgress(held(block(b"", b"")), since=0.0)
     hand.track(ByteKeyRangeTracker(b"", b""))
     for number in range(0x40):
         assert hand.tracker.try_return_record_at(True, bytes([number, 1]))
         hand.look(number / 10)
-    assert remaining(hand, Queue(), Pace(), 6.4) == pytest.approx(19.2, rel=0.1)
-    given = given_away(hand, Queue(), Pace(), 6.4)
-    assert isinstance(given, Given)
+    assert remaining(hand, ItemQueue(), Throughput(), 6.4) == pytest.approx(19.2, rel=0.1)
+    given = steal_from(hand, ItemQueue(), Throughput(), 6.4)
+    assert isinstance(given, StolenParts)
     assert given.size == pytest.approx(375, abs=10)
     assert hand.read().stop == given.parts[0].start == hand.tracker.stop_position
     assert given.parts[0].stop is None

@@ -21,7 +21,7 @@ from dagflow.lineage.trace import Sought
 from dagflow.plan.plan import make_plan
 from dagflow.runtime.events import Stolen, WindowRetried
 from dagflow.runtime.rebalancing import yielding
-from dagflow.runtime.rebalancing.held import Held
+from dagflow.runtime.rebalancing.items import PendingItem
 from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
 from dagflow.runtime.runner import TasksDied
@@ -202,8 +202,8 @@ class Splitting:
         return True
 
 
-def hold(head: str, item: Any, part: Part) -> Held:
-    return Held.of(part, (head, *item), Range(**item[1]), Splitting())
+def hold(head: str, item: Any, part: Part) -> PendingItem:
+    return PendingItem.of(part, (head, *item), Range(**item[1]), Splitting())
 
 
 @given(

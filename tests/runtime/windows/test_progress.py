@@ -15,7 +15,7 @@ from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
 from dagflow.runtime.stage.program import TaskSpec, Work
 from dagflow.runtime.windows import progress as watching
-from dagflow.runtime.windows.progress import Watching
+from dagflow.runtime.windows.progress import ProgressWatch
 from tests.runtime.rebalancing.skewed import run
 
 
@@ -44,7 +44,7 @@ def test_the_gauges_of_all_readers_are_added_up(tmp_path: Path) -> None:
         for n in (0, 1)
     ]
     sent: list[WindowProgress] = []
-    watch = Watching(sent.append)  # type: ignore[arg-type]
+    watch = ProgressWatch(sent.append)  # type: ignore[arg-type]
     (tmp_path / "claims").mkdir(exist_ok=True)
     gauges = [gauge_of(str(tmp_path), task.claims_area, task.partition) for task in tasks]
     watch.look(log, plan, tasks, 0.0)

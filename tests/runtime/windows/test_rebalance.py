@@ -14,7 +14,7 @@ import pytest
 
 from dagflow.launching.launch import launch
 from dagflow.runtime.events import Event, WindowDecided, WindowRetried, WindowStarted
-from dagflow.runtime.rebalancing.shared_work import SharedWork
+from dagflow.runtime.rebalancing.stealing import StealingWork
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import Job, RunOptions, TaskSpec, Work
@@ -145,13 +145,13 @@ def test_a_window_whose_reports_are_not_its_plan_runs_again(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Callable[[list[Any]], list[Any]], wrong: str
 ) -> None:
     """What one task reports is changed, once."""
-    parts_of, once = SharedWork.parts, threading.Lock()
+    parts_of, once = StealingWork.parts, threading.Lock()
 
-    def parts(work: SharedWork) -> list[list[Any]]:
+    def parts(work: StealingWork) -> list[list[Any]]:
         told = parts_of(work)
         return tell(told) if told and once.acquire(blocking=False) else told
 
-    monkeypatch.setattr(SharedWork, "parts", parts)
+    monkeypatch.setattr(StealingWork, "parts", parts)
     _, events = run(source, tmp_path / "out", blocks=4, told=tmp_path / "told")
     retried = [event for event in events if isinstance(event, WindowRetried)]
     assert len(retried) == 1

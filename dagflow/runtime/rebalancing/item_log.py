@@ -18,7 +18,7 @@ from dagflow.storage import Store, read_sealed, seal
 
 
 @attrs.frozen
-class Finished:
+class FinishedPart:
     """A part has been read: by which attempt of which partition, and whether it completes the item."""
 
     part: Part
@@ -31,7 +31,7 @@ class Finished:
         return dumps([self.part._replace(completes=False).to_list(), self.partition, self.attempt, self.completes])
 
     @classmethod
-    def of(cls, record: bytes) -> Finished:
+    def of(cls, record: bytes) -> FinishedPart:
         """The entry that a record holds."""
         part, partition, attempt, completes = loads(record)
         return cls(part_of(part), partition, attempt, completes)
@@ -44,14 +44,14 @@ def finish(store: Store, area: str, part: Part, *, partition: int, attempt: str,
     is its last one; what others have read, has been read all the same.
     """
     name = f"{area}-item{part.number}"
-    known: list[Finished] = []
+    known: list[FinishedPart] = []
     while True:
         while (record := read_sealed(store, f"{name}.{len(known):06d}")) is not None:
-            known.append(Finished.of(record.body))
+            known.append(FinishedPart.of(record.body))
         is_told = any(each.completes and counts(each.partition, each.attempt) for each in known)
         completes = not is_told and is_all([part, *(each.part for each in known)])
         entry = f"{name}.{len(known):06d}"
-        if store.create(entry, seal(entry, Finished(part, partition, attempt, completes).to_bytes())):
+        if store.create(entry, seal(entry, FinishedPart(part, partition, attempt, completes).to_bytes())):
             return completes
 
 

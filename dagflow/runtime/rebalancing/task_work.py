@@ -7,8 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
-from dagflow.runtime.rebalancing.giving import Hand, Pace, Queue
-from dagflow.runtime.rebalancing.held import Held
+from dagflow.runtime.rebalancing.items import ItemInProgress, ItemQueue, PendingItem, Throughput
 from dagflow.runtime.stage.parts import Part
 
 
@@ -25,10 +24,10 @@ class Flow(Protocol):
         ...
 
 
-class AtWork:
+class TaskWork:
     """The work of one attempt of a task, parts of which may go elsewhere; within it as a context manager.
 
-    Two threads use it, that of the task and one that looks after it (`serve`): all under one lock.
+    Two threads use it, that of the task and one that looks after it (`tick`): all under one lock.
 
     Args:
         items: the items as they travel, by number.
@@ -37,9 +36,9 @@ class AtWork:
     def __init__(self, items: Mapping[int, Any]) -> None:
         self._items = items
         self._lock = threading.RLock()
-        self._queue = Queue()
-        self._hand: Hand | None = None
-        self._pace = Pace()
+        self._queue = ItemQueue()
+        self._hand: ItemInProgress | None = None
+        self._pace = Throughput()
         self._done: list[Part] = []
         self._read = 0.0  # how much that was, as items are weighed
         self._flow: Flow | None = None
@@ -48,7 +47,7 @@ class AtWork:
         self._begun: list[Part] = []
         self.operators: set[str] = set()
 
-    def items(self, flow: Flow) -> Iterator[Held]:
+    def items(self, flow: Flow) -> Iterator[PendingItem]:
         """What there is to do, one part of an item after the other."""
         with self._lock:
             self._flow = flow
@@ -64,11 +63,11 @@ class AtWork:
         for part in parts:
             self._queue.put(self._held(part))
 
-    def _held(self, part: Part) -> Held:
+    def _held(self, part: Part) -> PendingItem:
         assert self._flow is not None
         item = tuple(self._items[part.number])
         operator = self._flow.nodes[item[0]].operator
-        return Held.of(part, item, self._flow.decoded(item), operator)
+        return PendingItem.of(part, item, self._flow.decoded(item), operator)
 
     def _next(self) -> bool:
         """Takes what comes next, if there is anything."""
@@ -76,10 +75,10 @@ class AtWork:
         with self._lock:
             if not self._queue:
                 return False
-            self._hand = Hand(self._queue.first(), time.monotonic())
+            self._hand = ItemInProgress(self._queue.first(), time.monotonic())
             return True
 
-    def _finish(self) -> Hand:
+    def _finish(self) -> ItemInProgress:
         """What was at hand has been read."""
         with self._lock:
             hand, self._hand = self._hand, None
@@ -105,7 +104,7 @@ class AtWork:
             part = hand.read()
             return part.is_whole or self._completes(hand, part)
 
-    def _completes(self, hand: Hand, part: Part) -> bool:
+    def _completes(self, hand: ItemInProgress, part: Part) -> bool:
         """The same of a part that is not all of its item."""
         raise NotImplementedError
 

@@ -10,16 +10,16 @@ from typing import Any
 
 import attrs
 
-from dagflow.runtime.rebalancing import failpoints as steps
-from dagflow.runtime.rebalancing.claims import Claims
-from dagflow.runtime.rebalancing.giving import Given, Hand, given_away, remaining
-from dagflow.runtime.rebalancing.in_progress import AtWork
-from dagflow.runtime.rebalancing.peers import Others
-from dagflow.runtime.rebalancing.serving import SERVING
-from dagflow.runtime.stage.outcome import Ending, Stretch
+from dagflow.runtime.rebalancing import failpoints
+from dagflow.runtime.rebalancing.background import BACKGROUND
+from dagflow.runtime.rebalancing.items import ItemInProgress
+from dagflow.runtime.rebalancing.ownership_log import OwnershipLog
+from dagflow.runtime.rebalancing.peers import PeerView
+from dagflow.runtime.rebalancing.policy import SLOT_IS_WANTED, StolenParts, choose, remaining, steal_from
+from dagflow.runtime.rebalancing.task_work import TaskWork
+from dagflow.runtime.stage.outcome import BusyInterval, TaskEndStats
 from dagflow.runtime.stage.parts import Part, part_of
 from dagflow.runtime.stage.program import TaskSpec, Work
-from dagflow.scaling.stealing import SLOT_IS_WANTED, choose
 from dagflow.storage import Gauge
 
 SHORTEST_SLEEP, SLEEP = 0.002, 0.02  # seconds between looks at the others while idle
@@ -30,7 +30,7 @@ QUIET = 0.02  # seconds for which nobody is told that an attempt has begun: a sm
 GAUGE_EVERY = 0.05  # seconds between writings of what is left
 
 
-class SharedWork(AtWork):
+class StealingWork(TaskWork):
     """The work of one attempt of a task; a context manager, within which who asks is answered.
 
     Args:
@@ -41,7 +41,7 @@ class SharedWork(AtWork):
         again: an attempt before has died: this one fences it at once.
     """
 
-    def __init__(self, claims: Claims, others: Others, gauge: Gauge, room: int, again: bool = False) -> None:
+    def __init__(self, claims: OwnershipLog, others: PeerView, gauge: Gauge, room: int, again: bool = False) -> None:
         super().__init__(claims.items)
         self._is_again = again
         self._claims = claims
@@ -52,17 +52,17 @@ class SharedWork(AtWork):
         self._noted_at = self._begun_at = 0.0
         self._is_idle = False
         self._refused = ""  # during which record somebody was refused last
-        self._ending = Ending(begun=time.time(), until=time.time(), room=room)
+        self._ending = TaskEndStats(begun=time.time(), until=time.time(), room=room)
         self.report_before: Any = None
         """The report of an earlier attempt, encoded: there is nothing to do."""
 
-    def __enter__(self) -> SharedWork:
+    def __enter__(self) -> StealingWork:
         self._begun = self._claims.begin(quietly=not (self._is_again or self._claims.is_last))
         self.report_before = self._claims.own.state.report
         if self.report_before is None:
             self._is_served, self._begun_at = True, time.monotonic()
             self._noted_at = self._begun_at
-            SERVING.begin(self)
+            BACKGROUND.begin(self)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -72,7 +72,7 @@ class SharedWork(AtWork):
                 self._write_gauge(time.monotonic())  # that all has been read
             self._gauge.close()
         if is_served:
-            SERVING.end(self)
+            BACKGROUND.end(self)
 
     # The task's own thread
 
@@ -80,7 +80,7 @@ class SharedWork(AtWork):
         super()._put(sorted(parts, key=lambda part: part.place))
 
     def _next(self) -> bool:
-        """Looks for it with others, too. Raises Fenced."""
+        """Looks for it with others, too. Raises AttemptFenced."""
         while True:
             if super()._next():
                 return True
@@ -91,22 +91,22 @@ class SharedWork(AtWork):
                 if not late:
                     return False
 
-    def _finish(self) -> Hand:
+    def _finish(self) -> ItemInProgress:
         with self._lock:
             hand = super()._finish()
             ending = self._ending
             ending.until = time.time()
             seconds = time.monotonic() - hand.held_up_since
             if ending.longest is None or seconds > ending.longest.seconds:
-                ending.longest = Stretch(ending.until - seconds, ending.until, hand.held_up_by)
+                ending.longest = BusyInterval(ending.until - seconds, ending.until, hand.held_up_by)
             return hand
 
-    def _completes(self, hand: Hand, part: Part) -> bool:
-        """Raises Fenced."""
+    def _completes(self, hand: ItemInProgress, part: Part) -> bool:
+        """Raises AttemptFenced."""
         hand.completes = self._claims.finish(part)
         return hand.completes
 
-    def ending(self) -> Ending | None:
+    def ending(self) -> TaskEndStats | None:
         """What there is to tell of the work at its end; None where an earlier attempt has done it."""
         return self._ending if self.report_before is None else None
 
@@ -118,7 +118,7 @@ class SharedWork(AtWork):
         return attrs.evolve(spec, work=Work(items=items, numbers=tuple(part.number for part in read), parts=read))
 
     def report(self, report: Any) -> None:
-        """Publishes the task's report, encoded. Raises Fenced."""
+        """Publishes the task's report, encoded. Raises AttemptFenced."""
         self.check()
         with self._lock:
             self._claims.report(report)
@@ -183,7 +183,7 @@ class SharedWork(AtWork):
 
     # Giving, in a thread of its own
 
-    def serve(self) -> None:
+    def tick(self) -> None:
         """Answers who asks, and tells how much is left."""
         with self._lock:
             if not self._is_served or self._failure is not None:
@@ -204,17 +204,17 @@ class SharedWork(AtWork):
         for ask in self._claims.asks():
             if self._claims.own.state.report is not None or self._flow is None:
                 return
-            steps.at("asked")
-            found = given_away(self._hand, self._queue, self._pace, time.monotonic())
+            failpoints.hit("asked")
+            found = steal_from(self._hand, self._queue, self._pace, time.monotonic())
             if isinstance(found, str):
                 self._claims.refuse(ask, found)
                 self._refused = self._key
                 self._write_gauge(time.monotonic())  # at once: others need not ask
             elif found is not None:
-                steps.at("narrowed")
+                failpoints.hit("narrowed")
                 self._give(ask, found)
 
-    def _give(self, ask: int, given: Given) -> None:
+    def _give(self, ask: int, given: StolenParts) -> None:
         if not self._claims.give(ask, given.parts, given.size):
             self._put(given.parts)  # nobody wanted it any more
 

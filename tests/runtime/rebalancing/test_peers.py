@@ -11,31 +11,31 @@ from typing import Any
 
 import pytest
 
-from dagflow.runtime.rebalancing.claims import Claims
-from dagflow.runtime.rebalancing.peers import Others, gauge_of
-from dagflow.runtime.rebalancing.shared_work import SharedWork
-from dagflow.scaling.stealing import choose
+from dagflow.runtime.rebalancing.ownership_log import OwnershipLog
+from dagflow.runtime.rebalancing.peers import PeerView, gauge_of
+from dagflow.runtime.rebalancing.policy import choose
+from dagflow.runtime.rebalancing.stealing import StealingWork
 from dagflow.storage import CountingStore, MemoryStore
 
 AREA = "claims/0000000000.r.s0"
 
 
 @pytest.fixture
-def two(tmp_path: Path) -> tuple[Claims, Others]:
+def two(tmp_path: Path) -> tuple[OwnershipLog, PeerView]:
     """A task at work, and what the idle one sees."""
     (tmp_path / "claims").mkdir()
     store = MemoryStore()
-    works, idle = (Claims(store, AREA, partition=n, partitions=2, attempt=f"a{n}", dealt={}) for n in range(2))
+    works, idle = (OwnershipLog(store, AREA, partition=n, partitions=2, attempt=f"a{n}", dealt={}) for n in range(2))
     works.begin()
     idle.begin()
-    return works, Others(store, str(tmp_path), AREA, "wanted", idle, 2)
+    return works, PeerView(store, str(tmp_path), AREA, "wanted", idle, 2)
 
 
 def tell(folder: Path, **told: Any) -> None:
     gauge_of(str(folder), AREA, 0).write(json.dumps({"by": "a0", "left": 3.0, "key": "0:0"} | told).encode())
 
 
-def test_a_task_that_has_answered_is_known_by_its_record(tmp_path: Path, two: tuple[Claims, Others]) -> None:
+def test_a_task_that_has_answered_is_known_by_its_record(tmp_path: Path, two: tuple[OwnershipLog, PeerView]) -> None:
     _, others = two
     tell(tmp_path, key="0:10")
     assert [(each.state, each.remaining, each.asked) for each in others.look(0.0)] == [("working", 3.0, False)]
@@ -52,13 +52,13 @@ def test_who_has_refused_somebody_during_a_record_is_asked_by_nobody_else(tmp_pa
     (tmp_path / "claims").mkdir()
     store = MemoryStore()
     works, asker, idle = (
-        Claims(store, AREA, partition=n, partitions=3, attempt=f"a{n}", dealt={n: ("lines", "in", None)}) for n in range(3)
+        OwnershipLog(store, AREA, partition=n, partitions=3, attempt=f"a{n}", dealt={n: ("lines", "in", None)}) for n in range(3)
     )
     asker.begin()
     idle.begin()
-    others = [Others(store, str(tmp_path), AREA, "wanted", each, 3) for each in (works, idle)]
+    others = [PeerView(store, str(tmp_path), AREA, "wanted", each, 3) for each in (works, idle)]
     flow: Any = SimpleNamespace(nodes={"lines": SimpleNamespace(operator=None)}, decoded=lambda item: item)
-    with SharedWork(works, others[0], gauge_of(str(tmp_path), AREA, 0), room=3) as work:
+    with StealingWork(works, others[0], gauge_of(str(tmp_path), AREA, 0), room=3) as work:
         items: Any = work.items(flow)
         next(items)
         until(lambda: others[1].look(0.0)[0].remaining is not None)
@@ -80,10 +80,10 @@ def until(happens: Callable[[], bool]) -> None:
 
 def test_one_look_shows_that_others_wait_for_a_slot(tmp_path: Path) -> None:
     store = CountingStore()
-    claims = [Claims(store, AREA, partition=n, partitions=8, attempt=f"a{n}", dealt={}) for n in range(8)]
+    claims = [OwnershipLog(store, AREA, partition=n, partitions=8, attempt=f"a{n}", dealt={}) for n in range(8)]
     for each in claims[:3]:
         each.begin()
-    others = Others(store, str(tmp_path), AREA, "wanted", claims[0], 8)
+    others = PeerView(store, str(tmp_path), AREA, "wanted", claims[0], 8)
     before = store.counts["read"]
     assert others.wait_for_slots(room=2)
     assert store.counts["read"] == before + 1
@@ -95,8 +95,8 @@ def test_one_look_shows_that_others_wait_for_a_slot(tmp_path: Path) -> None:
 @pytest.mark.parametrize("room", [1, 2, 4])  # windows beside may have ended: there may be more slots than a task knows
 def test_when_the_last_one_has_begun_those_that_nobody_knows_of_work(tmp_path: Path, room: int) -> None:
     store = CountingStore()
-    claims = [Claims(store, AREA, partition=n, partitions=4, attempt=f"a{n}", dealt={}) for n in range(4)]
-    others = Others(store, str(tmp_path), AREA, "wanted", claims[1], 4)
+    claims = [OwnershipLog(store, AREA, partition=n, partitions=4, attempt=f"a{n}", dealt={}) for n in range(4)]
+    others = PeerView(store, str(tmp_path), AREA, "wanted", claims[1], 4)
     for each in claims[:3]:
         each.begin(quietly=True)
     claims[0].report({})
@@ -114,26 +114,26 @@ def test_the_last_task_and_one_that_is_begun_again_do_not_begin_quietly(
     tmp_path: Path, again: bool, partition: int, written: int
 ) -> None:
     store = CountingStore()
-    claims = Claims(store, AREA, partition=partition, partitions=2, attempt="a", dealt={})
-    others = Others(store, str(tmp_path), AREA, "wanted", claims, 2)
-    with SharedWork(claims, others, gauge_of(str(tmp_path), AREA, partition), room=2, again=again):
+    claims = OwnershipLog(store, AREA, partition=partition, partitions=2, attempt="a", dealt={})
+    others = PeerView(store, str(tmp_path), AREA, "wanted", claims, 2)
+    with StealingWork(claims, others, gauge_of(str(tmp_path), AREA, partition), room=2, again=again):
         assert store.counts["create"] == written
 
 
 @pytest.mark.parametrize(("quietly", "costs"), [(False, (0, 2)), (True, (1, 1))])
 def test_an_attempt_that_nobody_asks_reads_and_writes_next_to_nothing(quietly: bool, costs: tuple[int, int]) -> None:
     store = CountingStore()
-    claims = Claims(store, AREA, partition=0, partitions=8, attempt="a0", dealt={})
+    claims = OwnershipLog(store, AREA, partition=0, partitions=8, attempt="a0", dealt={})
     claims.begin(quietly=quietly)
     claims.report({})
     assert (store.counts["read"], store.counts["create"]) == costs
 
 
-def test_what_an_attempt_before_has_told_is_not_believed(tmp_path: Path, two: tuple[Claims, Others]) -> None:
+def test_what_an_attempt_before_has_told_is_not_believed(tmp_path: Path, two: tuple[OwnershipLog, PeerView]) -> None:
     works, others = two
     tell(tmp_path, by="a0", left=5.0)
     assert others.look(0.0)[0].remaining == 5.0
-    again = Claims(works._logs[0]._store, AREA, partition=0, partitions=2, attempt="a0 again", dealt={})
+    again = OwnershipLog(works._logs[0]._store, AREA, partition=0, partitions=2, attempt="a0 again", dealt={})
     again.begin()
     assert others.look(0.0)[0].remaining is None
     tell(tmp_path, by="a0 again", idle=True)

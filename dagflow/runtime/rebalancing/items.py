@@ -1,7 +1,8 @@
-"""What a task has before it, how long that will take, and which part of it is given away. Nothing here waits or writes."""
+"""The items of a task: parts that have not begun, the part in progress, and the throughput so far. No files, no clock."""
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
@@ -9,60 +10,181 @@ from zlib import crc32
 
 import attrs
 
-from dagflow.ranges.splitting import fraction_at, split_off
-from dagflow.runtime.rebalancing.held import Held
-from dagflow.runtime.stage.parts import Part
-from dagflow.scaling.stealing import STEAL_COST, share
+from dagflow.model.plain import shown
+from dagflow.model.protocols import DividesItems, WeighsItems
+from dagflow.ranges import RangeTracker, SplitsItems
+from dagflow.ranges.splitting import cut_at, cuts, fraction_at, split_off, tracker_between
+from dagflow.runtime.stage.parts import Part, narrowed
 
-KNOWN_AFTER = 0.05  # seconds of work after which its pace says something
+LEAST = 64  # of a part that weighs less, a record that is being read is taken to be at least one of so many
+NEXT_TO_NOTHING = (
+    1e-9  # of an item: a part of it is at least that, also where its positions lie too near to one another for fractions
+)
 RECENT = 0.25  # seconds that the pace of a part at hand is taken from: it may be another one than at its start
 NOISE = 1e-14  # relative: figures of consumed work that differ by less are those of one record, before and after a split
 
 
+@attrs.frozen
+class PendingItem:
+    """A part of an item that a task has: the item as it travels and as its operator gets it, and how much the part is.
+
+    `weight`: of a part, the item's share of what the operator says of all of it.
+    """
+
+    part: Part
+    item: tuple[str, str, Any]
+    value: Any
+    operator: Any
+    weight: float
+    can_cut: bool
+
+    @classmethod
+    def of(cls, part: Part, item: Any, value: Any, operator: Any) -> PendingItem:
+        """What the operator says of an item: `can_split(value)` and `item_weight(value)`, where it has them."""
+        whole, can_cut = weight_of(operator, value), _can_cut(operator, value)
+        weight = max(whole * NEXT_TO_NOTHING, whole * _share(operator, value, part)) if can_cut else whole
+        return cls(part, item, value, operator, weight, can_cut)
+
+    @property
+    def start(self) -> Any:
+        """The position at which it starts; None: the item says."""
+        return getattr(self.value, "start", None) if self.part.start is None else self.part.start
+
+    @property
+    def stop(self) -> Any:
+        """The position at which it stops; None: the item says."""
+        return getattr(self.value, "stop", None) if self.part.stop is None else self.part.stop
+
+    @property
+    def least(self) -> float:
+        """How much a record is taken to be while nothing else is known."""
+        return min(1.0, self.weight / LEAST)
+
+    def tracker(self) -> RangeTracker[Any] | None:
+        """A new tracker of its range; None where it cannot be cut."""
+        if not self.can_cut:
+            return None
+        return _tracker(self.operator, self.value if self.part.is_whole else narrowed(self.value, self.part))
+
+    def cut(self, fraction: float) -> tuple[PendingItem, PendingItem] | None:
+        """Two parts, cut at about a fraction; None: no position lies there."""
+        tracker = self.tracker()
+        position = None if tracker is None else cut_at(tracker, fraction)
+        if tracker is None or position is None:
+            return None
+        first = fraction_at(tracker, position)
+        number, start, stop = self.part[:3]
+        return (
+            attrs.evolve(self, part=Part(number, start, position), weight=self.weight * first),
+            attrs.evolve(self, part=Part(number, position, stop), weight=self.weight * (1 - first)),
+        )
+
+    def pieces(self, count: int) -> list[PendingItem]:
+        """At most so many parts, about equally large."""
+        tracker = self.tracker()
+        between = [] if tracker is None else list(cuts(tracker, count))
+        number, start, stop = self.part[:3]
+        bounds = [start, *between, stop]
+        parts = [Part(number, bounds[n], bounds[n + 1]) for n in range(len(bounds) - 1)]
+        return [PendingItem.of(part, self.item, self.value, self.operator) for part in parts]
+
+    @property
+    def name(self) -> str:
+        """What it is called where users read of it."""
+        path = getattr(self.value, "file_path", None)
+        if path is None:
+            return f"{shown(self.value)} of {self.item[0]!r}"
+        start = getattr(self.value, "start", 0)
+        return f"{path} from byte {start} on" if start else str(path)
+
+
+def weight_of(operator: Any, value: Any) -> float:
+    """How much an item is: what its operator says (`item_weight`), the size of a range of integers, else 1."""
+    if _is(operator, WeighsItems):
+        return max(1.0, float(operator.item_weight(value)))
+    start, stop = getattr(value, "start", None), getattr(value, "stop", None)
+    return float(max(1, stop - start)) if isinstance(start, int) and isinstance(stop, int) else 1.0
+
+
+def _can_cut(operator: Any, value: Any) -> bool:
+    return (
+        _is(operator, DividesItems)
+        and bool(operator.can_split(value))
+        and (_is(operator, SplitsItems) or isinstance(value.start, int | bytes))
+    )
+
+
+def _is(operator: Any, protocol: Any) -> bool:
+    kind: Any = type(operator)
+    return _has(kind, protocol)
+
+
+@functools.cache  # the test of a protocol costs microseconds
+def _has(kind: Any, protocol: Any) -> bool:
+    return issubclass(kind, protocol)
+
+
+def _tracker(operator: Any, value: Any) -> RangeTracker[Any] | None:
+    if _is(operator, SplitsItems):
+        made: RangeTracker[Any] = operator.tracker_of(value)
+        return made
+    return tracker_between(value.start, value.stop)
+
+
+def _share(operator: Any, value: Any, part: Part) -> float:
+    """How much of an item a part of it is, from 0 to 1."""
+    if part.is_whole:
+        return 1.0
+    whole = _tracker(operator, value)
+    assert whole is not None
+    first = 0.0 if part.start is None else fraction_at(whole, part.start)
+    return (1.0 if part.stop is None else fraction_at(whole, part.stop)) - first
+
+
 @attrs.define
-class Queue:
+class ItemQueue:
     """What a task has not begun, in order, and how much it is in all: there may be very many items, and it is asked often."""
 
-    _held: deque[Held] = attrs.field(factory=deque)
+    _held: deque[PendingItem] = attrs.field(factory=deque)
     weight: float = 0.0
 
     def __bool__(self) -> bool:
         return bool(self._held)
 
-    def __iter__(self) -> Iterator[Held]:
+    def __iter__(self) -> Iterator[PendingItem]:
         return iter(self._held)
 
     @property
-    def last(self) -> Held:
+    def last(self) -> PendingItem:
         """What comes last."""
         return self._held[-1]
 
-    def put(self, held: Held) -> None:
+    def put(self, held: PendingItem) -> None:
         """Appends something."""
         self._held.append(held)
         self.weight += held.weight
 
-    def first(self) -> Held:
+    def first(self) -> PendingItem:
         """Takes what comes next."""
         return self._taken(self._held.popleft())
 
-    def take_last(self) -> Held:
+    def take_last(self) -> PendingItem:
         """Takes what comes last."""
         return self._taken(self._held.pop())
 
-    def _taken(self, held: Held) -> Held:
+    def _taken(self, held: PendingItem) -> PendingItem:
         self.weight = self.weight - held.weight if self._held else 0.0
         return held
 
 
 @attrs.define
-class Hand:
+class ItemInProgress:
     """The part at hand: since when, its tracker, and when of late something was claimed: each time, and how much was before.
 
     How much that is comes from the fractions of the tracker, which alone knows what positions are.
     """
 
-    held: Held
+    held: PendingItem
     since: float
     tracker: Any = None
     is_read: bool = attrs.field(init=False, default=False)
@@ -170,94 +292,13 @@ class Hand:
 
 
 @attrs.define
-class Pace:
+class Throughput:
     """How long what is finished has taken."""
 
     seconds: float = 0.0
     weight: float = 0.0
 
-    def finished(self, hand: Hand, now: float) -> None:
+    def finished(self, hand: ItemInProgress, now: float) -> None:
         """A part has been read."""
         self.seconds += now - hand.since
         self.weight += max(hand.held.least, hand.consumed) if hand.tracker is not None else hand.held.weight
-
-
-@attrs.frozen
-class _Left:
-    """Seconds of work: at hand, per unit of weight there, and in the queue, per unit there."""
-
-    hand: float
-    hand_rate: float
-    queue_rate: float
-    queue: float
-
-
-def _left(hand: Hand | None, queue: Queue, pace: Pace, now: float) -> _Left | None:
-    known = pace.seconds / pace.weight if pace.weight and pace.seconds > 0 else None
-    hand_rate = known
-    if hand is not None and (known is None or now - hand.since >= KNOWN_AFTER):
-        if now - hand.since < KNOWN_AFTER:
-            return None
-        hand_rate = hand.rate(now)
-        known = known if known is not None else hand_rate
-    if known is None or hand_rate is None:
-        return None
-    return _Left(hand.rest * hand_rate if hand is not None else 0.0, hand_rate, known, queue.weight * known)
-
-
-def remaining(hand: Hand | None, queue: Queue, pace: Pace, now: float) -> float | None:
-    """Seconds of work that could be given away; None: not known yet."""
-    if hand is None and not queue:
-        return 0.0
-    left = _left(hand, queue, pace, now)
-    return None if left is None else left.hand + left.queue
-
-
-@attrs.frozen
-class Given:
-    """What is given away; nothing of it can be read here any more."""
-
-    parts: tuple[Part, ...]
-    size: int
-
-
-def given_away(hand: Hand | None, queue: Queue, pace: Pace, now: float, cost: float = STEAL_COST) -> Given | str | None:
-    """Takes from a queue's end, and from the part at hand, what is given to somebody who asks: about half of the time.
-
-    Text: nothing, and why. None: nobody knows yet; the question waits. `cost`: seconds that a steal takes.
-    """
-    if hand is None and not queue:
-        return "nothing left"
-    left = _left(hand, queue, pace, now)
-    if left is None:
-        return None
-    record = now - hand.claimed_at if hand is not None else 0.0
-    part_of_it = share(left.hand + left.queue, record, cost)
-    wanted = part_of_it * (left.hand + left.queue)
-    if not wanted:
-        return "not worth it"
-    parts: list[Part] = []
-    size, seconds = 0.0, 0.0
-    while queue and seconds < wanted:
-        held = queue.last
-        own = held.weight * left.queue_rate
-        if seconds + own <= wanted * 1.1 or (not held.can_cut and hand is not None and not parts):
-            queue.take_last()
-        elif held.can_cut and wanted - seconds >= 2 * cost and (halves := held.cut(1 - (wanted - seconds) / own)) is not None:
-            queue.take_last()
-            queue.put(halves[0])
-            held = halves[1]
-            own = held.weight * left.queue_rate
-        else:
-            break
-        parts.append(held.part)
-        size += held.weight
-        seconds += own
-    if hand is not None and hand.tracker is not None and left.hand and (not parts or wanted - seconds >= 2 * cost):
-        before = hand.rest
-        fraction = 1.0 if part_of_it == 1.0 else min(1.0, (wanted - seconds) / left.hand)
-        part = hand.split(fraction) if fraction > 0 else None
-        if part is not None:
-            parts.append(part)
-            size += before - hand.rest
-    return Given(tuple(parts), round(size)) if parts else "nothing can be split off"

@@ -11,16 +11,29 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from dagflow.errors import RecordRefused
-from dagflow.runtime.rebalancing import failpoints as steps
-from dagflow.runtime.rebalancing.claims import Asked, Claims, Fenced, Log, log_name
-from dagflow.runtime.rebalancing.entries import ASK, GIVE, KINDS, REPORT, START, WITHDRAW, Entry, State
+from dagflow.runtime.rebalancing import failpoints
+from dagflow.runtime.rebalancing.ownership_log import (
+    ASK,
+    GIVE,
+    KINDS,
+    REPORT,
+    START,
+    WITHDRAW,
+    AttemptFenced,
+    Entry,
+    LogState,
+    OwnershipLog,
+    StealRequest,
+    TaskLog,
+    log_name,
+)
 from dagflow.runtime.stage.parts import Part, part_of, uncovered
 from dagflow.storage import MemoryStore, seal
 from tests.tiers import examples
 
 AREA = "claims/0000000000.r.s0"
 SIZE = 64  # of each item
-DEALT = ((0, 1, 2), (), (3,))  # by partition: uneven, so that there is something to ask for from the start
+DEALT = ((0, 1, 2), (), (3,))  # by partition: imbalance, so that there is something to ask for from the start
 
 
 class Crash(BaseException):
@@ -44,10 +57,10 @@ class Attempt:
 
     def __init__(self, store: MemoryStore, partition: int, partitions: int, name: str) -> None:
         dealt = {number: ["op", "port", number] for number in DEALT[partition]}
-        self.claims = Claims(store, AREA, partition=partition, partitions=partitions, attempt=name, dealt=dealt)
+        self.claims = OwnershipLog(store, AREA, partition=partition, partitions=partitions, attempt=name, dealt=dealt)
         self.queue: list[Part] = []
         self.done: list[Part] = []
-        self.asked: Asked | None = None
+        self.asked: StealRequest | None = None
         self.is_dead = False
         self.is_busy = False
 
@@ -58,7 +71,7 @@ class Attempt:
         self.is_busy = True
         try:
             action()
-        except (Crash, Fenced):
+        except (Crash, AttemptFenced):
             self.is_dead = True
         finally:
             self.is_busy = False
@@ -99,7 +112,7 @@ class Attempt:
             if cut is not None and (part.start or 0) < cut < (part.stop or SIZE):
                 self.queue.append(Part(part.number, part.start, cut))
                 part = Part(part.number, cut, part.stop)
-            steps.at("narrowed")
+            failpoints.hit("narrowed")
             if not self.claims.give(ask, [part], 1):
                 self.queue.append(part)
 
@@ -169,7 +182,7 @@ class SharingMachine(RuleBasedStateMachine):
         self.action(*one)
         self.store.before_create = None
 
-    @rule(step=st.sampled_from(steps.STEPS), which=st.integers(0, 5), what=what, other=st.integers(0, 2), cut=cut)
+    @rule(step=st.sampled_from(failpoints.NAMES), which=st.integers(0, 5), what=what, other=st.integers(0, 2), cut=cut)
     def crash_at(self, step: str, which: int, what: str, other: int, cut: int | None) -> None:
         def die(at: str) -> None:
             if at == step:
@@ -178,7 +191,7 @@ class SharingMachine(RuleBasedStateMachine):
         with hooked(die):
             self.action(which, what, other, cut)
 
-    @rule(partition=st.integers(0, 2), step=st.none() | st.sampled_from(steps.STEPS), quietly=st.booleans())
+    @rule(partition=st.integers(0, 2), step=st.none() | st.sampled_from(failpoints.NAMES), quietly=st.booleans())
     def begin_again(self, partition: int, step: str | None, quietly: bool) -> None:
         partition %= self.partitions
         mine = [a for a in self.living() if a.claims.partition == partition]
@@ -201,7 +214,7 @@ class SharingMachine(RuleBasedStateMachine):
     def reported(self) -> list[Part]:
         found = []
         for partition in range(self.partitions):
-            report = Log(self.store, log_name(AREA, partition)).catch_up().report
+            report = TaskLog(self.store, log_name(AREA, partition)).catch_up().report
             found += [part_of(part) for part in report or ()]
         return found
 
@@ -229,10 +242,10 @@ class hooked:  # noqa: N801  # used like a function
         self._hook = hook
 
     def __enter__(self) -> None:
-        steps.hook = self._hook
+        failpoints.hook = self._hook
 
     def __exit__(self, *exception: object) -> None:
-        steps.hook = steps._nothing
+        failpoints.hook = failpoints.nothing
 
 
 class ZombieMachine(SharingMachine):
@@ -258,7 +271,7 @@ def test_entries_come_back_from_their_records() -> None:
 
 
 def test_nothing_of_a_fenced_attempt_or_behind_the_report_counts() -> None:
-    state = State()
+    state = LogState()
     entries = [
         Entry(kind=START, attempt="1"),
         Entry(kind=ASK, attempt="x", asker=1),
@@ -283,7 +296,7 @@ def test_a_task_that_has_reported_is_not_asked_and_has_nothing_to_do() -> None:
     other.begin()
     assert other.claims.ask(0) is not None
     one.finish()
-    assert other.claims.answer(Asked(0, 1)) == []
+    assert other.claims.answer(StealRequest(0, 1)) == []
     assert other.claims.ask(0) is None
     again = Attempt(store, 0, 2, "c")
     again.begin()
@@ -314,7 +327,7 @@ def test_of_two_attempts_of_which_one_has_begun_quietly_the_first_to_be_known_co
     other.begin(quietly=quietly)
     other.claims.announce()
     for action in (one.claims.announce, one.claims.check, lambda: one.claims.report([]), lambda: one.claims.ask(1)):
-        with pytest.raises(Fenced):
+        with pytest.raises(AttemptFenced):
             action()
     other.claims.report([])
 
@@ -332,18 +345,18 @@ def test_a_fenced_attempt_stops() -> None:
     one.begin()
     Attempt(store, 0, 2, "b").begin()
     for action in (one.claims.check, one.claims.asks, lambda: one.claims.report([]), lambda: one.claims.ask(1)):
-        with pytest.raises(Fenced):
+        with pytest.raises(AttemptFenced):
             action()
 
 
 @pytest.mark.parametrize("entry", [b"", b"{}", seal(f"{AREA}-0001.000000", Entry(kind=START, attempt="b").to_bytes())])
 def test_an_entry_that_is_damaged_or_of_another_log_is_refused(entry: bytes) -> None:
     store = MemoryStore()
-    log = Log(store, log_name(AREA, 0))
+    log = TaskLog(store, log_name(AREA, 0))
     assert log.append(Entry(kind=START, attempt="a"))
     store.discard(f"{log.name}.000000")
     store.create(f"{log.name}.000000", entry)
     with pytest.raises(RecordRefused, match=f"{log.name}.000000 is .*\n.*help: launch again"):
-        Log(store, log.name).catch_up()
+        TaskLog(store, log.name).catch_up()
     with pytest.raises(RecordRefused):
-        Log(store, log.name).append(Entry(kind=START, attempt="b"))
+        TaskLog(store, log.name).append(Entry(kind=START, attempt="b"))

@@ -7,6 +7,10 @@ from typing import Literal
 
 import attrs
 
+from dagflow.runtime.rebalancing.items import ItemInProgress, ItemQueue, Throughput
+from dagflow.runtime.stage.parts import Part
+
+KNOWN_AFTER = 0.05  # seconds of work after which its pace says something
 STEAL_COST = 0.05  # seconds: the question, its answer, opening the file and finding the first record
 GRACE = 1.0  # seconds that an idle reader watches one whose work seems not to be worth a steal: estimates may turn out wrong
 UNKNOWN = 0.25  # seconds within which a reader's pace is known; so long it is watched even where others want the slot
@@ -16,7 +20,7 @@ SLOT_IS_WANTED = "another reader waits for the slot"
 
 
 @attrs.frozen(kw_only=True)
-class Reader:
+class Peer:
     """Another reader of the window, as an idle one sees it.
 
     Attributes:
@@ -54,7 +58,7 @@ def is_worth(remaining: float, cost: float = STEAL_COST) -> bool:
     return remaining >= 4 * cost
 
 
-def choose(readers: Sequence[Reader], *, room: int, idle: float, is_wanted: bool = False, cost: float = STEAL_COST) -> Choice:
+def choose(readers: Sequence[Peer], *, room: int, idle: float, is_wanted: bool = False, cost: float = STEAL_COST) -> Choice:
     """What a reader does that has been idle for so many seconds.
 
     It asks whoever has most left, never twice during one record: that one would only have the same answer. It keeps no slot from
@@ -64,7 +68,7 @@ def choose(readers: Sequence[Reader], *, room: int, idle: float, is_wanted: bool
     `room`: how many slots the readers of the window have for themselves; `is_wanted`: tasks of another window or stage wait for
     slots; `cost`: seconds that a steal takes.
 
-    >>> choose([Reader(partition=1, state="working", remaining=3.0), Reader(partition=2, state="working", remaining=5.0)],
+    >>> choose([Peer(partition=1, state="working", remaining=3.0), Peer(partition=2, state="working", remaining=5.0)],
     ...     room=3, idle=0.0)
     Choice(action='ask', reason='5.0 s left', partition=2)
     """
@@ -102,3 +106,86 @@ def share(remaining: float, record: float, cost: float = STEAL_COST) -> float:
     if not is_worth(remaining, cost):
         return 0.0
     return 1.0 if remaining < 2 * record else 0.5
+
+
+@attrs.frozen
+class _Left:
+    """Seconds of work: at hand, per unit of weight there, and in the queue, per unit there."""
+
+    hand: float
+    hand_rate: float
+    queue_rate: float
+    queue: float
+
+
+def _left(hand: ItemInProgress | None, queue: ItemQueue, pace: Throughput, now: float) -> _Left | None:
+    known = pace.seconds / pace.weight if pace.weight and pace.seconds > 0 else None
+    hand_rate = known
+    if hand is not None and (known is None or now - hand.since >= KNOWN_AFTER):
+        if now - hand.since < KNOWN_AFTER:
+            return None
+        hand_rate = hand.rate(now)
+        known = known if known is not None else hand_rate
+    if known is None or hand_rate is None:
+        return None
+    return _Left(hand.rest * hand_rate if hand is not None else 0.0, hand_rate, known, queue.weight * known)
+
+
+def remaining(hand: ItemInProgress | None, queue: ItemQueue, pace: Throughput, now: float) -> float | None:
+    """Seconds of work that could be given away; None: not known yet."""
+    if hand is None and not queue:
+        return 0.0
+    left = _left(hand, queue, pace, now)
+    return None if left is None else left.hand + left.queue
+
+
+@attrs.frozen
+class StolenParts:
+    """What is given away; nothing of it can be read here any more."""
+
+    parts: tuple[Part, ...]
+    size: int
+
+
+def steal_from(
+    hand: ItemInProgress | None, queue: ItemQueue, pace: Throughput, now: float, cost: float = STEAL_COST
+) -> StolenParts | str | None:
+    """Takes from a queue's end, and from the part at hand, what is given to somebody who asks: about half of the time.
+
+    Text: nothing, and why. None: nobody knows yet; the question waits. `cost`: seconds that a steal takes.
+    """
+    if hand is None and not queue:
+        return "nothing left"
+    left = _left(hand, queue, pace, now)
+    if left is None:
+        return None
+    record = now - hand.claimed_at if hand is not None else 0.0
+    part_of_it = share(left.hand + left.queue, record, cost)
+    wanted = part_of_it * (left.hand + left.queue)
+    if not wanted:
+        return "not worth it"
+    parts: list[Part] = []
+    size, seconds = 0.0, 0.0
+    while queue and seconds < wanted:
+        held = queue.last
+        own = held.weight * left.queue_rate
+        if seconds + own <= wanted * 1.1 or (not held.can_cut and hand is not None and not parts):
+            queue.take_last()
+        elif held.can_cut and wanted - seconds >= 2 * cost and (halves := held.cut(1 - (wanted - seconds) / own)) is not None:
+            queue.take_last()
+            queue.put(halves[0])
+            held = halves[1]
+            own = held.weight * left.queue_rate
+        else:
+            break
+        parts.append(held.part)
+        size += held.weight
+        seconds += own
+    if hand is not None and hand.tracker is not None and left.hand and (not parts or wanted - seconds >= 2 * cost):
+        before = hand.rest
+        fraction = 1.0 if part_of_it == 1.0 else min(1.0, (wanted - seconds) / left.hand)
+        part = hand.split(fraction) if fraction > 0 else None
+        if part is not None:
+            parts.append(part)
+            size += before - hand.rest
+    return StolenParts(tuple(parts), round(size)) if parts else "nothing can be split off"

@@ -14,9 +14,8 @@ from dagflow.launching.launch import launch
 from dagflow.lineage.replay import replay
 from dagflow.lineage.trace import Sought, trace
 from dagflow.runtime.events import Claimed, Stolen
-from dagflow.runtime.rebalancing import ending
+from dagflow.runtime.rebalancing import imbalance, policy
 from dagflow.runtime.run_folder.window_log import WindowLog
-from dagflow.scaling import stealing
 from operators import BlockReader, FSSliceReader, Map, RecordWriter
 from operators.contexts import FixedBytesReaderContext, ReadAheadLineReaderContext
 from tests.conformance.apps import chain, left_over, lines_in, written
@@ -81,7 +80,7 @@ def test_a_block_is_told_once_when_all_of_it_has_been_read(source: Path, tmp_pat
 
 
 def test_even_work_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ending, "is_worth", lambda seconds: seconds > 5)  # the machine may be busy
+    monkeypatch.setattr(imbalance, "is_worth", lambda seconds: seconds > 5)  # the machine may be busy
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "a.txt").write_text("".join(f"slow line {n:04d}\n" for n in range(80)))
@@ -93,7 +92,7 @@ def test_even_work_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_more_readers_than_slots_do_not_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Idle tasks have slots, too: whoever waits for one gets it at once."""
-    monkeypatch.setattr(stealing, "NO_START", 60.0)
+    monkeypatch.setattr(policy, "NO_START", 60.0)
     folder = tmp_path / "in"
     folder.mkdir()
     for n in range(24):
@@ -113,7 +112,7 @@ def test_more_readers_than_slots_do_not_wait_for_each_other(tmp_path: Path, monk
 
 def test_work_that_turns_out_slow_at_its_very_end_is_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until its last block begins, nothing of the slow task seems to be worth a steal."""
-    monkeypatch.setattr(stealing, "GRACE", 30.0)  # the machine may be busy
+    monkeypatch.setattr(policy, "GRACE", 30.0)  # the machine may be busy
     folder = tmp_path / "in"
     folder.mkdir()
     lines = [f"{'slow' if n >= 1900 else 'fast'} line {n:04d}\n" for n in range(2000)]
@@ -129,7 +128,7 @@ def test_slow_lines_behind_quick_ones_in_one_block_are_shared(tmp_path: Path, mo
     folder.mkdir()
     (folder / "a.txt").write_text("".join(f"{'slow' if n >= 20_000 else 'fast'} line {n:05d}\n" for n in range(21_500)))
     monkeypatch.setattr(skewed, "SLOW", 0.001)
-    monkeypatch.setattr(stealing, "GRACE", 30.0)  # the machine may be busy
+    monkeypatch.setattr(policy, "GRACE", 30.0)  # the machine may be busy
     report, _ = run(folder, tmp_path / "out", blocks=1)
     assert report.rebalanced, report.rebalancing
     assert lines_in(tmp_path / "out") == expected(folder)

@@ -7,7 +7,7 @@ import time
 
 import attrs
 
-from dagflow.runtime.rebalancing.serving import Serving
+from dagflow.runtime.rebalancing.background import BackgroundThread
 
 
 @attrs.define(eq=False)
@@ -16,14 +16,14 @@ class Task:
     seen: threading.Event = attrs.field(factory=threading.Event)
     threads: set[int] = attrs.field(factory=set)
 
-    def serve(self) -> None:
+    def tick(self) -> None:
         self.looks += 1
         self.threads.add(threading.get_ident())
         self.seen.set()
 
 
 def test_tasks_are_looked_after_from_begin_to_end_by_one_thread() -> None:
-    serving = Serving()
+    serving = BackgroundThread()
     one, other = Task(), Task()
     serving.begin(one)
     assert one.seen.wait(10)

@@ -10,23 +10,23 @@ POLL = 0.02  # seconds between two looks
 LINGER = 10.0  # seconds without any task after which the thread ends
 
 
-class Served(Protocol):
+class BackgroundTask(Protocol):
     """A task at work."""
 
-    def serve(self) -> None:
+    def tick(self) -> None:
         """Called now and then, never by two threads at once. Raises nothing."""
         ...
 
 
-class Serving:
+class BackgroundThread:
     """One thread for all tasks of a process. It lives on for a while without any: waking one costs as much as a small task."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._served: list[Served] = []
+        self._served: list[BackgroundTask] = []
         self._thread: threading.Thread | None = None
 
-    def begin(self, task: Served) -> None:
+    def begin(self, task: BackgroundTask) -> None:
         """From now on a task is looked after."""
         with self._lock:
             self._served.append(task)
@@ -34,7 +34,7 @@ class Serving:
                 self._thread = threading.Thread(target=self._run, name="dagflow-sharing", daemon=True)
                 self._thread.start()
 
-    def end(self, task: Served) -> None:
+    def end(self, task: BackgroundTask) -> None:
         """A task is looked after no longer, but for a look that has begun."""
         with self._lock:
             self._served.remove(task)
@@ -49,8 +49,8 @@ class Serving:
                     self._thread = None
                     return
             for task in served:
-                task.serve()
+                task.tick()
                 until = time.monotonic() + LINGER
 
 
-SERVING = Serving()
+BACKGROUND = BackgroundThread()

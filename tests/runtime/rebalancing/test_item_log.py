@@ -7,16 +7,16 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.runtime.rebalancing.claims import Claims
-from dagflow.runtime.rebalancing.finished import is_all
+from dagflow.runtime.rebalancing.item_log import is_all
+from dagflow.runtime.rebalancing.ownership_log import OwnershipLog
 from dagflow.runtime.stage.parts import Part
 from dagflow.storage import MemoryStore
 
 PARTS = [Part(0, None, 10), Part(0, 10, 30), Part(0, 30, None)]
 
 
-def begun(store: MemoryStore, partition: int, attempt: str) -> Claims:
-    claims = Claims(store, "claims/0000000000.r.s0", partition=partition, partitions=3, attempt=attempt, dealt={})
+def begun(store: MemoryStore, partition: int, attempt: str) -> OwnershipLog:
+    claims = OwnershipLog(store, "claims/0000000000.r.s0", partition=partition, partitions=3, attempt=attempt, dealt={})
     claims.begin()
     return claims
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from dagflow.scaling.stealing import GRACE, NO_START, STEAL_COST, UNKNOWN, Choice, Reader, choose, share
+from dagflow.runtime.rebalancing.policy import GRACE, NO_START, STEAL_COST, UNKNOWN, Choice, Peer, choose, share
 
 LITTLE = 4 * STEAL_COST - 0.01
 
 
-def working(partition: int, remaining: float | None, asked: bool = False, watched: float = 0.0, is_last: bool = False) -> Reader:
-    return Reader(partition=partition, state="working", remaining=remaining, asked=asked, watched=watched, is_last=is_last)
+def working(partition: int, remaining: float | None, asked: bool = False, watched: float = 0.0, is_last: bool = False) -> Peer:
+    return Peer(partition=partition, state="working", remaining=remaining, asked=asked, watched=watched, is_last=is_last)
 
 
-WAITING, IDLE, DONE = (Reader(partition=n, state=state) for n, state in ((7, "waiting"), (8, "idle"), (9, "done")))
+WAITING, IDLE, DONE = (Peer(partition=n, state=state) for n, state in ((7, "waiting"), (8, "idle"), (9, "done")))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ WAITING, IDLE, DONE = (Reader(partition=n, state=state) for n, state in ((7, "wa
         ([], 1, 0.0, False, ("end", None)),
     ],
 )
-def test_choices(readers: list[Reader], room: int, idle: float, is_wanted: bool, expected: tuple[str, int | None]) -> None:
+def test_choices(readers: list[Peer], room: int, idle: float, is_wanted: bool, expected: tuple[str, int | None]) -> None:
     found: Choice = choose(readers, room=room, idle=idle, is_wanted=is_wanted)
     assert (found.action, found.partition) == expected
     assert found.reason

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from dagflow.launching.launch import launch
-from dagflow.runtime.rebalancing.ending import uneven
-from dagflow.runtime.stage.outcome import Ending, Stretch
+from dagflow.runtime.rebalancing.imbalance import imbalance
+from dagflow.runtime.stage.outcome import BusyInterval, TaskEndStats
 from operators import BlockReader, FixedBytesReaderContext, FSSliceReader, Map, RecordWriter
 from tests.conformance.apps import chain
 from tests.runtime.rebalancing import skewed
@@ -20,12 +20,12 @@ from tests.runtime.rebalancing.skewed import SLOW, slowly
 from tests.runtime.rebalancing.threads import ThreadRunner
 
 WANTED = "another reader waits for the slot"
-BIG = Stretch(0.0, 9.0, "big.gz cannot be split")
-QUICK = Stretch(0.0, 0.1, "the last records of a.txt had been begun")
+BIG = BusyInterval(0.0, 9.0, "big.gz cannot be split")
+QUICK = BusyInterval(0.0, 0.1, "the last records of a.txt had been begun")
 
 
-def ending(begun: float, until: float, longest: Stretch = QUICK, **more: Any) -> Ending:
-    return Ending(begun=begun, until=until, longest=longest, room=2, **more)
+def ending(begun: float, until: float, longest: BusyInterval = QUICK, **more: Any) -> TaskEndStats:
+    return TaskEndStats(begun=begun, until=until, longest=longest, room=2, **more)
 
 
 @pytest.mark.parametrize(
@@ -46,12 +46,12 @@ def ending(begun: float, until: float, longest: Stretch = QUICK, **more: Any) ->
         ),  # two slots left to one task
         ([ending(0, 9.0), ending(0, 1.0, stopped=WANTED)], WANTED),
         ([ending(0, 9.0), ending(0, 1.0, vain=2, refusal="not worth it")], "asked 2 times in vain, at last: not worth it"),
-        ([ending(0, 9.0, Stretch(0, 1.5, "x")), ending(0, 1.0, stopped=WANTED)], WANTED),  # that was not what took so long
+        ([ending(0, 9.0, BusyInterval(0, 1.5, "x")), ending(0, 1.0, stopped=WANTED)], WANTED),  # that was not what took so long
     ],
 )
-def test_the_reason_is_taken_from_how_the_tasks_ended(endings: list[Ending], reason: str | None) -> None:
+def test_the_reason_is_taken_from_how_the_tasks_ended(endings: list[TaskEndStats], reason: str | None) -> None:
     for order in (endings, endings[::-1]):
-        found = uneven(order)
+        found = imbalance(order)
         assert (None if found is None else found.reason) == reason
 
 
@@ -89,7 +89,7 @@ def test_a_reader_that_ended_for_others_says_so(tmp_path: Path, monkeypatch: pyt
     """The one that is through first does not look for work where it may not keep its slot."""
     lines = [f"{'slow' if n < 150 else 'fast'} line {n:04d}\n" for n in range(300)]
     (tmp_path / "a.txt").write_text("".join(lines))
-    monkeypatch.setattr("dagflow.runtime.rebalancing.peers.Others.wait_for_slots", lambda others, room: not stolen)
+    monkeypatch.setattr("dagflow.runtime.rebalancing.peers.PeerView.wait_for_slots", lambda others, room: not stolen)
     reader: Any = BlockReader(min_readers=2, max_readers=2)
     application = chain(
         tmp_path / "a.txt", Map(slowly), sink=RecordWriter(str(tmp_path / "out")), reader=reader, block_size=15 * 150
