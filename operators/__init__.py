@@ -149,10 +149,10 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
     def __getattr__(name: str) -> object:
         """Loads an operator when it is first asked for."""
         if name not in _MODULE_OF:
-            import difflib
+            from dagflow.errors import suggest
 
-            near = difflib.get_close_matches(name, _MODULE_OF, n=1)
-            raise AttributeError(f"module 'operators' has no {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+            near = suggest(name, _MODULE_OF)
+            raise AttributeError(f"module 'operators' has no {name!r}" + (f"; did you mean {near!r}?" if near else ""))
         import importlib
 
         value = getattr(importlib.import_module(f"operators.{_MODULE_OF[name]}"), name)

@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from dagflow.errors.wording import suggest
+
 NAMES: dict[str, pa.DataType] = {
     **{f"{sign}int{bits}": getattr(pa, f"{sign}int{bits}")() for sign in ("", "u") for bits in (8, 16, 32, 64)},
     **{name: getattr(pa, name)() for name in ("float16", "float32", "float64", "string", "binary", "null")},
@@ -102,11 +104,8 @@ class _Names:
         raise problem
 
     def hint(self, name: str) -> str:
-        import difflib
-
-        near = [_ELSEWHERE[name.lower()]] if name.lower() in _ELSEWHERE else []
-        near += difflib.get_close_matches(name, [*self.names, "list", "struct", "map", "decimal128"], n=1)
-        return f"; did you mean {near[0]!r}?" if near else ""
+        near = _ELSEWHERE.get(name.lower()) or suggest(name, [*self.names, "list", "struct", "map", "decimal128"])
+        return f"; did you mean {near!r}?" if near else ""
 
 
 def _name(text: str) -> str:

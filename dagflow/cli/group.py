@@ -70,10 +70,9 @@ class Commands(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """As click's, but names the nearest known command."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from dagflow.config.errors import nearest
+            from dagflow.errors.wording import did_you_mean
 
-            near = nearest(args[0], COMMANDS)
-            hint = f" Did you mean {near!r}?" if near else f" Commands: {', '.join(COMMANDS)}."
+            hint = did_you_mean(args[0], COMMANDS, otherwise=f" Commands: {', '.join(COMMANDS)}.")
             ctx.fail(f"There is no command {args[0]!r}.{hint}")
         return super().resolve_command(ctx, args)
 

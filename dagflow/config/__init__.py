@@ -27,6 +27,7 @@ from dagflow.config.units import (
     format_size,
 )
 from dagflow.config.values import comma_list, from_text, from_value
+from dagflow.model.validators import integer_from, not_empty, not_negative, one_of, positive
 
 __all__ = [
     "RUN_NAMES",
@@ -59,7 +60,12 @@ __all__ = [
     "format_size",
     "from_text",
     "from_value",
+    "integer_from",
+    "not_empty",
+    "not_negative",
+    "one_of",
     "operator_attributes",
+    "positive",
     "read_layers",
     "render_json",
     "render_text",

@@ -27,19 +27,7 @@ from typing import ClassVar
 
 from dagflow.errors import ConfigError
 from dagflow.errors.base import error
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` was probably meant to be, or None.
-
-    >>> nearest("max_reader", ["min_readers", "max_readers"])
-    'max_readers'
-    """
-    import difflib
-
-    by_lower = {candidate.lower(): candidate for candidate in known}
-    found = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.6)
-    return by_lower[found[0]] if found else None
+from dagflow.errors.wording import suggest
 
 
 def _as_given(key: str, origin: str) -> str:
@@ -49,8 +37,8 @@ def _as_given(key: str, origin: str) -> str:
     return key
 
 
-def _suggest(name: str, known: Iterable[str], before: str, origin: str) -> list[str]:
-    found = nearest(name, known)
+def _did_you_mean(name: str, known: Iterable[str], before: str, origin: str) -> list[str]:
+    found = suggest(name, known)
     return [] if found is None else [f"  did you mean `{_as_given(before + found, origin)}`?"]
 
 
@@ -74,11 +62,11 @@ class UnknownSetting(ConfigError):
         if self.place and not self.known:
             return f"{lines[0]}\n  `{self.place}` is a single value, nothing lies below it"
         if self.place:
-            lines += _suggest(self.name, self.known, f"{self.place}.", self.origin)
+            lines += _did_you_mean(self.name, self.known, f"{self.place}.", self.origin)
             return "\n".join([*lines, f"  settings in `{self.place}`: {', '.join(self.known)}"])
         of_run = self.key.lower().startswith("run.")
         names = self.known_run if of_run else (*self.known, *self.known_run)
-        close = _suggest(self.name, names, "run." if of_run else "", self.origin)
+        close = _did_you_mean(self.name, names, "run." if of_run else "", self.origin)
         lines += close
         if not of_run:
             lines.append(f"  settings of the application: {', '.join(self.known) or 'none'}")
@@ -103,7 +91,7 @@ class UnknownOperatorName(ConfigError):
             return f"`{self.key}` names no operator ({self.origin})\n  operators: {', '.join(self.known) or 'none'}"
         after = self.key.removeprefix(f"operator.{self.name}")
         lines = [f"there is no operator `{self.name}` for `{self.key}` ({self.origin})"]
-        found = nearest(self.name, self.known)
+        found = suggest(self.name, self.known)
         if found is not None:
             lines.append(f"  did you mean `{_as_given(f'operator.{found}{after}', self.origin)}`?")
         lines.append(f"  operators: {', '.join(self.known) or 'none'}")
@@ -130,7 +118,7 @@ class UnknownProperty(ConfigError):
     def message(self) -> str:
         if self.operator == "*":
             return f"no operator has a property `{self.name}`, as `{self.key}` asks for ({self.origin})" + "".join(
-                "\n" + line for line in _suggest(self.name, self.known, "operator.*.", self.origin)
+                "\n" + line for line in _did_you_mean(self.name, self.known, "operator.*.", self.origin)
             )
         where = f"operator `{self.operator}` ({self.operator_class})"
         if self.inside:
@@ -138,7 +126,7 @@ class UnknownProperty(ConfigError):
         lacks = f"{where} has no property `{self.name}`" if self.name else f"`{self.key}` names no property of {where}"
         lines = [f"{lacks} ({self.origin})"]
         before = ".".join(part for part in ("operator", self.operator, self.inside) if part) + "."
-        lines += _suggest(self.name, self.known, before, self.origin)
+        lines += _did_you_mean(self.name, self.known, before, self.origin)
         lines.append(f"  its properties: {', '.join(self.known)}" if self.known else "  it has no properties")
         return "\n".join(lines)
 
@@ -157,7 +145,7 @@ class UnknownPortName(ConfigError):
     def message(self) -> str:
         who = "no operator has a" if self.operator == "*" else f"operator `{self.operator}` has no"
         lines = [f"{who} port `{self.name}`, as `{self.key}` asks for ({self.origin})"]
-        found = nearest(self.name, self.known)
+        found = suggest(self.name, self.known)
         if found is not None:
             key = self.key.replace(f".port.{self.name}", f".port.{found}", 1)
             lines.append(f"  did you mean `{_as_given(key, self.origin)}`?")
@@ -177,7 +165,7 @@ class UnknownPortAttribute(ConfigError):
 
     def message(self) -> str:
         lines = [f"ports have no attribute `{self.name}`, as `{self.key}` asks for ({self.origin})"]
-        lines += _suggest(self.name, self.known, self.key.removesuffix(self.name), self.origin)
+        lines += _did_you_mean(self.name, self.known, self.key.removesuffix(self.name), self.origin)
         lines.append(f"  attributes of ports: {', '.join(self.known) or 'none'}")
         return "\n".join(lines)
 

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import attrs
 
 from dagflow.config.units import Seconds
+from dagflow.model.validators import integer_from, not_empty, not_negative, positive
 
-_at_least_one = attrs.validators.ge(1)
-
-
-def _positive(instance: RunSettings, attribute: attrs.Attribute[Any], value: float | None) -> None:
-    if value is not None and value <= 0:
-        raise ValueError("it must be more than 0")
-
-
-def _not_negative(instance: RunSettings, attribute: attrs.Attribute[Any], value: float) -> None:
-    if value < 0:
-        raise ValueError("it cannot be negative")
-
-
-def _not_empty(instance: RunSettings, attribute: attrs.Attribute[Any], value: str | None) -> None:
-    if value == "":
-        raise ValueError("it cannot be empty; leave it out, or say none")
+_at_least_one = integer_from(1)
 
 
 @attrs.frozen(kw_only=True)
@@ -37,19 +23,19 @@ class RunSettings:
     runner: Literal["spark", "local"] = "spark"
     """where the parallel part runs: on Spark, or in this process, without a JVM"""
 
-    master: str | None = attrs.field(default=None, validator=_not_empty)
+    master: str | None = attrs.field(default=None, validator=not_empty)
     """Spark's master; none: what the environment says, else local[*,4]"""
 
-    remote: str | None = attrs.field(default=None, validator=_not_empty)
+    remote: str | None = attrs.field(default=None, validator=not_empty)
     """address of a Spark Connect server (sc://host:port)"""
 
-    slots_timeout: Seconds = attrs.field(default=300.0, validator=_positive)
+    slots_timeout: Seconds = attrs.field(default=300.0, validator=positive)
     """how long a launch waits for the first free slot of a cluster"""
 
     run_folder: str | None = None
     """folder for the window log, reports and staging; driver and tasks must both see it; none: beside the output"""
 
-    window: Seconds | None = attrs.field(default=None, validator=_positive)
+    window: Seconds | None = attrs.field(default=None, validator=positive)
     """how long a window may stay open; none: no limit with --once, 500ms with --continuous"""
 
     max_windows: int | None = attrs.field(default=None, validator=attrs.validators.optional(_at_least_one))
@@ -76,7 +62,7 @@ class RunSettings:
     window_attempts: int = attrs.field(default=3, validator=_at_least_one)
     """how often a window is tried from its plan before the run fails"""
 
-    retry_delay: Seconds = attrs.field(default=1.0, validator=_not_negative)
+    retry_delay: Seconds = attrs.field(default=1.0, validator=not_negative)
     """how long to wait before trying again what may pass; twice as long each time, a minute at the most"""
 
     keep_windows: int = attrs.field(default=1000, validator=_at_least_one)

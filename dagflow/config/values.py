@@ -19,6 +19,7 @@ import attrs
 
 from dagflow.config import hints, units
 from dagflow.config.hints import NoneType, kind
+from dagflow.errors.wording import suggest
 
 
 @attrs.define(slots=False, eq=False, str=False)
@@ -158,12 +159,10 @@ def from_list(hint: Any, values: list[Any], convert: Callable[[Any, Any], Any]) 
 
 def attrs_from_table(cls: type, table: Mapping[str, Any], from_code: bool = False) -> Any:
     """An attrs object from a table, by the names of its constructor's arguments. Raises Mismatch."""
-    from dagflow.config.errors import nearest
-
     fields, given = hints.settable(cls), {}
     for key, value in table.items():
         if key not in fields:
-            meant = nearest(str(key), fields)
+            meant = suggest(str(key), fields)
             raise Mismatch(hints.expected(cls), f"there is no `{key}` in it" + (f": did you mean `{meant}`?" if meant else ""))
         given[key] = _inside(f"`{key}`", hints.field_hint(cls, fields[key]), value, from_code)
     missing = [key for key, field in fields.items() if field.default is attrs.NOTHING and key not in given]

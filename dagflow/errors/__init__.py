@@ -1,10 +1,15 @@
 """The tree of errors, and one door to all of them.
 
 DagflowError
-├── DagError (ValueError)                 the DAG is wrong                         exit code 2
-├── ConfigError (ValueError)              a setting or the command line is wrong   exit code 2
-├── RunError (RuntimeError)               a run failed                             exit code 1
-└── InfrastructureError (RuntimeError)    Java, cluster, permissions, disk         exit code 3
+├── DagError (ValueError)                 DF0xx   the DAG is wrong                         exit code 2
+├── ConfigError (ValueError)              DF2xx   a setting or the command line is wrong   exit code 2
+├── RunError (RuntimeError)               DF3xx   a run failed                             exit code 1
+│   ├── LedgerError                       DF5xx   a ledger cannot be read or appended to   exit code 1
+│   └── …                                 DF6xx   a file cannot be scanned                 exit code 1
+└── InfrastructureError (RuntimeError)    DF4xx   Java, cluster, permissions, disk         exit code 3
+
+The first digit of a code names the branch, and the branch the exit code. `Interrupted` is the one exception: it ends with 130,
+as shells expect it.
 
 Each class lives beside the code that raises it, in the `errors` module of its package. This package imports them when they
 are first asked for, so `from dagflow.errors import WindowFailed` works for every class. Read `base` first, then `shown`.
@@ -16,7 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from dagflow.errors.base import ConfigError, DagError, DagflowError, InfrastructureError, RunError, error
-from dagflow.errors.paste import definition
+from dagflow.errors.wording import definition, suggest
 
 if TYPE_CHECKING:
     from dagflow.config.errors import *
@@ -42,7 +47,7 @@ if TYPE_CHECKING:
     from dagflow.storage.record_errors import *
     from dagflow.testing.errors import *
 
-__all__ = ["ConfigError", "DagError", "DagflowError", "InfrastructureError", "RunError", "definition", "error"]
+__all__ = ["ConfigError", "DagError", "DagflowError", "InfrastructureError", "RunError", "definition", "error", "suggest"]
 
 # Where classes live, in the order in which they are searched. A test compares this list with the modules there are.
 MODULES = (

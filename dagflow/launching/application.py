@@ -15,10 +15,10 @@ from typing import Any, get_args, get_origin
 import attrs
 from typing_extensions import is_protocol
 
+from dagflow.errors.wording import did_you_mean, known_names
 from dagflow.launching.errors import ApplicationBroken, ApplicationMissing, NoPopulateDag
 from dagflow.model.class_checks import line_of
 from dagflow.model.errors.classes import SettingsNotAttrs
-from dagflow.model.errors.dag import suggestion
 from dagflow.model.module import Module
 from dagflow.model.type_expressions import UNIONS
 from dagflow.model.types import evaluated, type_name
@@ -177,7 +177,10 @@ def _find(module: types.ModuleType, name: str | None, spec: str) -> Any:
     found = getattr(module, name, None)
     if found is None:
         public = tuple(n for n, v in vars(module).items() if callable(v) and not n.startswith("_"))
-        raise ApplicationMissing(spec=spec, reason=f"{spec.partition(':')[0]} has no {name!r}.{suggestion(name, public)}")
+        raise ApplicationMissing(
+            spec=spec,
+            reason=f"{spec.partition(':')[0]} has no {name!r}.{did_you_mean(name, public, otherwise=known_names(public))}",
+        )
     if inspect.isclass(found) and issubclass(found, Module):
         raise NoPopulateDag(spec=spec, known=(), is_module=True)
     return found() if inspect.isclass(found) and hasattr(found, POPULATE) else found

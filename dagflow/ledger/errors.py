@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from dagflow.errors import RunError
+from dagflow.errors import ConfigError, RunError
 from dagflow.errors.base import error
 
 
@@ -210,14 +210,13 @@ class WindowPassed(LedgerError):
 
 
 @error
-class LedgerTaken(LedgerError):
+class LedgerTaken(ConfigError, LedgerError):
     """There is a ledger of another dataset."""
 
     place: str
     expected: str
     actual: str
-    code: ClassVar[str] = "DF516"
-    exit_code: ClassVar[int] = 2
+    code: ClassVar[str] = "DF283"
 
     def message(self) -> str:
         return f"{self.place} holds the ledger of dataset {self.actual}, not of {self.expected}\n  help: name another folder"
@@ -239,13 +238,12 @@ class NewerLedger(LedgerError):
 
 
 @error
-class LedgerMissing(LedgerError, LookupError):
+class LedgerMissing(ConfigError, LedgerError, LookupError):
     """There is no ledger. `below`: a dataset in that folder."""
 
     place: str
     below: str | None = None
-    code: ClassVar[str] = "DF514"
-    exit_code: ClassVar[int] = 2
+    code: ClassVar[str] = "DF281"
 
     def message(self) -> str:
         text = f"{self.place} has no ledger: it is not the output folder of an application, or nothing was committed yet"
@@ -253,14 +251,13 @@ class LedgerMissing(LedgerError, LookupError):
 
 
 @error
-class NoSuchDataset(LedgerError, LookupError):
+class NoSuchDataset(ConfigError, LedgerError, LookupError):
     """No dataset is at a place. `near`: a folder with a similar name; `dataset`: the dataset that the place lies in."""
 
     place: str
     near: str | None = None
     dataset: str | None = None
-    code: ClassVar[str] = "DF517"
-    exit_code: ClassVar[int] = 2
+    code: ClassVar[str] = "DF284"
 
     def message(self) -> str:
         text = f"there is no {self.place}"
@@ -272,14 +269,13 @@ class NoSuchDataset(LedgerError, LookupError):
 
 
 @error
-class NoSuchEntry(LedgerError, LookupError):
+class NoSuchEntry(ConfigError, LedgerError, LookupError):
     """There is no such entry, or no such row."""
 
     place: str
     what: str
     newest: str
-    code: ClassVar[str] = "DF515"
-    exit_code: ClassVar[int] = 2
+    code: ClassVar[str] = "DF282"
 
     def message(self) -> str:
         return f"{self.place} has no {self.what}; {self.newest}"

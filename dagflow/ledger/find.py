@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-
+from dagflow.errors.wording import suggest
 from dagflow.ledger.errors import LedgerCut, LedgerMissing, NoSuchDataset
 from dagflow.ledger.tail import ENTRIES, HINTS
 from dagflow.storage import OWN_FOLDER, absolute, base_name, explained, file_system, is_local, join
@@ -62,8 +61,8 @@ def _nearest(place: str) -> str | None:
     if folder is None or not file_system(folder).exists(folder):
         return None
     names = [base_name(found.path) for found in file_system(folder).scan(folder) if found.is_directory]
-    found = difflib.get_close_matches(base_name(place), [name for name in names if name[0] not in "._"], n=1)
-    return join(folder, found[0]) if found else None
+    near = suggest(base_name(place), [name for name in names if name[0] not in "._"])
+    return None if near is None else join(folder, near)
 
 
 def _below(place: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from dagflow.errors import ConfigError
 from dagflow.errors.base import error
 from dagflow.launching.errors import NotTraceable
 
@@ -43,15 +44,14 @@ class WindowForgotten(NotTraceable):
 
 
 @error
-class CodeNotNamed(NotTraceable):
+class CodeNotNamed(ConfigError, NotTraceable):
     """Running windows again would run an application that only the run folder names. `folder`: where it was launched."""
 
     application: str
     folder: str
     run_folder: str
     definitions: tuple[str, ...] = ()
-    code: ClassVar[str] = "DF378"
-    exit_code: ClassVar[int] = 2
+    code: ClassVar[str] = "DF267"
 
     def message(self) -> str:
         settings = f"\n  with the settings {', '.join(self.definitions)}" if self.definitions else ""

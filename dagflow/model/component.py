@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import sys
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from dagflow.errors.wording import did_you_mean
 from dagflow.model.errors.classes import ConstructorWritten
 from dagflow.model.errors.dag import ClassWrong
 from dagflow.model.ports import Port, ports_of
@@ -77,8 +77,7 @@ class Component:
                 raise AttributeError(text, name=name, obj=self)
             ports = tuple(ports_of(type(self)))
             fields = [field.name for field in attrs.fields(type(self))]
-            near = difflib.get_close_matches(name, [*ports, *fields], n=1)
-            text += f". Did you mean {near[0]!r}?" if near else "."
+            text += "." + did_you_mean(name, [*ports, *fields])
             raise AttributeError(f"{text} Its ports: {', '.join(ports) or 'none'}")
 
     def check(self) -> None:

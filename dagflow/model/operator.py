@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Literal, cast, get_args
 
 import attrs
 
-from dagflow.errors.choices import one_of
 from dagflow.model.component import Component
 from dagflow.model.context import OperatorContext
 from dagflow.model.errors.dag import ClassWrong
 from dagflow.model.ports import PROXIES, InputPort, OutputPort, Port, forms_handled, ports_of
 from dagflow.model.protocols import FileSink, FileSource, Keyed, SchemaAware, Stateful
+from dagflow.model.validators import one_of
 
 OnError = Literal["fail", "skip", "route"]
 

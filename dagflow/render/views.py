@@ -110,7 +110,7 @@ def validate(populate_dag: Any, settings: object = None, **options: Any) -> Vali
     ...     dag.add_stream("found", files.files_metadata_output, dag.add_operator("show", Console()).input)
     >>> found = dagflow.validate(populate_dag)
     >>> found.is_ok, [problem.code for problem in found.problems]
-    (False, ['DF320'])
+    (False, ['DF264'])
     """
     built, plan, problems = examine(populate_dag, code=settings, environment=os.environ, run=options)
     places = () if built is None else place_problems(built)

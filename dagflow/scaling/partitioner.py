@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import attrs
 
 from dagflow.model.context import Clock, SystemClock
+from dagflow.model.validators import integer_from
 from dagflow.scaling.partition import Partition, assign_partition_keys, resized
 from dagflow.scaling.stats import OperatorStats, Response
 
@@ -53,11 +54,6 @@ class StatsListener(Protocol):
         ...
 
 
-def _at_least_one(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{attribute.name} is {value!r}, but must be a whole number from 1 on")
-
-
 @attrs.frozen
 class StatelessPartitioner:
     """Always the same number of partitions.
@@ -67,7 +63,7 @@ class StatelessPartitioner:
     4
     """
 
-    partition_count: int = attrs.field(default=1, validator=_at_least_one)
+    partition_count: int = attrs.field(default=1, validator=integer_from(1))
 
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext | None = None) -> list[Partition]:
         """The partitions, with the keys of the input ports dealt to them: all alike, so that what has the same key meets."""

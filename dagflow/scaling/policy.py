@@ -7,6 +7,8 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
+from dagflow.errors.wording import suggest
+
 MIB = 1024 * 1024
 LARGE_BLOCK = 64 * MIB
 """A block of more bytes than this is worth several readers: within a window they share it."""
@@ -123,10 +125,8 @@ def policy_named(policy: str | ScalingPolicy) -> ScalingPolicy:
             return policy
         raise ValueError(f"policy is {policy!r}, but must be {_NAMES}, or an object with readers(load)")
     if policy not in POLICIES:
-        from difflib import get_close_matches
-
-        meant = get_close_matches(policy, POLICIES, 1)
-        raise ValueError(f"policy is {policy!r}, but must be {_NAMES}" + (f": did you mean {meant[0]!r}?" if meant else ""))
+        meant = suggest(policy, POLICIES)
+        raise ValueError(f"policy is {policy!r}, but must be {_NAMES}" + (f": did you mean {meant!r}?" if meant else ""))
     return POLICIES[policy]
 
 

@@ -13,7 +13,7 @@ RunError: ScanError
 ├── ColumnTwice         DF611   also a ValueError
 ├── ColumnReserved      DF612   also a ValueError
 └── MissingUntold       DF613   also a ValueError
-ConfigError: ProjectionError   DF610
+ConfigError: ProjectionError   DF271
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import ClassVar
 
 from dagflow.errors import ConfigError, RunError
 from dagflow.errors.base import error
-from dagflow.errors.paste import definition
+from dagflow.errors.wording import definition, suggest
 
 
 @error(kw_only=True)
@@ -135,11 +135,7 @@ class ColumnUnknown(ScanError, LookupError):
     files: int
 
     def message(self) -> str:
-        import difflib
-
-        near = next((k for k in self.known if k.lower() == self.column.lower()), None) or next(
-            iter(difflib.get_close_matches(self.column, self.known, n=1)), None
-        )
+        near = suggest(self.column, self.known)
         hint = f"did you mean {near!r}? Names are compared as they are written" if near else "ask for one of these"
         found = f"{self.files} looked at have" if self.files else "known are"
         return (
@@ -284,7 +280,7 @@ class ColumnReserved(ScanError, ValueError):
 class ProjectionError(ConfigError):
     """The columns that are asked for do not go together."""
 
-    code: ClassVar[str] = "DF610"
+    code: ClassVar[str] = "DF271"
 
     reason: str
     help: str

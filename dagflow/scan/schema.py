@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import attrs
 
-from dagflow.errors.choices import one_of
+from dagflow.model.validators import one_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

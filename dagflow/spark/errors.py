@@ -130,7 +130,7 @@ class SessionElsewhere(ConfigError):
 
     active: str
     wanted: str
-    code: ClassVar[str] = "DF446"
+    code: ClassVar[str] = "DF269"
 
     def message(self) -> str:
         return (
@@ -147,7 +147,7 @@ class SettingFixed(ConfigError):
     value: str
     has: str | None
     address: str
-    code: ClassVar[str] = "DF447"
+    code: ClassVar[str] = "DF270"
 
     def message(self) -> str:
         has = "not set" if self.has is None else self.has

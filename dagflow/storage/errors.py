@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from dagflow.errors import InfrastructureError, RunError
+from dagflow.errors import ConfigError, InfrastructureError, RunError
 from dagflow.errors.base import error
 
 
@@ -272,7 +272,6 @@ class UnknownScheme(InfrastructureError):
     """No file system answers to a URL of this kind."""
 
     code: ClassVar[str] = "DF431"
-    exit_code: ClassVar[int] = 2
 
     url: str
     scheme: str
@@ -341,11 +340,11 @@ class OutcomeUnknown(InfrastructureError):
 
 
 @error
-class BadUrl(InfrastructureError):
+class BadUrl(ConfigError):
     """A URL that cannot be understood."""
 
-    code: ClassVar[str] = "DF435"
-    exit_code: ClassVar[int] = 2
+    code: ClassVar[str] = "DF268"
+    is_fatal: ClassVar[bool] = True
 
     url: str
     why: str

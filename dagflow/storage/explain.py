@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import os
 import stat
@@ -10,6 +9,7 @@ from itertools import islice
 from types import TracebackType
 
 from dagflow.errors import DagflowError
+from dagflow.errors.wording import suggest
 from dagflow.storage.errors import (
     DeviceFailed,
     DiskFull,
@@ -127,8 +127,8 @@ def _neighbours(path: str) -> tuple[str | None, str | None]:
             names = [entry.name for entry in islice(entries, 5000)]
     except OSError:
         names = []
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.7)
-    return parent or ".", os.path.join(parent, close[0]) if close else None
+    near = suggest(name, names, cutoff=0.7)
+    return parent or ".", None if near is None else os.path.join(parent, near)
 
 
 def _file_on_the_way(path: str) -> str | None:

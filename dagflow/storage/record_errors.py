@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from dagflow.errors import RunError
+from dagflow.errors import ConfigError, RunError
 from dagflow.errors.base import error
 
 
 @error
-class PlanMismatch(RunError):
+class PlanMismatch(ConfigError):
     """What the run folder holds does not fit this application."""
 
     folder: str
     reason: str
-    code: ClassVar[str] = "DF309"
-    exit_code: ClassVar[int] = 2
+    code: ClassVar[str] = "DF263"
 
     def message(self) -> str:
         return (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import difflib
 import errno
 import io
 from collections.abc import Callable, Iterator
 from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
+from dagflow.errors.wording import suggest
 from dagflow.storage.drivers import driver_errors
 from dagflow.storage.errors import DriverMissing, FolderPage, UnknownScheme
 from dagflow.storage.files import BinaryReader, BinaryWriter, FileStatus
@@ -180,8 +180,7 @@ def _driver(scheme: str, url: str) -> Any:
         module = missing.partition(".")[0]
         raise DriverMissing(url=url, scheme=scheme, package=_PACKAGES.get(module, module), reason=str(error)) from error
     except ValueError as error:
-        near = difflib.get_close_matches(scheme, sorted(known_implementations), n=1)
-        raise UnknownScheme(url=url, scheme=scheme, nearest=near[0] if near else None) from error
+        raise UnknownScheme(url=url, scheme=scheme, nearest=suggest(scheme, sorted(known_implementations))) from error
 
 
 def _create(driver: Any, name: str) -> BinaryWriter:

@@ -29,7 +29,7 @@ class ChangedInPlace(RunError):
 class HypothesisMissing(InfrastructureError, ImportError):
     """`check_operator` makes its records with Hypothesis, which is not installed."""
 
-    code: ClassVar[str] = "DF080"
+    code: ClassVar[str] = "DF490"
 
     def message(self) -> str:
         return "check_operator needs the package Hypothesis, which is not installed\n  help: pip install hypothesis"

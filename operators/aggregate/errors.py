@@ -1,10 +1,10 @@
 """What can be wrong with the keys of groups, and with what is kept of them.
 
 RunError
-├── KeyColumnRefused   DF463   also a TypeError
-├── ValueNotKept       DF464   also a TypeError
-├── WindowsReopened    DF465   also a ValueError
-└── ValueColumnRefused DF468   also a TypeError
+├── KeyColumnRefused   DF389   also a TypeError
+├── ValueNotKept       DF390   also a TypeError
+├── WindowsReopened    DF391   also a ValueError
+└── ValueColumnRefused DF394   also a TypeError
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dagflow.errors import RunError, error
 class KeyColumnRefused(RunError, TypeError):
     """Records are to be grouped by a column of lists or structs, which are no keys."""
 
-    code: ClassVar[str] = "DF463"
+    code: ClassVar[str] = "DF389"
     is_fatal: ClassVar[bool] = True
 
     column: str
@@ -35,7 +35,7 @@ class KeyColumnRefused(RunError, TypeError):
 class ValueNotKept(RunError, TypeError):
     """A key or a value is to be kept over windows, but would not come back as it was."""
 
-    code: ClassVar[str] = "DF464"
+    code: ClassVar[str] = "DF390"
     is_fatal: ClassVar[bool] = True
 
     type: str
@@ -57,7 +57,7 @@ class WindowsReopened(RunError, ValueError):
         wait, kept: how long windows are kept behind their end, now and by the launch before.
     """
 
-    code: ClassVar[str] = "DF465"
+    code: ClassVar[str] = "DF391"
     is_fatal: ClassVar[bool] = True
 
     operator: str
@@ -76,7 +76,7 @@ class WindowsReopened(RunError, ValueError):
 class ValueColumnRefused(RunError, TypeError):
     """Values are to be aggregated whose type has no such thing. `lack` is what they cannot be: `added up` or `compared`."""
 
-    code: ClassVar[str] = "DF468"
+    code: ClassVar[str] = "DF394"
     is_fatal: ClassVar[bool] = True
 
     column: str

@@ -9,6 +9,7 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, MapState, Operator, OutputPort, WindowState
+from dagflow.config import integer_from
 from operators.aggregate.aggregate import MOST_AHEAD
 from operators.aggregate.fields import a_field, a_key, check_keys, check_values, getter, names_of, needed_of, no_key, one_nan
 from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
@@ -27,11 +28,6 @@ BYTES_AHEAD = 256 << 20
 """How many bytes of top rows are kept where records come from; when there are more, they are sent on."""
 
 
-def _a_number(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if type(value) is not int:
-        raise TypeError(f"{attribute.name} must be a whole number; got {value!r}")
-
-
 Entry = tuple[Any, bytes, Any]
 """A value, the content of its record, the record."""
 
@@ -40,7 +36,7 @@ Entry = tuple[Any, bytes, Any]
 class Ranked(Operator, Generic[T]):
     """The top records of one partition: `TopN` where the records come from."""
 
-    n: int = attrs.field(validator=[_a_number, attrs.validators.ge(1)])
+    n: int = attrs.field(validator=integer_from(1))
     of: Callable[[T], Any] | str = attrs.field(default="value", validator=a_field)
     by: Callable[[T], object] | str | tuple[str, ...] | None = attrs.field(default=None, kw_only=True, validator=a_key)
     smallest: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))

@@ -11,8 +11,7 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, MapState, Operator, OperatorContext, OutputPort, State, WindowState
-from dagflow.config import Seconds
-from dagflow.errors.choices import one_of
+from dagflow.config import Seconds, one_of
 from operators.aggregate.columns import Columns
 from operators.aggregate.errors import WindowsReopened
 from operators.aggregate.fields import (

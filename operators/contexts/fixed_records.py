@@ -7,8 +7,7 @@ from typing import Any, Literal
 import attrs
 from typing_extensions import override
 
-from dagflow.config import Bytes
-from dagflow.errors.choices import one_of
+from dagflow.config import Bytes, one_of
 from operators.contexts.entity import BinaryStream, PieceReaderContext
 from operators.contexts.errors import PartialRecord
 from operators.contexts.piece import Piece

@@ -9,14 +9,13 @@ from collections.abc import Iterator
 import attrs
 
 from dagflow import FileBlockMetadata, FileMetadata, InputOperator, OperatorContext, OutputPort, State, WindowState
-from dagflow.config import Bytes, Millis
+from dagflow.config import Bytes, Millis, not_negative
 from dagflow.errors import LedgerDamaged, NoSuchEntry, ObjectDamaged, ObjectMissing
 from dagflow.ledger import DataFile, EntryRef, InputSlice, Ledger, LedgerEntry
 from dagflow.scaling import Backlog
 from dagflow.storage import FileStatus, absolute, base_name, explained, file_system, inside, translate
 from operators.files.blocks import LEAST_COST, FileBlocks, default_block_size, default_window_bytes
 from operators.files.errors import DatasetMissing, DatasetReplaced, DatasetRewritten
-from operators.files.scanner import not_negative
 from operators.problems import all_problems, told_in
 
 

@@ -1,9 +1,9 @@
 """What can be wrong with the files that a splitter is given.
 
 ConfigError
-├── InputMissing       DF320   a file or folder of `files` is not there
-├── InputNotFile       DF321   a pipe, socket or device among `files`
-└── DatasetMissing     DF325   there is no dataset where one is to be read
+├── InputMissing       DF264   a file or folder of `files` is not there
+├── InputNotFile       DF265   a pipe, socket or device among `files`
+└── DatasetMissing     DF266   there is no dataset where one is to be read
 RunError
 ├── ScanFailed         DF322   the scanner's thread ended with an exception
 ├── FileModified       DF323   a file that was split before has changed, and `modified` is "error"
@@ -34,7 +34,7 @@ class InputMissing(ConfigError):
     nearest: str | None = None
     waits: bool = False
     with_commas: str | None = None
-    code: ClassVar[str] = "DF320"
+    code: ClassVar[str] = "DF264"
 
     def message(self) -> str:
         """What is missing, what is there instead, and how to wait for it."""
@@ -69,7 +69,7 @@ class InputNotFile(ConfigError):
 
     operator: str
     path: str
-    code: ClassVar[str] = "DF321"
+    code: ClassVar[str] = "DF265"
 
     def message(self) -> str:
         """Why it cannot be split."""
@@ -174,7 +174,7 @@ class DatasetMissing(ConfigError):
     parent: str | None = None
     nearest: str | None = None
     waits: bool = False
-    code: ClassVar[str] = "DF325"
+    code: ClassVar[str] = "DF266"
 
     def message(self) -> str:
         """What is missing, what is there instead, and how to wait for it."""

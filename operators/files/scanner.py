@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Literal, get_args
 import attrs
 
 from dagflow import OperatorContext
-from dagflow.config import Millis, Seconds, comma_list
-from dagflow.errors.choices import one_of
+from dagflow.config import Millis, Seconds, comma_list, not_negative, one_of
 from dagflow.storage import absolute, file_system, is_local, translate
 from operators.files.errors import InputMissing, InputNotFile
 from operators.files.scan_thread import ScanThread
@@ -41,12 +40,6 @@ def check_paths(instance: object, attribute: Any, value: list[str]) -> None:
     for path in value:
         if path == "":
             raise ValueError(f"{attribute.name} holds an empty path")
-
-
-def not_negative(instance: object, attribute: Any, value: float) -> None:
-    """An attrs validator: a duration is not below zero."""
-    if value < 0:
-        raise ValueError(f"{attribute.name} is {value}, and cannot be below 0")
 
 
 @attrs.define(slots=False)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, get_args
 import attrs
 
 from dagflow import FileInfo, InputOperator, MapState, OperatorContext, State
-from dagflow.errors.choices import one_of
+from dagflow.config import one_of
 from dagflow.scaling import Backlog
 from dagflow.storage import FileStatus, explained, local_path, translate
 from operators.files.blocks import FileBlocks

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import attrs
 
-from dagflow.errors.choices import one_of
+from dagflow.config import integer_from, one_of
 from dagflow.scan import Format
 from operators.formats.delimited.dialect import Dialect
 from operators.formats.options import a_text, a_text_or_none, texts
@@ -16,12 +16,6 @@ if TYPE_CHECKING:
 
     from dagflow.storage import BinaryReader
     from operators.formats.delimited.reader import CsvReader
-
-
-def a_number_of_lines(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """Validates a number of lines: not negative."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{attribute.name} is {value!r}, but must be a number of lines, 0 or more")
 
 
 def to_delimiter(value: Any) -> Any:
@@ -85,7 +79,7 @@ class CsvFormat(Format):
     comment: str | None = attrs.field(default=None, validator=a_text_or_none)
     encoding: str = attrs.field(default="utf-8", validator=a_text)
     infer_types: bool = attrs.field(default=True, validator=attrs.validators.instance_of(bool))
-    skip_lines: int = attrs.field(default=0, kw_only=True, validator=a_number_of_lines)
+    skip_lines: int = attrs.field(default=0, kw_only=True, validator=integer_from(0))
     trim: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
     nulls: tuple[str, ...] = attrs.field(default=("",), kw_only=True, converter=to_nulls)
     clean_header: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))

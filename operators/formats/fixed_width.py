@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import attrs
 
-from dagflow.errors.choices import one_of
+from dagflow.config import one_of
 from dagflow.scan import FileSchemaNegotiator, Format, ResultSetLoader, to_type
 from operators.contexts import FixedRecordsReaderContext, Piece
 from operators.contexts.entity import PieceReaderContext

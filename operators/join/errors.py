@@ -1,11 +1,11 @@
 """What can be wrong with a join.
 
 RunError
-├── JoinSideTooLarge     DF460
-├── JoinColumnsClash     DF461   also a ValueError
-├── JoinColumnsUnknown   DF462   also a ValueError
-├── JoinKeyRefused       DF466   also a TypeError
-└── JoinColumnsDiffer    DF467   also a ValueError
+├── JoinSideTooLarge     DF386
+├── JoinColumnsClash     DF387   also a ValueError
+├── JoinColumnsUnknown   DF388   also a ValueError
+├── JoinKeyRefused       DF392   also a TypeError
+└── JoinColumnsDiffer    DF393   also a ValueError
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class JoinSideTooLarge(RunError):
         most, found: how much that is, and how much has come before the operator gave up; in records, or in bytes.
     """
 
-    code: ClassVar[str] = "DF460"
+    code: ClassVar[str] = "DF386"
     is_fatal: ClassVar[bool] = True
 
     operator: str
@@ -53,7 +53,7 @@ class JoinSideTooLarge(RunError):
 class JoinColumnsClash(RunError, ValueError):
     """Columns of both sides have the same name, also with the suffix of the right side."""
 
-    code: ClassVar[str] = "DF461"
+    code: ClassVar[str] = "DF387"
     is_fatal: ClassVar[bool] = True
 
     operator: str
@@ -74,7 +74,7 @@ class JoinColumnsClash(RunError, ValueError):
 class JoinColumnsUnknown(RunError, ValueError):
     """A left join has no record on the right side, and nothing says which columns these have: which nulls to write."""
 
-    code: ClassVar[str] = "DF462"
+    code: ClassVar[str] = "DF388"
     is_fatal: ClassVar[bool] = True
 
     operator: str
@@ -94,7 +94,7 @@ class JoinColumnsUnknown(RunError, ValueError):
 class JoinKeyRefused(RunError, TypeError):
     """Rows are to be joined by a column of lists or structs, which are no keys. `side` is `left` or `right`."""
 
-    code: ClassVar[str] = "DF466"
+    code: ClassVar[str] = "DF392"
     is_fatal: ClassVar[bool] = True
 
     operator: str
@@ -118,7 +118,7 @@ class JoinColumnsDiffer(RunError, ValueError):
         found, said: names and types of what comes, and those of `right_columns`.
     """
 
-    code: ClassVar[str] = "DF467"
+    code: ClassVar[str] = "DF393"
     is_fatal: ClassVar[bool] = True
 
     operator: str

@@ -10,8 +10,7 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OperatorContext, OutputPort, RenamedProperty, WindowState
-from dagflow.config import Bytes
-from dagflow.errors.choices import one_of
+from dagflow.config import Bytes, one_of
 from dagflow.scan import TableSchema
 from operators.aggregate.fields import a_key, check_columns, getter, names_of, one_nan
 from operators.conditions import is_function, no_function

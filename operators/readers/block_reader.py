@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic
 import attrs
 
 from dagflow import FileBlockMetadata, RenamedProperty
-from dagflow.errors.choices import one_of
+from dagflow.config import one_of
 from operators.compression import COMPRESSIONS, DecompressingContext
 from operators.compression.formats import Compression
 from operators.contexts import BadText, Piece, ReadAheadLineReaderContext, ReaderContext, decode_text, text_codec

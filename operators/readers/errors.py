@@ -3,7 +3,7 @@
 RunError: ReadError
 ├── FileChanged   DF330
 └── FileGone      DF331   also a LookupError
-ConfigError: PartsNotReadable   DF615
+ConfigError: PartsNotReadable   DF272
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class FileGone(ReadError, LookupError):
 class PartsNotReadable(ConfigError):
     """A file is read in parts, as it is appended to, by a reader whose records do not end where the parts do."""
 
-    code: ClassVar[str] = "DF615"
+    code: ClassVar[str] = "DF272"
 
     operator: str
     path: str

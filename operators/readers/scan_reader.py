@@ -9,8 +9,8 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import FileBlockMetadata, InputPort, OperatorContext, OutputPort
+from dagflow.config import one_of
 from dagflow.errors import ScanError
-from dagflow.errors.choices import one_of
 from dagflow.ranges import OffsetRangeTracker
 from dagflow.scan import (
     Agreed,

@@ -9,7 +9,7 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import OperatorContext
-from dagflow.errors.choices import one_of
+from dagflow.config import one_of
 from operators.problems import all_problems, told_in
 from operators.sinks.csv_rows import CsvRows, Quoting, check_types
 from operators.sinks.packed_files import PACKED, packed_files

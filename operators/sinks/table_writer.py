@@ -8,7 +8,7 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, OperatorContext, RenamedProperty
-from dagflow.errors.choices import one_of
+from dagflow.config import one_of
 from operators.problems import all_problems, told_in
 from operators.sinks.errors import ColumnsChanged
 from operators.sinks.file_sink import FileSink, numbered

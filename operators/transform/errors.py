@@ -2,7 +2,7 @@
 
 RunError
 ├── ExpressionRefused   DF332   also a ValueError
-└── NotSeveral          DF057   also a TypeError
+└── NotSeveral          DF384   also a TypeError
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ExpressionRefused(RunError, ValueError):
 class NotSeveral(RunError, TypeError):
     """The function of a `FlatMap` has returned text, whose characters would be records, or what has no parts at all."""
 
-    code: ClassVar[str] = "DF057"
+    code: ClassVar[str] = "DF384"
 
     function: str
     got: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import os
 import re
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Union, get_args, get_
 
 import attrs
 
+from dagflow.errors import suggest
 from operators.acero import acero, computed_by
 from operators.transform.errors import ExpressionRefused
 
@@ -110,8 +110,8 @@ def _explain(error: Exception, batch: pa.RecordBatch, expression: Any, operator:
     columns = tuple((field.name, str(field.type)) for field in batch.schema)
     text = str(error).splitlines()[0]
     if missing := re.match(r"No match for FieldRef\.(?:Name|FieldPath)\((.*?)\) in ", text):
-        near = difflib.get_close_matches(missing[1], [name for name, _ in columns], n=1)
-        reason, advice = f"there is no column {missing[1]!r}", f'write pc.field("{near[0]}")' if near else ""
+        near = suggest(missing[1], [name for name, _ in columns])
+        reason, advice = f"there is no column {missing[1]!r}", f'write pc.field("{near}")' if near else ""
     elif text.startswith("No match for FieldRef"):
         reason, advice = "it names a column that is not there", ""
     elif wrong := re.match(r"Filter expression must evaluate to bool, but .* evaluates to (.*)", text):

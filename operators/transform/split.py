@@ -10,8 +10,8 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, OutputPort
+from dagflow.config import one_of
 from dagflow.errors import UnknownName
-from dagflow.errors.choices import one_of
 from operators.transform.expressions import Expression, function_or_expression, held
 from operators.transform.own_ports import OwnPorts, fixed
 

@@ -9,19 +9,13 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, OutputPort
+from dagflow.config import integer_from
 from operators.transform.own_ports import OwnPorts, fixed
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T", default=Any)
-
-
-def _a_count(_: object, attribute: attrs.Attribute[Any], value: Any) -> None:
-    if type(value) is not int:
-        raise TypeError(f"{attribute.name} must be a whole number, of inputs; got {value!r}")
-    if value < 1:
-        raise ValueError(f"{attribute.name} must be 1 or more; got {value!r}")
 
 
 @attrs.define
@@ -38,7 +32,7 @@ class Union(OwnPorts, Generic[T]):
     In a DAG: `dag.add_stream("old", old.messages, both.inputs[0])`.
     """
 
-    count: int = attrs.field(default=2, validator=_a_count, on_setattr=fixed)
+    count: int = attrs.field(default=2, validator=integer_from(1), on_setattr=fixed)
 
     output = OutputPort[T]()
 

@@ -37,8 +37,8 @@ def test_all_is_well(validate: Callable[..., list[str]]) -> None:
 def test_what_is_wrong_is_found_together(validate: Callable[..., list[str]], tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").touch()
-    assert validate(input="nowhere") == ["DF320", "DF254"]
-    assert validate("operator.reader.max_reader=2", input="nowhere")[1:] == ["DF320", "DF254"]
+    assert validate(input="nowhere") == ["DF264", "DF254"]
+    assert validate("operator.reader.max_reader=2", input="nowhere")[1:] == ["DF264", "DF254"]
     (tmp_path / "out" / "_dagflow").mkdir()
     assert validate() == [], "the output of a run"
 

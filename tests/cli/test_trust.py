@@ -77,12 +77,12 @@ def test_what_would_run_code_says_which_and_how_to_allow_it(dagflow: Dagflow, wa
     answer = dagflow(*command)
     assert answer.code == 2
     head, settings, way = answer.err.splitlines()
-    assert head.startswith(f"error[DF378] this would run the application 'stranger' of {was_run.parents[1]}, which only ")
+    assert head.startswith(f"error[DF267] this would run the application 'stranger' of {was_run.parents[1]}, which only ")
     assert settings == "  with the settings output=out"
     assert "--trust" in way
     assert "--app APP" in way
     assert dagflow(*command, "-D", "output=elsewhere").code == 2, "a setting names no code"
-    assert json.loads(dagflow(*command, "--json").out)["problems"][0]["code"] == "DF378"
+    assert json.loads(dagflow(*command, "--json").out)["problems"][0]["code"] == "DF267"
     assert not was_run.exists()
 
 

@@ -7,7 +7,16 @@ from collections import defaultdict
 import dagflow
 import dagflow.errors
 import operators
-from dagflow.errors import DagflowError, LedgerRuleError
+from dagflow.errors import (
+    ConfigError,
+    DagError,
+    DagflowError,
+    InfrastructureError,
+    Interrupted,
+    LedgerError,
+    LedgerRuleError,
+    RunError,
+)
 from dagflow.ledger import RULES
 
 
@@ -42,6 +51,27 @@ def test_every_error_can_be_imported_from_one_package() -> None:
 def test_modules_of_errors_are_those_that_are_searched() -> None:
     homes = {cls.__module__ for cls in all_errors() if not cls.__module__.startswith(("dagflow.cli.", "dagflow.errors."))}
     assert homes == set(dagflow.errors.MODULES)
+
+
+BRANCHES: dict[str, type[DagflowError]] = {
+    "0": DagError,
+    "2": ConfigError,
+    "3": RunError,
+    "4": InfrastructureError,
+    "5": LedgerError,
+    "6": RunError,
+    "7": RunError,
+}
+
+
+def test_the_first_digit_of_a_code_says_the_branch_and_the_exit_code() -> None:
+    """What a command names and does not find is its own mistake (DF2xx), also where it is an error of a ledger or of a trace."""
+    named = [cls for cls in all_errors() if "code" in vars(cls)]
+    for cls in named:
+        branch = BRANCHES[cls.code[2]]
+        assert issubclass(cls, branch), f"{cls.__name__} has code {cls.code}, but is not a {branch.__name__}"
+        assert cls.exit_code == branch.exit_code or cls is Interrupted, f"{cls.__name__} ends with {cls.exit_code}"
+        assert not issubclass(cls, ConfigError) or cls.code[2] == "2", f"{cls.__name__} has code {cls.code}"
 
 
 def test_an_unknown_name_is_not_an_error_class() -> None:

@@ -45,7 +45,7 @@ def test_what_is_right(source: Path, tmp_path: Path) -> None:
 
 def test_all_that_is_wrong(source: Path, tmp_path: Path) -> None:
     found = dagflow.validate(reading(source / "gone", source / "out", is_whole=False), {"operator.lines.max_reader": 1})
-    assert [problem.code for problem in found.problems] == ["DF203", "DF015", "DF320"]
+    assert [problem.code for problem in found.problems] == ["DF203", "DF015", "DF264"]
     assert "did you mean" in found.text()
     assert found.as_json()["ok"] is False
     assert len(json.loads(json.dumps(found.as_json()))["problems"]) == 3

@@ -34,7 +34,7 @@ def test_with_a_number() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("0", "partition_count is 0, but must be a whole number from 1 on"),
+        ("0", "partition_count is 0, but must be an integer, 1 or more"),
         ("many", "'many' names no module"),
         ("dagflow.scaling.Nobody", "module 'dagflow.scaling' has no attribute 'Nobody'"),
         ("nowhere.Partitioner", "No module named 'nowhere'"),

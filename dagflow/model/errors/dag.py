@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Sequence
 from typing import ClassVar
 
 from dagflow.errors import DagError
 from dagflow.errors.base import error
-
-
-def suggestion(name: str, known: Sequence[str]) -> str:
-    """` Did you mean 'x'?` for the closest known name, else what is known; a sentence with a leading blank, or nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    if close:
-        return f" Did you mean {close[0]!r}?"
-    return f" Known: {', '.join(known)}." if known else ""
+from dagflow.errors.wording import did_you_mean, known_names
 
 
 @error
@@ -269,9 +260,7 @@ class UnknownName(DagError, LookupError):
     code: ClassVar[str] = "DF017"
 
     def message(self) -> str:
-        return (
-            f"there is no {self.kind} {self.name!r}{f' ({self.where})' if self.where else ''}.{suggestion(self.name, self.known)}"
-        )
+        return f"there is no {self.kind} {self.name!r}{f' ({self.where})' if self.where else ''}.{did_you_mean(self.name, self.known, otherwise=known_names(self.known))}"
 
 
 @error
@@ -330,7 +319,9 @@ class ColumnNeeded(DagError):
     code: ClassVar[str] = "DF047"
 
     def message(self) -> str:
-        near = suggestion(self.column, self.known) if self.known else " They have no columns."
+        near = (
+            did_you_mean(self.column, self.known, otherwise=known_names(self.known)) if self.known else " They have no columns."
+        )
         return (
             f"{self.property} of port {self.port} names column {self.column!r}, which its records do not have ({self.where}).{near}\n"
             f"  help: name one of theirs, or ask the reader for it (columns=…)"

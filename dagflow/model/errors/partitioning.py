@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import ClassVar
 
 from dagflow.errors import DagError, RunError
 from dagflow.errors.base import error
-from dagflow.model.errors.dag import suggestion
+from dagflow.errors.wording import did_you_mean, known_names, suggest
 
 HASHABLE = (
     "make keys of None, bool, int, float, str, bytes, dates, times, Decimal, UUID, enums,\n"
@@ -61,7 +60,7 @@ class KeyRefused(DagError, TypeError):
     code: ClassVar[str] = "DF043"
 
     def message(self) -> str:
-        known = suggestion(self.key.strip("'"), self.known)
+        known = did_you_mean(self.key.strip("'"), self.known, otherwise=known_names(self.known))
         advice = "give a function of the record, the name of a column (a field of its class), or a tuple of names"
         if "," in self.key and all(name.strip() in self.known for name in self.key.strip("'").split(",")):
             names = ", ".join(f'"{name.strip()}"' for name in self.key.strip("'").split(","))
@@ -133,10 +132,10 @@ class ColumnNotThere(RunError, LookupError):
     is_fatal: ClassVar[bool] = True
 
     def message(self) -> str:
-        near = difflib.get_close_matches(self.column, [name for name, _ in self.columns], n=1)
+        near = suggest(self.column, [name for name, _ in self.columns])
         known = ", ".join(f"{name} ({kind})" for name, kind in self.columns) or "none"
         return (
             f"there is no column {self.column!r}, which {self.by} names\n"
             f"  columns{self.side and f' of the {self.side} side'}  {known}"
-            + (f"\n  help: did you mean {near[0]!r}?" if near else "")
+            + (f"\n  help: did you mean {near!r}?" if near else "")
         )

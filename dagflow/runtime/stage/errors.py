@@ -49,7 +49,7 @@ class RecordChanged(RunError):
     before: str
     after: str
     window: int | None = None
-    code: ClassVar[str] = "DF081"
+    code: ClassVar[str] = "DF385"
     is_fatal: ClassVar[bool] = True
 
     def message(self) -> str:

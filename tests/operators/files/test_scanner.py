@@ -320,8 +320,8 @@ def test_copies_and_pickles_hold_properties_only(tmp_path):
 @pytest.mark.parametrize(
     ("properties", "message"),
     [
-        ({"scan_interval_millis": -1}, "scan_interval_millis is -1, and cannot be below 0"),
-        ({"min_age": -0.5}, "min_age is -0.5, and cannot be below 0"),
+        ({"scan_interval_millis": -1}, "scan_interval_millis is -1, but cannot be negative"),
+        ({"min_age": -0.5}, "min_age is -0.5, but cannot be negative"),
         ({"modified": "again"}, "modified"),
         ({"on_unreadable": "weep"}, "on_unreadable"),
         ({"files": ["a", ""]}, "files holds an empty path"),

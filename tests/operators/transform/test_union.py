@@ -55,7 +55,7 @@ def test_instances_have_ports_of_their_own() -> None:
 
 @pytest.mark.parametrize("count", [0, -1, "2", 1.5, None])
 def test_counts_that_are_none(count: Any) -> None:
-    with pytest.raises((ValueError, TypeError), match=f"count must be .*; got {count!r}$"):
+    with pytest.raises((ValueError, TypeError), match=f"count is {count!r}, but must be an integer, 1 or more$"):
         Union(count)
 
 
