@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from dagflow.errors import ConfigError
+from dagflow.errors import ConfigError, DagflowError
 from dagflow.errors.base import error
 from dagflow.errors.wording import suggest
 
@@ -318,7 +318,7 @@ class ConfigErrors(ConfigError):
     """Several problems, reported together."""
 
     code: ClassVar[str] = "DF299"
-    errors: tuple[ConfigError, ...]
+    errors: tuple[DagflowError, ...]
 
     def message(self) -> str:
         lines = [f"{len(self.errors)} things are wrong with the configuration"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 
 from dagflow.config.errors import ConfigErrors
-from dagflow.errors import ConfigError
+from dagflow.errors import ConfigError, DagflowError
 
 
 class Problems:
@@ -22,9 +22,9 @@ class Problems:
     """
 
     def __init__(self) -> None:
-        self.errors: list[ConfigError] = []
+        self.errors: list[DagflowError] = []
 
-    def add(self, error: ConfigError) -> None:
+    def add(self, error: DagflowError) -> None:
         """Takes in one error, or the parts of several; says nothing twice."""
         for part in error.errors if isinstance(error, ConfigErrors) else (error,):
             if not any(type(part) is type(known) and part.message() == known.message() for known in self.errors):

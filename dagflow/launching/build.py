@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -143,11 +144,13 @@ def _filled(application: Any, given: Mapping[str, Any], problems: Problems) -> B
         return None
     dag = DAG(run_settings.name or app.name)
     try:
-        app.populate_dag(dag, settings)
-    except DagflowError:
-        raise
-    except Exception as error:
-        raise hidden_module(error) or ApplicationBroken.of(app.where or app.name, error, "populate_dag()") from error
+        _populate(app, dag, settings)
+    except DagflowError as error:
+        if not dag.problems:
+            raise
+        for problem in (*dag.problems, error):  # the failure may follow from these: they come first
+            problems.add(problem)
+        return None
     applied: dict[str, Any] = {}
 
     def configured(node: ModuleNode) -> bool:
@@ -164,6 +167,36 @@ def _filled(application: Any, given: Mapping[str, Any], problems: Problems) -> B
         applied |= apply_operators(operators, layers, OPERATOR_ATTRIBUTES, modules)
     partitioned, ports = _partitioned(expanded, layers, found), _ports(expanded, layers, found)
     return Built(app, layers, settings, run_settings, spark, dag, expanded, applied, ports, partitioned)
+
+
+def _populate(app: Application, dag: DAG, settings: Any) -> None:
+    """Call the application's function. Raises DagflowError."""
+    try:
+        if not _takes(app.populate_dag, dag, settings):
+            raise TypeError("it is called as populate_dag(dag, conf), and does not take these two arguments")
+        returned = app.populate_dag(dag, settings)
+        if inspect.iscoroutine(returned) or inspect.isgenerator(returned):
+            returned.close()
+            kind = (
+                "a coroutine function: write def instead of async def"
+                if inspect.iscoroutine(returned)
+                else "a generator: remove yield"
+            )
+            raise TypeError(f"it is {kind}")
+    except DagflowError:
+        raise
+    except Exception as error:
+        raise hidden_module(error) or ApplicationBroken.of(app.where or app.name, error, "populate_dag()") from error
+
+
+def _takes(function: Callable[..., Any], *arguments: Any) -> bool:
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError:
+        return False
+    except ValueError:  # a function without a signature
+        pass
+    return True
 
 
 def _ports(dag: ExpandedDag, layers: Layers, problems: Problems) -> dict[str, dict[str, dict[str, Setting]]]:

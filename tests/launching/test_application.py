@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,8 +11,9 @@ import attrs
 import pytest
 
 from dagflow import DAG
-from dagflow.errors import ApplicationBroken, ApplicationMissing, NoPopulateDag, SettingsNotAttrs
+from dagflow.errors import ApplicationBroken, ApplicationMissing, ConfigErrors, NoPopulateDag, NotAnOperator, SettingsNotAttrs
 from dagflow.launching.application import application_of, load_application
+from dagflow.launching.build import build
 
 APP = """
 from __future__ import annotations
@@ -177,3 +179,28 @@ def test_annotations_that_a_mapping_satisfies(annotation: Any) -> None:
 
     populate_dag.__annotations__["conf"] = annotation
     assert application_of(populate_dag).settings_class is None
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("async def populate_dag(dag, conf): pass", "it is a coroutine function: write def instead of async def"),
+        ("def populate_dag(dag, conf): yield", "it is a generator: remove yield"),
+        ("def populate_dag(dag): pass", "it is called as populate_dag(dag, conf)"),
+        ("def populate_dag(): pass", "it is called as populate_dag(dag, conf)"),
+    ],
+)
+def test_a_function_that_cannot_fill_a_dag_is_refused(tmp_path: Path, code: str, reason: str) -> None:
+    (tmp_path / "app.py").write_text(code)
+    with pytest.raises(ApplicationBroken, match=re.escape(reason)):
+        build(str(tmp_path))
+
+
+@pytest.mark.parametrize("operator", ["None", "'Filter'", "Filter"])
+def test_what_is_no_operator_is_told_before_the_failure_that_follows_from_it(tmp_path: Path, operator: str) -> None:
+    (tmp_path / "app.py").write_text(
+        f"from operators import Filter\ndef populate_dag(dag, conf):\n    dag.add_operator('keep', {operator}).nothing\n"
+    )
+    with pytest.raises(ConfigErrors) as caught:
+        build(str(tmp_path))
+    assert [type(error) for error in caught.value.errors] == [NotAnOperator, ApplicationBroken]
