@@ -1,0 +1,221 @@
+"""Rules of the house style that a machine can check: plain English in docstrings, comments, messages and pages.
+
+The rules are in `RULES`. `ALLOWED` holds how often each package still breaks each rule: the counts may only fall.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import attrs
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@attrs.frozen
+class Rule:
+    """A pattern that prose must not match, and why. `only`: the kind of text it is about; None: all kinds."""
+
+    name: str
+    pattern: str
+    reason: str
+    instead: str
+    only: str | None = None
+
+    def matches(self, kind: str, text: str) -> list[str]:
+        """Return what breaks the rule in a text."""
+        if self.only not in (None, kind):
+            return []
+        return [match.group() for match in re.finditer(self.pattern, text, 0 if self.only else re.IGNORECASE)]
+
+
+RULES = (
+    Rule(
+        "opening",
+        r"\A(What|Whether|How|Where)\b[^?]*?(\.|:|\Z)",
+        "a docstring starts with a verb or a noun",
+        '"Return the…", "Read…", "The range that a reader owns."',
+        only="docstring",
+    ),
+    Rule(
+        "people",
+        r"\b(nobody|whoever|whomever|somebody|anybody)\b",
+        "machines are not people",
+        "reader, task, launch, caller, no other operator",
+    ),
+    Rule("integer", r"\bwhole numbers?\b", "the field's term", "integer"),
+    Rule("skipped", r"\blets? (?:\w+ )?pass\b(?! through)|\blet pass\b", "the field's term", "skipped"),
+    Rule("resumes", r"\b(?:goes|go|going|went) on (?:with|where|from)\b", "the field's term", "resumes, continues"),
+    Rule("surroundings", r"\bsurroundings\b", "the field's term", "infrastructure, environment"),
+    Rule(
+        "negation",
+        r"(?<!there )\b(?:is|was|are|were) no (?!(?:longer|more|less|later|earlier|other|one|matter)\b)\w+",
+        "English negates the verb, not the noun",
+        '"is not a split point of"',
+    ),
+    Rule("has not", r"\b(?:has|have|had) not(?=[.,;:)]|\Z)", "English negates the verb", '"does not support", "does not have"'),
+)
+
+ALLOWED: dict[str, dict[str, int]] = {
+    "README.md": {"resumes": 1, "negation": 1},
+    "apps": {"opening": 9, "resumes": 1, "negation": 2},
+    "benchmarks": {"opening": 40, "people": 10, "integer": 1, "resumes": 1},
+    "dagflow/arrow_types": {"opening": 2},
+    "dagflow/cli": {"opening": 18, "people": 8, "resumes": 4, "surroundings": 1, "negation": 5},
+    "dagflow/config": {"opening": 21, "people": 11, "integer": 11, "negation": 12},
+    "dagflow/errors": {"opening": 6, "people": 1, "skipped": 2, "negation": 1},
+    "dagflow/launching": {"opening": 6, "people": 4, "resumes": 1, "negation": 2, "has not": 1},
+    "dagflow/ledger": {"opening": 32, "people": 9, "negation": 10},
+    "dagflow/lineage": {"opening": 19, "people": 1, "resumes": 1, "has not": 1},
+    "dagflow/local": {"opening": 3, "people": 1},
+    "dagflow/model": {"opening": 70, "people": 5, "integer": 2, "resumes": 1, "negation": 9, "has not": 1},
+    "dagflow/plan": {"opening": 15, "people": 1, "has not": 1},
+    "dagflow/ranges": {"opening": 18, "people": 2, "skipped": 1, "negation": 4},
+    "dagflow/render": {"opening": 20, "people": 2, "skipped": 1, "negation": 2},
+    "dagflow/runtime": {"opening": 149, "people": 34, "skipped": 4, "resumes": 6, "negation": 13},
+    "dagflow/scaling": {"opening": 11, "people": 1, "integer": 1, "negation": 1},
+    "dagflow/scan": {"opening": 44, "people": 8, "integer": 1, "skipped": 1, "negation": 13},
+    "dagflow/spark": {"opening": 39, "people": 10, "resumes": 1, "negation": 1, "has not": 1},
+    "dagflow/state": {"opening": 31, "people": 4, "resumes": 1, "negation": 2},
+    "dagflow/storage": {"opening": 18, "people": 7, "negation": 2},
+    "dagflow/testing": {"opening": 19, "people": 1, "skipped": 3, "resumes": 1, "negation": 4},
+    "docs": {"people": 28, "integer": 8, "skipped": 4, "resumes": 11, "negation": 22},
+    "operators": {"opening": 2},
+    "operators/aggregate": {"opening": 30, "people": 2, "integer": 10, "resumes": 3, "negation": 8},
+    "operators/compression": {"opening": 21, "people": 3, "negation": 1},
+    "operators/contexts": {"opening": 20, "people": 5, "resumes": 1, "negation": 6},
+    "operators/files": {"opening": 44, "people": 6, "resumes": 4, "negation": 5},
+    "operators/formats": {"opening": 64, "people": 8, "integer": 4, "resumes": 2, "negation": 38},
+    "operators/join": {"opening": 3, "negation": 2},
+    "operators/readers": {"opening": 29, "people": 5, "integer": 1, "resumes": 1},
+    "operators/sinks": {"opening": 15, "people": 2, "integer": 3, "skipped": 1, "resumes": 2, "negation": 3},
+    "operators/transform": {"opening": 6, "people": 1, "negation": 6},
+    "tests": {"opening": 150, "people": 40, "resumes": 5, "negation": 14, "has not": 1},
+}
+"""How often packages may still break rules, by package and rule; a rule that is not listed may not be broken."""
+
+ALLOWED_TWICE = {
+    "Asked",
+    "BodiesHere",
+    "Columns",
+    "Entry",
+    "FileBlocks",
+    "FileSink",
+    "Flow",
+    "Given",
+    "JsonRows",
+    "Mark",
+    "Part",
+    "Row",
+    "Rows",
+    "Sink",
+    "State",
+}
+"""Names of several classes. One name, one class: no new ones."""
+
+
+def package_of(path: Path) -> str:
+    """Return the package whose counts a file belongs to: `dagflow/plan`, `operators/files`, `docs`, `tests`, …"""
+    parts = path.relative_to(ROOT).parts
+    if parts[0] in ("dagflow", "operators"):
+        return "/".join(parts[:2]) if len(parts) > 2 else parts[0]
+    return parts[0]
+
+
+def prose_of_page(text: str) -> Iterator[tuple[str, int, str]]:
+    """Yield the lines of a page without code and without words that are only mentioned (in code or italics)."""
+    is_code = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith(("```", "~~~")):
+            is_code = not is_code
+        elif not is_code:
+            yield "page", number, re.sub(r"`[^`]*`|(?<!\*)\*[^*]+\*(?!\*)", "…", line)
+
+
+def prose_of_module(text: str, with_strings: bool) -> Iterator[tuple[str, int, str]]:
+    """Yield docstrings and comments; of code that users run, string literals with blanks too: messages, help, reports."""
+    tree = ast.parse(text)
+    docstrings = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node):
+            constant = node.body[0].value  # type: ignore[attr-defined]
+            docstrings.add(constant)
+            yield "docstring", constant.lineno, constant.value
+    if with_strings:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value and node not in docstrings:
+                yield "string", node.lineno, node.value
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield "comment", token.start[0], token.string.lstrip("# ")
+
+
+@cache
+def broken() -> dict[tuple[str, str], list[str]]:
+    """Return what breaks each rule in each package."""
+    found = defaultdict(list)
+    for path in sources():
+        text = path.read_text(encoding="utf-8")
+        strings = path.relative_to(ROOT).parts[0] != "tests"
+        for kind, line, prose in prose_of_page(text) if path.suffix == ".md" else prose_of_module(text, strings):
+            for rule in RULES:
+                for match in rule.matches(kind, prose):
+                    shown = " ".join(match.split())[:80]
+                    found[package_of(path), rule.name].append(f"{path.relative_to(ROOT)}:{line}: {shown!r}")
+    return dict(found)
+
+
+def sources() -> list[Path]:
+    """Return the modules and pages that somebody reads; this module is not among them, since it quotes what it forbids."""
+    modules = [path for top in ("dagflow", "operators", "apps", "benchmarks", "tests") for path in (ROOT / top).rglob("*.py")]
+    return sorted(path for path in [*modules, *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"] if path != Path(__file__))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_prose_keeps_the_rule(rule: Rule) -> None:
+    counts = {package: lines for (package, name), lines in broken().items() if name == rule.name}
+    too_many = [lines for package, lines in counts.items() if len(lines) > ALLOWED.get(package, {}).get(rule.name, 0)]
+    assert too_many == [], f"{rule.reason}; write {rule.instead}:\n" + "\n".join(line for lines in too_many for line in lines)
+
+
+def test_one_name_is_one_class() -> None:
+    names = Counter(
+        node.name
+        for path in sources()
+        if package_of(path).startswith(("dagflow", "operators")) and path.suffix == ".py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert {name for name, count in names.items() if count > 1} - ALLOWED_TWICE == set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "names"),
+    [
+        ("docstring", "What a task has before it.", ["opening"]),
+        ("docstring", "The work items that a task has not started.", []),
+        ("comment", "What it is", []),
+        ("comment", "nobody knows how many whole numbers there are", ["people", "integer"]),
+        ("string", "the line is let pass", ["skipped"]),
+        ("page", "The launch goes on with the next window.", ["resumes"]),
+        ("page", "This is no split point of the reader.", ["negation"]),
+        ("page", "There is no longer a way to ask.", []),
+        ("page", "types that Spark has not.", ["has not"]),
+        ("page", "it has not been asked", []),
+    ],
+)
+def test_the_rules_find_what_they_are_for(kind: str, text: str, names: list[str]) -> None:
+    assert [rule.name for rule in RULES if rule.matches(kind, text)] == names
+
+
+def test_words_that_are_only_mentioned_are_not_prose() -> None:
+    page = "integer (not *whole number*)\n```\nnobody\n```\n`nobody` is **nobody**"
+    assert [text for _, _, text in prose_of_page(page)] == ["integer (not …)", "… is **nobody**"]
