@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from itertools import islice, zip_longest
 from typing import IO, Any
@@ -30,6 +30,7 @@ from dagflow.runtime.task.attempt_files import place
 from dagflow.runtime.task.compile import pickled, stage_program
 from dagflow.runtime.task.execute import few_collections
 from dagflow.runtime.task.flow import run_flow
+from dagflow.runtime.task.recording_files import RecordedFile, RecordingFiles
 from dagflow.runtime.windows.jobs import levels_of
 from dagflow.state.errors import SegmentMissing
 from dagflow.state.keyed_state import KeyedStates
@@ -141,13 +142,29 @@ class _Replaying:
                         spool.through(body, stack.enter_context(closing(bodies_here())))
                     passing = spool.passing(spec, levels_of(plan))
                     with tempfile.TemporaryDirectory(prefix="dagflow-replay-") as temporary:
-                        files = _TemporaryFiles(temporary)
-                        _run(program, spec, files, past.states(plan, stage, spec.partition), past.maps(spec), passing)
-                        made = [file for file in files.made if place(file.folder, base) in folders]
-                        for name, reason in _differences(made, spec.name, expected, self.dataset):
+                        folder = _TemporaryFolder(temporary)
+                        _run(program, spec, folder, past.states(plan, stage, spec.partition), past.maps(spec), passing)
+                        for name, reason in self._differences(spec.name, expected, folder, folders, base):
                             for change in changed_sources(past.items_of(stage, spec.partition)):
                                 raise SourceChanged(past.window, change)
                             yield ReplayDiffers(past.window, entry.seq, name, reason + remark)
+
+    def _differences(
+        self, task: str, expected: Mapping[Written, DataFile], folder: _TemporaryFolder, folders: Collection[str], base: str
+    ) -> Iterator[tuple[str, str]]:
+        """The files of a task that are not as they were committed, each with how."""
+        files = (file for file in folder.files.opened.values() if place(file.folder, base) in folders)
+        now = {Written(file.operator, task, file.number): file for file in files}
+        for written, committed in expected.items():
+            if written.task == task:
+                file = now.pop(written, None)
+                if file is None:
+                    yield committed.path, "it is not made at all"
+                elif (reason := _difference(folder.path_of(file), file.rows, committed, self.dataset)) is not None:
+                    yield committed.path, reason
+        for extra in now.values():
+            if extra.rows:
+                yield extra.name, f"it was not made then, and has {extra.rows} rows now"
 
     def _application(self, past: PastWindow) -> tuple[Built, Plan, str]:
         launch = past.decision.round.rstrip("+").partition(".")[0]
@@ -173,109 +190,69 @@ def _leading(plan: Plan, sinks: Iterable[str]) -> list[tuple[Stage, bytes]]:
 def _run(
     program: bytes,
     spec: TaskSpec,
-    files: _TemporaryFiles,
+    folder: _TemporaryFolder,
     begun: Mapping[str, Sequence[Encoded]],
     maps: KeyedStates,
     passing: Passing,
 ) -> None:
     try:
         with few_collections():
-            run_flow(program, spec, files, begun=begun, keyed=maps, passing=passing)
+            run_flow(program, spec, folder.files, begun=begun, keyed=maps, passing=passing)
     except Abort as abort:
         raise abort.error from abort
     except SegmentMissing:  # later windows have put it together with theirs
         raise StateForgotten(tuple(spec.start.chains), spec.window) from None
     finally:
-        files.close()
-
-
-def _differences(
-    made: Iterable[_TemporaryFile], task: str, expected: Mapping[Written, DataFile], dataset: str
-) -> Iterator[tuple[str, str]]:
-    """The files of a task that are not as they were committed, each with how."""
-    now = {Written(file.operator, task, file.number): file for file in made}
-    for written, file in expected.items():
-        if written.task == task:
-            reason = _difference(now.pop(written, None), file, dataset)
-            if reason is not None:
-                yield file.path, reason
-    for extra in now.values():
-        if extra.rows:
-            yield extra.name, f"it was not made then, and has {extra.rows} rows now"
+        folder.finish()
 
 
 @attrs.define
-class _TemporaryFile:
-    """A file of a task that is run again."""
+class _TemporaryFolder:
+    """Keeps the files that a task writes in a temporary folder."""
 
-    operator: str
-    number: int
-    folder: str
-    name: str
     path: str
-    rows: int = 0
-    _file: IO[bytes] | None = None
+    files: RecordingFiles = attrs.field(init=False)
+    _paths: dict[RecordedFile, str] = attrs.field(factory=dict, init=False)
+    _open: dict[RecordedFile, IO[bytes]] = attrs.field(factory=dict, init=False)
 
-    def write(self, data: Any, /) -> int:
-        """See `AttemptFile.write`."""
-        if self._file is None:
-            self._file = open(self.path, "ab")  # noqa: SIM115  # closed in close()
-        self._file.write(data)
-        return memoryview(data).nbytes
+    def __attrs_post_init__(self) -> None:
+        self.files = RecordingFiles(on_write=self._write, on_close=self._close)
 
-    def records(self, count: int) -> None:
-        """See `AttemptFile.records`."""
-        self.rows += count
+    def path_of(self, file: RecordedFile) -> str:
+        """The file's path here; its suffix tells its format."""
+        suffix = os.path.splitext(file.name)[1]
+        return self._paths.setdefault(file, os.path.join(self.path, f"{len(self._paths)}{suffix}"))
 
-    def close(self) -> None:
-        """See `AttemptFile.close`."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+    def finish(self) -> None:
+        """Closes all files; those to which nothing was written are there too."""
+        for file in self.files.opened.values():
+            self._write(file, b"")
+            self._close(file)
 
+    def _write(self, file: RecordedFile, data: Any) -> None:
+        if file not in self._open:
+            self._open[file] = open(self.path_of(file), "ab")  # noqa: SIM115  # closed in _close()
+        self._open[file].write(data)
 
-@attrs.define
-class _TemporaryFiles:
-    """Opens the files of a task in a temporary folder."""
-
-    place: str
-    made: list[_TemporaryFile] = attrs.field(factory=list)
-
-    def create(self, operator: str, folder: str, name: str) -> _TemporaryFile:
-        """See `FileMaker.create`."""
-        for file in self.made:
-            if (file.operator, file.folder, file.name) == (operator, folder, name):
-                return file
-        number = sum(file.operator == operator for file in self.made)
-        suffix = os.path.splitext(name)[1]  # by which its format is known
-        path = os.path.join(self.place, f"{len(self.made)}{suffix}")
-        self.made.append(_TemporaryFile(operator, number, folder, name, path))
-        return self.made[-1]
-
-    def close(self) -> None:
-        """Closes all of them."""
-        for file in self.made:
-            file.close()
-            if not os.path.exists(file.path):
-                open(file.path, "wb").close()
+    def _close(self, file: RecordedFile) -> None:
+        if (opened := self._open.pop(file, None)) is not None:
+            opened.close()
 
 
-def _difference(made: _TemporaryFile | None, file: DataFile, dataset: str) -> str | None:
-    """How a file differs from the committed one; None: not at all."""
-    if made is None:
-        return "it is not made at all"
-    if _hash(made.path, file.physical_hash.partition(":")[0]) == file.physical_hash:
+def _difference(made: str, rows: int, file: DataFile, dataset: str) -> str | None:
+    """How the file that was made now differs from the committed one; None: not at all."""
+    if _hash(made, file.physical_hash.partition(":")[0]) == file.physical_hash:
         return None
-    if made.rows != file.rows:
-        return f"it has {made.rows} rows, {file.rows} were committed"
+    if rows != file.rows:
+        return f"it has {rows} rows, {file.rows} were committed"
     committed = inside(dataset, file.path)
     try:
         if _hash(committed, file.physical_hash.partition(":")[0]) != file.physical_hash:
             return "its bytes are others; the committed file cannot be compared, for it has changed too"
         kind = kind_of_file(file.path)
         if kind == "text":
-            return _different_lines(made.path, committed)
-        same = Files(kind, [made.path]).dataset().to_table().equals(Files(kind, [committed]).dataset().to_table())
+            return _different_lines(made, committed)
+        same = Files(kind, [made]).dataset().to_table().equals(Files(kind, [committed]).dataset().to_table())
         return None if same else "its rows are others"
     except FileNotFoundError:
         return "its bytes are others; the committed file is not there"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,11 +13,11 @@ from dagflow.lineage.history import Written
 from dagflow.model.protocols import LocatesRows
 from dagflow.model.records import ReaderRecord
 from dagflow.model.state import state_fields
-from dagflow.runtime.stage.delivery import Step
 from dagflow.runtime.stage.failure import Abort
 from dagflow.runtime.stage.program import Program, TaskSpec
 from dagflow.runtime.task.compile import loaded, pickled
 from dagflow.runtime.task.flow import Flow, run_flow
+from dagflow.runtime.task.recording_files import RecordedFile, RecordingFiles
 from dagflow.scan.bad_rows import RowOrigin
 from dagflow.state.partition_state import Encoded
 from dagflow.storage import new_hash
@@ -95,13 +96,14 @@ def hash_of(
 
     Args as for `origin_of`; `algorithm`: as in the hash that was committed. Raises DagflowError, as the task would.
     """
-    files = _HashedFiles(algorithm)
+    hashes = defaultdict[RecordedFile, Any](functools.partial(new_hash, algorithm))
+    files = RecordingFiles(on_write=lambda file, data: hashes[file].update(data))
     try:
         run_flow(pickled(leading_to(loaded(program), [written.operator]), travels=False), spec, files, begun=begun)
     except Abort as abort:
         raise abort.error from abort
-    made = [file for (operator, _, _), file in files.made.items() if operator == written.operator]
-    return made[written.number].text() if written.number < len(made) else None
+    made = files.files_of(written.operator)
+    return f"{algorithm}:{hashes[made[written.number]].hexdigest()}" if written.number < len(made) else None
 
 
 class _Found(BaseException):
@@ -143,22 +145,19 @@ class _Run:
         self._item = 0
         self._handed: Handed | None = None
         self._arriving: _Arrived | None = None
-        self._files: dict[tuple[str, str], _CountedFile] = {}
         self._uncounted: list[_Arrived] = []  # what has arrived at the sink since it last counted rows
 
     def until_found(self, spec: TaskSpec, begun: Mapping[str, Sequence[Encoded]]) -> Origin | None:
         """Runs the task; what was handed on when the row was written."""
-        flow = Flow(self._program, spec, self)
+        flow = Flow(self._program, spec, RecordingFiles(on_records=self._count))
         try:
             flow.restore({name: parts for name, parts in begun.items() if name in flow.nodes})
             self._watch(flow)
-            with flow:
-                flow.begin_window(spec.window)
+            with flow, flow.window(spec.window):
                 for number, (item, part) in enumerate(spec.work.with_parts()):
                     self._item, self._handed = number, Handed(number)
                     flow.deliver_item(item, flow.decoded(item), part)
                 self._handed = None
-                flow.end_window()
         except _Found as found:
             if found.arrived is None:
                 return Origin(handed=None, is_uncertain=True)
@@ -167,24 +166,15 @@ class _Run:
             raise abort.error from abort
         return None
 
-    def create(self, operator: str, folder: str, name: str) -> _CountedFile:
-        """See `FileMaker.create`: a file that counts rows, and keeps nothing."""
-        if (folder, name) not in self._files:
-            self._files[folder, name] = _CountedFile(functools.partial(self._count, len(self._files)))
-        return self._files[folder, name]
-
     def _keeping(self) -> tuple[str, ...]:
         between = [o for o in self._program.operators if o.name not in (self._head, self._sink)]
         return tuple(o.name for o in between if state_fields(type(o.operator)))
 
     def _watch(self, flow: Flow) -> None:
-        """Puts itself between head and the operators behind it, and before the sink."""
+        """Listens between head and the operators behind it, and before the sink."""
         head = flow.nodes[self._head].operator
         self._place = head.origin_of if isinstance(head, LocatesRows) else None
-        for outlet in flow.nodes[self._head].outlets.values():
-            outlet.portions = self._portions  # type: ignore[assignment, method-assign]
-        for inlet in flow.nodes[self._sink].inlets.values():
-            inlet.steps = functools.partial(self._steps, inlet.steps)  # type: ignore[method-assign]
+        flow.tap(emitted={self._head: self._portions}, received={self._sink: self._arrivals})
 
     def _portions(self, chunk: Any) -> Iterator[Any]:
         """How the head hands on a chunk: as a whole, or taken apart as far as the path says."""
@@ -198,7 +188,7 @@ class _Run:
             row += _size(part)
         self._handed = Handed(self._item, (number,))
 
-    def _steps(self, steps: Callable[[Any], Iterator[Step]], chunk: Any) -> Iterator[Step]:
+    def _arrivals(self, chunk: Any) -> Iterator[Any]:
         """Records arrive at the sink: what comes of a single record, one by one."""
         is_single = self._handed is not None and self._handed.record is not None
         for part in _parts(chunk, 1) if is_single else (chunk,):
@@ -208,14 +198,16 @@ class _Run:
             else:
                 self._uncounted.append(_Arrived(self._handed, _size(part), _only(part) if is_single else None))
             self._arriving = self._uncounted[-1]
-            yield from steps(part)
+            yield part
             self._arriving = None
 
-    def _count(self, number: int, before: int, rows: int) -> None:
-        """The sink says that it has written so many rows to its file of that number."""
+    def _count(self, file: RecordedFile, rows: int) -> None:
+        """The sink says that it has written so many rows to a file."""
+        if file.operator != self._sink:
+            return
         wanted, row = self._wanted
-        if number == wanted and before <= row < before + rows:
-            raise _Found(self._made_of(row - before, rows))
+        if file.number == wanted and file.rows <= row < file.rows + rows:
+            raise _Found(self._made_of(row - file.rows, rows))
         self._uncounted.clear()
 
     def _made_of(self, row: int, rows: int) -> _Arrived | None:
@@ -230,60 +222,6 @@ class _Run:
         if self._arriving is not None and rows <= self._arriving.count:  # the sink counts at once: what came before was dropped
             return self._arriving
         return None
-
-
-class _HashedFile:
-    """Takes what a sink writes, and keeps nothing but its hash."""
-
-    def __init__(self, algorithm: str) -> None:
-        self._algorithm, self._hash = algorithm, new_hash(algorithm)
-
-    def write(self, data: Any, /) -> int:
-        """See `AttemptFile.write`."""
-        self._hash.update(data)
-        return memoryview(data).nbytes
-
-    def records(self, count: int) -> None:
-        """See `AttemptFile.records`."""
-
-    def close(self) -> None:
-        """See `AttemptFile.close`."""
-
-    def text(self) -> str:
-        """The hash, as a ledger writes it."""
-        return f"{self._algorithm}:{self._hash.hexdigest()}"
-
-
-@attrs.define
-class _HashedFiles:
-    """Opens the files of a task that is run again for their hashes."""
-
-    algorithm: str
-    made: dict[tuple[str, str, str], _HashedFile] = attrs.field(factory=dict)
-
-    def create(self, operator: str, folder: str, name: str) -> _HashedFile:
-        """See `FileMaker.create`."""
-        return self.made.setdefault((operator, folder, name), _HashedFile(self.algorithm))
-
-
-class _CountedFile:
-    """Takes what a sink writes, and keeps nothing but the number of rows."""
-
-    def __init__(self, tell: Callable[[int, int], None]) -> None:
-        self._tell = tell
-        self._rows = 0
-
-    def write(self, data: Any, /) -> int:
-        """See `AttemptFile.write`."""
-        return memoryview(data).nbytes
-
-    def records(self, count: int) -> None:
-        """See `AttemptFile.records`."""
-        before, self._rows = self._rows, self._rows + count
-        self._tell(before, count)
-
-    def close(self) -> None:
-        """See `AttemptFile.close`."""
 
 
 def leading_to(program: Program, sinks: Iterable[str]) -> Program:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import pickle
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from dagflow.model.ports import BATCH, RECORD, STREAM, OutputPort, handlers_of, 
 from dagflow.model.state import state_fields
 from dagflow.runtime.stage.errors import OperatorFailed, RecordChanged
 from dagflow.runtime.stage.program import RunOptions, TaskSpec
+from dagflow.runtime.task.recording_files import RecordedFile, RecordingFiles
 from dagflow.state.partition_state import states_of
 from dagflow.testing.errors import HypothesisMissing
 from dagflow.testing.operators import NAME, Bench
@@ -139,13 +141,14 @@ class _Laws:
     ) -> _Output:
         """One window. `warm`: the records of one before it; `emitted`: the first chunk as it begins, the last at its end."""
         bench = Bench(self.operator, {self.port: [r for chunk in chunks for r in chunk]}, form=form)
-        files = _Files()
+        contents = defaultdict[RecordedFile, bytearray](bytearray)
+        files = RecordingFiles(on_write=lambda file, data: contents[file].extend(data))
         error = None
         try:
             with bench.errors(), bench.flow(_SPEC, files, before=_Emits(chunks) if emitted else None) as flow:
                 if warm is not None:
                     bench.run(flow, 0, {self.port: warm})
-                    files.contents.clear()
+                    files.opened.clear()
                     bench.emitted.forget()
                 bench.run(flow, 0, *({self.port: chunk} for chunk in (chunks[1:-1] if emitted else chunks)))
         except OperatorFailed as failed:
@@ -154,11 +157,12 @@ class _Laws:
             given = [record for chunk in chunks for record in chunk]
             raise AssertionError(f"{self._name}: records stay as they are: {changed}\n  records {given!r}") from changed
         ports = {name: bench.emitted.get(name, []) for name in output_ports(type(self.operator))}
-        return _Output({} if error else ports, {} if error else files.read(), bench.emitted.skipped, error)
+        written = {f"{file.folder}/{file.name}": bytes(contents[file]) for file in files.opened.values()}
+        return _Output({} if error else ports, {} if error else written, bench.emitted.skipped, error)
 
     def _fields_unchanged(self, records: list[Any]) -> None:
         bench = Bench(self.operator, {self.port: records})
-        with bench.flow(_SPEC, _Files()) as flow:
+        with bench.flow(_SPEC, RecordingFiles()) as flow:
             live = flow.nodes[NAME].operator
             before = {name: copy for name, value in fields_of(live).items() if (copy := _comparable_copy(value)) is not _NONE}
             try:
@@ -197,7 +201,7 @@ class _Laws:
         """What the operator keeps after a window with these records; None when it fails."""
         bench = Bench(self.operator, {self.port: records})
         try:
-            with bench.errors(), bench.flow(_SPEC, _Files()) as flow:
+            with bench.errors(), bench.flow(_SPEC, RecordingFiles()) as flow:
                 bench.run(flow, 0, {self.port: records})
                 live = flow.nodes[NAME].operator
                 return {name: getattr(live, name) for name in states_of(live)}
@@ -284,31 +288,3 @@ class _Emits(Operator):
 
     def end_window(self) -> None:
         self.output.emit_all(self.chunks[-1])
-
-
-class _File:
-    def __init__(self) -> None:
-        self.data = bytearray()
-
-    def write(self, data: Any, /) -> int:
-        self.data += data
-        return memoryview(data).nbytes
-
-    def records(self, count: int) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
-class _Files:
-    """Files in memory, in the place of a task's attempt files."""
-
-    def __init__(self) -> None:
-        self.contents: dict[str, _File] = {}
-
-    def create(self, operator: str, folder: str, name: str) -> _File:
-        return self.contents.setdefault(f"{folder}/{name}", _File())
-
-    def read(self) -> dict[str, bytes]:
-        return {name: bytes(file.data) for name, file in self.contents.items()}

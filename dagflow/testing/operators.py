@@ -250,11 +250,8 @@ class Bench:
     def _within(self, flow: Flow, window: int, body: Callable[[], object]) -> None:
         reset(flow.nodes[NAME])
         try:
-            with _nothing_in_place(flow.nodes[NAME].operator):
-                flow.begin_window(window)
+            with _nothing_in_place(flow.nodes[NAME].operator), flow.window(window):
                 body()
-                flow.cursor.path = flow.cursor.position = None
-                flow.end_window()
         finally:
             self._collect(flow)
 

@@ -79,9 +79,8 @@ def scan_table(
     found: Any = flow.nodes[TABLE].operator
     try:
         with flow:
-            flow.begin_window(0)
-            flow.deliver(READER, "blocks_metadata_input", blocks)
-            flow.end_window()
+            with flow.window(0):
+                flow.deliver(READER, "blocks_metadata_input", blocks)
             schema = scanning.finish()
     except Abort as end:
         raise end.error from (end.__cause__ if end.__cause__ is not end.error else end.error.__cause__)

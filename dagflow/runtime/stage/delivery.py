@@ -26,7 +26,7 @@ MAX_NESTED = 32
 """Handlers that may be in the midst of emitting, one behind the other: each takes some of Python's 1,000 stack frames."""
 
 
-class Sink(Protocol):
+class StreamEnd(Protocol):
     """The end of a stream: the inlet of an operator in this task, or a sender to a task of a later level."""
 
     def steps(self, chunk: list[Any] | pa.RecordBatch) -> Iterator[Step]:
@@ -34,7 +34,9 @@ class Sink(Protocol):
         ...
 
 
-Step = tuple[Sink, "list[Any] | pa.RecordBatch"]
+Step = tuple[StreamEnd, "list[Any] | pa.RecordBatch"]
+Tap = Callable[[Any], Iterable[Any]]
+"""Listens to chunks: yields a chunk in the parts in which it goes on, and resumes when all that follows from a part is done."""
 
 
 class Steps:
@@ -73,7 +75,7 @@ class Outlet:
     """
 
     def __init__(
-        self, node: Node, port: str, tp: Any, inlets: Sequence[Sink], check: Callable[[Any], None] | None = None
+        self, node: Node, port: str, tp: Any, inlets: Sequence[StreamEnd], check: Callable[[Any], None] | None = None
     ) -> None:
         self.node = node
         self.port = port
@@ -84,6 +86,7 @@ class Outlet:
         self._held: list[tuple[int, Any]] | None = None
         self._check = check
         self._unchanged = node.unchanged
+        self.tap: Tap | None = None
         self.emit = self._make_emit() if check is None and self._unchanged is None else self._checked_emit
 
     def _make_emit(self) -> Callable[[Any], None]:
@@ -170,6 +173,8 @@ class Outlet:
 
     def portions(self, records: list[Any] | pa.RecordBatch) -> Iterable[list[Any] | pa.RecordBatch]:
         """The parts in which records are handed on, each when all is done that follows from the one before."""
+        if self.tap is not None:
+            return self.tap(records)
         cursor = self.node.context.cursor
         return (records,) if cursor.footprint is None else cursor.footprint.portions(cursor.path, records)
 
@@ -229,6 +234,7 @@ class Inlet:
         self.source = plan.source
         self.emitter = emitter
         self.handler = handler
+        self.tap: Tap | None = None
         self.count = 0
         self.converted = 0
 
@@ -238,6 +244,9 @@ class Inlet:
 
     def steps(self, chunk: list[Any] | pa.RecordBatch) -> Iterator[Step]:
         """Handles records or a batch, and returns what is to be handled next: what the operator has emitted."""
+        return self._steps(chunk) if self.tap is None else (step for part in self.tap(chunk) for step in self._steps(part))
+
+    def _steps(self, chunk: list[Any] | pa.RecordBatch) -> Iterator[Step]:
         if isinstance(chunk, list):
             self.count += len(chunk)
             if self.form == BATCH:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import pickle
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dagflow.errors import DagflowError
@@ -19,7 +20,7 @@ from dagflow.runtime.exchange.rows import Row, batch_of, records_of
 from dagflow.runtime.exchange.sender import Sender
 from dagflow.runtime.rebalancing.task_work import TaskWork
 from dagflow.runtime.run_folder.reports import ExchangeFigures, OperatorFigures
-from dagflow.runtime.stage.delivery import Inlet, Outlet, Steps, Unconnected
+from dagflow.runtime.stage.delivery import Inlet, Outlet, Steps, Tap, Unconnected
 from dagflow.runtime.stage.errors import OperatorFailed
 from dagflow.runtime.stage.failure import Abort, describe
 from dagflow.runtime.stage.node import Node
@@ -137,7 +138,7 @@ class Flow:
         if first is not None and not failing:
             raise first
 
-    def begin_window(self, window: int) -> None:
+    def _begin_window(self, window: int) -> None:
         """Begins a window in all operators, downstream first: what one of them emits then reaches a window that has begun."""
         for node in self.nodes.values():
             node.refuse_pending()
@@ -199,7 +200,24 @@ class Flow:
             inlet.take(records_of(row.blob) if row.tag & 1 else batch_of(row.blob))
         self.cursor.sender = None
 
-    def end_window(self) -> None:
+    @contextlib.contextmanager
+    def window(self, number: int) -> Iterator[None]:
+        """A window: begins it, and ends it when all is delivered. After an exception it stays as it is: the task has failed."""
+        self._begin_window(number)
+        yield
+        self.cursor.move(None, None)
+        self._end_window()
+
+    def tap(self, *, emitted: Mapping[str, Tap], received: Mapping[str, Tap]) -> None:
+        """Listens to the chunks that operators emit, and to those that they receive; both by operator."""
+        for name, tap in emitted.items():
+            for outlet in self.nodes[name].outlets.values():
+                outlet.tap = tap
+        for name, tap in received.items():
+            for inlet in self.nodes[name].inlets.values():
+                inlet.tap = tap
+
+    def _end_window(self) -> None:
         """Ends the window in all operators, upstream first; what they emit then flows on."""
         for node in self.nodes.values():
             node.call("end_window")
@@ -260,16 +278,15 @@ def run_flow(
     if keyed is not None:
         keyed.restore((name, flow.nodes[name].operator) for name in sorted(program.keyed))
     with flow:
-        flow.begin_window(spec.window)
-        if work is not None:
-            for held in work.items(flow):
-                flow.deliver_item(held.item, held.value, held.part)
-        else:
-            for item, part in spec.work.with_parts():
-                flow.deliver_item(item, flow.decoded(item), part)
-        flow.cursor.move(None, None)
-        flow.deliver_rows(passing.arriving)
-        flow.end_window()
+        with flow.window(spec.window):
+            if work is not None:
+                for held in work.items(flow):
+                    flow.deliver_item(held.item, held.value, held.part)
+            else:
+                for item, part in spec.work.with_parts():
+                    flow.deliver_item(item, flow.decoded(item), part)
+            flow.cursor.move(None, None)
+            flow.deliver_rows(passing.arriving)
         flow.keep()
     return flow
 

@@ -105,9 +105,8 @@ class Driver:
         for node in flow.nodes.values():
             node.context.files = files
             reset(node)
-        flow.begin_window(window)
-        self.exhausted = fill(self._inputs, self._clock, continuous=self._options.continuous, seconds=seconds, stop=stop)
-        flow.end_window()
+        with flow.window(window):
+            self.exhausted = fill(self._inputs, self._clock, continuous=self._options.continuous, seconds=seconds, stop=stop)
         figures = flow.figures()
         items = {name: _collector(flow, name).take() for name in self._ports}
         watermarks, slices = self._asked_watermarks(), self._asked_slices()

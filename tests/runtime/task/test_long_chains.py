@@ -82,9 +82,8 @@ def chain(operator: Operator, form: str, length: int = LENGTH) -> Flow:
 
 def run(flow: Flow, records: list[int]) -> list[int]:
     with flow:
-        flow.begin_window(0)
-        flow.deliver("o0", "input", records)
-        flow.end_window()
+        with flow.window(0):
+            flow.deliver("o0", "input", records)
         kept: Any = flow.nodes[list(flow.nodes)[-1]].operator
         return list(kept.found)
 
