@@ -98,7 +98,7 @@ class FormatUnsupported(ReadError, NotImplementedError):
     def message(self) -> str:
         return (
             f"{self.path}: {self.part} of the {self.format} file, at byte {self.position}, is not supported: {self.reason}\n"
-            "  help: write the file without that (docs/explanation/scans.md says what is not supported), or leave it out "
+            "  help: write the file without that (docs/reference/formats.md says what is not supported), or leave it out "
             "(the scanner's ignore pattern)"
         )
 

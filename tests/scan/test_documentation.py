@@ -1,4 +1,4 @@
-"""The examples of docs/explanation/scans.md run, and its tutorial is as short as it says."""
+"""The examples of the pages about scans run, and the format that one of them writes is as short as it says."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from dagflow.errors import BadRowFound
 from dagflow.testing import run_dag, scan_table
 from operators import FileSplitterInput, JsonLinesFormat, ParquetWriter, ScanReader
 
-TEXT = (Path(__file__).parents[2] / "docs" / "explanation" / "scans.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+DOCS = Path(__file__).parents[2] / "docs"
+FORMATS, WRITE_A_FORMAT, SCANS = (
+    (DOCS / page).read_text(encoding="utf-8")
+    for page in ("reference/formats.md", "how-to/write_a_format.md", "explanation/scans.md")
+)
 NAMES = {
     "scan_table": scan_table,
     "ScanReader": ScanReader,
@@ -25,6 +28,10 @@ NAMES = {
     "ParquetWriter": ParquetWriter,
     "DAG": DAG,
 }
+
+
+def blocks_of(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page, re.DOTALL)
 
 
 def run(blocks: list[str]) -> dict[str, Any]:
@@ -39,7 +46,7 @@ def test_the_application_at_its_top(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     folder = tmp_path / "in" / "year=2024"
     folder.mkdir(parents=True)
     (folder / "a.jsonl").write_text('{"id": 1, "stops": [{"name": "a"}]}\n')
-    run_dag(run(BLOCKS[:1])["populate_dag"], {})
+    run_dag(run(blocks_of(FORMATS))["populate_dag"], {})
     (written,) = (tmp_path / "out").glob("*.parquet")
     import pyarrow.parquet as pq
 
@@ -49,8 +56,9 @@ def test_the_application_at_its_top(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_the_tutorial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "servers.ini").write_text("[web]\nport = 80\n[mail]\nhost = m\n")
-    names = run(BLOCKS[1:])
-    assert len([line for line in BLOCKS[1].splitlines() if line.strip()]) < 40
+    blocks = blocks_of(WRITE_A_FORMAT)
+    names = run(blocks)
+    assert len([line for line in blocks[0].splitlines() if line.strip()]) < 40
     reader = ScanReader(names["IniFormat"]())
     assert scan_table(reader, "servers.ini").to_pylist() == [
         {"section": "web", "port": "80", "host": None},
@@ -68,5 +76,5 @@ def test_what_it_names_is_there() -> None:
     modules = [importlib.import_module(m.name) for m in pkgutil.walk_packages(operators.formats.__path__, "operators.formats.")]
     known = {*dir(dagflow.scan), *dir(operators), "FileBlockMetadata", "SetSchema", "InputPort", "OutputPort", "Any"}
     known.update(*map(dir, modules))
-    named = set(re.findall(r"`([A-Z][a-z]+[A-Z][A-Za-z]+)\b", TEXT)) - {"MyFormat", "IniFormat"}
+    named = set(re.findall(r"`([A-Z][a-z]+[A-Z][A-Za-z]+)\b", FORMATS + WRITE_A_FORMAT + SCANS)) - {"MyFormat", "IniFormat"}
     assert named - known == set()
