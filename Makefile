@@ -49,8 +49,9 @@ types: $(READY) ## mypy and pyright
 bench: $(READY) ## peers and ours in turn: make bench BENCH=ledger ARGS=--quick
 	@failed=0; for each in $(BENCH); do $(BIN)/python -m benchmarks.$$each $(ARGS) || failed=1; done; exit $$failed
 
-docs: $(READY) ## runs the examples in the documentation
-	$(BIN)/pytest -q --doctest-glob='*.md' README.md docs
+docs: $(READY) ## runs the examples of all pages, checks their links, and builds the site: build/site
+	$(BIN)/pytest -q tests/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q
 
 ci: ## what CI does, in a copy and a new environment
 	.ci/run

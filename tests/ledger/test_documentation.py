@@ -1,21 +1,9 @@
-"""The examples of docs/explanation/ledger.md."""
+"""The table of fault cases in README.md of this folder."""
 
 from __future__ import annotations
 
-import doctest
 import re
 from pathlib import Path
-
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "ledger.md"
-
-
-def test_the_examples() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    (test,) = [doctest.DocTestParser().get_doctest(text, {}, PAGE.name, str(PAGE), 0)]
-    assert len(test.examples) > 50
-    said: list[str] = []
-    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=said.append)
-    assert not said, "".join(said)
 
 
 def test_the_table_of_fault_cases_names_tests_that_are_there() -> None:
