@@ -1,4 +1,4 @@
-"""What docs/explanation/exchanges.md says of settings."""
+"""The settings of Spark that docs/explanation/exchanges.md lists are those that are pinned."""
 
 from __future__ import annotations
 
