@@ -9,7 +9,16 @@ from __future__ import annotations
 from dagflow.storage.confined import OWN_FOLDER, below, inside, is_below, is_same_host
 from dagflow.storage.doubles import CountingStore
 from dagflow.storage.explain import explained, translate
-from dagflow.storage.files import BinaryReader, BinaryWriter, FileStatus, FileSystem, file_system, opened_status, read_fully
+from dagflow.storage.files import (
+    BinaryReader,
+    BinaryWriter,
+    FileStatus,
+    FileSystem,
+    file_system,
+    open_planned,
+    opened_status,
+    read_fully,
+)
 from dagflow.storage.gauge import Gauge
 from dagflow.storage.hashes import ALGORITHM, FILES_ALGORITHM, hash_bytes, new_hash
 from dagflow.storage.localstore import LocalStore
@@ -48,6 +57,7 @@ __all__ = [
     "join",
     "local_path",
     "new_hash",
+    "open_planned",
     "open_store",
     "opened_status",
     "passes",

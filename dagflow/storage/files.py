@@ -148,6 +148,17 @@ def file_system(url: str) -> FileSystem:
     return _local() if scheme == "file" else _remote(scheme, url)
 
 
+def open_planned(status: FileStatus) -> BinaryReader:
+    """Open a file of which a listing gave the status. Where the store reads by version, no status is asked for again.
+
+    Reads then raise OSError when the file is gone or is another one.
+    """
+    from dagflow.storage.remote import FsspecFileSystem
+
+    files = file_system(status.path)
+    return files.open(status.path, status) if isinstance(files, FsspecFileSystem) else files.open(status.path)
+
+
 def opened_status(stream: BinaryReader, path: str) -> FileStatus | None:
     """What was found out of a remote file when it was opened, without asking again; None where its stream does not tell."""
     if split_url(path)[0] == "file":

@@ -25,6 +25,8 @@ _PACKAGES = {
 }
 BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
 # Under these keys the drivers tell when a file was modified; the first that is there counts.
+_READS_ONE_VERSION = ("s3", "s3a")
+"""Schemes whose driver sends the version that it was told (`If-Match`) with each read."""
 _MARKS = ("ETag", "etag", "Content-MD5", "Digest")
 _TIMES = (
     "Last-Modified",
@@ -78,12 +80,20 @@ class FsspecFileSystem:
                 continue
             yield _status(join(path, found.rpartition("/")[2]), info)
 
-    def open(self, path: str) -> BinaryReader:
-        """See `FileSystem.open`; drivers read ahead, so that reads of a mebibyte are cheap."""
+    def open(self, path: str, planned: FileStatus | None = None) -> BinaryReader:
+        """See `FileSystem.open`; drivers read ahead, so that reads of a mebibyte are cheap.
+
+        `planned`: the status that a listing gave. Where each read of a driver asks for that version, the file is opened
+        without a request for its status. A read of a file that has changed since then raises OSError.
+        """
         with driver_errors(path, "opening it"):
             driver, name = self.resolve(path)
-            driver.invalidate_cache(driver._parent(name))  # what the stream knows of the file is what `opened_status` tells
+            parent = driver._parent(name)
+            driver.invalidate_cache(parent)  # what the stream knows of the file is what `opened_status` tells
+            if planned is not None and planned.version and self.scheme in _READS_ONE_VERSION:
+                driver.dircache[parent] = [_listed(name, planned)]
             stream = driver.open(name, "rb")
+            driver.invalidate_cache(parent)
         if isinstance(stream, io.BytesIO):  # memory:// hands the same object, with one position, to every reader
             return io.BytesIO(stream.getvalue())
         return cast("BinaryReader", stream)
@@ -190,6 +200,12 @@ def _create(driver: Any, name: str) -> BinaryWriter:
         if driver.exists(name):
             raise FileExistsError(errno.EEXIST, "File exists", name) from None
         return cast("BinaryWriter", driver.open(name, "wb"))
+
+
+def _listed(name: str, status: FileStatus) -> dict[str, Any]:
+    """The entry of a listing of s3fs that says what a status says."""
+    modified = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=status.modified_ns // 1000)
+    return {"name": name, "size": status.length, "type": "file", "ETag": status.version, "LastModified": modified}
 
 
 def _status(path: str, info: dict[str, Any]) -> FileStatus:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, Self, cast
 
 import attrs
 
 from dagflow import FileBlockMetadata
-from dagflow.storage import BinaryReader, FileStatus, explained, file_system, opened_status
+from dagflow.storage import BinaryReader, FileStatus, explained, file_system, is_local, open_planned, opened_status
 from operators.readers.errors import FileChanged, FileGone, PartsNotReadable
 from operators.readers.scaled_reader import ScaledReader
 
@@ -32,6 +33,12 @@ class FilesByUrl:
     def open(self, path: str) -> BinaryReader:
         """An unbuffered reader of a file."""
         return file_system(path).open(path)
+
+    def open_planned(self, block: FileBlockMetadata) -> BinaryReader:
+        """A reader of a block's file as it was planned; of object stores without a request for its status."""
+        path = block.file_path
+        status = FileStatus(path, block.file_length, block.modified_ns or 0, False, True, version=block.version)
+        return open_planned(status)
 
     def opened_status(self, stream: BinaryReader, path: str) -> FileStatus:
         """The length and time of an open file; of object stores, as they were when it was opened."""
@@ -79,7 +86,7 @@ class FileBlocks(ScaledReader):
         path, files = block.file_path, self.get_file_system()
         with explained(path, "reading"):
             try:
-                stream = files.open(path)
+                stream = _opened(files, block)
             except FileNotFoundError:
                 if not block.as_planned:
                     return io.BytesIO()
@@ -87,14 +94,22 @@ class FileBlocks(ScaledReader):
             if not block.as_planned:
                 return stream
             try:
-                found = files.opened_status(stream, path) if isinstance(files, FilesByUrl) else files.status(path)
-                self._verify(block, found)  # after opening: what has replaced the file by now is noticed
-            except BaseException as error:
+                if isinstance(files, FilesByUrl):
+                    self._verify(block, files.opened_status(stream, path))
+                else:
+                    self._look(block, files)  # after opening: what has replaced the file by now is noticed
+            except BaseException:
                 stream.close()
-                if isinstance(error, FileNotFoundError):
-                    raise FileGone(path=path, planned_length=block.file_length) from None
                 raise
-        return stream
+        return stream if is_local(path) else cast("BinaryReader", _Watched(stream, lambda: self._look(block, files)))
+
+    def _look(self, block: FileBlockMetadata, files: ReadableFiles) -> None:
+        """Raises FileGone or FileChanged where a file is not there as it was planned."""
+        try:
+            found = files.status(block.file_path)
+        except FileNotFoundError:
+            raise FileGone(path=block.file_path, planned_length=block.file_length) from None
+        self._verify(block, found)
 
     def _verify(self, block: FileBlockMetadata, found: FileStatus) -> None:
         is_grown = found.length > block.file_length
@@ -109,3 +124,42 @@ class FileBlocks(ScaledReader):
                 planned_modified_ns=block.modified_ns,
                 found_modified_ns=found.modified_ns,
             )
+
+
+def _opened(files: ReadableFiles, block: FileBlockMetadata) -> BinaryReader:
+    if type(files) is FilesByUrl and block.as_planned:
+        return files.open_planned(block)
+    return files.open(block.file_path)
+
+
+class _Watched:
+    """A stream of a file that another host keeps: where a read fails, `look` raises what has become of the file."""
+
+    def __init__(self, stream: BinaryReader, look: Callable[[], None]) -> None:
+        self._stream = stream
+        self._look = look
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def read(self, size: int = -1, /) -> bytes:
+        with self._looking():
+            return self._stream.read(size)
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        with self._looking():
+            return self._stream.readinto(buffer)
+
+    @contextlib.contextmanager
+    def _looking(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError:
+            self._look()
+            raise
