@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import os
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -29,10 +29,9 @@ from dagflow.runtime.windows.commit import place_of
 from dagflow.runtime.windows.compatibility import differences, other_values
 from dagflow.runtime.windows.event_time import event_times
 from dagflow.runtime.windows.jobs import tasks_of, with_start, work_of
-from dagflow.state import partition_state
-from dagflow.state.errors import StateLost
-from dagflow.state.keyed_state import KeyedStates
-from dagflow.state.partition_state import Encoded, Handover
+from dagflow.state import StateAssignment
+from dagflow.state.errors import SegmentMissing, StateLost
+from dagflow.state.task_states import TaskStates, declared_states
 from dagflow.storage import OWN_FOLDER, absolute, base_name, explained, file_system, is_same_host, join, open_store
 from dagflow.storage.record_errors import PlanMismatch, RecordRefused
 
@@ -193,12 +192,12 @@ class PastWindow:
     def tasks(self, plan: Plan, stage: Stage, base: str) -> Iterator[TaskSpec]:
         """The tasks of a stage of it, to be run again; those of further jobs come last."""
         before = self._before()
-        handover = Handover({stage.name: _keeping(plan, stage)}, (), {} if before is None else before.partition_states)
+        states = StateAssignment({stage.name: _stateful(plan, stage)}, (), {} if before is None else before.partition_states)
         times = event_times(plan, self.plan, before)
         options = RunOptions(base=base, durable=False)
         planned = [t for t in tasks_of(plan, self.plan, options, self.decision.round) if t.stage == stage.name]
         for task in planned:
-            yield self._as_it_ran(with_start(task, handover, times))
+            yield self._as_it_ran(with_start(task, states, times))
         for partition in itertools.count(len(planned)):
             if self.parts(stage.head, partition) is None:
                 return
@@ -213,32 +212,29 @@ class PastWindow:
         """The work items of a task; behind an exchange, all that may have a part in it."""
         return self.items(stage.head, partition) if stage.level == 0 else self.items_above(stage.operators[0])
 
-    def states(self, plan: Plan, stage: Stage, partition: int) -> Mapping[str, Sequence[Encoded]]:
-        """What a task's operators began with, but for their maps of keys. Raises StateForgotten."""
-        names = _keeping(plan, stage)
-        if not names or self.window == 0:
-            return {}
-        before = self._before()
-        if before is None:
+    def states(self, plan: Plan, stage: Stage, task: TaskSpec) -> TaskStates:
+        """The states that a task began with. Raises StateForgotten."""
+        if self.window and self._before() is None and (names := _stateful(plan, stage)):
             raise StateForgotten(tuple(names), self.window)
-        begun = partition_state.predecessors(before.partition_states, names, partition, self.plan.partitions[stage.head])
-        try:
-            return partition_state.read(self.log.store, begun)
-        except StateLost:
-            raise StateForgotten(tuple(names), self.window) from None
-
-    def maps(self, task: TaskSpec) -> KeyedStates:
-        """The maps of keys that a task began with."""
-        return KeyedStates(self.log.store.url, False, self.window, task.partition, task.keys, task.start.chains)
+        return TaskStates(self.log.store, False, self.window, task.partition, task.keys, task.start)
 
     def _before(self) -> Decision | None:
         """What the window before has left; None where that is no longer kept."""
         return self.log.read_decision(self.window - 1) if self.window else None
 
 
-def _keeping(plan: Plan, stage: Stage) -> list[str]:
-    """The operators of a stage that keep State."""
-    return [name for name in stage.operators if partition_state.states_of(plan.dag.nodes[name].operator)]
+def _stateful(plan: Plan, stage: Stage) -> list[str]:
+    """The operators of a stage with State."""
+    return [name for name in stage.operators if declared_states(plan.dag.nodes[name].operator)]
+
+
+@contextlib.contextmanager
+def states_kept(task: TaskSpec) -> Iterator[None]:
+    """Raise StateForgotten where the states of a task are not there any more: later windows have replaced them."""
+    try:
+        yield
+    except (StateLost, SegmentMissing):
+        raise StateForgotten(tuple({**task.start.states, **task.start.chains}), task.window) from None
 
 
 def check_end(dataset: str) -> None:

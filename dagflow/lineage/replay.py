@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from itertools import islice, zip_longest
 from typing import IO, Any
@@ -16,8 +16,8 @@ from dagflow.launching.build import Built
 from dagflow.ledger import DataFile, Ledger, LedgerEntry
 from dagflow.ledger.find import find_dataset
 from dagflow.ledger.tables import Files, kind_of_file
-from dagflow.lineage.errors import CodeNotNamed, ReplayDiffers, SourceChanged, StateForgotten
-from dagflow.lineage.history import PastWindow, Written, changed_sources, stage_of, standing_in
+from dagflow.lineage.errors import CodeNotNamed, ReplayDiffers, SourceChanged
+from dagflow.lineage.history import PastWindow, Written, changed_sources, stage_of, standing_in, states_kept
 from dagflow.lineage.row_search import leading_to
 from dagflow.lineage.trace import Sought
 from dagflow.local.spool import Spool, bodies_here
@@ -32,9 +32,7 @@ from dagflow.runtime.task.execute import few_collections
 from dagflow.runtime.task.flow import run_flow
 from dagflow.runtime.task.recording_files import RecordedFile, RecordingFiles
 from dagflow.runtime.windows.jobs import levels_of
-from dagflow.state.errors import SegmentMissing
-from dagflow.state.keyed_state import KeyedStates
-from dagflow.state.partition_state import Encoded
+from dagflow.state.task_states import TaskStates
 from dagflow.storage import absolute, file_system, inside, new_hash
 
 _PIECE = 1 << 20
@@ -143,7 +141,7 @@ class _Replaying:
                     passing = spool.passing(spec, levels_of(plan))
                     with tempfile.TemporaryDirectory(prefix="dagflow-replay-") as temporary:
                         folder = _TemporaryFolder(temporary)
-                        _run(program, spec, folder, past.states(plan, stage, spec.partition), past.maps(spec), passing)
+                        _run(program, spec, folder, past.states(plan, stage, spec), passing)
                         for name, reason in self._differences(spec.name, expected, folder, folders, base):
                             for change in changed_sources(past.items_of(stage, spec.partition)):
                                 raise SourceChanged(past.window, change)
@@ -191,17 +189,14 @@ def _run(
     program: bytes,
     spec: TaskSpec,
     folder: _TemporaryFolder,
-    begun: Mapping[str, Sequence[Encoded]],
-    maps: KeyedStates,
+    states: TaskStates,
     passing: Passing,
 ) -> None:
     try:
-        with few_collections():
-            run_flow(program, spec, folder.files, begun=begun, keyed=maps, passing=passing)
+        with few_collections(), states_kept(spec):
+            run_flow(program, spec, folder.files, states=states, passing=passing)
     except Abort as abort:
         raise abort.error from abort
-    except SegmentMissing:  # later windows have put it together with theirs
-        raise StateForgotten(tuple(spec.start.chains), spec.window) from None
     finally:
         folder.finish()
 

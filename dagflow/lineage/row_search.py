@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import attrs
@@ -19,7 +19,7 @@ from dagflow.runtime.task.compile import loaded, pickled
 from dagflow.runtime.task.flow import Flow, run_flow
 from dagflow.runtime.task.recording_files import RecordedFile, RecordingFiles
 from dagflow.scan.bad_rows import RowOrigin
-from dagflow.state.partition_state import Encoded
+from dagflow.state.task_states import TaskStates
 from dagflow.storage import new_hash
 
 PIECE = 256
@@ -60,9 +60,7 @@ class Origin:
     keeping: tuple[str, ...] = ()
 
 
-def origin_of(
-    program: bytes, spec: TaskSpec, begun: Mapping[str, Sequence[Encoded]], *, head: str, written: Written, row: int
-) -> Origin | None:
+def origin_of(program: bytes, spec: TaskSpec, states: TaskStates, *, head: str, written: Written, row: int) -> Origin | None:
     """What a row was made of; None when the task, run again, does not write it.
 
     The task runs in chunks as always, which tells in which chunk the record was; then that chunk in pieces, then one piece
@@ -71,7 +69,7 @@ def origin_of(
     Args:
         program: of the task's stage.
         spec: the task.
-        begun: what its operators begin with.
+        states: those that its operators begin with.
         head: the operator that gets the work items.
         written: the file, by who wrote it.
         row: which row of that file, from 0.
@@ -81,7 +79,7 @@ def origin_of(
     path: tuple[int, ...] = ()
     while True:
         run = _Run(leading_to(loaded(program), [written.operator]), head, written.operator, (written.number, row), path)
-        found = run.until_found(spec, begun)
+        found = run.until_found(spec, states)
         if found is None or found.handed is None or found.handed.record is not None:
             return found
         if found.handed.path[: len(path)] != path or len(found.handed.path) <= len(path):
@@ -89,9 +87,7 @@ def origin_of(
         path = found.handed.path
 
 
-def hash_of(
-    program: bytes, spec: TaskSpec, begun: Mapping[str, Sequence[Encoded]], *, written: Written, algorithm: str
-) -> str | None:
+def hash_of(program: bytes, spec: TaskSpec, states: TaskStates, *, written: Written, algorithm: str) -> str | None:
     """The hash of a file that a task writes when it is run again as a whole; None when it does not write that file.
 
     Args as for `origin_of`; `algorithm`: as in the hash that was committed. Raises DagflowError, as the task would.
@@ -99,7 +95,7 @@ def hash_of(
     hashes = defaultdict[RecordedFile, Any](functools.partial(new_hash, algorithm))
     files = RecordingFiles(on_write=lambda file, data: hashes[file].update(data))
     try:
-        run_flow(pickled(leading_to(loaded(program), [written.operator]), travels=False), spec, files, begun=begun)
+        run_flow(pickled(leading_to(loaded(program), [written.operator]), travels=False), spec, files, states=states)
     except Abort as abort:
         raise abort.error from abort
     made = files.files_of(written.operator)
@@ -147,11 +143,11 @@ class _Run:
         self._arriving: _Arrived | None = None
         self._uncounted: list[_Arrived] = []  # what has arrived at the sink since it last counted rows
 
-    def until_found(self, spec: TaskSpec, begun: Mapping[str, Sequence[Encoded]]) -> Origin | None:
+    def until_found(self, spec: TaskSpec, states: TaskStates) -> Origin | None:
         """Runs the task; what was handed on when the row was written."""
         flow = Flow(self._program, spec, RecordingFiles(on_records=self._count))
         try:
-            flow.restore({name: parts for name, parts in begun.items() if name in flow.nodes})
+            flow.restore(states)
             self._watch(flow)
             with flow, flow.window(spec.window):
                 for number, (item, part) in enumerate(spec.work.with_parts()):
@@ -240,7 +236,7 @@ def leading_to(program: Program, sinks: Iterable[str]) -> Program:
             found.append(attrs.evolve(item, outputs=outputs))
     sends = tuple(each for each in program.sends if each.sink[0] in kept)
     receives = {tag: to for tag, to in program.receives.items() if to[0] in kept}
-    return Program(program.stage, tuple(found), sends, receives, program.keyed & kept)
+    return Program(program.stage, tuple(found), sends, receives)
 
 
 def position_of(record: Any) -> tuple[int, int] | None:

@@ -15,7 +15,7 @@ from dagflow.ledger import DataFile, ExecuteQuery, InputSlice, Ledger, LedgerEnt
 from dagflow.ledger.errors import NoSuchEntry
 from dagflow.ledger.find import find_dataset
 from dagflow.lineage.errors import BehindExchange, CodeNotNamed, SourceSilent
-from dagflow.lineage.history import Item, PastWindow, Written, changed_sources, stage_of, standing_in
+from dagflow.lineage.history import Item, PastWindow, Written, changed_sources, stage_of, standing_in, states_kept
 from dagflow.lineage.row_search import Origin, hash_of, origin_of, position_of
 from dagflow.model.context import OperatorContext
 from dagflow.model.operator import ErrorRecord, Operator
@@ -225,11 +225,13 @@ def _exactly(found: Trace, past: PastWindow, sought: Sought) -> Trace:
             found = attrs.evolve(found, remarks=(*remarks, f"properties have changed since: {'; '.join(changed)}"))
         stage, partition = stage_of(plan, _written(found), past.window)
         program = pickled(stage_program(plan, stage.name), plan, travels=False)
-        written, spec, begun = _written(found), past.task(plan, stage, partition, folder), past.states(plan, stage, partition)
-        origin = origin_of(program, spec, begun, head=stage.head, written=written, row=found.row)
+        written, spec = _written(found), past.task(plan, stage, partition, folder)
+        states = past.states(plan, stage, spec)
+        with states_kept(spec):
+            origin = origin_of(program, spec, states, head=stage.head, written=written, row=found.row)
         algorithm = found.file.physical_hash.partition(":")[0]
         try:
-            is_same = hash_of(program, spec, begun, written=written, algorithm=algorithm) == found.file.physical_hash
+            is_same = hash_of(program, spec, states, written=written, algorithm=algorithm) == found.file.physical_hash
         except DagflowError:  # behind the row: before it, the run above would have failed too
             is_same = False
         doubts = [f"{what}: the row may have been made of another record" for what in changed_sources(found.items)]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, get_args, overload
 
 import attrs
 
-from dagflow.model.errors.running import StateDeclaration, StateNotPlain
-from dagflow.model.plain import decode, encode
+from dagflow.model.errors.running import StateDeclaration
 from dagflow.model.state import State
 
 if TYPE_CHECKING:
@@ -182,8 +181,10 @@ def _remade(content: dict[Any, Any], before: dict[Any, Any]) -> TrackedDict[Any,
 class MapState(State["TrackedDict[K, V]"], Generic[K, V]):
     """A mapping over windows; however large it is, a window saves only the keys that it has assigned or removed.
 
-    Keys are text or whole numbers, values plain data (see `State`), which are saved when they are assigned: one that is changed
+    Keys are strings or integers, values plain data (see `State`), which are saved when they are assigned: a value that is changed
     in place must be assigned again. Begins empty. After a restart the keys may come in another order.
+
+    In tasks, only operators whose input is partitioned by key have one: each partition has the entries of its keys.
 
     >>> from dagflow import InputOperator, MapState
     >>> class Polled(InputOperator):
@@ -194,38 +195,23 @@ class MapState(State["TrackedDict[K, V]"], Generic[K, V]):
     {'https://example.org/a': '33a64df5'}
 
     Args:
-        merge: for operators that run in tasks: makes one value of those that a key has in several partitions, given as a list
-            in the partitions' order (`sum`, `max`…). Without it, operators that are keyed (`partition_by`) have in each partition
-            the entries of the keys that it gets, and save only what a window has changed.
-        partition_by: for keyed operators whose entries have other keys than their records: a function of an entry's key that
-            says the key of the records that it goes with.
+        partition_by: for operators whose entries have other keys than their records: a function from the key of an entry to the
+            key of the records that it goes with.
     """
 
-    def __init__(self, *, merge: Callable[[list[V]], V] | None = None, partition_by: Callable[[K], object] | None = None) -> None:
+    def __init__(self, *, partition_by: Callable[[K], object] | None = None, merge: object = None) -> None:
         super().__init__(factory=TrackedDict)
-        for name, given in (("merge", merge), ("partition_by", partition_by)):
-            if given is not None and not callable(given):
-                raise StateDeclaration(declaration="MapState", reason=f"{name} is {given!r}: give a function")
+        if merge is not None:
+            reason = "merge is not supported: partition the operator by key, or write State(factory=dict, merge=…)"
+            raise StateDeclaration(declaration="MapState", reason=reason)
+        if partition_by is not None and not callable(partition_by):
+            raise StateDeclaration(declaration="MapState", reason=f"partition_by is {partition_by!r}: give a function")
         self.partition_by = partition_by
-        self.merge_values = merge
-        self.merge = None if merge is None else self.merged
-
-    def merged(self, parts: Sequence[Mapping[K, V]]) -> TrackedDict[K, V]:
-        """One map of those of several partitions."""
-        assert self.merge_values is not None
-        together: dict[K, list[V]] = {}
-        for part in parts:
-            for key, value in part.items():
-                together.setdefault(key, []).append(value)
-        made: TrackedDict[K, V] = TrackedDict()
-        for key, values in together.items():
-            made[key] = values[0] if len(values) == 1 else self.merge_values(values)
-        return made
 
     def with_merge(self) -> str:
-        """The declaration as a line of source, with a `merge`: for error messages."""
+        """Return the declaration of a State that keeps the same entries as a whole, with a `merge`: for error messages."""
         subscript = str(getattr(self, "__orig_class__", "")).partition("MapState")[2].replace("builtins.", "")
-        return f"{self.name} = MapState{subscript}(merge=max)"
+        return f"{self.name} = State[dict{subscript}](factory=dict, merge=merged)"
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -246,15 +232,6 @@ class MapState(State["TrackedDict[K, V]"], Generic[K, V]):
         self.__get__(instance, type(instance)).replace(value)
 
 
-def encode_keys(keys: Iterable[Any], where: str) -> list[Any]:
-    """Keys as JSON knows them. Raises StateNotPlain for others than text and whole numbers."""
-    listed = list(keys)
-    for key in listed:
-        if type(key) is not str and type(key) is not int:
-            raise StateNotPlain(where=where, got=f"a key of type {type(key).__qualname__}")
-    return listed
-
-
 def type_arguments(declared: State[Any]) -> tuple[Any, ...]:
     """The types that a declaration names: of `State[T]` T, of `MapState[K, V]` K and V.
 
@@ -265,23 +242,3 @@ def type_arguments(declared: State[Any]) -> tuple[Any, ...]:
         return named or (Any, Any)
     begin = type(declared.initial())
     return (begin if attrs.has(begin) else Any,)
-
-
-def encode_state(declared: State[Any], value: Any, where: str) -> Any:
-    """The value of a `State` as JSON knows it; that of a `MapState` whole. Raises StateNotPlain."""
-    if isinstance(declared, MapState):
-        return [encode_keys(value, where), encode(list(value.values()), where)]
-    return encode(value, where)
-
-
-def decode_state(declared: State[Any], data: Any) -> Any:
-    """What `encode_state` was given."""
-    if not isinstance(declared, MapState):
-        return decode(data, type_arguments(declared)[0])
-    keys, values = data
-    return decode_map(declared, keys, values)
-
-
-def decode_map(declared: MapState[Any, Any], keys: Iterable[Any], values: Iterable[Any]) -> TrackedDict[Any, Any]:
-    """A map of its keys and encoded values."""
-    return TrackedDict(zip(keys, decode(list(values), list[type_arguments(declared)[1]]), strict=True))  # type: ignore[misc]

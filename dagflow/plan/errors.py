@@ -45,6 +45,29 @@ class MergeMissing(DagError, TypeError):
 
 
 @error
+class MapStateNotKeyed(DagError, TypeError):
+    """An operator in partitions has a MapState, but its input is not partitioned by key."""
+
+    operator: str
+    type: str
+    states: tuple[str, ...]
+    lines: tuple[str, ...]
+    where: str
+    code: ClassVar[str] = "DF024"
+
+    def message(self) -> str:
+        names = ", ".join(map(repr, self.states))
+        lines = [
+            f"operator {self.operator!r} keeps MapState {names} in partitions, but its input is not partitioned by key ({self.where})",
+            f"  help: partition it, so that each partition has the entries of its keys: InputPort[…](partition_by=…) in class {self.type};",
+            "        or keep each whole, as a State, and say how the values of several partitions become one:",
+            *(f"    {line}" for line in self.lines),
+            "  where merged(values) makes one value of a list of them",
+        ]
+        return "\n".join(lines)
+
+
+@error
 class UnrelatedPartitions(DagError):
     """An operator is to be parallel with operators whose partitions have nothing in common.
 

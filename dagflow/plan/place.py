@@ -13,7 +13,15 @@ from dagflow.model.partitioning import key_of_port, parallel_of, partitioner_of
 from dagflow.model.state import State, WindowState, state_fields
 from dagflow.model.types import type_name
 from dagflow.plan.ahead import with_ahead
-from dagflow.plan.errors import BodyPartitioned, ColumnsUnknown, MergeMissing, NotSupported, TypeNotInSpark, UnrelatedPartitions
+from dagflow.plan.errors import (
+    BodyPartitioned,
+    ColumnsUnknown,
+    MapStateNotKeyed,
+    MergeMissing,
+    NotSupported,
+    TypeNotInSpark,
+    UnrelatedPartitions,
+)
 from dagflow.plan.relays import relayed
 from dagflow.scaling import StatelessPartitioner
 
@@ -170,11 +178,9 @@ def _check_body(node: OperatorNode, dag: CheckedDag) -> None:
 
 
 def _check_states(node: OperatorNode, is_keyed: bool) -> None:
-    """Raises MergeMissing, or NotSupported, when an operator cannot run in partitions for what it keeps.
-
-    The maps of a keyed operator need no `merge`: each partition has the entries of its keys.
-    """
-    missing = {}
+    """Raises MergeMissing, MapStateNotKeyed or NotSupported where an operator cannot run in partitions because of its state."""
+    missing: dict[str, str] = {}
+    maps: dict[str, str] = {}
     for name, kept in state_fields(type(node.operator)).items():
         if isinstance(kept, WindowState) or not node.operator.keeps(name):
             continue
@@ -184,8 +190,13 @@ def _check_states(node: OperatorNode, is_keyed: bool) -> None:
                 node.where,
                 "use a State with merge, or keep it in an operator before the readers",
             )
-        if kept.merge is None and not (is_keyed and isinstance(kept, MapState)):
+        if isinstance(kept, MapState):
+            if not is_keyed:  # else each partition has the entries of its keys
+                maps[name] = kept.with_merge()
+        elif kept.merge is None:
             missing[name] = kept.with_merge()
+    if maps:
+        raise MapStateNotKeyed(node.name, type(node.operator).__qualname__, tuple(maps), tuple(maps.values()), node.where)
     if missing:
         raise MergeMissing(node.name, type(node.operator).__qualname__, tuple(missing), tuple(missing.values()), node.where)
 

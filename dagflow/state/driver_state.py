@@ -11,13 +11,15 @@ from typing import Any, Protocol
 
 import attrs
 
-from dagflow.model.map_state import MapState, TrackedDict, decode_map, decode_state, encode_state, type_arguments
+from dagflow.model.map_state import MapState, TrackedDict, type_arguments
 from dagflow.model.operator import Operator
 from dagflow.model.plain import decode
 from dagflow.model.state import State
-from dagflow.state import MapId, MapLog, SegmentRef
-from dagflow.state.partition_state import PartitionStates, read, states_of
-from dagflow.state.state_types import checked, misfit, state_type
+from dagflow.state.log import MapLog
+from dagflow.state.references import PartitionStates
+from dagflow.state.segment import MapId, SegmentRef
+from dagflow.state.task_states import declared_states, read_states
+from dagflow.state.values import checked, decode_map, decode_state, encode_state, misfit, state_type
 from dagflow.storage import Store
 from dagflow.storage.record_errors import PlanMismatch
 
@@ -54,7 +56,7 @@ class DriverStates:
     """
 
     def __init__(self, operators: Mapping[str, Operator], maps: MapLog) -> None:
-        self._declared = {name: found for name, each in operators.items() if (found := states_of(each))}
+        self._declared = {name: found for name, each in operators.items() if (found := declared_states(each))}
         self._operators = {name: operators[name] for name in self._declared}
         self._log = maps
         self._inline: States | None = None
@@ -111,9 +113,9 @@ class DriverStates:
                 if declared is None:
                     gone.append(f"{state!r} of operator {name!r} ({was})")
                     continue
-                old = _Old(self._log.store, name, state, was, last.window)
-                self._operators[name].__dict__[state] = old.given_back(declared, data, contents.get((name, state)))
-        return _told(last, gone)
+                old = _FormerState(self._log.store, name, state, was, last.window)
+                self._operators[name].__dict__[state] = old.restored(declared, data, contents.get((name, state)))
+        return _dropped(last, gone)
 
     def _plain(self) -> States:
         return {
@@ -133,8 +135,8 @@ class DriverStates:
 
 
 @attrs.frozen
-class _Old:
-    """A state that a plan holds; what it becomes."""
+class _FormerState:
+    """A state as an earlier launch saved it."""
 
     store: Store
     operator: str
@@ -142,7 +144,13 @@ class _Old:
     type: str
     window: int
 
-    def given_back(self, declared: State[Any], data: Any, content: dict[Any, Any] | None) -> Any:
+    def check_plain(self, declared: State[Any], data: Any) -> None:
+        """Raise PlanMismatch where plain data of a partition does not become a value of the declaration of today."""
+        if isinstance(declared, MapState):
+            raise self._mismatch(declared, "its partitions saved it whole, not by key")
+        self.restored(declared, data, None)
+
+    def restored(self, declared: State[Any], data: Any, content: dict[Any, Any] | None) -> Any:
         """The value for the declaration of today. `content`: of a map that still is one."""
         is_same = self.type == state_type(declared)
         try:
@@ -163,7 +171,7 @@ class _Old:
             mine = (self.operator, self.state)
             whole = MapLog(self.store).restore(None if ref is None else SegmentRef(**ref), self.window, [mine])
             return decode_state(declared, whole[mine])
-        if not isinstance(declared, MapState) or isinstance(data, list):  # a list: the whole map that a task has left
+        if not isinstance(declared, MapState):
             return decode_state(declared, data)
         found: TrackedDict[Any, Any] = TrackedDict()
         found.update(decode(data, dict[type_arguments(declared)]))  # type: ignore[misc]  # counts as changed: no segment has it
@@ -181,34 +189,29 @@ def check_left(operators: Mapping[str, Operator], last: StatesOfPlan, left: Part
     """
     gone = []
     for name, refs in left.items():
-        now = states_of(operators[name]) if name in operators else {}
+        now = declared_states(operators[name]) if name in operators else {}
         then = last.state_types.get(name, {})
         gone += [f"{state!r} of operator {name!r} ({was})" for state, was in then.items() if state not in now]
-        changed = {state: was for state, was in then.items() if state in now and was != state_type(now[state])}
-        for part in read(store, {name: refs})[name] if changed else ():
+        changed = {state: was for state, was in then.items() if state in now and _has_changed(was, now[state])}
+        for part in (read_states(store, name, ref) for ref in refs if changed):
             for state, was in changed.items():
                 if state in part:
-                    _Old(store, name, state, was, last.window).given_back(now[state], part[state], None)
-    return _told(last, gone)
+                    _FormerState(store, name, state, was, last.window).check_plain(now[state], part[state])
+    return _dropped(last, gone)
 
 
-def _told(last: StatesOfPlan, gone: list[str]) -> list[str]:
+def _has_changed(was: str, declared: State[Any]) -> bool:
+    return was != state_type(declared) or isinstance(declared, MapState)  # a map, once saved whole, does not become one by key
+
+
+def _dropped(last: StatesOfPlan, gone: list[str]) -> list[str]:
     return [f"State that window {last.window} has left is gone from the code, and is dropped: {', '.join(gone)}"] if gone else []
 
 
 def types_of(operators: Mapping[str, Operator]) -> dict[str, dict[str, str]]:
-    """What states are declared as, by operator and name."""
-    found = {
-        name: {state: state_type(each) for state, each in states_of(operator).items()} for name, operator in operators.items()
-    }
-    return {name: own for name, own in found.items() if own}
-
-
-def restore(operator: Operator, states: dict[str, Any]) -> None:
-    """Gives an operator the states that `kept_states` made."""
-    for name, declared in states_of(operator).items():
-        if name in states:
-            operator.__dict__[name] = decode_state(declared, states[name])
+    """Return the declared types of states, by operator and name."""
+    types = {name: {state: state_type(each) for state, each in declared_states(op).items()} for name, op in operators.items()}
+    return {name: states for name, states in types.items() if states}
 
 
 def _encoded(operator: Operator, name: str, state: str, declared: State[Any]) -> Any:

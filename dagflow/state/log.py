@@ -26,7 +26,7 @@ from typing import Any, Protocol, TypeVar
 
 import attrs
 
-from dagflow.model.map_state import ABSENT, Changes, TrackedDict, encode_keys
+from dagflow.model.map_state import ABSENT, Changes, TrackedDict
 from dagflow.model.plain import encode
 from dagflow.state.segment import (
     Head,
@@ -41,6 +41,7 @@ from dagflow.state.segment import (
     window_of,
     write,
 )
+from dagflow.state.values import encode_keys
 from dagflow.storage import Store
 
 TOP = 9

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from dagflow.model.forms import schema_of
-from dagflow.model.map_state import decode_state, encode_state
 from dagflow.model.operator import ErrorRecord, Operator, fields_of
 from dagflow.model.plain import dumps, loads
 from dagflow.model.ports import BATCH, RECORD, STREAM, OutputPort, handlers_of, input_ports, output_ports
@@ -20,7 +19,8 @@ from dagflow.model.state import state_fields
 from dagflow.runtime.stage.errors import OperatorFailed, RecordChanged
 from dagflow.runtime.stage.program import RunOptions, TaskSpec
 from dagflow.runtime.task.recording_files import RecordedFile, RecordingFiles
-from dagflow.state.partition_state import states_of
+from dagflow.state.task_states import declared_states
+from dagflow.state.values import decode_state, encode_state
 from dagflow.testing.errors import HypothesisMissing
 from dagflow.testing.operators import NAME, Bench
 
@@ -105,7 +105,7 @@ class _Laws:
         reference = self._run(whole)
         self._same("it travels: two copies give the same", records, reference, self._run(whole))
         self._fields_unchanged(records)
-        if not states_of(self.operator):
+        if not declared_states(self.operator):
             again = self._run(whole, warm=records)
             self._same("it forgets: a window after another one gives the same", records, reference, again)
         parts = [records[:first], records[first:second], records[second:]]
@@ -116,7 +116,7 @@ class _Laws:
             self._same(f"chunks do not matter: {form}, split at {first} and {second}", records, reference, split)
             law = f"chunks do not matter: {form}, {first} emitted in begin_window(), those from {second} on in end_window()"
             self._same(law, records, reference, self._run(parts, form, emitted=True))
-        if states_of(self.operator):
+        if declared_states(self.operator):
             self._state_resumes(records, first, second)
         if self._is_partitioned_freely():
             one, other = self._run([records[:second]]), self._run([records[second:]])
@@ -181,7 +181,7 @@ class _Laws:
 
     def _state_resumes(self, records: list[Any], first: int, second: int) -> None:
         parts = [self._kept(part) for part in (records, records[:first], records[first:second], records[second:])]
-        for name, declared in states_of(self.operator).items():
+        for name, declared in declared_states(self.operator).items():
             values = [part[name] for part in parts if part is not None]
             for value in values:
                 back = decode_state(declared, loads(dumps(encode_state(declared, value, f"State {name!r} of {self._name}"))))
@@ -204,7 +204,7 @@ class _Laws:
             with bench.errors(), bench.flow(_SPEC, RecordingFiles()) as flow:
                 bench.run(flow, 0, {self.port: records})
                 live = flow.nodes[NAME].operator
-                return {name: getattr(live, name) for name in states_of(live)}
+                return {name: getattr(live, name) for name in declared_states(live)}
         except OperatorFailed:
             return None
 

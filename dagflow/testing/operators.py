@@ -34,8 +34,7 @@ from dagflow.runtime.task.flow import Flow
 from dagflow.runtime.windows.commit import decide, roll_forward, sweep
 from dagflow.runtime.windows.event_time import latest
 from dagflow.runtime.windows.plan_window import fill, reset
-from dagflow.state.driver_state import restore
-from dagflow.state.partition_state import kept_states, states_of
+from dagflow.state.task_states import declared_states, encoded_states, restore_states
 from dagflow.storage import MemoryStore
 from dagflow.testing.dataframes import run_body
 from dagflow.testing.errors import ChangedInPlace
@@ -218,12 +217,12 @@ class Bench:
                     flow = None
                 if flow is None:
                     flow = self.flow(at, clock=clock)
-                    restore(flow.nodes[NAME].operator, states)
+                    restore_states(flow.nodes[NAME].operator, states)
                     stack.enter_context(flow)
                 with self._committed(flow, at):
                     self.run(flow, at.window, given)
                 seen = latest({} if seen is None else {NAME: seen}, flow.event_times()).get(NAME)
-                states = kept_states(flow.nodes[NAME].operator, type(self.operator).__name__)
+                states = encoded_states(flow.nodes[NAME].operator, type(self.operator).__name__)
 
     def _agree(self, given: Given, before: Any, spec: TaskSpec) -> Any:
         """What the operator agrees on for a window of work items."""
@@ -308,7 +307,7 @@ class Bench:
 @contextmanager
 def _nothing_in_place(operator: Operator) -> Iterator[None]:
     """Raises ChangedInPlace when an operator changes a value of a `MapState` without assigning it: a run would not save it."""
-    maps = {name: getattr(operator, name) for name, kept in states_of(operator).items() if isinstance(kept, MapState)}
+    maps = {name: getattr(operator, name) for name, kept in declared_states(operator).items() if isinstance(kept, MapState)}
     before = {name: {key: encode(value, name) for key, value in kept.items()} for name, kept in maps.items()}
     for kept in maps.values():
         kept.saved()

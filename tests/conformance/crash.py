@@ -21,7 +21,7 @@ from dagflow import DAG, InputPort, MapState, Operator, OperatorContext, OutputP
 from dagflow.ledger import read_dataset
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.scaling import StatelessPartitioner
-from dagflow.state import partition_state
+from dagflow.state import task_states
 from dagflow.testing import run_dag
 from operators import BlockReader, CsvWriter, ParquetWriter, RecordWriter
 from tests.conformance.apps import chain, left_over, line_filter, lines_in, vectorised, written
@@ -79,7 +79,7 @@ class Told(Operator):
 
 def states(source: Path, output: Path) -> Any:
     """Keeps states in two partitions, or one when there is one block only, the later ones in objects of their own."""
-    partition_state.INLINE = 35
+    task_states.INLINE = 35
     reader = BlockReader[str](min_readers=1, max_readers=2)
     sink = RecordWriter[str](str(output))
     return chain(source, Told(), sink=sink, reader=reader, block_size=5, blocks_threshold=3)

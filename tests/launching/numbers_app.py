@@ -11,7 +11,7 @@ import attrs
 from dagflow import DAG, InputOperator, InputPort, Operator, OperatorContext, OutputPort, State
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog
 from dagflow.scaling import NOT_DEALT, OperatorStats, Partition, PartitioningContext, Response, resized
-from dagflow.state.partition_state import read
+from dagflow.state.task_states import read_states
 from dagflow.testing import run_dag
 
 
@@ -101,7 +101,7 @@ def decisions(folder: Path) -> list[Decision]:
 
 def kept(folder: Path, decision: Decision, operator: str = "positive") -> list[dict[str, Any]]:
     store = WindowLog.open(str(folder), durable=False).store
-    return read(store, {operator: decision.partition_states.get(operator, [])})[operator]
+    return [read_states(store, operator, ref) for ref in decision.partition_states.get(operator, [])]
 
 
 def objects(folder: Path) -> set[str]:

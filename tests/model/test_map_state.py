@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from dagflow import InputOperator, MapState, OutputPort
 from dagflow.errors import StateDeclaration, StateNotPlain
-from dagflow.model.map_state import TrackedDict, decode_state, encode_keys, encode_state
+from dagflow.model.map_state import TrackedDict
 from dagflow.model.state import freeze, state_fields
+from dagflow.state.values import decode_state, encode_keys, encode_state
 
 
 class Polled(InputOperator):
@@ -151,17 +152,16 @@ def test_copies_know_what_has_changed_and_go_their_own_way(copied: Any) -> None:
     assert "d" not in kept.changes().assigned
 
 
-def test_a_merge_is_of_the_values_of_equal_keys() -> None:
-    merged = MapState[str, int](merge=sum).merge
-    assert merged is not None
-    assert merged([TrackedDict({"a": 1, "b": 2}), TrackedDict({"a": 10}), TrackedDict({"c": 5})]) == {"a": 11, "b": 2, "c": 5}
+def test_a_merge_is_refused_and_says_what_to_write() -> None:
     assert MapState[str, int]().merge is None
-    with pytest.raises(StateDeclaration, match="MapState: merge is 3: give a function"):
-        MapState[str, int](merge=3)  # type: ignore[arg-type]
+    with pytest.raises(StateDeclaration, match=r"MapState: merge is not supported: .* write State\(factory=dict, merge=…\)"):
+        MapState[str, int](merge=sum)
+    with pytest.raises(StateDeclaration, match="MapState: partition_by is 3: give a function"):
+        MapState[str, int](partition_by=3)  # type: ignore[arg-type]
 
 
-def test_a_declaration_shows_how_to_write_a_merge() -> None:
-    assert state_fields(Polled)["etags"].with_merge() == "etags = MapState[str, int](merge=max)"  # type: ignore[attr-defined]
+def test_a_declaration_shows_the_state_that_keeps_it_whole() -> None:
+    assert state_fields(Polled)["etags"].with_merge() == "etags = State[dict[str, int]](factory=dict, merge=merged)"  # type: ignore[attr-defined]
 
 
 @given(st.dictionaries(st.one_of(st.text(), st.integers()), st.one_of(st.binary(), st.lists(st.integers()), st.none())))

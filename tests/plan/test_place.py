@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import attrs
 import pytest
 
-from dagflow import DAG, FileBlockMetadata, FileMetadata, InputPort, Operator, OutputPort, State, WindowState
-from dagflow.errors import MergeMissing, NotSupported, UnrelatedPartitions
+from dagflow import DAG, FileBlockMetadata, FileMetadata, InputPort, MapState, Operator, OutputPort, State, WindowState
+from dagflow.errors import MapStateNotKeyed, MergeMissing, NotSupported, UnrelatedPartitions
 from dagflow.model.state import StateField
 from dagflow.plan.place import how
 from dagflow.plan.plan import Plan, make_plan
@@ -287,6 +287,14 @@ def test_state_in_partitions_must_merge(kept: State[Any], line: str) -> None:
     with pytest.raises(MergeMissing) as caught:
         make_plan(keeping(kept))
     assert (caught.value.operator, caught.value.states, caught.value.lines) == ("keeps", ("kept",), (line,))
+
+
+def test_a_map_in_partitions_must_be_by_key() -> None:
+    with pytest.raises(MapStateNotKeyed) as caught:
+        make_plan(keeping(MapState[str, int]()))
+    line = "kept = State[dict[str, int]](factory=dict, merge=merged)"
+    assert (caught.value.operator, caught.value.states, caught.value.lines) == ("keeps", ("kept",), (line,))
+    assert line in str(caught.value)
 
 
 def test_state_in_partitions_that_merges_is_fine() -> None:

@@ -14,9 +14,9 @@ from dagflow.errors import PlanMismatch, SegmentDamaged, SegmentMissing, StateNo
 from dagflow.model.plain import decode, dumps, encode, loads
 from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowPlan
-from dagflow.state import MapLog
+from dagflow.state import MapLog, StateRef
 from dagflow.state.driver_state import DriverStates, check_left, types_of
-from dagflow.state.partition_state import StateRef, kept_states, publish
+from dagflow.state.task_states import encoded_states, publish_states
 from dagflow.storage import CountingStore
 from dagflow.storage.store import Store
 from operators import RecordWriter
@@ -199,24 +199,25 @@ def left_by_tasks(before: dict[str, Any], after: dict[str, Any], *values: dict[s
         old = type("Task", (Operator,), before)()
         for name, value in own.items():
             setattr(old, name, value)
-        left.append(publish(store, 0, {"task": kept_states(old, "task")}, {})["task"])
+        left.append(publish_states(store, 0, encoded_states(old, "task"), ()))
     last = attrs.evolve(plan(states(store)), state_types=types_of({"task": type("Task", (Operator,), before)()}))
     return check_left({"task": type("Task", (Operator,), after)()}, last, {"task": left}, store)
 
 
 def test_what_partitions_have_left_is_looked_at_when_its_type_has_changed() -> None:
-    count, seen = State(0, merge=sum), MapState[str, int](merge=sum)
+    count, seen = State(0, merge=sum), State[dict[str, int]](factory=dict, merge=max)
     large = {"count": 2, "seen": {f"{n}": n for n in range(2000)}}
     assert left_by_tasks({"count": count, "seen": seen}, {"count": count, "seen": seen}, large) == []
-    fits = {"count": State[int | None](None, merge=max), "seen": MapState[str, int | str](merge=max)}
+    fits = {"count": State[int | None](None, merge=max), "seen": State[dict[str, int | str]](factory=dict, merge=max)}
     assert left_by_tasks({"count": count, "seen": seen}, fits, large, {"count": 3}) == []
     assert left_by_tasks({"count": count, "seen": seen}, {"count": count}, large) == [
-        "State that window 3 has left is gone from the code, and is dropped: 'seen' of operator 'task' (MapState[str, int])"
+        "State that window 3 has left is gone from the code, and is dropped: 'seen' of operator 'task' (dict[str, int])"
     ]
-    with pytest.raises(
-        PlanMismatch, match=r"State 'seen' of operator 'task' was MapState\[str, int\] after window 3, and now is"
-    ):
-        left_by_tasks({"seen": seen}, {"seen": MapState[str, str](merge=max)}, {}, {"seen": {"a": 1}})
+    with pytest.raises(PlanMismatch, match=r"State 'seen' of operator 'task' was dict\[str, int\] after window 3, and now is"):
+        left_by_tasks({"seen": seen}, {"seen": State[dict[str, str]](factory=dict, merge=max)}, {}, {"seen": {"a": 1}})
+    for before in (seen, MapState[str, int]()):
+        with pytest.raises(PlanMismatch, match=r"and now is MapState\[str, int\]: its partitions saved it whole, not by key"):
+            left_by_tasks({"seen": before}, {"seen": MapState[str, int]()}, {"seen": {"a": 1}})
     with pytest.raises(PlanMismatch, match="State 'count' of operator 'task' was int after window 3, and now is str: it holds 4"):
         left_by_tasks({"count": count}, {"count": State("", merge=max)}, {"count": 4})
 

@@ -19,9 +19,9 @@ from operators import BlockReader, FileSplitterInput, Map, RecordWriter
 class Counted(Operator):
     """Says how often a word has come, over windows; words with a "!" are wrong."""
 
-    input = InputPort[str]()
+    input = InputPort[str](partition_by="value")
     output = OutputPort[str]()
-    counts = MapState[str, int](merge=sum)
+    counts = MapState[str, int]()
 
     @input.process
     def each(self, word: str) -> None:
@@ -59,7 +59,7 @@ class Placed(Operator):
 
     input = InputPort[str]()
     output = OutputPort[int]()
-    places = MapState[str, list[int]](merge=max)
+    places = MapState[str, list[int]]()
 
     @input.process
     def each(self, word: str) -> None:

@@ -101,7 +101,7 @@ class Numbers(InputOperator):
     last: int = 3
     output = OutputPort[int]()
     next_number = State(0)
-    squares = MapState[int, str](merge=max)
+    squares = MapState[int, str]()
 
     def setup(self, context: OperatorContext) -> None:
         self.context = context

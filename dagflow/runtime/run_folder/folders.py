@@ -18,7 +18,7 @@ from dagflow.plan.plan import Plan
 from dagflow.runtime.run_folder.errors import ForeignFiles, LocalPathRemoteMaster, OutputInInput, OutputOrphaned, OutputOwned
 from dagflow.runtime.run_folder.layout import STAGING
 from dagflow.runtime.run_folder.window_log import APP_ID, NAMES, WindowLog
-from dagflow.state import erase_segments, keyed_state, partition_state
+from dagflow.state import erase_segments, task_states
 from dagflow.storage import (
     FORMAT,
     OWN_FOLDER,
@@ -42,7 +42,15 @@ from dagflow.storage.record_errors import PlanMismatch, RecordRefused
 
 OWNER = "owner"
 _STARTING_OVER = "starting-over"
-_FOLDERS = ("reports", "claims", "task-states", "launches", "events", ".lock", keyed_state.FOLDER)  # that no store looks after
+_FOLDERS = (
+    "reports",
+    "claims",
+    "task-states",
+    "launches",
+    "events",
+    ".lock",
+    task_states.KEYED_FOLDER,
+)  # that no store looks after
 _UNSEALED_ID = re.compile(rb".+-[0-9a-f]{32}")  # as versions before this one have written it
 _CLAIMED = "_claimed"  # in the run folder: outputs have been claimed for the log that is here
 
@@ -221,9 +229,8 @@ class Folders:
             for name in log.passing.names(f"{kind}/"):
                 if NAMES.fullmatch(name):
                     log.passing.discard(name)
-        partition_state.erase(log.passing)
+        task_states.erase(log.passing)
         erase_segments(log.passing)
-        keyed_state.erase(log.store.url)
         store.discard(APP_ID)
         for name in log.passing.names("launches/"):
             log.passing.discard(name)

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.state.partition_state import StateRef
+from dagflow.state import StateRef
 
 
 @attrs.define

@@ -14,7 +14,7 @@ from dagflow.runtime.run_folder.errors import RecordMissing
 from dagflow.runtime.run_folder.folders import read_app_id
 from dagflow.runtime.run_folder.standing import standing
 from dagflow.runtime.run_folder.window_log import APP_ID, Decision, WindowLog, WindowPlan, record_name
-from dagflow.state import MapLog, SegmentRef, keyed_state, partition_state, segments, unseal_segment
+from dagflow.state import MapLog, SegmentRef, segments, task_states, unseal_segment
 from dagflow.state.driver_state import newest_segment
 from dagflow.storage import Store, open_store, read_sealed
 from dagflow.storage.record_errors import PlanMismatch, RecordMisplaced, RecordRefused
@@ -87,7 +87,7 @@ class _Verifying:
         self._read(standing, log, counts=False)
         for name in self._names():
             self._read(read_sealed, store, name)
-        keyed = open_store(keyed_state.place_of(self.folder), durable=False)
+        keyed = open_store(task_states.keyed_folder(self.folder), durable=False)
         for place in (store, keyed):
             for name in segments(place):
                 self._read(_segment, place, name)
@@ -101,7 +101,7 @@ class _Verifying:
         if decision is not None:
             for operator, refs in decision.partition_states.items():
                 for ref in refs:
-                    self._read(partition_state.read, store, {operator: [ref]}, counts=False)
+                    self._read(task_states.read_states, store, operator, ref, counts=False)
                     self._read(_maps, keyed, ref.segment, decision.window, counts=False)
 
     def _names(self) -> Iterator[str]:

@@ -14,7 +14,7 @@ from dagflow.runtime.run_folder.errors import FolderNotOwned
 from dagflow.runtime.run_folder.files import file_paths, moved_file
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
 from dagflow.runtime.run_folder.reports import ExchangeFigures, OperatorFigures, StagedFile, Steal, TaskReport
-from dagflow.state.partition_state import PartitionStates
+from dagflow.state import PartitionStates
 from dagflow.storage import (
     LocalStore,
     SealedRecord,

@@ -13,12 +13,11 @@ from dagflow.model.keys import Key, KeyAssignment
 from dagflow.model.operator import Operator
 from dagflow.model.ports import BATCH, RECORD
 from dagflow.runtime.stage.parts import Part
+from dagflow.state import StartStates
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dagflow.state.keyed_state import Chain
-    from dagflow.state.partition_state import PartitionStates
 
 BODY = 1 << 24
 """Where rows come from that a body of DataFrames has made: this and the number of Spark's partition."""
@@ -110,15 +109,13 @@ class SendPlan:
 class Program:
     """The operators of one stage in an order in which every stream leads forward.
 
-    `sends`: the exchanges that begin in it; `receives`: those that end in it, by tag, as `(operator, port)`; `keyed`:
-    those of its operators that get records by key.
+    `sends`: the exchanges that begin in it; `receives`: those that end in it, by tag, as `(operator, port)`.
     """
 
     stage: str
     operators: tuple[ProgramOperator, ...]
     sends: tuple[SendPlan, ...] = ()
     receives: dict[int, tuple[str, str]] = attrs.field(factory=dict)
-    keyed: frozenset[str] = frozenset()
 
 
 @attrs.frozen(kw_only=True)
@@ -256,17 +253,6 @@ class WindowFacts:
 
 
 @attrs.frozen(kw_only=True)
-class StartStates:
-    """The states that a task's operators begin with, by operator.
-
-    `states`: as the partitions before it have left them; `chains`: the segments of their maps of keys.
-    """
-
-    states: PartitionStates = attrs.field(factory=dict)
-    chains: dict[str, tuple[Chain, ...]] = attrs.field(factory=dict)
-
-
-@attrs.frozen(kw_only=True)
 class TaskSpec(TaskId):
     """A task with all that it needs to run.
 
@@ -279,7 +265,7 @@ class TaskSpec(TaskId):
     work: Work = Work()
     layout: ExchangeLayout = ExchangeLayout()
     facts: WindowFacts = WindowFacts()
-    start: StartStates = StartStates()
+    start: StartStates = attrs.field(factory=StartStates)
     trace_crash: bool = False
 
     @classmethod

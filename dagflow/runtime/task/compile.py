@@ -13,7 +13,7 @@ from dagflow.model.keys import key_of
 from dagflow.model.operator import Operator, fields_of
 from dagflow.model.partitioning import own_key
 from dagflow.model.ports import BATCH, RECORD, InputPort, combiners_of
-from dagflow.plan.place import KEYED, THROUGH, Exchange
+from dagflow.plan.place import THROUGH, Exchange
 from dagflow.plan.plan import Plan
 from dagflow.runtime.exchange.dataframes import Made, columns_of_port
 from dagflow.runtime.stage.program import Combiner, OutputPlan, PortPlan, Program, ProgramOperator, SendPlan, SourcePlan
@@ -42,8 +42,7 @@ def stage_program(plan: Plan, stage: str) -> Program:
     operators = tuple(_operator(plan, name, set(names)) for name in names)
     sends = tuple(_send(plan, e) for e in plan.exchanges.values() if e.source.operator in names)
     receives = {e.tag: (k.operator, k.port) for k, e in plan.exchanges.items() if k.operator in names}
-    keyed = frozenset(name for name in names if plan.placement[name] == KEYED)
-    return Program(stage, operators, sends, receives, keyed)
+    return Program(stage, operators, sends, receives)
 
 
 def _send(plan: Plan, exchange: Exchange) -> SendPlan:

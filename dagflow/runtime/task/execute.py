@@ -24,8 +24,7 @@ from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.task.attempt_files import AttemptFiles
 from dagflow.runtime.task.crash_marker import Footprint, footprint
 from dagflow.runtime.task.flow import Flow, failure_of, run_flow
-from dagflow.state import partition_state
-from dagflow.state.keyed_state import KeyedStates, with_maps
+from dagflow.state.task_states import TaskStates
 from dagflow.storage import local_path
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
@@ -52,13 +51,9 @@ def execute(
             ending = work.ending()
         else:
             with few_collections(), YieldingWork(spec, log.passing) if spec.work.yields else contextlib.nullcontext() as own:
-                begun = partition_state.read(log.store, spec.start.states)
-                keyed = KeyedStates(
-                    log.store.url, spec.options.durable, spec.window, spec.partition, spec.keys, spec.start.chains
-                )
-                flow = run_flow(program, spec, files, begun=begun, keyed=keyed, footprint=careful, work=own, passing=passing)
-            states = with_maps(partition_state.publish(log.store, spec.window, flow.kept, spec.start.states), keyed.save())
-            report = _report(flow, spec, files, states=states, parts=[] if own is None else own.parts())
+                states = TaskStates(log.store, spec.options.durable, spec.window, spec.partition, spec.keys, spec.start)
+                flow = run_flow(program, spec, files, states=states, footprint=careful, work=own, passing=passing)
+            report = _report(flow, spec, files, states=states.save(), parts=[] if own is None else own.parts())
             report = log.report(spec.report_name, report)
     except BaseException as error:
         files.abandon()

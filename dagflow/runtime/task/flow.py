@@ -28,8 +28,7 @@ from dagflow.runtime.stage.parts import Part, narrowed
 from dagflow.runtime.stage.program import Program, ProgramOperator, SendPlan, TaskSpec
 from dagflow.runtime.stage.unchanged import Unchanged
 from dagflow.runtime.task.crash_marker import Footprint
-from dagflow.state import partition_state
-from dagflow.state.keyed_state import KeyedStates
+from dagflow.state.task_states import MergeFailed, TaskStates
 
 
 class Flow:
@@ -47,7 +46,6 @@ class Flow:
         self.spec = spec
         self._send = send
         self._receives = program.receives
-        self._keyed = program.keyed
         self.senders: dict[str, list[Sender]] = {}
         self._types = {(o.name, port): p.type for o in program.operators for port, p in o.inputs.items()}
         self.cursor = Cursor()
@@ -76,7 +74,6 @@ class Flow:
         for plan in reversed(program.operators):
             self._connect(plan, [each for each in program.sends if each.source[0] == plan.name])
         self._entered: list[Node] = []
-        self.kept: dict[str, partition_state.Encoded] = {}
 
     def _connect(self, plan: ProgramOperator, sends: Sequence[SendPlan]) -> None:
         node = self.nodes[plan.name]
@@ -159,18 +156,12 @@ class Flow:
                 node.unchanged.check("begin_window()")
             node.flush()
 
-    def restore(self, begun: Mapping[str, Sequence[partition_state.Encoded]]) -> None:
-        """Gives operators what their predecessors have left, merged where there are several; before `setup`, which sees it."""
-        for name, parts in begun.items():
-            node = self.nodes[name]
-            for declared, values in partition_state.left_to(node.operator, parts):
-                value = values[0]
-                if len(values) > 1 and declared.merge is not None:
-                    try:
-                        value = declared.merge(values)
-                    except Exception as error:  # noqa: BLE001  # user code may raise anything
-                        node.fail(f"merge of State {declared.name!r}", error, None)
-                node.operator.__dict__[declared.name] = value
+    def restore(self, states: TaskStates) -> None:
+        """Give operators their states, before `setup`, which sees them."""
+        try:
+            states.restore({name: node.operator for name, node in self.nodes.items()})
+        except MergeFailed as failed:
+            self.nodes[failed.operator].fail(f"merge of State {failed.state!r}", failed.error, None)
 
     def deliver(self, operator: str, port: str, records: list[Any]) -> None:
         """Hands records to an input port and lets them flow to the end."""
@@ -228,14 +219,6 @@ class Flow:
         for node in self.nodes.values():
             node.is_open = False
 
-    def keep(self) -> None:
-        """Takes down what operators keep over windows: `kept`. Raises StateNotPlain."""
-        kept = {}
-        for name, node in self.nodes.items():
-            elsewhere = partition_state.keyed_maps(node.operator) if name in self._keyed else ()
-            kept[name] = partition_state.kept_states(node.operator, name, elsewhere)
-        self.kept = {name: states for name, states in kept.items() if states}
-
     def figures(self) -> dict[str, OperatorFigures]:
         """The figures of all operators by name."""
         return {name: node.total() for name, node in self.nodes.items()}
@@ -258,25 +241,22 @@ def run_flow(
     spec: TaskSpec,
     files: FileMaker | None = None,
     clock: Clock | None = None,
-    begun: Mapping[str, Sequence[partition_state.Encoded]] | None = None,
+    states: TaskStates | None = None,
     footprint: Footprint | None = None,
     work: TaskWork | None = None,
     passing: Passing | None = None,
-    keyed: KeyedStates | None = None,
 ) -> Flow:
-    """One task from setup to teardown; the flow that it leaves holds the figures, and what operators keep. Raises Abort.
+    """One task from setup to teardown; the flow that it leaves holds the figures. Raises Abort.
 
-    `begun`: the states that predecessors have left, by operator; `footprint`: where to write down which record comes next;
-    `work`: what there is to do, where parts of it may go to other tasks; `passing`: what comes and goes over exchanges; `keyed`:
-    the maps of keyed operators.
+    `states`: those of its operators; `footprint`: where to write down which record comes next; `work`: what there is to do, where
+    parts of it may go to other tasks; `passing`: what comes and goes over exchanges.
     """
     program: Program = pickle.loads(program_bytes)  # made by this launch, handed over in memory or by Spark
     passing = passing or Passing()
     flow = Flow(program, spec, files, clock, work, passing.send)
     flow.cursor.footprint = footprint
-    flow.restore(begun or {})
-    if keyed is not None:
-        keyed.restore((name, flow.nodes[name].operator) for name in sorted(program.keyed))
+    if states is not None:
+        flow.restore(states)
     with flow:
         with flow.window(spec.window):
             if work is not None:
@@ -287,7 +267,8 @@ def run_flow(
                     flow.deliver_item(item, flow.decoded(item), part)
             flow.cursor.move(None, None)
             flow.deliver_rows(passing.arriving)
-        flow.keep()
+        if states is not None:
+            states.capture()
     return flow
 
 

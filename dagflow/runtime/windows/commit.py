@@ -26,8 +26,8 @@ from dagflow.runtime.windows.datasets import Datasets
 from dagflow.runtime.windows.errors import FileInTheWay, FileLost, StagedFileDamaged, WindowIncomplete
 from dagflow.runtime.windows.event_time import latest
 from dagflow.runtime.windows.remaining import moved, reports_of_yielding
-from dagflow.state import keyed_state, partition_state
-from dagflow.state.partition_state import PartitionStates
+from dagflow.state import PartitionStates, task_states
+from dagflow.state.references import states_after
 from dagflow.storage import Store, base_name, explained, file_system, join
 
 KeepTrying = Callable[[int, str, Callable[[], Any]], Any]
@@ -70,7 +70,7 @@ def decide(
             operators=summed(report.operators for report in reports),
             notes=notes,
             states=plan.states,
-            partition_states=partition_state.carried(before or {}, [report.states for report in reports[1:]]),
+            partition_states=states_after(before or {}, [report.states for report in reports[1:]]),
             agreed=plan.agreed,
             advanced=plan.advanced,
             watermarks=plan.watermarks,
@@ -204,8 +204,7 @@ def _once(window: int, doing: str, action: Callable[[], Any]) -> Any:
 
 
 def _finish(log: WindowLog, decision: Decision) -> None:
-    partition_state.sweep(log.passing, decision.window, decision.partition_states)
-    keyed_state.sweep(log.store.url, decision.window, decision.partition_states)
+    task_states.sweep(log.passing, decision.window, decision.partition_states)
     log.done(decision.window)
     # the window before: so the folder of reports never becomes empty, and is not removed and made again
     sweep(log, {decision.window - 1}, {file.folder for file in decision.files})

@@ -22,10 +22,9 @@ from dagflow.runtime.run_folder.window_log import Decision, WindowPlan
 from dagflow.runtime.stage.errors import OperatorFailed
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.parts import Part
-from dagflow.runtime.stage.program import ExchangeLayout, Job, RunOptions, StartStates, TaskSpec, WindowFacts, Work
+from dagflow.runtime.stage.program import ExchangeLayout, Job, RunOptions, TaskSpec, WindowFacts, Work
 from dagflow.runtime.windows.commit import Followed
-from dagflow.state.keyed_state import chains
-from dagflow.state.partition_state import Handover
+from dagflow.state import StateAssignment
 
 _TOLD = 3
 CONTINUOUS_WINDOW = 0.5  # seconds that a window of a continuous run stays open by default
@@ -118,13 +117,9 @@ def _laid_out(task: TaskSpec, tasks: Sequence[TaskSpec]) -> TaskSpec:
     return attrs.evolve(task, layout=layout)
 
 
-def with_start(task: TaskSpec, handover: Handover, times: Mapping[str, EventTime]) -> TaskSpec:
+def with_start(task: TaskSpec, states: StateAssignment, times: Mapping[str, EventTime]) -> TaskSpec:
     """A task with the states that its operators begin with, and the event times that they are told."""
-    own = {name: chains(handover.left.get(name, ()), task.partition, task.keys) for name in handover.keeping[task.stage]}
-    start = StartStates(
-        states=handover.given(task.stage, task.partition, task.partitions),
-        chains={name: found for name, found in own.items() if found},
-    )
+    start = states.start(task.stage, task.partition, task.keys)
     return attrs.evolve(task, start=start, facts=attrs.evolve(task.facts, event_times=dict(times)))
 
 

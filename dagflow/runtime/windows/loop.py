@@ -58,9 +58,9 @@ from dagflow.runtime.windows.readers import Readers
 from dagflow.runtime.windows.rebalance import Rebalancing, tell_slots_are_wanted
 from dagflow.runtime.windows.remaining import further, holder
 from dagflow.runtime.windows.retry import POLL, Patience
-from dagflow.state import MapLog
+from dagflow.state import MapLog, StateAssignment
 from dagflow.state.driver_state import check_left
-from dagflow.state.partition_state import Handover, states_of
+from dagflow.state.task_states import declared_states
 from dagflow.storage import passes
 from dagflow.storage.record_errors import PlanMismatch, RecordRefused
 
@@ -117,8 +117,8 @@ class WindowLoop:
         programs = {s.name: stage_program(plan, s.name) for s in plan.stages}
         self._programs = {name: pickled(program, plan, travels=not runner.in_process) for name, program in programs.items()}
         self._halves = halves(programs.values(), plan)
-        keeping = {name: [o.name for o in program.operators if states_of(o.operator)] for name, program in programs.items()}
-        self._handover = Handover(keeping, [name for name in plan.driver if states_of(plan.dag.nodes[name].operator)])
+        keeping = {name: [o.name for o in program.operators if declared_states(o.operator)] for name, program in programs.items()}
+        self._states = StateAssignment(keeping, [name for name in plan.driver if declared_states(plan.dag.nodes[name].operator)])
         self._rebalancing = Rebalancing.of(plan, settings.rebalance, runner, run_folder, keeping)
         self._maps = MapLog(log.store, trying=self.patience.keep_trying)
         self._running: deque[Running] = deque()
@@ -152,7 +152,7 @@ class WindowLoop:
             self._begin_with(self._decision(found.newest))
         if last is not None:
             operators = {name: node.operator for name, node in self._plan.dag.nodes.items()}
-            for text in check_left(operators, last, self._handover.left, self._log.store):
+            for text in check_left(operators, last, self._states.left, self._log.store):
                 self._events.send(Warned(text=text))
         try:
             self._drive(last, found.undone, deque(found.waiting))
@@ -163,7 +163,7 @@ class WindowLoop:
     def _begin_with(self, last: Decision) -> None:
         self._before = last
         try:
-            ceased = self._handover.begin(last.partition_states, last.states)
+            ceased = self._states.begin(last.partition_states, last.states)
         except ValueError as error:
             raise PlanMismatch(self._run_folder, str(error)) from error
         for name in ceased:
@@ -268,7 +268,7 @@ class WindowLoop:
             self._events.send(Warned(text=f"window {plan.window}: an earlier launch has ended while it was running; {place}"))
         self._events.send(planned_event(plan, tasks, replayed))
         self._readers.planned(plan)
-        in_order = self._handover.is_needed() or self._rebalancing.in_order or followers(self._plan) or has_bodies(self._plan)
+        in_order = self._states.is_needed() or self._rebalancing.in_order or followers(self._plan) or has_bodies(self._plan)
         self._has_ended = plan.is_end
         running = Running(plan, tasks, None, self._epoch)
         self._running.append(running if self._running and in_order else self._start(running))
@@ -283,7 +283,7 @@ class WindowLoop:
             return attrs.evolve(window, future=future)
         times, slots = event_times(self._plan, plan, self._before), self._runner.slots
         options = attrs.evolve(self._options, slots=slots)
-        started = (attrs.evolve(with_start(task, self._handover, times), options=options) for task in window.tasks)
+        started = (attrs.evolve(with_start(task, self._states, times), options=options) for task in window.tasks)
         before = [task for running in self._running if running.future is not None for task in running.tasks]
         tasks = self._rebalancing.shared(started, others=len(before))
         tell_slots_are_wanted(self._log, tasks, before)
@@ -342,7 +342,7 @@ class WindowLoop:
             return
         self._running.popleft()
         self._readers.decided(decision.window, outcomes)
-        self._handover.left = decision.partition_states
+        self._states.left = decision.partition_states
         self._before = decision
         self._rebalancing.tell(decision, outcomes, self._events, self._report)
         self._report.readers = self._readers.figures()
@@ -353,7 +353,7 @@ class WindowLoop:
             self._running[0] = self._start(self._running[0])
 
     def _decide(self, window: Running) -> Decision:
-        left, now = self._handover.left, self._clock.now()
+        left, now = self._states.left, self._clock.now()
         return decide(self._log, window.plan, window.epoch, window.tasks, now, self._durable, left, self._before)
 
     def _again(self, failed: Running, reason: str, dead: tuple[str, ...] = ()) -> None:

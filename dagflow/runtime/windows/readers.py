@@ -38,7 +38,7 @@ from dagflow.scaling import (
     resized,
 )
 from dagflow.scaling.errors import PartitionerFailed
-from dagflow.state.partition_state import keyed_maps
+from dagflow.state.task_states import declared_maps
 
 EMPTY: Mapping[str, ReaderFigures] = MappingProxyType({})
 
@@ -178,7 +178,7 @@ class Readers:
 
     def _keeps(self, stage: Stage) -> bool:
         """Whether another number of partitions would cost something: all entries of maps would be written anew."""
-        return any(keyed_maps(self._plan.dag.nodes[name].operator) for name in stage.operators)
+        return any(declared_maps(self._plan.dag.nodes[name].operator) for name in stage.operators)
 
     def planned(self, plan: WindowPlan) -> None:
         """A window is going to run."""

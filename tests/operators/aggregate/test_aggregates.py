@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dagflow.errors import ColumnNotThere, OperatorFailed
 from dagflow.model.forms import to_batch, to_records
-from dagflow.state.partition_state import states_of
+from dagflow.state.task_states import declared_states
 from dagflow.testing import Window, check_operator, run_operator
 from operators import Average, Count, Deduplicate, KeyValue, Max, Min, Sum, TopN, Tumbling
 from operators.aggregate.aggregate import Aggregate, Ahead, Partial
@@ -244,8 +244,8 @@ def test_running_totals_of_values_that_are_no_plain_data() -> None:
 
 
 def test_totals_are_kept_only_where_they_are_asked_for() -> None:
-    assert not states_of(Count(by="value"))
-    assert set(states_of(Count(by="value", running=True))) == {"totals"}
+    assert not declared_states(Count(by="value"))
+    assert set(declared_states(Count(by="value", running=True))) == {"totals"}
 
 
 @pytest.mark.parametrize("operator", [Count(by="tags"), Sum("n", by=("n", "tags")), TopN(1, "n", by="tags")])

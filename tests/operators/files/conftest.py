@@ -14,8 +14,7 @@ import pytest
 from dagflow import FileBlockMetadata, FileMetadata, OperatorContext
 from dagflow.model.plain import dumps
 from dagflow.model.state import freeze, renew, thaw
-from dagflow.state.driver_state import restore
-from dagflow.state.partition_state import kept_states
+from dagflow.state.task_states import encoded_states, restore_states
 
 
 class FakeClock:
@@ -69,7 +68,7 @@ class Driver:
             port.emit, port.emit_all, port.is_connected = into.append, into.extend, True
         if check:
             operator.check()
-        restore(operator, state or {})
+        restore_states(operator, state or {})
         try:
             operator.setup(self.context)
         except BaseException:
@@ -117,7 +116,7 @@ class Driver:
 
     def state(self) -> dict[str, Any]:
         """What would be saved with the window's plan, after a journey through its file."""
-        found: dict[str, Any] = json.loads(dumps(kept_states(self.operator, "splitter")))
+        found: dict[str, Any] = json.loads(dumps(encoded_states(self.operator, "splitter")))
         return found
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ from dagflow.runtime.run_folder.verify import verify_run_folder
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
 from dagflow.runtime.windows import commit, loop
 from dagflow.scaling import StatelessPartitioner
-from dagflow.state import keyed_state, partition_state
+from dagflow.state import task_states
 from dagflow.testing import run_dag
 from operators import BlockReader, FileSplitterInput, RecordWriter, Union
 from tests.conformance.crash import Tallied, Told
@@ -70,7 +70,7 @@ class Place:
             dag.add_stream(name, output, dag.add_operator(f"{name} out", RecordWriter[str](str(self.folder / name))).input)
 
     def run(self, **options: Any) -> None:
-        keyed_state._known.clear()  # as another process
+        task_states._cache.clear()  # as another process
         run_dag(self.populate_dag, **options)
 
     def lines(self) -> Counter[tuple[str, str]]:
@@ -177,7 +177,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     for number in range(FILES):
         (place.folder / "in" / f"{number}.txt").write_text(f"a{number}\nb{number}\n{'c' * number}\n")
     patched = pytest.MonkeyPatch()
-    patched.setattr(partition_state, "INLINE", 30)  # small states inline, larger ones in objects
+    patched.setattr(task_states, "INLINE", 30)  # small states inline, larger ones in objects
     place.run()
     place.keep("whole")
     yield place

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from dagflow import InputPort, MapState, Operator
 from dagflow.model.keys import GROUPS, KeyAssignment, group_of
-from dagflow.state import SegmentRef, keyed_state
-from dagflow.state.keyed_state import KeyedStates, chains, sweep
-from dagflow.state.partition_state import StateRef
+from dagflow.state import SegmentRef, StateRef, task_states
+from dagflow.state.references import StartStates, chains
+from dagflow.state.task_states import TaskStates, sweep
+from dagflow.storage import LocalStore
 
 ALL = KeyAssignment(1)
 
@@ -23,18 +24,16 @@ class Keeps(Operator):
     totals = MapState[str, int]()
 
 
-def task(
-    run: Path, window: int, left: list[StateRef], partition: int = 0, keys: KeyAssignment = ALL
-) -> tuple[KeyedStates, Keeps]:
-    begun = {"keeps": chains(left, partition, keys)}
-    states, operator = KeyedStates(str(run), False, window, partition, keys, begun), Keeps()
-    states.restore([("keeps", operator)])
+def task(run: Path, window: int, left: list[StateRef], partition: int = 0, keys: KeyAssignment = ALL) -> tuple[TaskStates, Keeps]:
+    start = StartStates(chains={"keeps": chains(left, partition, keys)})
+    states, operator = TaskStates(LocalStore(str(run)), False, window, partition, keys, start), Keeps()
+    states.restore({"keeps": operator})
     return states, operator
 
 
 @pytest.fixture(autouse=True)
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyed_state, "_KEPT", 0)
+    monkeypatch.setattr(task_states, "CACHED", 0)
 
 
 @given(st.integers(1, 9), st.integers(1, 9))
@@ -55,7 +54,7 @@ def test_a_window_that_is_run_again_begins_with_what_it_began_with(tmp_path: Pat
         assert operator.totals == {"a": 1, "b": 2}
         operator.totals["a"] = value
         after = [states.save()["keeps"]]
-    sweep(str(tmp_path), 1, {"keeps": after})
+    sweep(LocalStore(str(tmp_path)), 1, {"keeps": after})
     _, operator = task(tmp_path, 2, after)
     assert operator.totals == {"a": 20, "b": 2}
     assert len(list((tmp_path / "keyed-state" / "state").glob("0000000001-*"))) == 1, "that of the other attempt is gone"
@@ -90,7 +89,7 @@ def test_another_deal_takes_the_entries_along(tmp_path: Path, deals: list[KeyAss
             after.append(states.save()["keeps"])
         assert found == entries
         left = after
-        sweep(str(tmp_path), window, {"keeps": left})
+        sweep(LocalStore(str(tmp_path)), window, {"keeps": left})
         assert len(list((tmp_path / "keyed-state" / "state").iterdir())) == deal.partitions
 
 
@@ -101,7 +100,7 @@ def written(run: Path) -> int:
 @pytest.mark.parametrize("keys", [20_000, pytest.param(1_000_000, marks=pytest.mark.nightly)])
 def test_a_window_writes_what_it_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: int) -> None:
     """At most five times the bytes of the changed keys, over many windows."""
-    monkeypatch.setattr(keyed_state, "_KEPT", 4)
+    monkeypatch.setattr(task_states, "CACHED", 4)
     states, operator = task(tmp_path, 0, [])
     operator.totals.update({f"key {n:07d}": n for n in range(keys)})
     left = [states.save()["keeps"]]
@@ -116,7 +115,7 @@ def test_a_window_writes_what_it_has_changed(tmp_path: Path, monkeypatch: pytest
         before = written(tmp_path)
         left = [states.save()["keeps"]]
         made += written(tmp_path) - before
-        sweep(str(tmp_path), window, {"keeps": left})
+        sweep(LocalStore(str(tmp_path)), window, {"keeps": left})
     assert made <= 5 * changed
 
 

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagflow import DAG, InputPort, MapState, Operator, OutputPort, State
+from dagflow import DAG, InputPort, Operator, OutputPort, State
 from dagflow.errors import OperatorFailed, PlanMismatch, StateLost, StateNotPlain
 from dagflow.launching.launch import launch
 from dagflow.local.runner import LocalRunner
 from dagflow.runtime.events import Event, WindowDecided, WindowPlanned, WindowStarted
-from dagflow.state import partition_state
-from dagflow.state.partition_state import StateRef, carried, predecessors, publish, read, sweep
+from dagflow.state import PartitionStates, StateRef, task_states
+from dagflow.state.references import predecessors, states_after
+from dagflow.state.task_states import publish_states, read_states, sweep
 from dagflow.storage import MemoryStore
 from dagflow.testing import Window, run_dag, run_operator
 from tests.launching.numbers_app import Given, Sizer, Total, application, decisions, joined, kept, objects, run
@@ -46,6 +47,10 @@ def test_merged_states_are_those_of_one_partition(windows: list[list[int]], tabl
                     numbers, default=None
                 )
                 assert sorted(n for state in states for n in state["seen"]) == sorted(numbers)
+
+
+def _read(states: PartitionStates) -> dict[str, list[dict[str, Any]]]:
+    return {name: [read_states(MemoryStore(), name, ref) for ref in refs] for name, refs in states.items()}
 
 
 class Careless(Total):
@@ -95,7 +100,7 @@ class TestLaterLaunches:
         began: list[list[dict[str, Any]]] = []
 
         def watch(job: Any, n: int) -> BaseException | None:
-            began.append([read(MemoryStore(), task.states) for task in job.tasks])
+            began.append([_read(task.start.states) for task in job.tasks])
             if job.window == 1:
                 LocalRunner().start(job)  # its tasks report, and are lost then
                 return RuntimeError("lost")
@@ -142,7 +147,7 @@ class TestLaterLaunches:
             (State[float](0.0, merge=sum), None),
             (State[int | None](None, merge=sum), None),
             (State[list[int]](factory=list, merge=joined), "was int after window 0, and now is list\\[int\\]: it holds 3"),
-            (MapState[str, int](merge=sum), "now is MapState\\[str, int\\]: it cannot be read as such"),
+            (State[dict[str, int]](factory=dict, merge=max), "now is dict\\[str, int\\]: it cannot be read as such"),
         ],
     )
     def test_of_code_with_another_type_are_refused_unless_the_values_fit(
@@ -212,7 +217,7 @@ _LIFE = (WindowPlanned, WindowStarted, WindowDecided)
 class TestObjects:
     @pytest.fixture(autouse=True)
     def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(partition_state, "INLINE", 30)
+        monkeypatch.setattr(task_states, "INLINE", 30)
 
     @pytest.mark.full
     def test_hold_what_is_large_and_go_when_nothing_refers_to_them(self, tmp_path: Path) -> None:
@@ -261,13 +266,13 @@ class TestObjects:
 
     def test_of_attempts_whose_report_came_second_are_swept(self) -> None:
         store = MemoryStore()
-        first, second = (publish(store, 3, {"o": {"seen": "x" * 99 + end}}, {}) for end in "ab")
-        later = publish(store, 4, {"o": {"seen": "x" * 99}}, {})
-        assert read(store, {"o": [second["o"]]}) == {"o": [{"seen": "x" * 99 + "b"}]}
-        states = carried({"other": []}, [first])
-        assert states == {"other": [], "o": [first["o"]]}
+        first, second = (publish_states(store, 3, {"seen": "x" * 99 + end}, ()) for end in "ab")
+        later = publish_states(store, 4, {"seen": "x" * 99}, ())
+        assert read_states(store, "o", second) == {"seen": "x" * 99 + "b"}
+        states = states_after({"other": []}, [{"o": first}])
+        assert states == {"other": [], "o": [first]}
         sweep(store, 3, states)
-        assert store.names() == sorted([first["o"].name, later["o"].name]), "a window that is not decided is left alone"
+        assert store.names() == sorted([first.name, later.name]), "a window that is not decided is left alone"
 
 
 def test_what_is_no_plain_data_is_refused_by_name(tmp_path: Path) -> None:
