@@ -15,7 +15,8 @@ import pytest
 
 from dagflow.errors import DagflowError, OperatorFailed, error
 from dagflow.runtime.stage.outcome import TaskOutcome
-from dagflow.spark.task import Probe, leave_quietly, pickled, row, settle
+from dagflow.spark.seen import Mark, Probe
+from dagflow.spark.task import leave_quietly, pickled, row, settle
 from dagflow.storage import open_store
 
 
@@ -65,7 +66,7 @@ def test_errors_that_do_not_pickle_are_told_all_the_same() -> None:
 def test_a_probe_tells_what_it_finds(tmp_path: Path, content: bytes | None, answer: str) -> None:
     if content is not None:
         open_store(str(tmp_path)).create("probe/one", content)
-    [told] = Probe(str(tmp_path), "probe/one", b"mine")([row(b"")])
+    [told] = Probe(Mark(str(tmp_path), "probe/one", b"mine"))([row(b"")])
     assert told.column(0)[0].as_py().decode().partition(", on")[0] == answer
 
 

@@ -63,6 +63,7 @@ def describe(error: BaseException) -> str:
 def sample(error: BaseException, record: Any, path: str | None, position: int | None) -> str:
     """A record that was let pass, as one line of the report: what is wrong with it, and where it is.
 
+    >>> from dagflow.model.records import FileBlockMetadata
     >>> sample(ValueError("no number"), "one", "a.txt", 4)
     "ValueError: no number ('one', a.txt, position 4)"
     >>> sample(OSError("gone"), FileBlockMetadata(1, "a.txt", start=0, stop=4096, file_length=4096), "a.txt", 0)
