@@ -14,6 +14,7 @@ from dagflow.model.operator import ErrorRecord, InputOperator, Operator
 from dagflow.model.ports import InputPort, OutputPort, ProxyInputPort, ProxyOutputPort
 from dagflow.model.records import BlockIds, FileBlockMetadata, FileInfo, FileMetadata, ReaderRecord, Window
 from dagflow.model.renamed import RenamedProperty
+from dagflow.model.sink import Sink, StagedWindow
 from dagflow.model.state import State, WindowState
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ __all__ = [
     "ProxyOutputPort",
     "ReaderRecord",
     "RenamedProperty",
+    "Sink",
+    "StagedWindow",
     "State",
     "Window",
     "WindowState",

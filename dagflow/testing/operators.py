@@ -262,7 +262,8 @@ class Bench:
         node.context.files = files
         try:
             yield
-            report = TaskReport(spec.name, 0, {NAME: node.total()}, files.finish(), flow.notes())
+            flow.stage()
+            report = TaskReport(spec.name, 0, {NAME: node.total()}, files.finish(), flow.notes(), staged=flow.staged)
             self._decide(spec.window, report, node.operator)
         except BaseException:
             files.abandon()

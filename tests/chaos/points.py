@@ -20,7 +20,8 @@ from typing import Any
 from dagflow import DAG, ReaderRecord
 from dagflow.ledger import Ledger
 from dagflow.runtime.run_folder.window_log import WindowLog
-from dagflow.runtime.windows import commit, loop
+from dagflow.runtime.windows import loop
+from dagflow.runtime.windows.directories import Directories
 from dagflow.storage.local import LocalFileSystem
 from dagflow.testing import run_dag
 from operators import BlockReader, FileSplitterInput, Filter, RecordWriter
@@ -31,12 +32,12 @@ STEPS: dict[str, tuple[list[Any], str, bool]] = {
     "after the plan": ([WindowLog], "plan", AFTER),
     "after the decision": ([WindowLog], "decide", AFTER),
     "after one name": ([LocalFileSystem], "rename", AFTER),
-    "after all names": ([commit, loop], "publish", AFTER),
+    "after all names": ([Directories], "give_names", AFTER),
     "before an entry": ([Ledger], "append", BEFORE),
     "after an entry": ([Ledger], "append", AFTER),
     "before the mark": ([WindowLog], "done", BEFORE),
     "after the mark": ([WindowLog], "done", AFTER),
-    "after sweeping": ([commit, loop], "sweep", AFTER),
+    "after sweeping": ([Directories, loop], "sweep", AFTER),
 }
 """Where a launch may be killed: around each call of a function."""
 

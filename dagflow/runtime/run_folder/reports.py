@@ -99,6 +99,7 @@ class TaskReport:
 
     `parts`: which parts of which items (their numbers in the stage's plan) it has read, in order, where work is shared.
     `exchanges`: what it has sent, by the port that it leads to. `event_times`: the latest time of a record, by operator.
+    `staged`: what `Sink.stage` has returned, by operator.
     """
 
     task: str
@@ -110,6 +111,7 @@ class TaskReport:
     parts: list[list[Any]] = attrs.field(factory=list)
     exchanges: dict[str, ExchangeFigures] = attrs.field(factory=dict)
     event_times: dict[str, int] = attrs.field(factory=dict)
+    staged: dict[str, Any] = attrs.field(factory=dict)
 
 
 def summed_exchanges(reports: Iterable[Mapping[str, ExchangeFigures]]) -> dict[str, ExchangeFigures]:

@@ -87,6 +87,7 @@ class Decision:
     `parts`: what those tasks have read that have not read just what they were dealt, by `HEAD-PARTITION`: number of the item,
     start and stop (None: its own). `steals`: how that came. `exchanges`: what went over exchanges, by the port they lead to.
     `event_times`: the latest time of a record that has come so far, by operator that follows event time.
+    `staged`: what `Sink.stage` has returned in the tasks, by operator.
     """
 
     window: int
@@ -106,6 +107,7 @@ class Decision:
     steals: list[Steal] = attrs.field(factory=list)
     exchanges: dict[str, ExchangeFigures] = attrs.field(factory=dict)
     event_times: dict[str, int] = attrs.field(factory=dict)
+    staged: dict[str, list[Any]] = attrs.field(factory=dict)
 
 
 Moved = Callable[[Sequence[str]], Mapping[str, str]]

@@ -52,7 +52,7 @@ def execute(
         else:
             with few_collections(), YieldingWork(spec, log.passing) if spec.work.yields else contextlib.nullcontext() as own:
                 states = TaskStates(log.store, spec.options.durable, spec.window, spec.partition, spec.keys, spec.start)
-                flow = run_flow(program, spec, files, states=states, footprint=careful, work=own, passing=passing)
+                flow = run_flow(program, spec, files, states=states, footprint=careful, work=own, passing=passing, stages=True)
             report = _report(flow, spec, files, states=states.save(), parts=[] if own is None else own.parts())
             report = log.report(spec.report_name, report)
     except BaseException as error:
@@ -91,6 +91,7 @@ def _report(flow: Flow, spec: TaskSpec, files: AttemptFiles, **more: Any) -> Tas
         notes=notes,
         exchanges=flow.exchanges(),
         event_times=flow.event_times(),
+        staged=flow.staged,
         **more,
     )
 
@@ -105,7 +106,7 @@ def _shared(
             _send_again(program, work.again(spec, found.parts), files, passing)
         return found
     with few_collections():
-        flow = run_flow(program, spec, files, footprint=careful, work=work, passing=passing)
+        flow = run_flow(program, spec, files, footprint=careful, work=work, passing=passing, stages=True)
     report = _report(flow, spec, files, parts=work.parts())
     work.report(encode(report, spec.name))
     return report

@@ -11,8 +11,9 @@ from typing import Any
 from dagflow.errors import DagflowError
 from dagflow.model.context import Clock, Cursor, FileMaker, ItemPart, OperatorContext, SystemClock
 from dagflow.model.event_time import EventTime
-from dagflow.model.plain import decode
+from dagflow.model.plain import decode, encode
 from dagflow.model.ports import BATCH, RECORD, STREAM, handlers_of, output_ports
+from dagflow.model.sink import Sink
 from dagflow.model.state import freeze, renew, thaw
 from dagflow.model.typecheck import type_check
 from dagflow.runtime.exchange.channels import Passing, nothing_sent
@@ -74,6 +75,7 @@ class Flow:
         for plan in reversed(program.operators):
             self._connect(plan, [each for each in program.sends if each.source[0] == plan.name])
         self._entered: list[Node] = []
+        self.staged: dict[str, Any] = {}
 
     def _connect(self, plan: ProgramOperator, sends: Sequence[SendPlan]) -> None:
         node = self.nodes[plan.name]
@@ -219,6 +221,13 @@ class Flow:
         for node in self.nodes.values():
             node.is_open = False
 
+    def stage(self) -> None:
+        """Let sinks stage what they have collected for the window: `staged`."""
+        described = {name: node.call("stage") for name, node in self.nodes.items() if isinstance(node.operator, Sink)}
+        self.staged = {name: each for name, each in described.items() if each is not None}
+        for name, each in self.staged.items():
+            encode(each, f"stage() of {name!r}")  # raises StateNotPlain
+
     def figures(self) -> dict[str, OperatorFigures]:
         """The figures of all operators by name."""
         return {name: node.total() for name, node in self.nodes.items()}
@@ -245,11 +254,12 @@ def run_flow(
     footprint: Footprint | None = None,
     work: TaskWork | None = None,
     passing: Passing | None = None,
+    stages: bool = False,
 ) -> Flow:
     """One task from setup to teardown; the flow that it leaves holds the figures. Raises Abort.
 
     `states`: those of its operators; `footprint`: where to write down which record comes next; `work`: what there is to do, where
-    parts of it may go to other tasks; `passing`: what comes and goes over exchanges.
+    parts of it may go to other tasks; `passing`: what comes and goes over exchanges; `stages`: sinks may write to their stores.
     """
     program: Program = pickle.loads(program_bytes)  # made by this launch, handed over in memory or by Spark
     passing = passing or Passing()
@@ -267,6 +277,8 @@ def run_flow(
                     flow.deliver_item(item, flow.decoded(item), part)
             flow.cursor.move(None, None)
             flow.deliver_rows(passing.arriving)
+        if stages:
+            flow.stage()
         if states is not None:
             states.capture()
     return flow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -14,21 +13,22 @@ from dagflow.ledger import LedgerEntry
 from dagflow.model.context import Cursor
 from dagflow.model.operator import Operator
 from dagflow.model.plain import decode
+from dagflow.model.sink import PublishesWindows, Sink, StagedWindow
 from dagflow.runtime.rebalancing.ownership_log import TaskLog, log_name
-from dagflow.runtime.run_folder.files import difference, file_paths, named
-from dagflow.runtime.run_folder.layout import STAGING
+from dagflow.runtime.run_folder.files import named
 from dagflow.runtime.run_folder.reports import StagedFile, Steal, TaskReport, summed, summed_exchanges
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
 from dagflow.runtime.stage.failure import abort
 from dagflow.runtime.stage.parts import Part, part_of, uncovered
 from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.windows.datasets import Datasets
-from dagflow.runtime.windows.errors import FileInTheWay, FileLost, StagedFileDamaged, WindowIncomplete
+from dagflow.runtime.windows.directories import Directories, sweep_staging
+from dagflow.runtime.windows.errors import WindowIncomplete
 from dagflow.runtime.windows.event_time import latest
 from dagflow.runtime.windows.remaining import moved, reports_of_yielding
 from dagflow.state import PartitionStates, task_states
 from dagflow.state.references import states_after
-from dagflow.storage import Store, base_name, explained, file_system, join
+from dagflow.storage import Store, file_system, passes
 
 KeepTrying = Callable[[int, str, Callable[[], Any]], Any]
 
@@ -80,50 +80,18 @@ def decide(
             steals=steals,
             event_times=latest({} if last is None else last.event_times, *(report.event_times for report in done)),
             exchanges=summed_exchanges(report.exchanges for report in done),
+            staged=_staged(reports),
         )
     )
 
 
-def publish(decision: Decision, durable: bool, again: bool = False) -> list[StagedFile]:
-    """Gives the files of a decision their final names, as often as it takes; those that lie in neither place.
-
-    Attempts are durable before the decision, and only this renames them: a missing one was published and taken away since, or is
-    lost, which the ledger knows (`roll_forward`). `again`: another launch may have done it before, so attempts are read before
-    they are published. Raises FileInTheWay rather than replace another file, StagedFileDamaged.
-    """
-    folders: set[str] = set()
-    missing = []
-    for file in decision.files:
-        attempt, target = file_paths(file)
-        system = file_system(file.folder)
-        with explained(target, "giving a file its final name"):
-            is_there = system.exists(target)
-            if is_there and system.exists(attempt):  # an object store copies first, and removes then
-                _check(decision.window, file, target)
-                system.remove(attempt)
-            elif not is_there:
-                try:
-                    if again and (reason := difference(file, attempt)) is not None:
-                        raise StagedFileDamaged(decision.window, target, attempt, reason)
-                    if "/" in file.name:
-                        system.make_folders(target.rpartition("/")[0])
-                    system.rename(attempt, target)
-                except FileNotFoundError:
-                    missing.append(file)
-                    continue
-        if durable:
-            below = file.name.split("/")[:-1]
-            folders.update(join(file.folder, *below[:depth]) for depth in range(len(below) + 1))
-    for folder in folders:
-        with explained(folder, "giving files their final names"):
-            file_system(folder).sync_folder(folder)
-    return missing
-
-
-def _check(window: int, file: StagedFile, target: str) -> None:
-    """Raises FileInTheWay where another file than the decided one has its name."""
-    if (reason := difference(file, target)) is not None:
-        raise FileInTheWay(window, target, reason)
+def _staged(reports: Iterable[TaskReport]) -> dict[str, list[Any]]:
+    """What the tasks have staged, by sink."""
+    found: dict[str, list[Any]] = {}
+    for report in reports:
+        for name, staged in report.staged.items():
+            found.setdefault(name, []).append(staged)
+    return found
 
 
 @attrs.frozen
@@ -145,7 +113,7 @@ def roll_forward(
 ) -> Followed:
     """Does what follows from a decision, as often as it takes: names, entries, `committed`, `show`, sweeping, the mark of done.
 
-    `again`: see `publish`. `keep_trying`: does a step of a window, more than once where storage does not answer.
+    `again`: another launch may have done some of it. `keep_trying`: runs a step, again where an error is transient.
     Raises FileLost and FileInTheWay where a decided file is not there, unless its ledger says that it was published.
     """
     window, keep_trying = decision.window, keep_trying or _once
@@ -156,37 +124,56 @@ def roll_forward(
         if datasets is not None:  # a try begins with all ledgers anew, and finds what those before it have appended
             entries.update(datasets.follow(decision, log.decision_hash(window), again or next(tries) > 0))
 
-    def give_names() -> list[StagedFile]:
-        missing = publish(decision, durable, again)
-        if missing or again:
-            _check_published(decision, missing, datasets if again else None)
-        return missing
-
-    taken_away = keep_trying(window, "giving its files their final names", give_names)
+    files = Directories(durable, again) if datasets is None else Directories(durable, again, datasets.has_window)
+    application = "" if datasets is None else datasets.app_id
+    sinks: list[tuple[str, PublishesWindows, StagedWindow]] = [
+        ("giving its files their final names", files, StagedWindow(application, window, tuple(decision.files)))
+    ]
+    for name, operator in operators.items():
+        if isinstance(operator, Sink):
+            staged = tuple(decision.staged.get(name, ()))
+            sinks.append((f"publishing it to {name!r}", _Guarded(name, operator), StagedWindow(application, window, staged)))
+    for doing, sink, staged_window in sinks:
+        keep_trying(window, doing, functools.partial(_publish, sink, staged_window, again))
     keep_trying(window, "appending its ledger entries", append)
     for name, operator in operators.items():
         _tell(name, window, "committed()", functools.partial(operator.committed, window))
         if (lines := decision.notes.get(name)) is not None:
             _tell(name, window, "show()", functools.partial(operator.show, lines, window))
     keep_trying(window, "marking it as done", lambda: _finish(log, decision))
-    return Followed(list(entries.items()), taken_away)
+    for _, sink, staged_window in sinks:
+        keep_trying(window, "removing what has been staged before", functools.partial(sink.sweep, staged_window))
+    return Followed(list(entries.items()), files.taken_away)
 
 
-def _check_published(decision: Decision, missing: Collection[StagedFile], datasets: Datasets | None) -> None:
-    """Raises FileLost and FileInTheWay for files that are not what was decided, where no ledger entry says that they have been.
+def _publish(sink: PublishesWindows, window: StagedWindow, again: bool) -> None:
+    if not (again and sink.is_published(window)):
+        sink.publish(window)
 
-    What has an entry was published: since then it is for those who read the dataset to move, and for `dagflow verify` to check.
-    """
-    folders = dict.fromkeys(file.folder for file in decision.files)
-    committed = {folder for folder in folders if datasets is not None and datasets.has_window(folder, decision.window)}
-    for file in decision.files:
-        if file.folder in committed:
-            continue
-        attempt, target = file_paths(file)
-        if file in missing:
-            raise FileLost(decision.window, target, attempt)
-        with explained(target, "checking a file that was published before"):
-            _check(decision.window, file, target)
+
+@attrs.frozen
+class _Guarded:
+    """A sink of users' code: errors that are not transient name the operator and the window."""
+
+    name: str
+    sink: Sink
+
+    def publish(self, window: StagedWindow) -> None:
+        self._call(self.sink.publish, window)
+
+    def is_published(self, window: StagedWindow) -> bool:
+        return bool(self._call(self.sink.is_published, window))
+
+    def sweep(self, window: StagedWindow) -> None:
+        self._call(self.sink.sweep, window)
+
+    def _call(self, method: Callable[[StagedWindow], Any], window: StagedWindow) -> Any:
+        try:
+            return method(window)
+        except Exception as error:
+            if passes(error):
+                raise
+            raise abort(self.name, window.number, f"{method.__name__}()", error, None, Cursor()) from error
 
 
 def _tell(operator: str, window: int, doing: str, call: Callable[[], None]) -> None:
@@ -206,21 +193,13 @@ def _once(window: int, doing: str, action: Callable[[], Any]) -> Any:
 def _finish(log: WindowLog, decision: Decision) -> None:
     task_states.sweep(log.passing, decision.window, decision.partition_states)
     log.done(decision.window)
-    # the window before: so the folder of reports never becomes empty, and is not removed and made again
-    sweep(log, {decision.window - 1}, {file.folder for file in decision.files})
+    log.forget({decision.window - 1})  # so the folder of reports never becomes empty, and is not removed and made again
 
 
 def sweep(log: WindowLog, windows: Collection[int], folders: Iterable[str]) -> None:
     """Removes reports and attempt files of windows that are done, also what zombies have left there since."""
     log.forget(windows)
-    for folder in folders:
-        system = file_system(folder)
-        place = join(folder, STAGING)
-        for found in list(system.scan(place)) if system.exists(place) else ():
-            window = base_name(found.path).partition(".")[0]
-            if window.isdigit() and int(window) in windows:
-                with contextlib.suppress(FileNotFoundError):
-                    system.remove(found.path)
+    sweep_staging(folders, windows)
 
 
 def reports_of(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec]) -> tuple[list[TaskReport], list[Steal]]:

@@ -145,7 +145,7 @@ class Datasets:
 
     def __init__(self, plan: Plan, app_id: str, durable: bool, now: Callable[[], float] = time.time) -> None:
         self._plan = plan
-        self._app_id = app_id
+        self.app_id = self._app_id = app_id
         self._durable = durable
         self._now = now
         self._ledgers: dict[str, tuple[Fed, Ledger]] = {}

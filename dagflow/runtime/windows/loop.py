@@ -34,9 +34,10 @@ from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.task.compile import halves, pickled, stage_program
 from dagflow.runtime.task.crash_marker import places
-from dagflow.runtime.windows.commit import decide, publish, roll_forward, sweep
+from dagflow.runtime.windows.commit import decide, roll_forward, sweep
 from dagflow.runtime.windows.compatibility import changed_properties
 from dagflow.runtime.windows.datasets import Datasets
+from dagflow.runtime.windows.directories import Directories
 from dagflow.runtime.windows.errors import WindowFailed, WindowIncomplete
 from dagflow.runtime.windows.event_time import event_times, followers
 from dagflow.runtime.windows.jobs import (
@@ -200,7 +201,7 @@ class WindowLoop:
                 raise
 
     def _publish_again(self, window: int) -> None:
-        publish(self._decision(window), self._durable, again=True)
+        Directories(self._durable, again=True).give_names(window, self._decision(window).files)
 
     def _decision(self, window: int) -> Decision:
         decision = self._log.read_decision(window)

@@ -116,7 +116,9 @@ class Driver:
             files.abandon()
             return None
         self._watermarks = watermarks
-        driver = TaskReport("driver", 0, {n: f for n, f in figures.items() if n not in self._ports}, files.finish(), flow.notes())
+        flow.stage()
+        own = {name: each for name, each in figures.items() if name not in self._ports}
+        driver = TaskReport("driver", 0, own, files.finish(), flow.notes(), staged=flow.staged)
         return self._window_plan(window, items, driver, slices)
 
     def plan_end(self, window: int) -> WindowPlan:

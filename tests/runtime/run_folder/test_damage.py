@@ -17,7 +17,8 @@ from dagflow.ledger import Ledger
 from dagflow.runtime.events import WindowRetried
 from dagflow.runtime.run_folder.verify import verify_run_folder
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
-from dagflow.runtime.windows import commit, loop
+from dagflow.runtime.windows import loop
+from dagflow.runtime.windows.directories import Directories
 from dagflow.scaling import StatelessPartitioner
 from dagflow.state import task_states
 from dagflow.testing import run_dag
@@ -188,7 +189,7 @@ STAGES: dict[str, tuple[Any, str, int, bool] | None] = {
     "finished": None,
     "planned": (WindowLog, "decide", 2, False),
     "decided": (WindowLog, "decide", 2, True),
-    "named": (commit, "publish", 2, True),
+    "named": (Directories, "give_names", 2, True),
     "followed": (WindowLog, "done", 2, False),
 }
 
