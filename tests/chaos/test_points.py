@@ -24,7 +24,7 @@ def test_two_ledgers_catch_up_after_a_kill_at_any_step(tmp_path: Path, stride: i
     assert ran.returncode == 0, ran.stderr
     result = json.loads(ran.stdout.splitlines()[-1])
     assert result["wrong"] == [], ran.stderr
-    assert len(result["points"]) == 10
+    assert len(result["points"]) == 9
     assert min(result["points"].values()) >= 3 // stride, "each step is made in each of three windows"
     assert result["points"]["after an entry"] >= 12 // stride, "each ledger has one for each window, and begins with three"
     assert result["twice"] > pairs // 4
