@@ -11,7 +11,7 @@ from dagflow.model.component import Component
 from dagflow.model.context import OperatorContext
 from dagflow.model.errors.dag import ClassWrong
 from dagflow.model.ports import PROXIES, InputPort, OutputPort, Port, forms_handled, ports_of
-from dagflow.model.protocols import FileSink, FileSource, Keyed, SchemaAware, Stateful
+from dagflow.model.protocols import Keyed, ReadsFiles, SchemaAware, Stateful, WritesFiles
 from dagflow.model.validators import one_of
 
 OnError = Literal["fail", "skip", "route"]
@@ -34,7 +34,7 @@ class ErrorRecord:
 
 
 @attrs.define(slots=False, eq=False)
-class Operator(Component, Keyed, Stateful, SchemaAware, FileSource, FileSink):
+class Operator(Component, Keyed, Stateful, SchemaAware, ReadsFiles, WritesFiles):
     """The base of every operator. Subclasses are attrs classes whose fields are the operator's properties.
 
     >>> import attrs
@@ -64,7 +64,7 @@ class Operator(Component, Keyed, Stateful, SchemaAware, FileSource, FileSink):
         partitioner: the partitioner of the operator, unless `DAG.set_attributes` sets another.
 
     Beside lifecycle and handlers, some operators override methods of `dagflow.model.protocols`: the key (`Keyed`), state that
-    depends on properties (`Stateful`), columns (`SchemaAware`), files read and written (`FileSource`, `FileSink`).
+    depends on properties (`Stateful`), columns (`SchemaAware`), files read and written (`ReadsFiles`, `WritesFiles`).
     """
 
     partitionable: ClassVar[bool] = True

@@ -1,6 +1,6 @@
 """The operator contract beside lifecycle and handlers: what only some operators do, one protocol for each kind.
 
-`Keyed`, `Stateful`, `SchemaAware`, `FileSource` and `FileSink` have defaults, which every operator inherits: override what
+`Keyed`, `Stateful`, `SchemaAware`, `ReadsFiles` and `WritesFiles` have defaults, which every operator inherits: override what
 applies. The others are structural: an operator that has the methods has the protocol, and the runtime asks with `isinstance`.
 """
 
@@ -78,7 +78,7 @@ class SchemaAware:
         return None
 
 
-class FileSource:
+class ReadsFiles:
     """Operators whose tasks read files."""
 
     def input_paths(self) -> list[str]:
@@ -86,7 +86,7 @@ class FileSource:
         return []
 
 
-class FileSink:
+class WritesFiles:
     """Operators whose tasks write files with `context.create_file`. Other sinks derive from `dagflow.Sink`."""
 
     def output_folders(self) -> list[str]:
@@ -179,5 +179,5 @@ class LocatesRows(Protocol):
         ...
 
 
-DEFAULTS = (Keyed, Stateful, SchemaAware, FileSource, FileSink)
+DEFAULTS = (Keyed, Stateful, SchemaAware, ReadsFiles, WritesFiles)
 """The protocols that every operator inherits."""

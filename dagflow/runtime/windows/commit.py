@@ -86,7 +86,7 @@ def decide(
 
 
 def _staged(reports: Iterable[TaskReport]) -> dict[str, list[Any]]:
-    """What the tasks have staged, by sink."""
+    """Collect what the tasks have staged, by sink."""
     found: dict[str, list[Any]] = {}
     for report in reports:
         for name, staged in report.staged.items():
