@@ -18,6 +18,7 @@ COMMANDS = {
     "log": "Shows what happened to a dataset, newest first.",
     "trace": "Finds where a row of a dataset comes from.",
     "verify": "Checks a dataset against its ledger: links, rules, hashes of files.",
+    "explain": "Explains an error by its code: cause, example, remedy.",
 }
 
 EXIT_CODES = """\b

@@ -44,12 +44,14 @@ def _did_you_mean(name: str, known: Iterable[str], before: str, origin: str) -> 
 
 @error(kw_only=True)
 class UnknownSetting(ConfigError):
-    """A key that nobody reads; `known` are the application's settings, `known_run` those of the run.
+    """A setting that neither the application nor the run has. `known` are the settings of the application, `known_run` those of the run.
 
     `name` is the part that is unknown, `place` what it was looked for in (`database` in `database.hots`, empty for the top).
     """
 
     code: ClassVar[str] = "DF201"
+    example = {"key": "ouput", "origin": "-D", "name": "ouput", "known": ("output",), "known_run": ("runner", "window")}
+    general_remedy = "use a known name; `dagflow config APP` shows all settings"
     key: str
     origin: str
     name: str
@@ -81,6 +83,8 @@ class UnknownOperatorName(ConfigError):
     """`operator.NAME…` where the DAG has no operator of that name."""
 
     code: ClassVar[str] = "DF202"
+    example = {"key": "operator.raeder.max_readers", "origin": "-D", "name": "raeder", "known": ("reader", "sink")}
+    general_remedy = "use the name of an operator; `dagflow config APP` shows all settings"
     key: str
     origin: str
     name: str
@@ -107,6 +111,15 @@ class UnknownProperty(ConfigError):
     """
 
     code: ClassVar[str] = "DF203"
+    example = {
+        "key": "operator.reader.max_reader",
+        "origin": "-D",
+        "operator": "reader",
+        "operator_class": "BlockReader",
+        "name": "max_reader",
+        "known": ("min_readers", "max_readers"),
+    }
+    general_remedy = "use a known property; `dagflow config APP` shows them all"
     key: str
     origin: str
     operator: str
@@ -136,6 +149,14 @@ class UnknownPortName(ConfigError):
     """`operator.NAME.port.PORT…` where the operator has no port of that name; `operator` is `*` when no operator has it."""
 
     code: ClassVar[str] = "DF204"
+    example = {
+        "key": "operator.reader.port.message.partition_parallel",
+        "origin": "-D",
+        "operator": "reader",
+        "name": "message",
+        "known": ("messages",),
+    }
+    general_remedy = "use the name of a port"
     key: str
     origin: str
     operator: str
@@ -158,6 +179,13 @@ class UnknownPortAttribute(ConfigError):
     """`operator.NAME.port.PORT.ATTRIBUTE` where ports have no such attribute."""
 
     code: ClassVar[str] = "DF205"
+    example = {
+        "key": "operator.sink.port.input.paralel",
+        "origin": "-D",
+        "name": "paralel",
+        "known": ("partition_by", "partition_parallel"),
+    }
+    general_remedy = "use a known attribute"
     key: str
     origin: str
     name: str
@@ -175,6 +203,8 @@ class BadValue(ConfigError):
     """A value of the wrong type, or one that a validator refuses. `value` is as shown: `***` for secrets."""
 
     code: ClassVar[str] = "DF206"
+    example = {"key": "operator.reader.max_readers", "value": "'many'", "origin": "-D", "expected": "an integer"}
+    general_remedy = "give a value of the expected kind; docs/reference/settings.md lists how values are written"
     key: str
     value: str
     origin: str
@@ -192,9 +222,11 @@ class BadValue(ConfigError):
 
 @error(kw_only=True)
 class MissingSetting(ConfigError, KeyError):
-    """A setting without default that nobody gave. `type` is empty where the application has no class for its settings."""
+    """A setting without a default was not given. `type` is empty where the application has no class for its settings."""
 
     code: ClassVar[str] = "DF207"
+    example = {"key": "output", "type": "str", "doc": "the folder that results are written to", "expected": "a string"}
+    general_remedy = "give the setting: -D KEY=VALUE, DAGFLOW_KEY in the environment, or in a --conf file"
     key: str
     type: str = ""
     doc: str = ""
@@ -212,9 +244,11 @@ class MissingSetting(ConfigError, KeyError):
 
 @error(kw_only=True)
 class ConflictingSettings(ConfigError):
-    """Each value is right, together they are not; `given` are lines `key = value (origin)`."""
+    """Two settings contradict each other. `given` are lines `key = value (origin)`."""
 
     code: ClassVar[str] = "DF208"
+    example = {"reason": "a run is done once, or goes on", "given": ("once = true (--once)", "continuous = true (-D)")}
+    general_remedy = "leave out one of the settings"
     reason: str
     given: tuple[str, ...] = ()
 
@@ -224,9 +258,11 @@ class ConflictingSettings(ConfigError):
 
 @error(kw_only=True)
 class BadConfFile(ConfigError):
-    """A configuration file that is not TOML. The line itself is not shown: it may hold a secret."""
+    """A configuration file is not TOML. The line itself is not shown, since it may hold a secret."""
 
     code: ClassVar[str] = "DF209"
+    example = {"path": "conf.toml", "reason": "Invalid value", "line": 3, "column": 10}
+    general_remedy = "write the line as TOML: text stands in quotes, lists in brackets"
     path: str
     reason: str
     line: int | None = None
@@ -242,9 +278,11 @@ class BadConfFile(ConfigError):
 
 @error(kw_only=True)
 class ConfFileMissing(ConfigError):
-    """A configuration file that is not there or cannot be read."""
+    """A configuration file is missing or cannot be read."""
 
     code: ClassVar[str] = "DF210"
+    example = {"path": "conf.toml", "reason": "no such file"}
+    general_remedy = "name a file that is there and can be read"
     path: str
     reason: str
 
@@ -254,9 +292,11 @@ class ConfFileMissing(ConfigError):
 
 @error(kw_only=True)
 class BadDefinition(ConfigError):
-    """`-D` without KEY=VALUE. Only what may be a key is shown."""
+    """`-D` is not followed by KEY=VALUE. Only the key is shown."""
 
     code: ClassVar[str] = "DF211"
+    example = {"text": "output"}
+    general_remedy = "write -D KEY=VALUE"
     text: str
 
     def message(self) -> str:
@@ -267,9 +307,11 @@ class BadDefinition(ConfigError):
 
 @error(kw_only=True)
 class RepeatedDefinition(ConfigError):
-    """`-D` gives one key several values, `***` where they may be secrets; `as_list`: both as one, where a list is possible."""
+    """`-D` gives one key several values. `values` are `***` where they may be secrets; `as_list`: both as one, where a list is possible."""
 
     code: ClassVar[str] = "DF214"
+    example = {"key": "input", "values": ("a", "b"), "as_list": '["a", "b"]'}
+    general_remedy = "leave one of them out, or give both as one list"
     key: str
     values: tuple[str, ...]
     as_list: str = ""
@@ -289,6 +331,8 @@ class NotASettingsClass(ConfigError):
     """The class that `conf` is annotated with is not made by attrs."""
 
     code: ClassVar[str] = "DF212"
+    example = {"name": "Settings", "where": "app.py:12"}
+    general_remedy = "write @attrs.define above the class"
     name: str
     where: str = ""
 
@@ -300,9 +344,11 @@ class NotASettingsClass(ConfigError):
 
 @error(kw_only=True)
 class ReservedSettingName(ConfigError):
-    """A setting named like the beginning of other keys: no configuration could reach it."""
+    """A setting has the name with which other keys begin, so no configuration could reach it."""
 
     code: ClassVar[str] = "DF213"
+    example = {"name": "operator", "class_name": "Settings"}
+    general_remedy = "give the setting another name"
     name: str
     class_name: str
 
@@ -318,6 +364,7 @@ class ConfigErrors(ConfigError):
     """Several problems, reported together."""
 
     code: ClassVar[str] = "DF299"
+    general_remedy = "each problem in the list has its own remedy"
     errors: tuple[DagflowError, ...]
 
     def message(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar, cast, overload
 
 import attrs
@@ -38,14 +38,22 @@ def _without_secrets(message: Callable[[Any], str]) -> Callable[[Any], str]:
 class DagflowError(Exception):
     """Everything that dagflow raises on purpose.
 
-    Subclasses are attrs classes: one class a cause, with structured fields; the wording lives in `message`.
-    `code` names the cause for documentation and tests, `exit_code` is what a command ends with. `is_fatal`: no fault of one
-    record, so `on_error` does not let it pass.
+    Subclasses are attrs classes: one class per cause, with structured fields. The first sentences of its docstring state the
+    cause, `message` holds the wording. `dagflow explain` and docs/reference/errors.md are made from these.
+
+    Attributes:
+        code: names the cause. Its first digit is that of the branch (see `dagflow.errors`).
+        exit_code: how a command ends.
+        is_fatal: not a fault of one record, so `on_error` does not skip it.
+        example: fields of an error as users meet it.
+        general_remedy: what to do, where the message itself has no `help:` line.
     """
 
     code: ClassVar[str] = "DF000"
     exit_code: ClassVar[int] = 1
     is_fatal: ClassVar[bool] = False
+    example: ClassVar[Mapping[str, Any]] = {}
+    general_remedy: ClassVar[str] = ""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Sees to it that the messages of all classes are without secrets, wherever they are shown or stored."""
@@ -118,7 +126,7 @@ class RunError(DagflowError, RuntimeError):
 
 @error
 class InfrastructureError(DagflowError, RuntimeError):
-    """What dagflow needs around it is missing: Java, a cluster, permissions, disk."""
+    """The environment lacks what dagflow needs: Java, a cluster, permissions, disk."""
 
     code: ClassVar[str] = "DF400"
     exit_code: ClassVar[int] = 3

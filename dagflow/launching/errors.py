@@ -16,6 +16,7 @@ class ApplicationMissing(ConfigError):
     spec: str
     reason: str
     code: ClassVar[str] = "DF251"
+    example = {"spec": "apps/line_filtr", "reason": "there is no such folder"}
 
     def message(self) -> str:
         return (
@@ -33,6 +34,13 @@ class ApplicationBroken(ConfigError):
     error: str
     frames: str
     code: ClassVar[str] = "DF252"
+    example = {
+        "spec": "app.py",
+        "doing": "loading it",
+        "error": "NameError: name 'Filer' is not defined",
+        "frames": "  at app.py:12 in populate_dag",
+    }
+    general_remedy = "mend the line that is named first"
 
     @classmethod
     def of(cls, spec: str, error: BaseException, doing: str = "loading it") -> ApplicationBroken:
@@ -45,12 +53,13 @@ class ApplicationBroken(ConfigError):
 
 @error
 class NoPopulateDag(ConfigError):
-    """What is named is no application."""
+    """The module has no function populate_dag()."""
 
     spec: str
     known: tuple[str, ...]
     is_module: bool = False
     code: ClassVar[str] = "DF253"
+    example = {"spec": "app.py", "known": ("make_dag",)}
 
     def message(self) -> str:
         if self.is_module:
@@ -60,10 +69,11 @@ class NoPopulateDag(ConfigError):
 
 @error
 class OperatorsShadowed(ConfigError):
-    """A folder of the user's hides the operator library."""
+    """A folder or file of yours hides the operator library."""
 
     path: str
     code: ClassVar[str] = "DF257"
+    example = {"path": "operators.py"}
 
     def message(self) -> str:
         return f"{self.path} hides dagflow's operator library\n  help: rename your folder or file 'operators'; 'import operators' finds it first"
@@ -71,12 +81,13 @@ class OperatorsShadowed(ConfigError):
 
 @error
 class StandardModuleHidden(ConfigError):
-    """A module of the user's has the name of one of Python's own, and was found instead of it."""
+    """A module of yours has the name of a standard module of Python, and hides it."""
 
     path: str
     name: str
     error: str
     code: ClassVar[str] = "DF260"
+    example = {"path": "queue.py", "name": "queue", "error": "module 'queue' has no attribute 'SimpleQueue'"}
 
     def message(self) -> str:
         end = ".py" if self.path.endswith(".py") else ""
@@ -88,18 +99,19 @@ class StandardModuleHidden(ConfigError):
 
 @error
 class NotTraceable(RunError):
-    """A row cannot be traced further, or a window not be replayed."""
+    """A row cannot be traced, or a window cannot be replayed."""
 
     code: ClassVar[str] = "DF350"
 
 
 @error
 class ApplicationUnknown(NotTraceable):
-    """Nobody knows how to load the application again."""
+    """The run folder does not say how to load the application again."""
 
     application: str
     reason: str
     code: ClassVar[str] = "DF353"
+    example = {"application": "demo", "reason": "it was launched from Python code"}
 
     def message(self) -> str:
         return (

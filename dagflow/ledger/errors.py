@@ -32,7 +32,7 @@ from dagflow.errors.base import error
 
 @error
 class LedgerError(RunError):
-    """A ledger cannot be read, or not be appended to."""
+    """A ledger cannot be read or appended to."""
 
     code: ClassVar[str] = "DF500"
     is_fatal: ClassVar[bool] = True
@@ -49,6 +49,15 @@ class LedgerRuleError(LedgerError, ValueError):
     rule: str = "DF501"
     sentence: str = ""
     code: ClassVar[str] = "DF501"
+    example = {
+        "seq": 5,
+        "field": "prev_hash",
+        "expected": "sha256:ab…",
+        "actual": "sha256:cd…",
+        "rule": "DF522",
+        "sentence": "An entry holds the hash of the one before; the first holds none",
+    }
+    general_remedy = "`dagflow verify` names all that is damaged; restore the ledger from a copy"
 
     def __attrs_post_init__(self) -> None:
         self.__dict__["code"] = self.rule  # users look up the rule, not the class
@@ -65,6 +74,14 @@ class NothingAdded(LedgerRuleError):
     """An AddData advances nothing."""
 
     code: ClassVar[str] = "DF538"
+    example = {
+        "seq": 5,
+        "field": "event",
+        "expected": "something new",
+        "actual": "an AddData that changes nothing",
+        "sentence": "An AddData advances something",
+    }
+    general_remedy = "append no entry for a window that changes nothing"
 
 
 @error
@@ -72,6 +89,14 @@ class NothingExecuted(LedgerRuleError):
     """An ExecuteQuery advances nothing."""
 
     code: ClassVar[str] = "DF539"
+    example = {
+        "seq": 5,
+        "field": "event",
+        "expected": "something new",
+        "actual": "an ExecuteQuery that changes nothing",
+        "sentence": "An ExecuteQuery advances something",
+    }
+    general_remedy = "append no entry for a window that changes nothing"
 
 
 @error
@@ -81,6 +106,8 @@ class InputDiverged(LedgerRuleError):
     rule: str = "DF559"
     sentence: str = "What an ExecuteQuery says of an input is what the input's ledger says"
     code: ClassVar[str] = "DF559"
+    example = {"seq": 5, "field": "query_inputs[0].new_block_hash", "expected": "sha256:ab…", "actual": "sha256:cd…"}
+    general_remedy = "`dagflow verify` on the input tells whether its ledger is whole"
 
 
 def _shown(value: object) -> str:
@@ -92,12 +119,13 @@ def _shown(value: object) -> str:
 
 @error
 class LedgerDamaged(LedgerError):
-    """What is stored is not what was written."""
+    """The stored ledger is not what was written."""
 
     place: str
     seq: int | None
     reason: str
     code: ClassVar[str] = "DF502"
+    example = {"place": "out", "seq": 5, "reason": "it is not the entry that was written"}
 
     def message(self) -> str:
         where = "" if self.seq is None else f", entry {self.seq}"
@@ -106,37 +134,42 @@ class LedgerDamaged(LedgerError):
 
 @error
 class EntryMalformed(LedgerDamaged):
-    """The bytes of an entry are not those of an entry."""
+    """The bytes of an entry are not a valid entry."""
 
     code: ClassVar[str] = "DF503"
+    example = {"place": "out", "seq": 5, "reason": "its bytes are cut short"}
 
 
 @error
 class EntryMissing(LedgerDamaged):
-    """An entry is missing, later ones are there."""
+    """An entry is missing, and later ones are there."""
 
     code: ClassVar[str] = "DF504"
+    example = {"place": "out", "seq": 5, "reason": "it is missing, but entry 6 is there"}
 
 
 @error
 class LedgerCut(LedgerDamaged):
-    """The newest entries are gone."""
+    """The newest entries of the ledger are missing."""
 
     code: ClassVar[str] = "DF505"
+    example = {"place": "out", "seq": 6, "reason": "it was written and is not there: the end of the ledger is lost"}
 
 
 @error
 class EntryRewritten(LedgerDamaged):
-    """An entry is not the one whose hash is known."""
+    """The hash of an entry is not the known one."""
 
     code: ClassVar[str] = "DF506"
+    example = {"place": "out", "seq": 5, "reason": "its hash is sha256:cd…, but sha256:ab… was written"}
 
 
 @error
 class ForeignObject(LedgerDamaged):
-    """Something lies among the entries that is none."""
+    """A file among the entries is not an entry."""
 
     code: ClassVar[str] = "DF507"
+    example = {"place": "out", "seq": None, "reason": "notes.txt is not an entry"}
 
 
 @error
@@ -144,6 +177,7 @@ class ObjectMissing(LedgerDamaged):
     """A data file that an entry names is not there."""
 
     code: ClassVar[str] = "DF508"
+    example = {"place": "out", "seq": 5, "reason": "part-3.txt is not there"}
 
 
 @error
@@ -151,16 +185,18 @@ class ObjectDamaged(LedgerDamaged):
     """A data file is not the one that an entry names."""
 
     code: ClassVar[str] = "DF509"
+    example = {"place": "out", "seq": 5, "reason": "part-3.txt has 7 bytes, not 12"}
 
 
 @error
 class HeadMoved(LedgerError):
-    """Another writer was faster: what was to be appended rests on an entry that is no longer the newest."""
+    """Another writer has appended an entry in the meantime."""
 
     place: str
     expected: str
     actual: str
     code: ClassVar[str] = "DF510"
+    example = {"place": "out", "expected": "4", "actual": "5"}
 
     def message(self) -> str:
         return (
@@ -181,6 +217,15 @@ class WindowConflict(LedgerError):
     committed: object
     proposed: object
     code: ClassVar[str] = "DF511"
+    example = {
+        "place": "out",
+        "app_id": "demo",
+        "window_id": 3,
+        "seq": 5,
+        "field": "new_data",
+        "committed": "part-3.txt",
+        "proposed": "part-4.txt",
+    }
 
     def message(self) -> str:
         window = f"window {self.window_id} of application {self.app_id!r}"
@@ -193,13 +238,14 @@ class WindowConflict(LedgerError):
 
 @error
 class WindowPassed(LedgerError):
-    """A later window of the application is in the ledger already, and this one is not."""
+    """A later window of the application is in the ledger already."""
 
     place: str
     app_id: str
     window_id: int
     newest: int
     code: ClassVar[str] = "DF512"
+    example = {"place": "out", "app_id": "demo", "window_id": 3, "newest": 7}
 
     def message(self) -> str:
         window = f"window {self.window_id} of application {self.app_id!r}"
@@ -211,12 +257,13 @@ class WindowPassed(LedgerError):
 
 @error
 class LedgerTaken(ConfigError, LedgerError):
-    """There is a ledger of another dataset."""
+    """The folder has the ledger of another dataset."""
 
     place: str
     expected: str
     actual: str
     code: ClassVar[str] = "DF283"
+    example = {"place": "out", "expected": "did:odf:a", "actual": "did:odf:b"}
 
     def message(self) -> str:
         return f"{self.place} holds the ledger of dataset {self.actual}, not of {self.expected}\n  help: name another folder"
@@ -229,6 +276,7 @@ class NewerLedger(LedgerError):
     place: str
     what: str
     code: ClassVar[str] = "DF513"
+    example = {"place": "out", "what": "format version 9"}
 
     def message(self) -> str:
         return (
@@ -239,11 +287,13 @@ class NewerLedger(LedgerError):
 
 @error
 class LedgerMissing(ConfigError, LedgerError, LookupError):
-    """There is no ledger. `below`: a dataset in that folder."""
+    """A folder has no ledger. `below`: a dataset in that folder."""
 
     place: str
     below: str | None = None
     code: ClassVar[str] = "DF281"
+    example = {"place": "logs"}
+    general_remedy = "name the output folder of an application"
 
     def message(self) -> str:
         text = f"{self.place} has no ledger: it is not the output folder of an application, or nothing was committed yet"
@@ -252,12 +302,13 @@ class LedgerMissing(ConfigError, LedgerError, LookupError):
 
 @error
 class NoSuchDataset(ConfigError, LedgerError, LookupError):
-    """No dataset is at a place. `near`: a folder with a similar name; `dataset`: the dataset that the place lies in."""
+    """The path has no dataset. `near`: a folder with a similar name; `dataset`: the one in which it would be."""
 
     place: str
     near: str | None = None
     dataset: str | None = None
     code: ClassVar[str] = "DF284"
+    example = {"place": "outt"}
 
     def message(self) -> str:
         text = f"there is no {self.place}"
@@ -270,12 +321,14 @@ class NoSuchDataset(ConfigError, LedgerError, LookupError):
 
 @error
 class NoSuchEntry(ConfigError, LedgerError, LookupError):
-    """There is no such entry, or no such row."""
+    """The ledger does not have that entry or row."""
 
     place: str
     what: str
     newest: str
     code: ClassVar[str] = "DF282"
+    example = {"place": "out", "what": "entry 7", "newest": "its newest entry is 6"}
+    general_remedy = "`dagflow log` lists the entries"
 
     def message(self) -> str:
         return f"{self.place} has no {self.what}; {self.newest}"

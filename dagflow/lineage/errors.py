@@ -17,6 +17,7 @@ class RunFolderMissing(NotTraceable):
     run_folder: str | None
     reason: str
     code: ClassVar[str] = "DF351"
+    example = {"dataset": "out", "run_folder": "out/_dagflow", "reason": "there is no such folder"}
 
     def message(self) -> str:
         where = "nothing in it says" if self.run_folder is None else f"it names {self.run_folder}, but {self.reason}"
@@ -28,12 +29,13 @@ class RunFolderMissing(NotTraceable):
 
 @error
 class WindowForgotten(NotTraceable):
-    """The run folder does not keep the window any longer."""
+    """The run folder no longer has the window."""
 
     run_folder: str
     window: int
     oldest: int | None
     code: ClassVar[str] = "DF352"
+    example = {"run_folder": "out/_dagflow", "window": 3, "oldest": 120}
 
     def message(self) -> str:
         kept = "it keeps none" if self.oldest is None else f"the oldest is {self.oldest}"
@@ -45,13 +47,14 @@ class WindowForgotten(NotTraceable):
 
 @error
 class CodeNotNamed(ConfigError, NotTraceable):
-    """Running windows again would run an application that only the run folder names. `folder`: where it was launched."""
+    """A replay would run an application that only the run folder names. `folder`: where it was launched."""
 
     application: str
     folder: str
     run_folder: str
     definitions: tuple[str, ...] = ()
     code: ClassVar[str] = "DF267"
+    example = {"application": "app.py", "folder": "demo", "run_folder": "out/_dagflow", "definitions": ("output=out",)}
 
     def message(self) -> str:
         settings = f"\n  with the settings {', '.join(self.definitions)}" if self.definitions else ""
@@ -70,6 +73,7 @@ class ApplicationChanged(NotTraceable):
     window: int
     differences: tuple[str, ...]
     code: ClassVar[str] = "DF354"
+    example = {"application": "demo", "window": 3, "differences": ("operator 'filter' is gone",)}
 
     def message(self) -> str:
         return (
@@ -80,11 +84,13 @@ class ApplicationChanged(NotTraceable):
 
 @error
 class MadeOnDriver(NotTraceable):
-    """The row was made while its window was planned, by operators that cannot be asked again."""
+    """The row was written on the driver while its window was planned, and that cannot be repeated."""
 
     operator: str
     window: int
     code: ClassVar[str] = "DF355"
+    example = {"operator": "files", "window": 3}
+    general_remedy = "trace a row that was written in a task"
 
     def message(self) -> str:
         return f"operator {self.operator!r} wrote it on the driver while window {self.window} was planned; that is not done again"
@@ -92,11 +98,12 @@ class MadeOnDriver(NotTraceable):
 
 @error
 class StateForgotten(NotTraceable):
-    """Operators began the window with State of the windows before, which is no longer kept."""
+    """A window cannot be replayed, since the State that it began with is no longer stored."""
 
     operators: tuple[str, ...]
     window: int
     code: ClassVar[str] = "DF356"
+    example = {"operators": ("total",), "window": 3}
 
     def message(self) -> str:
         names = ", ".join(map(repr, self.operators))
@@ -109,11 +116,12 @@ class StateForgotten(NotTraceable):
 
 @error
 class BehindExchange(NotTraceable):
-    """The row was written behind an exchange: no single task can be run again to find its record."""
+    """The row was written behind an exchange, so a single task cannot be run again to find its record."""
 
     operator: str
     task: str
     code: ClassVar[str] = "DF372"
+    example = {"operator": "count", "task": "window 3, level 1, partition 0"}
 
     def message(self) -> str:
         return (
@@ -124,12 +132,14 @@ class BehindExchange(NotTraceable):
 
 @error
 class SourceSilent(NotTraceable):
-    """The source cannot be asked for a record again."""
+    """The source cannot read a single record again."""
 
     operator: str
     kind: str
     reason: str
     code: ClassVar[str] = "DF357"
+    example = {"operator": "events", "kind": "MyInput", "reason": "it cannot read a record again"}
+    general_remedy = "give the source a way to read one record again, or trace without --exact"
 
     def message(self) -> str:
         return f"operator {self.operator!r} ({self.kind}) cannot tell the record: {self.reason}"
@@ -137,11 +147,13 @@ class SourceSilent(NotTraceable):
 
 @error
 class SourceChanged(NotTraceable):
-    """The source is another one than when the window was planned, which its reader does not mind."""
+    """The source has changed since the window was planned."""
 
     window: int
     change: str
     code: ClassVar[str] = "DF359"
+    example = {"window": 3, "change": "logs/a.txt has another length than when it was planned"}
+    general_remedy = "put the source back as it was"
 
     def message(self) -> str:
         return f"{self.change}: window {self.window} cannot be made again"
@@ -149,13 +161,17 @@ class SourceChanged(NotTraceable):
 
 @error
 class ReplayDiffers(NotTraceable):
-    """A window that was run again from its plan came out differently."""
+    """A replayed window gave other rows than the committed ones."""
 
     window: int
     seq: int
     file: str
     reason: str
     code: ClassVar[str] = "DF358"
+    example = {"window": 3, "seq": 5, "file": "part-0.txt", "reason": "row 7 differs"}
+    general_remedy = (
+        "look for what differs between two runs on the same input: random numbers, clocks, the order of sets, changed code"
+    )
 
     def message(self) -> str:
         return f"window {self.window} (entry {self.seq}), run again, does not make {self.file} as it was committed: {self.reason}"

@@ -10,12 +10,17 @@ from dagflow.errors.base import error
 
 @error
 class NotSupported(DagError, NotImplementedError):
-    """A shape that this version does not run."""
+    """This version does not run such a DAG."""
 
     what: str
     where: str
     help: str
     code: ClassVar[str] = "DF020"
+    example = {
+        "what": "operator 'sort' works on DataFrames, which the local runner does not do",
+        "where": "app.py:12",
+        "help": "use --runner spark",
+    }
 
     def message(self) -> str:
         return f"{self.what} ({self.where})\n  help: {self.help}"
@@ -23,7 +28,7 @@ class NotSupported(DagError, NotImplementedError):
 
 @error
 class MergeMissing(DagError, TypeError):
-    """An operator in partitions keeps State and does not say how the values of several partitions become one."""
+    """An operator in partitions keeps State, and does not say how the values of several partitions are merged."""
 
     operator: str
     type: str
@@ -31,6 +36,13 @@ class MergeMissing(DagError, TypeError):
     lines: tuple[str, ...]
     where: str
     code: ClassVar[str] = "DF022"
+    example = {
+        "operator": "total",
+        "type": "Total",
+        "states": ("sum",),
+        "lines": ("sum = State(0, merge=sum)",),
+        "where": "app.py:12",
+    }
 
     def message(self) -> str:
         told = [
@@ -54,6 +66,13 @@ class MapStateNotKeyed(DagError, TypeError):
     lines: tuple[str, ...]
     where: str
     code: ClassVar[str] = "DF024"
+    example = {
+        "operator": "total",
+        "type": "Total",
+        "states": ("sums",),
+        "lines": ("sums = State(dict, merge=merged)",),
+        "where": "app.py:12",
+    }
 
     def message(self) -> str:
         names = ", ".join(map(repr, self.states))
@@ -69,7 +88,7 @@ class MapStateNotKeyed(DagError, TypeError):
 
 @error
 class UnrelatedPartitions(DagError):
-    """An operator is to be parallel with operators whose partitions have nothing in common.
+    """An operator is to be parallel with operators whose partitions are not related.
 
     Attributes:
         ports: its input ports, each with the operator whose partitions its records come from.
@@ -79,6 +98,7 @@ class UnrelatedPartitions(DagError):
     ports: tuple[tuple[str, str], ...]
     where: str
     code: ClassVar[str] = "DF040"
+    example = {"operator": "union", "ports": (("union.input_0", "reader"), ("union.input_1", "events")), "where": "app.py:12"}
 
     def message(self) -> str:
         lines = "\n".join(f"  {port}  gets records from the partitions of {head!r}" for port, head in self.ports)
@@ -92,7 +112,7 @@ class UnrelatedPartitions(DagError):
 
 @error
 class ColumnsUnknown(DagError):
-    """Nothing says which columns a port of an operator with a body of DataFrames has."""
+    """The columns of a port of a DataFrame operator are not declared."""
 
     operator: str
     class_name: str
@@ -100,6 +120,7 @@ class ColumnsUnknown(DagError):
     type: str
     where: str
     code: ClassVar[str] = "DF045"
+    example = {"operator": "sort", "class_name": "SparkOperator", "port": "input", "type": "Any", "where": "app.py:12"}
 
     def message(self) -> str:
         return (
@@ -110,12 +131,13 @@ class ColumnsUnknown(DagError):
 
 @error
 class BodyPartitioned(DagError):
-    """An operator with a body of DataFrames is told how to be partitioned by key, or not at all."""
+    """A DataFrame operator has settings for partitions, which Spark decides itself."""
 
     operator: str
     asked: str
     where: str
     code: ClassVar[str] = "DF046"
+    example = {"operator": "sort", "asked": "partition_by", "where": "app.py:12"}
 
     def message(self) -> str:
         return (
@@ -126,7 +148,7 @@ class BodyPartitioned(DagError):
 
 @error
 class TypeNotInSpark(DagError, TypeError):
-    """A column of an operator with a body of DataFrames has a type that Spark has not.
+    """A column of a DataFrame operator has a type that Spark does not support.
 
     Attributes:
         what: `its input` or `its declared output`.
@@ -140,6 +162,14 @@ class TypeNotInSpark(DagError, TypeError):
     instead: str = ""
     where: str = ""
     code: ClassVar[str] = "DF048"
+    example = {
+        "operator": "sort",
+        "what": "its input",
+        "column": "size",
+        "type": "uint64",
+        "instead": "decimal128(20, 0)",
+        "where": "app.py:12",
+    }
 
     def message(self) -> str:
         place = f" ({self.where})" if self.where else ""

@@ -27,7 +27,7 @@ def shown(position: object) -> str:
 
 @error
 class RangeError(RunError, ValueError):
-    """A range, or a position in one, breaks a rule. No fault of a record: `on_error` does not let it pass."""
+    """A range, or a position in one, breaks a rule. It is not the fault of a record, so `on_error` does not skip it."""
 
     code: ClassVar[str] = "DF339"
     is_fatal: ClassVar[bool] = True
@@ -40,6 +40,8 @@ class NoRange(RangeError):
     start: Any
     stop: Any
     code: ClassVar[str] = "DF340"
+    example = {"start": 10, "stop": 4}
+    general_remedy = "give (start, stop) with start <= stop"
 
     def message(self) -> str:
         return f"a range starts at {shown(self.start)} and stops at {shown(self.stop)}, before its start: give (start, stop), start <= stop"
@@ -47,12 +49,13 @@ class NoRange(RangeError):
 
 @error
 class FirstNotSplitPoint(RangeError):
-    """The first record that is returned of a range is no split point."""
+    """The first record returned from a range is not a split point."""
 
     position: Any
     start: Any
     stop: Any
     code: ClassVar[str] = "DF341"
+    example = {"position": 12, "start": 10, "stop": 20}
 
     def message(self) -> str:
         return (
@@ -64,11 +67,12 @@ class FirstNotSplitPoint(RangeError):
 
 @error
 class RecordBeforeRange(RangeError):
-    """A split point lies before the start of the range that is read."""
+    """A split point lies before the start of the range."""
 
     position: Any
     start: Any
     code: ClassVar[str] = "DF342"
+    example = {"position": 8, "start": 10}
 
     def message(self) -> str:
         return (
@@ -79,11 +83,13 @@ class RecordBeforeRange(RangeError):
 
 @error
 class PositionsDecrease(RangeError):
-    """A record lies before the one that was returned last."""
+    """A record lies before the record that was returned before it."""
 
     position: Any
     last: Any
     code: ClassVar[str] = "DF343"
+    example = {"position": 12, "last": 14}
+    general_remedy = "return the records of a range in the order of their positions"
 
     def message(self) -> str:
         return f"the record at {shown(self.position)} comes after the one at {shown(self.last)}: a range's records come in the order of their positions"
@@ -91,11 +97,12 @@ class PositionsDecrease(RangeError):
 
 @error
 class SplitPointTwice(RangeError):
-    """Two split points have one position."""
+    """Two split points have the same position."""
 
     position: Any
     last: Any
     code: ClassVar[str] = "DF344"
+    example = {"position": 12, "last": 12}
 
     def message(self) -> str:
         return (
@@ -106,10 +113,12 @@ class SplitPointTwice(RangeError):
 
 @error
 class UnboundedRange(RangeError):
-    """A fraction is asked for of a range that has no end."""
+    """A position at a fraction was asked for, of a range without an end."""
 
     start: Any
     code: ClassVar[str] = "DF345"
+    example = {"start": 10}
+    general_remedy = "split the range at a position first"
 
     def message(self) -> str:
         return f"the range from {shown(self.start)} on has no end, so there is no position at a fraction of it: split it at a position first"
@@ -121,6 +130,8 @@ class NoFraction(RangeError):
 
     fraction: Any
     code: ClassVar[str] = "DF346"
+    example = {"fraction": 1.5}
+    general_remedy = "give a number from 0 to 1"
 
     def message(self) -> str:
         return f"a fraction of a range lies between 0 and 1, but {self.fraction!r} does not"
@@ -128,12 +139,14 @@ class NoFraction(RangeError):
 
 @error
 class KeyOutsideRange(RangeError):
-    """A key is not in a range."""
+    """A key does not lie in its range."""
 
     key: Any
     start: Any
     stop: Any
     code: ClassVar[str] = "DF347"
+    example = {"key": b"\x01", "start": b"\x02", "stop": b"\x05"}
+    general_remedy = "give a key that is in the range"
 
     def message(self) -> str:
         end = shown(self.stop) if self.stop else "no end"

@@ -16,6 +16,7 @@ class PartitionerFailed(RunError):
     partitioner: str
     reason: str
     code: ClassVar[str] = "DF365"
+    example = {"operator": "reader", "partitioner": "MyPartitioner", "reason": "has returned None"}
 
     def message(self) -> str:
         return (
@@ -30,7 +31,7 @@ _TOLD = 10
 
 @error
 class KeysMisdealt(RunError, ValueError):
-    """A partitioner has dealt keys of a port to no partition, or to several: records would be lost, or come twice.
+    """A partitioner assigned keys to no partition, or to several. Records would be lost or duplicated.
 
     `nobody`: the keys without a partition; `several`: those with more than one, and which; of `hash & mask`.
     """
@@ -41,6 +42,7 @@ class KeysMisdealt(RunError, ValueError):
     nobody: tuple[int, ...]
     several: dict[int, tuple[int, ...]]
     code: ClassVar[str] = "DF375"
+    example = {"operator": "count", "port": "input", "mask": 3, "nobody": (2,), "several": {1: (0, 1)}}
 
     def message(self) -> str:
         wrong = []

@@ -28,7 +28,7 @@ from dagflow.errors.wording import definition, suggest
 
 @error(kw_only=True)
 class ScanError(RunError):
-    """What all of these share: `reader` is the operator's name, for the settings that a message shows."""
+    """A file cannot be scanned. `reader` is the name of the operator, for the settings that a message shows."""
 
     code: ClassVar[str] = "DF608"
 
@@ -37,9 +37,17 @@ class ScanError(RunError):
 
 @error(kw_only=True)
 class ReaderFailed(ScanError):
-    """A format's reader raised something that is no error of ours. `doing`: `open`, `next` or `close`; the range in bytes."""
+    """The reader of a format raised an exception. `doing`: `open`, `next` or `close`; the range in bytes."""
 
     code: ClassVar[str] = "DF600"
+    example = {
+        "format": "MyReader",
+        "doing": "next",
+        "path": "logs/a.bin",
+        "start": 0,
+        "stop": 4096,
+        "error": "IndexError: list index out of range",
+    }
 
     format: str
     doing: str
@@ -61,9 +69,18 @@ _FINE = re.compile(r":[0-9]{2}\.[0-9]{7,9}\S* is no timestamp\[us(, tz=[^]]+)?\]
 
 @error(kw_only=True)
 class BadRowFound(ScanError, ValueError):
-    """A row cannot be read, and `on_bad_row` is "fail". What is None is not known."""
+    """A row cannot be read, and `on_bad_row` is "fail". `position`, `line` and `column` are None where they are not known."""
 
     code: ClassVar[str] = "DF601"
+    example = {
+        "reader": "rows",
+        "path": "logs/a.csv",
+        "position": 120,
+        "line": 7,
+        "column": "count",
+        "reason": "'x' is not an int64",
+        "raw": "a,x",
+    }
 
     path: str
     position: int | None
@@ -102,6 +119,7 @@ class RowTooLarge(ScanError, ValueError):
     """A single row is larger than `limit` bytes; `size` None: nobody has read to its end. `column`: the one that is too long."""
 
     code: ClassVar[str] = "DF602"
+    example = {"reader": "rows", "path": "logs/a.csv", "position": 120, "size": 70_000_000, "limit": 67_108_864}
 
     path: str
     position: int | None
@@ -126,9 +144,10 @@ def _list(names: tuple[str, ...]) -> str:
 
 @error(kw_only=True)
 class ColumnUnknown(ScanError, LookupError):
-    """A column is asked for that no file has."""
+    """A column is selected that no file has."""
 
     code: ClassVar[str] = "DF603"
+    example = {"reader": "rows", "column": "contry", "known": ("country", "city"), "files": 3}
 
     column: str
     known: tuple[str, ...]
@@ -149,6 +168,7 @@ class ColumnMissing(ScanError, LookupError):
     """A file lacks columns, and `drift.missing` is "error"."""
 
     code: ClassVar[str] = "DF604"
+    example = {"reader": "rows", "path": "logs/b.csv", "missing": ("city",), "found": ("country",)}
 
     path: str
     missing: tuple[str, ...]
@@ -163,9 +183,10 @@ class ColumnMissing(ScanError, LookupError):
 
 @error(kw_only=True)
 class MissingUntold(ScanError, ValueError):
-    """`drift.missing` is "error", but files of the format do not say which columns they have."""
+    """`drift.missing` is "error", but files of this format do not declare their columns."""
 
     code: ClassVar[str] = "DF613"
+    example = {"reader": "rows", "path": "logs/a.jsonl", "format": "JSON lines"}
 
     path: str
     format: str
@@ -183,6 +204,7 @@ class ColumnExtra(ScanError, ValueError):
     """A file has columns that the others do not have, and `drift.extra` is "error"."""
 
     code: ClassVar[str] = "DF605"
+    example = {"reader": "rows", "path": "logs/b.csv", "extra": ("town",), "known": ("country", "city")}
 
     path: str
     extra: tuple[str, ...]
@@ -199,9 +221,10 @@ class ColumnExtra(ScanError, ValueError):
 
 @error(kw_only=True)
 class ColumnNoSuchPart(ScanError, TypeError):
-    """A part of a column is asked for that values of its type do not have: `m.a` of a number, `a[0]` of a text."""
+    """A part of a column is selected that its type does not have: `m.a` of a number, `a[0]` of a string."""
 
     code: ClassVar[str] = "DF606"
+    example = {"column": "count.a", "part": "count", "type": "int64"}
 
     column: str
     part: str
@@ -216,9 +239,11 @@ class ColumnNoSuchPart(ScanError, TypeError):
 
 @error(kw_only=True)
 class ReaderMisbehaves(ScanError):
-    """A format's reader does not keep to what readers promise."""
+    """The reader of a format breaks the rules of readers."""
 
     code: ClassVar[str] = "DF607"
+    example = {"format": "MyReader", "reason": "next() has returned 3, but must return True or False"}
+    general_remedy = "mend the reader: docs/explanation/scans.md says what it promises"
 
     format: str
     reason: str
@@ -229,9 +254,10 @@ class ReaderMisbehaves(ScanError):
 
 @error(kw_only=True)
 class KeyMisfit(ScanError, ValueError):
-    """The value in a folder's name (`year=2024`) is none of the type that this key has."""
+    """The value in the name of a folder (`year=2024`) does not have the type of this key."""
 
     code: ClassVar[str] = "DF609"
+    example = {"reader": "rows", "path": "logs/year=x/a.csv", "key": "year", "value": "x", "type": "int64"}
 
     path: str
     key: str
@@ -247,9 +273,10 @@ class KeyMisfit(ScanError, ValueError):
 
 @error(kw_only=True)
 class ColumnTwice(ScanError, ValueError):
-    """A file has two columns of one name, and that name is asked for."""
+    """A file has two columns of the same name, and that name is selected."""
 
     code: ClassVar[str] = "DF611"
+    example = {"path": "logs/a.csv", "column": "count"}
 
     path: str
     column: str
@@ -263,9 +290,10 @@ class ColumnTwice(ScanError, ValueError):
 
 @error(kw_only=True)
 class ColumnReserved(ScanError, ValueError):
-    """Files have a column of the name that `drift` needs for what it rescues."""
+    """Files have a column with the name that `drift` needs for rescued values."""
 
     code: ClassVar[str] = "DF612"
+    example = {"reader": "rows", "column": "_rescued"}
 
     column: str
 
@@ -278,9 +306,10 @@ class ColumnReserved(ScanError, ValueError):
 
 @error
 class ProjectionError(ConfigError):
-    """The columns that are asked for do not go together."""
+    """The selected columns contradict each other."""
 
     code: ClassVar[str] = "DF271"
+    example = {"reason": "columns name both `a` and `a.b`", "help": "ask for one of them"}
 
     reason: str
     help: str

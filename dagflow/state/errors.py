@@ -10,13 +10,14 @@ from dagflow.errors.base import error
 
 @error
 class StateMistyped(RunError, TypeError):
-    """A `State` holds a value that is not of its declared type: refused before the window is decided."""
+    """A `State` holds a value that is not of its declared type."""
 
     operator: str
     state: str
     declared: str
     got: str
     code: ClassVar[str] = "DF364"
+    example = {"operator": "total", "state": "sum", "declared": "int", "got": "it holds '7', a str"}
 
     def message(self) -> str:
         return (
@@ -27,12 +28,13 @@ class StateMistyped(RunError, TypeError):
 
 @error
 class StateLost(RunError):
-    """What an operator kept in a partition is no longer what the last decision says."""
+    """The stored state of a partition is missing, or differs from the last decision."""
 
     operator: str
     path: str
     reason: str
     code: ClassVar[str] = "DF360"
+    example = {"operator": "total", "path": "out/_dagflow/state/3", "reason": "its hash differs"}
 
     def message(self) -> str:
         return (
@@ -43,11 +45,12 @@ class StateLost(RunError):
 
 @error
 class SegmentMissing(RunError):
-    """What windows have left in `MapState` is not all there: a segment is gone."""
+    """A stored segment of a `MapState` is missing."""
 
     path: str
     window: int
     code: ClassVar[str] = "DF361"
+    example = {"path": "out/_dagflow/map/3", "window": 3}
     is_fatal: ClassVar[bool] = True
 
     def message(self) -> str:
@@ -59,12 +62,13 @@ class SegmentMissing(RunError):
 
 @error
 class SegmentDamaged(RunError):
-    """A segment of `MapState` is not what a window has written."""
+    """A stored segment of a `MapState` is damaged."""
 
     path: str
     window: int
     reason: str
     code: ClassVar[str] = "DF362"
+    example = {"path": "out/_dagflow/map/3", "window": 3, "reason": "its hash differs"}
     is_fatal: ClassVar[bool] = True
 
     def message(self) -> str:
@@ -76,12 +80,13 @@ class SegmentDamaged(RunError):
 
 @error
 class ForeignStateKey(RunError, KeyError):
-    """A keyed operator has assigned an entry whose key belongs to another partition."""
+    """A keyed operator stored an entry whose key belongs to another partition."""
 
     operator: str
     state: str
     key: str
     code: ClassVar[str] = "DF373"
+    example = {"operator": "total", "state": "sums", "key": "'b'"}
 
     def message(self) -> str:
         return (

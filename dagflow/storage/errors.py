@@ -10,12 +10,13 @@ from dagflow.errors.base import error
 
 @error
 class PathOutside(RunError, ValueError):
-    """A stored record names a path that does not lie in its folder. `leads`: where a symbolic link leads."""
+    """A stored record names a path outside of its folder. `leads`: where a symbolic link leads."""
 
     folder: str
     path: str
     leads: str | None = None
     code: ClassVar[str] = "DF377"
+    example = {"folder": "out", "path": "../other/a.txt"}
     is_fatal: ClassVar[bool] = True
 
     def message(self) -> str:
@@ -32,10 +33,11 @@ class PathOutside(RunError, ValueError):
 
 @error
 class BadRecordName(RunError, ValueError):
-    """A record of a store is asked for by something that cannot be its name."""
+    """A name is not valid for a record of a store."""
 
     name: str
     code: ClassVar[str] = "DF383"
+    example = {"name": "../plan"}
     is_fatal: ClassVar[bool] = True
 
     def message(self) -> str:
@@ -47,12 +49,14 @@ class BadRecordName(RunError, ValueError):
 
 @error
 class StorageError(InfrastructureError):
-    """Storage refused: `path` is what was asked for, `doing` what for, `reason` the system's own words.
+    """The storage refused an operation. `path` is what was asked for, `doing` what for, `reason` the system's own words.
 
     `at` is the path that the system complained about, where it is another one than `path`.
     """
 
     code: ClassVar[str] = "DF410"
+    example = {"path": "logs/a.txt", "doing": "reading a block", "reason": "Operation not permitted"}
+    general_remedy = "look at what the operating system says; then launch again, the run resumes"
 
     path: str
     doing: str
@@ -79,6 +83,7 @@ class DiskFull(StorageError):
     """No space is left, or the user's quota is used up."""
 
     code: ClassVar[str] = "DF411"
+    example = {"path": "out", "doing": "writing a record"}
     quota: bool = False
 
     def what(self) -> str:
@@ -91,9 +96,10 @@ class DiskFull(StorageError):
 
 @error
 class NotWritable(StorageError):
-    """Writing is not permitted, or the file system is mounted read-only (`read_only`)."""
+    """Writing is not permitted, or the file system is mounted read-only. `read_only`: it is."""
 
     code: ClassVar[str] = "DF412"
+    example = {"path": "out", "doing": "making the output folder"}
     read_only: bool = False
 
     def what(self) -> str:
@@ -110,6 +116,7 @@ class NotReadable(StorageError):
     """Reading is not permitted."""
 
     code: ClassVar[str] = "DF413"
+    example = {"path": "logs/a.txt", "doing": "reading a block"}
 
     def what(self) -> str:
         return "you may not read it"
@@ -122,9 +129,10 @@ class NotReadable(StorageError):
 
 @error
 class PathMissing(StorageError):
-    """No such file or folder; `parent` is the deepest folder that exists, `nearest` the most similar path there."""
+    """The file or folder does not exist. `parent` is the deepest folder that exists, `nearest` the most similar path there."""
 
     code: ClassVar[str] = "DF414"
+    example = {"path": "logs/b.txt", "doing": "listing the input", "nearest": "logs/a.txt"}
     parent: str | None = None
     nearest: str | None = None
 
@@ -139,9 +147,10 @@ class PathMissing(StorageError):
 
 @error
 class NotAFolder(StorageError):
-    """A file stands where a folder should; `file` is that file."""
+    """A path is a file and should be a folder. `file` is that file."""
 
     code: ClassVar[str] = "DF415"
+    example = {"path": "out", "doing": "making the output folder"}
     file: str | None = None
 
     def what(self) -> str:
@@ -153,9 +162,10 @@ class NotAFolder(StorageError):
 
 @error
 class NotAFile(StorageError):
-    """A folder, pipe, socket or device (`kind`) where a file with a length and positions should be."""
+    """A path is a folder, pipe, socket or device, and should be a file. `kind`: which."""
 
     code: ClassVar[str] = "DF416"
+    example = {"path": "logs/pipe", "doing": "reading a block", "kind": "a pipe"}
     kind: str = "not a regular file"
 
     def what(self) -> str:
@@ -167,9 +177,10 @@ class NotAFile(StorageError):
 
 @error
 class DeviceFailed(StorageError):
-    """The disk, or the network file system, reports an error of its own."""
+    """The disk or the network file system reports an error."""
 
     code: ClassVar[str] = "DF417"
+    example = {"path": "logs/a.txt", "doing": "reading a block", "reason": "Input/output error"}
 
     def what(self) -> str:
         return f"the device failed ({self.reason})" if self.reason else "the device failed"
@@ -180,9 +191,10 @@ class DeviceFailed(StorageError):
 
 @error
 class TooManyOpenFiles(StorageError):
-    """The process (or the machine) has as many files open as it may."""
+    """The process or the machine has reached its limit of open files."""
 
     code: ClassVar[str] = "DF418"
+    example = {"path": "out/a.txt", "doing": "writing a file"}
 
     def what(self) -> str:
         return "too many files are open"
@@ -196,6 +208,7 @@ class SymlinkLoop(StorageError):
     """Symbolic links lead to themselves."""
 
     code: ClassVar[str] = "DF419"
+    example = {"path": "logs", "doing": "listing the input"}
 
     def what(self) -> str:
         return "its symbolic links lead to themselves"
@@ -206,9 +219,11 @@ class SymlinkLoop(StorageError):
 
 @error
 class NameTooLong(StorageError):
-    """The file system takes no name of this length (mostly 255 bytes)."""
+    """A name is too long for the file system (mostly 255 bytes)."""
 
     code: ClassVar[str] = "DF420"
+    example = {"path": "out/aaaa…", "doing": "writing a file"}
+    general_remedy = "use shorter names"
 
     def what(self) -> str:
         return "the name is too long for this file system"
@@ -216,9 +231,10 @@ class NameTooLong(StorageError):
 
 @error
 class PathTaken(StorageError):
-    """Something with that name exists already."""
+    """A file or folder of that name exists already."""
 
     code: ClassVar[str] = "DF421"
+    example = {"path": "out/a.txt", "doing": "writing a file"}
 
     def what(self) -> str:
         return "it exists already"
@@ -229,9 +245,11 @@ class PathTaken(StorageError):
 
 @error
 class StorageBusy(StorageError):
-    """The storage is busy, does not answer in time, or has lost a connection or handle: what may pass. It is tried again."""
+    """The storage is busy, does not answer in time, or has lost a connection. The operation is tried again."""
 
     code: ClassVar[str] = "DF422"
+    example = {"path": "logs/a.txt", "doing": "reading a block", "reason": "Connection timed out"}
+    general_remedy = "launch again when the storage answers; the run resumes"
 
     def what(self) -> str:
         return f"the storage does not answer for now ({self.reason})"
@@ -239,13 +257,15 @@ class StorageBusy(StorageError):
 
 @error
 class FolderInUse(InfrastructureError):
-    """Another launch works on this run folder.
+    """Another launch uses this run folder.
 
-    `pid` is 0 and `host` empty where it could not be found out. `remove` is the record to remove by hand, where a
-    holder on another machine cannot be told to be dead.
+    `pid` is 0 and `host` empty where they are not known. `remove` is the record to remove by hand, where the holder on another
+    machine may be dead.
     """
 
     code: ClassVar[str] = "DF430"
+    example = {"folder": "out/_dagflow", "pid": 4711, "host": "head", "since": "12:00"}
+    general_remedy = "wait until the other launch is done, stop it, or name another output"
 
     folder: str
     pid: int = 0
@@ -269,9 +289,11 @@ class FolderInUse(InfrastructureError):
 
 @error
 class UnknownScheme(InfrastructureError):
-    """No file system answers to a URL of this kind."""
+    """The scheme of a URL is not known."""
 
     code: ClassVar[str] = "DF431"
+    example = {"url": "ss3://bucket/logs", "scheme": "ss3", "nearest": "s3"}
+    general_remedy = "use a kind of URL that is known"
 
     url: str
     scheme: str
@@ -290,6 +312,8 @@ class DriverMissing(InfrastructureError):
     """The package that reads this kind of URL is not installed; `package` is what pip calls it."""
 
     code: ClassVar[str] = "DF432"
+    example = {"url": "s3://bucket/logs", "scheme": "s3", "package": "s3fs"}
+    general_remedy = "install the package here, and where the tasks run"
 
     url: str
     scheme: str
@@ -307,9 +331,11 @@ class DriverMissing(InfrastructureError):
 
 @error
 class StoreRefused(InfrastructureError):
-    """This store cannot publish a record if, and only if, there is none of that name: nothing could be committed once."""
+    """The store cannot create a record only if it is absent, so windows could be committed twice."""
 
     code: ClassVar[str] = "DF433"
+    example = {"url": "http://host/out", "why": "it cannot be written"}
+    general_remedy = "choose a local or shared disk, or s3://, gs:// or abfs://"
 
     url: str
     why: str
@@ -324,9 +350,11 @@ class StoreRefused(InfrastructureError):
 
 @error
 class OutcomeUnknown(InfrastructureError):
-    """A record was sent, the answer was lost, and reading it back failed: it may be there or not. Nothing was deleted."""
+    """A record was sent and the answer was lost, so the record may or may not be there."""
 
     code: ClassVar[str] = "DF434"
+    example = {"url": "s3://bucket/out/_dagflow/plan/3", "reason": "the connection was reset"}
+    general_remedy = "launch again when the store answers"
 
     url: str
     reason: str
@@ -341,9 +369,11 @@ class OutcomeUnknown(InfrastructureError):
 
 @error
 class BadUrl(ConfigError):
-    """A URL that cannot be understood."""
+    """A URL cannot be parsed."""
 
     code: ClassVar[str] = "DF268"
+    example = {"url": "s3:/bucket", "why": "it lacks a slash"}
+    general_remedy = "write it as SCHEME://HOST/PATH"
     is_fatal: ClassVar[bool] = True
 
     url: str
@@ -356,9 +386,10 @@ class BadUrl(ConfigError):
 
 @error
 class StorageUnreachable(StorageBusy):
-    """There is no connection to the server of a URL. It is tried again, and may pass."""
+    """The server of a URL cannot be reached. The operation is tried again."""
 
     code: ClassVar[str] = "DF423"
+    example = {"path": "s3://bucket/logs", "doing": "listing the input", "reason": "connection refused"}
 
     def what(self) -> str:
         return f"its server cannot be reached ({self.reason})"
@@ -369,9 +400,10 @@ class StorageUnreachable(StorageBusy):
 
 @error
 class CredentialsMissing(StorageError):
-    """The server wants keys, and there are none, or it refuses those that there are."""
+    """The server asks for credentials, or refuses the given ones."""
 
     code: ClassVar[str] = "DF424"
+    example = {"path": "s3://bucket/logs", "doing": "listing the input", "reason": "InvalidAccessKeyId"}
 
     def what(self) -> str:
         return f"the server wants other credentials ({self.reason})"
@@ -382,9 +414,10 @@ class CredentialsMissing(StorageError):
 
 @error
 class BucketMissing(StorageError):
-    """There is no such bucket. dagflow makes none: who may read it is for its owner to say."""
+    """The bucket does not exist. dagflow makes no buckets."""
 
     code: ClassVar[str] = "DF425"
+    example = {"path": "s3://bucket/logs", "doing": "listing the input"}
 
     def what(self) -> str:
         return "there is no such bucket"
@@ -395,9 +428,10 @@ class BucketMissing(StorageError):
 
 @error
 class FolderPage(StorageError):
-    """A URL of HTTP where the server answers with a page of HTML that stands for a folder."""
+    """The server answers with a page of HTML for a folder."""
 
     code: ClassVar[str] = "DF426"
+    example = {"path": "https://host/logs/", "doing": "reading a block"}
 
     def what(self) -> str:
         return "the server answers with a page of HTML, as it does for folders"

@@ -10,11 +10,12 @@ from dagflow.errors.base import error
 
 @error
 class PlanMismatch(ConfigError):
-    """What the run folder holds does not fit this application."""
+    """The run folder was written by another application or another version of dagflow."""
 
     folder: str
     reason: str
     code: ClassVar[str] = "DF263"
+    example = {"folder": "out/_dagflow", "reason": "it was written by an application with other operators"}
 
     def message(self) -> str:
         return (
@@ -27,12 +28,13 @@ _OF_ONE_ROUND = ("reports/", "claims/")
 
 @error
 class RecordRefused(RunError):
-    """A record of the run folder is not used, since it is not what a run has left there. `folder`: the run folder."""
+    """A record of the run folder cannot be used. `folder`: the run folder."""
 
     folder: str
     name: str
     reason: str
     code: ClassVar[str] = "DF366"
+    example = {"folder": "out/_dagflow", "name": "plan/0000000003", "reason": "it is not JSON"}
     is_fatal: ClassVar[bool] = True
     fault: ClassVar[str] = "cannot be used"
 
@@ -46,15 +48,17 @@ class RecordRefused(RunError):
 
 @error
 class RecordDamaged(RecordRefused):
-    """A record has other bytes than were published."""
+    """The bytes of a record differ from those that were published."""
 
     code: ClassVar[str] = "DF317"
+    example = {"folder": "out/_dagflow", "name": "plan/0000000003", "reason": "its hash differs"}
     fault: ClassVar[str] = "is damaged"
 
 
 @error
 class RecordMisplaced(RecordRefused):
-    """A record is whole, and belongs elsewhere: it is another one's copy, or does not fit the one that it builds on."""
+    """A record is whole but does not belong there: it is a copy of another one, or does not fit the record that it builds on."""
 
     code: ClassVar[str] = "DF318"
+    example = {"folder": "out/_dagflow", "name": "plan/0000000003", "reason": "it is plan/0000000002"}
     fault: ClassVar[str] = "is out of place"

@@ -10,12 +10,13 @@ from dagflow.errors.base import error
 
 @error
 class ChangedInPlace(RunError):
-    """An operator has changed a value of a `MapState` in place: that would not be saved."""
+    """An operator changed a value of a `MapState` in place, which is not saved."""
 
     operator: str
     state: str
     key: str
     code: ClassVar[str] = "DF363"
+    example = {"operator": "total", "state": "sums", "key": "'a'"}
     is_fatal: ClassVar[bool] = True
 
     def message(self) -> str:
@@ -27,9 +28,10 @@ class ChangedInPlace(RunError):
 
 @error
 class HypothesisMissing(InfrastructureError, ImportError):
-    """`check_operator` makes its records with Hypothesis, which is not installed."""
+    """`check_operator` needs Hypothesis, which is not installed."""
 
     code: ClassVar[str] = "DF490"
+    example = {}
 
     def message(self) -> str:
         return "check_operator needs the package Hypothesis, which is not installed\n  help: pip install hypothesis"

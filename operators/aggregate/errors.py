@@ -16,9 +16,10 @@ from dagflow.errors import RunError, error
 
 @error(kw_only=True)
 class KeyColumnRefused(RunError, TypeError):
-    """Records are to be grouped by a column of lists or structs, which are no keys."""
+    """Records cannot be grouped by a column of lists or structs."""
 
     code: ClassVar[str] = "DF389"
+    example = {"column": "tags", "type": "list<item: string>"}
     is_fatal: ClassVar[bool] = True
 
     column: str
@@ -33,9 +34,10 @@ class KeyColumnRefused(RunError, TypeError):
 
 @error(kw_only=True)
 class ValueNotKept(RunError, TypeError):
-    """A key or a value is to be kept over windows, but would not come back as it was."""
+    """A key or a value cannot be kept over windows, since it would not come back as it was."""
 
     code: ClassVar[str] = "DF390"
+    example = {"type": "Color"}
     is_fatal: ClassVar[bool] = True
 
     type: str
@@ -51,13 +53,14 @@ class ValueNotKept(RunError, TypeError):
 
 @error(kw_only=True)
 class WindowsReopened(RunError, ValueError):
-    """`Tumbling` would take windows for open that have been let go of: they would begin anew, beside what has been emitted.
+    """`Tumbling` is set to keep windows longer than the launch before, so closed windows would begin again.
 
     Attributes:
         wait, kept: how long windows are kept behind their end, now and by the launch before.
     """
 
     code: ClassVar[str] = "DF391"
+    example = {"operator": "tumbling", "wait": "allowed_lateness=1h", "kept": "allowed_lateness=1min"}
     is_fatal: ClassVar[bool] = True
 
     operator: str
@@ -74,9 +77,10 @@ class WindowsReopened(RunError, ValueError):
 
 @error(kw_only=True)
 class ValueColumnRefused(RunError, TypeError):
-    """Values are to be aggregated whose type has no such thing. `lack` is what they cannot be: `added up` or `compared`."""
+    """The values of a column cannot be aggregated. `lack` is what they cannot be: `added up` or `compared`."""
 
     code: ClassVar[str] = "DF394"
+    example = {"column": "name", "type": "string", "lack": "added up"}
     is_fatal: ClassVar[bool] = True
 
     column: str

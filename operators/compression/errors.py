@@ -21,13 +21,22 @@ from operators.contexts.errors import ReadError
 
 @error(kw_only=True)
 class CompressionCorrupt(ReadError, ValueError):
-    """Compressed data cannot be unpacked: it is damaged, followed by something else, or asks for too much memory.
+    """Compressed data cannot be unpacked: it is damaged, followed by other data, or needs too much memory.
 
     `position` is where in the file the member, frame or stream begins that cannot be read (or what follows the last one), in
     bytes; `unpacked`: how many bytes came out before, None where that is not known; `reason`: what the codec says.
     """
 
     code: ClassVar[str] = "DF314"
+    example = {
+        "reader": "lines",
+        "path": "logs/a.gz",
+        "format": "gzip",
+        "position": 0,
+        "reason": "its checksum is wrong",
+        "unpacked": 100,
+    }
+    general_remedy = "fetch or make the file again, or leave it out (the scanner's ignore pattern)"
 
     path: str
     format: str
@@ -50,9 +59,11 @@ class CompressionCorrupt(ReadError, ValueError):
 
 @error(kw_only=True)
 class CompressionTruncated(ReadError, EOFError):
-    """A compressed file ends within its data. `position`: its end; `began`: where the unfinished member begins (bytes)."""
+    """A compressed file ends within its data."""
 
     code: ClassVar[str] = "DF315"
+    example = {"reader": "lines", "path": "logs/a.gz", "format": "gzip", "position": 4096, "began": 0}
+    general_remedy = "fetch or make the file again, or leave it out (the scanner's ignore pattern)"
 
     path: str
     format: str
@@ -74,6 +85,8 @@ class CompressionUnexpected(ReadError, ValueError):
     """A file is not compressed as `compression` says. `found`: what it is, None if it is nothing that is known."""
 
     code: ClassVar[str] = "DF316"
+    example = {"reader": "lines", "path": "logs/a.gz", "expected": "gzip", "found": "zstd", "head": b"\x28\xb5\x2f\xfd"}
+    general_remedy = "let the content of each file decide: -D operator.NAME.compression=auto"
 
     path: str
     expected: str
@@ -91,9 +104,11 @@ class CompressionUnexpected(ReadError, ValueError):
 
 @error(kw_only=True)
 class CompressionUnsupported(ReadError, NotImplementedError):
-    """A file is packed in a way that is not supported. `found`: which."""
+    """A file is compressed in a way that is not supported. `found`: which."""
 
     code: ClassVar[str] = "DF656"
+    example = {"reader": "lines", "path": "logs/a.zip", "found": "zip", "head": b"PK\x03\x04"}
+    general_remedy = "unpack the file, pack it with gzip, bgzip, bzip2, xz or zstd, or leave it out"
 
     path: str
     found: str
@@ -114,6 +129,8 @@ class CodecMissing(InfrastructureError):
     """No package for this kind of compression is installed. `install` is what pip calls it."""
 
     code: ClassVar[str] = "DF437"
+    example = {"path": "logs/a.zst", "format": "zstd", "install": "backports.zstd"}
+    general_remedy = "install the package here, and where the tasks run"
     is_fatal: ClassVar[bool] = True
 
     path: str

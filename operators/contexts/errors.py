@@ -41,9 +41,11 @@ class ReadError(RunError):
 
 @error(kw_only=True)
 class RecordTooLong(ReadError):
-    """A record has more than `limit` bytes: the file has other terminators than were asked for, or is no text."""
+    """A record is longer than `limit` bytes. The file has other terminators, or is not text."""
 
     code: ClassVar[str] = "DF310"
+    example = {"reader": "lines", "path": "logs/a.txt", "position": 0, "limit": 67_108_864}
+    general_remedy = "name the terminators that the file has, or allow longer records: reader_context.max_record_bytes"
 
     path: str
     position: int
@@ -63,6 +65,8 @@ class FileShortened(ReadError):
     """A file ends before the byte that its block was planned to reach."""
 
     code: ClassVar[str] = "DF311"
+    example = {"reader": "lines", "path": "logs/a.txt", "expected": 4096, "found": 100}
+    general_remedy = "put the file back as it was; write a new file and rename it instead of changing one"
 
     path: str
     expected: int
@@ -78,12 +82,14 @@ class FileShortened(ReadError):
 
 @error(kw_only=True)
 class BadText(ReadError, ValueError):
-    """The bytes of a record are no text in the encoding that was asked for.
+    """The bytes of a record are not text in the given encoding.
 
     `position` is where the record starts in its file, `byte_offset` where in the file the first bad byte is.
     """
 
     code: ClassVar[str] = "DF312"
+    example = {"reader": "lines", "path": "logs/a.txt", "position": 0, "byte_offset": 3, "encoding": "utf-8", "found": b"\xfc"}
+    general_remedy = "name the encoding that the file has, or let bad bytes be replaced: encoding_errors=replace"
 
     path: str
     position: int
@@ -116,6 +122,8 @@ class PartialRecord(ReadError, ValueError):
     """The last record of a file of fixed-length records is cut short."""
 
     code: ClassVar[str] = "DF313"
+    example = {"reader": "lines", "path": "logs/a.bin", "position": 96, "expected": 32, "found": 4}
+    general_remedy = "set `length` right, or read it all the same: reader_context.partial=emit or drop"
 
     path: str
     position: int

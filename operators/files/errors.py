@@ -22,7 +22,7 @@ from dagflow.errors import ConfigError, RunError, definition, error
 
 @error(kw_only=True)
 class InputMissing(ConfigError):
-    """A file or folder that a splitter should read is not there.
+    """An input file or folder does not exist.
 
     `parent` is the deepest folder on the way that exists, `nearest` the path there that is most like the missing one,
     `with_commas` a path that exists and has commas where paths were separated.
@@ -35,6 +35,7 @@ class InputMissing(ConfigError):
     waits: bool = False
     with_commas: str | None = None
     code: ClassVar[str] = "DF264"
+    example = {"operator": "files", "path": "logs/b", "parent": "logs"}
 
     def message(self) -> str:
         """What is missing, what is there instead, and how to wait for it."""
@@ -65,11 +66,12 @@ class InputMissing(ConfigError):
 
 @error(kw_only=True)
 class InputNotFile(ConfigError):
-    """A pipe, a socket or a device stands among the files of a splitter."""
+    """An input path is a pipe, a socket or a device."""
 
     operator: str
     path: str
     code: ClassVar[str] = "DF265"
+    example = {"operator": "files", "path": "logs/pipe"}
 
     def message(self) -> str:
         """Why it cannot be split."""
@@ -81,7 +83,7 @@ class InputNotFile(ConfigError):
 
 @error(kw_only=True)
 class ScanFailed(RunError):
-    """The scanner's thread ended with an exception, which is this one's cause.
+    """The thread of the scanner ended with an exception, which is the cause of this one.
 
     `path` is what was being scanned, `at` the innermost line (`FILE:LINE in FUNCTION`) where it happened.
     """
@@ -91,6 +93,8 @@ class ScanFailed(RunError):
     error: str
     at: str = ""
     code: ClassVar[str] = "DF322"
+    example = {"operator": "files", "path": "logs", "error": "ValueError: bad date", "at": "app.py:12 in accepts"}
+    general_remedy = "mend the line that is named"
 
     def message(self) -> str:
         """Where, and the exception's own words."""
@@ -106,6 +110,12 @@ class FileModified(RunError):
     before: str
     after: str
     code: ClassVar[str] = "DF323"
+    example = {
+        "operator": "files",
+        "path": "logs/a.txt",
+        "before": "2026-01-01 12:00, 4096 bytes",
+        "after": "2026-01-01 12:05, 100 bytes",
+    }
 
     def message(self) -> str:
         """The file, both of its states, and the other values of `modified`."""
@@ -121,7 +131,7 @@ class FileModified(RunError):
 
 @error(kw_only=True)
 class FileNotAppended(RunError):
-    """A file has changed in another way than by appending, and `modified` is "append".
+    """A file was changed and not only appended to, and `modified` is "append".
 
     `read`: how many of its bytes had been planned; `length`: how many it has now; `why`: what is wrong with them.
     """
@@ -132,6 +142,7 @@ class FileNotAppended(RunError):
     length: int
     why: str
     code: ClassVar[str] = "DF614"
+    example = {"operator": "files", "path": "logs/a.txt", "read": 4096, "length": 100, "why": "it is shorter"}
 
     def message(self) -> str:
         """The file, how much of it had been read, and what can be done."""
@@ -148,13 +159,14 @@ class FileNotAppended(RunError):
 
 @error(kw_only=True)
 class PlannedFileGone(RunError):
-    """A file vanished when `planned` of its `blocks` blocks had been planned."""
+    """A file disappeared after some of its blocks had been planned. `planned` of `blocks`: how many."""
 
     operator: str
     path: str
     planned: int
     blocks: int
     code: ClassVar[str] = "DF324"
+    example = {"operator": "files", "path": "logs/a.txt", "planned": 2, "blocks": 5}
 
     def message(self) -> str:
         """The file, and how far it had got."""
@@ -166,7 +178,7 @@ class PlannedFileGone(RunError):
 
 @error(kw_only=True)
 class DatasetMissing(ConfigError):
-    """There is no dataset where one is to be read. `parent` and `nearest`: see `InputMissing`; `reason`: what is there."""
+    """The path of a dataset input has no dataset."""
 
     operator: str
     path: str
@@ -175,6 +187,7 @@ class DatasetMissing(ConfigError):
     nearest: str | None = None
     waits: bool = False
     code: ClassVar[str] = "DF266"
+    example = {"operator": "orders", "path": "out", "reason": "it has no ledger"}
 
     def message(self) -> str:
         """What is missing, what is there instead, and how to wait for it."""
@@ -193,13 +206,14 @@ class DatasetMissing(ConfigError):
 
 @error(kw_only=True)
 class DatasetReplaced(RunError):
-    """There is another dataset than the one that was read before. `before`, `after`: their ids."""
+    """The path holds another dataset than the one that was read before."""
 
     operator: str
     path: str
     before: str
     after: str
     code: ClassVar[str] = "DF326"
+    example = {"operator": "orders", "path": "out", "before": "did:odf:a", "after": "did:odf:b"}
 
     def message(self) -> str:
         """Both datasets, and what can be done."""
@@ -212,7 +226,7 @@ class DatasetReplaced(RunError):
 
 @error(kw_only=True)
 class DatasetRewritten(RunError):
-    """The entries of a dataset that were read before are not in its ledger any more: it was cut, rewritten or put back.
+    """The ledger of a dataset no longer has the entries that were read before: it was cut, rewritten or restored.
 
     `before`: the last entry that was read, as number and hash; `after`: what is there instead.
     """
@@ -222,6 +236,7 @@ class DatasetRewritten(RunError):
     before: str
     after: str
     code: ClassVar[str] = "DF327"
+    example = {"operator": "orders", "path": "out", "before": "5 (sha256:ab…)", "after": "entry 5 (sha256:cd…)"}
 
     def message(self) -> str:
         """Both entries, and what can be done."""

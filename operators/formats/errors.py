@@ -21,9 +21,10 @@ from operators.contexts.errors import ReadError
 
 @error(kw_only=True)
 class NotOfFormat(ReadError, ValueError):
-    """A file is none of its format: it does not begin as such a file does. `head`: its first bytes."""
+    """A file does not begin as files of its format do. `head`: its first bytes."""
 
     code: ClassVar[str] = "DF650"
+    example = {"path": "logs/a.parquet", "format": "Parquet", "head": b"\x1f\x8b"}
 
     path: str
     format: str
@@ -48,6 +49,7 @@ class FileCutShort(ReadError, EOFError):
     """A file ends before it is complete. `position`: its end, in bytes; `missing`: what should stand there."""
 
     code: ClassVar[str] = "DF651"
+    example = {"path": "logs/a.parquet", "format": "Parquet", "position": 4096, "missing": "its footer"}
 
     path: str
     format: str
@@ -64,9 +66,16 @@ class FileCutShort(ReadError, EOFError):
 
 @error(kw_only=True)
 class FileDamaged(ReadError, ValueError):
-    """What stands in a file cannot be read. `position`: where the part begins that cannot, in bytes; `part`: what it is."""
+    """A part of a file cannot be read. `position`: where it begins, in bytes; `part`: what it is."""
 
     code: ClassVar[str] = "DF652"
+    example = {
+        "path": "logs/a.parquet",
+        "format": "Parquet",
+        "position": 100,
+        "part": "row group 0",
+        "reason": "its checksum is wrong",
+    }
 
     path: str
     format: str
@@ -84,9 +93,10 @@ class FileDamaged(ReadError, ValueError):
 
 @error(kw_only=True)
 class FormatUnsupported(ReadError, NotImplementedError):
-    """A file uses a part of its format that dagflow does not read. `position`: where, in bytes; `part`: of the file."""
+    """A file uses a feature of its format that dagflow does not support. `position`: where, in bytes; `part`: of the file."""
 
     code: ClassVar[str] = "DF655"
+    example = {"path": "logs/a.avro", "format": "Avro", "position": 0, "part": "the schema", "reason": "recursive records"}
 
     path: str
     format: str
@@ -108,6 +118,13 @@ class ValueMisfit(ReadError, TypeError):
     """A condition compares a column with a value of another type. `type`: the column's in this file."""
 
     code: ClassVar[str] = "DF653"
+    example = {
+        "path": "logs/a.parquet",
+        "column": "count",
+        "condition": "count > 'a'",
+        "type": "int64",
+        "reason": "'a' is not a number",
+    }
 
     path: str
     column: str

@@ -20,7 +20,7 @@ LARGEST = (1 << 31) - 1
 
 @error(kw_only=True)
 class JoinSideTooLarge(RunError):
-    """A partition has more on the right side of a join than it is to keep in memory.
+    """The right side of a join has more records in one partition than may be kept in memory.
 
     Attributes:
         setting: which property of the operator says so: `max_right_rows` or `max_right_bytes`.
@@ -28,6 +28,15 @@ class JoinSideTooLarge(RunError):
     """
 
     code: ClassVar[str] = "DF386"
+    example = {
+        "operator": "join",
+        "window": 3,
+        "setting": "max_right_rows",
+        "most": 5_000_000,
+        "found": 5_000_001,
+        "partition": 0,
+        "partitions": 2,
+    }
     is_fatal: ClassVar[bool] = True
 
     operator: str
@@ -51,9 +60,10 @@ class JoinSideTooLarge(RunError):
 
 @error(kw_only=True)
 class JoinColumnsClash(RunError, ValueError):
-    """Columns of both sides have the same name, also with the suffix of the right side."""
+    """Columns of both sides have the same name, even with the suffix of the right side."""
 
     code: ClassVar[str] = "DF387"
+    example = {"operator": "join", "window": 3, "columns": ("city_right",), "suffix": "_right"}
     is_fatal: ClassVar[bool] = True
 
     operator: str
@@ -72,9 +82,10 @@ class JoinColumnsClash(RunError, ValueError):
 
 @error(kw_only=True)
 class JoinColumnsUnknown(RunError, ValueError):
-    """A left join has no record on the right side, and nothing says which columns these have: which nulls to write."""
+    """A left join has no record on the right side, and its columns are not declared."""
 
     code: ClassVar[str] = "DF388"
+    example = {"operator": "join", "window": 3, "partition": 0, "partitions": 2}
     is_fatal: ClassVar[bool] = True
 
     operator: str
@@ -92,9 +103,10 @@ class JoinColumnsUnknown(RunError, ValueError):
 
 @error(kw_only=True)
 class JoinKeyRefused(RunError, TypeError):
-    """Rows are to be joined by a column of lists or structs, which are no keys. `side` is `left` or `right`."""
+    """Rows cannot be joined by a column of lists or structs. `side` is `left` or `right`."""
 
     code: ClassVar[str] = "DF392"
+    example = {"operator": "join", "side": "left", "column": "tags", "type": "list<item: string>"}
     is_fatal: ClassVar[bool] = True
 
     operator: str
@@ -112,13 +124,14 @@ class JoinKeyRefused(RunError, TypeError):
 
 @error(kw_only=True)
 class JoinColumnsDiffer(RunError, ValueError):
-    """The right side of a join has not the columns that `right_columns` says.
+    """The right side of a join does not have the columns of `right_columns`.
 
     Attributes:
         found, said: names and types of what comes, and those of `right_columns`.
     """
 
     code: ClassVar[str] = "DF393"
+    example = {"operator": "join", "window": 3, "found": (("city", "string"),), "said": (("town", "string"),)}
     is_fatal: ClassVar[bool] = True
 
     operator: str

@@ -17,12 +17,20 @@ from operators.contexts.errors import ReadError
 
 @error(kw_only=True)
 class FileChanged(ReadError):
-    """A file is not the one that its blocks were planned from.
+    """A file has changed since its blocks were planned.
 
     Lengths in bytes, times in nanoseconds since the epoch (None: unknown).
     """
 
     code: ClassVar[str] = "DF330"
+    example = {
+        "reader": "lines",
+        "path": "logs/a.txt",
+        "planned_length": 4096,
+        "found_length": 100,
+        "planned_modified_ns": None,
+        "found_modified_ns": None,
+    }
 
     path: str
     planned_length: int
@@ -46,6 +54,7 @@ class FileGone(ReadError, LookupError):
     """A file was deleted or moved after its blocks were planned. `planned_length` in bytes."""
 
     code: ClassVar[str] = "DF331"
+    example = {"reader": "lines", "path": "logs/a.txt", "planned_length": 4096}
 
     path: str
     planned_length: int
@@ -59,9 +68,10 @@ class FileGone(ReadError, LookupError):
 
 @error(kw_only=True)
 class PartsNotReadable(ConfigError):
-    """A file is read in parts, as it is appended to, by a reader whose records do not end where the parts do."""
+    """A file is read in parts as it grows, by a reader whose records do not end where the parts do."""
 
     code: ClassVar[str] = "DF272"
+    example = {"operator": "files", "path": "logs/a.gz", "end": "\n", "quote": None, "why": "the reader unpacks gzip"}
 
     operator: str
     path: str

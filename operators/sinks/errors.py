@@ -19,9 +19,10 @@ from dagflow.errors import RunError, error
 
 @error(kw_only=True)
 class FileNameRefused(RunError, ValueError):
-    """A record is to be written to a file that does not belong into the output folder. `given_by`: what has named it."""
+    """A record is to be written to a file outside of the output folder, or to a reserved name. `given_by`: what has named it."""
 
     code: ClassVar[str] = "DF333"
+    example = {"operator": "sink", "name": "../a.txt", "reason": "it leads out of the output folder"}
 
     operator: str
     name: str
@@ -37,9 +38,10 @@ class FileNameRefused(RunError, ValueError):
 
 @error(kw_only=True)
 class NotText(RunError, TypeError):
-    """A sink of text was given something else. `got` names it, `method` what could be overridden instead."""
+    """A sink of text was given a record that is not text. `got` names it, `method` what could be overridden instead."""
 
     code: ClassVar[str] = "DF334"
+    example = {"operator": "sink", "got": "7, an int"}
 
     operator: str
     got: str
@@ -54,9 +56,10 @@ class NotText(RunError, TypeError):
 
 @error(kw_only=True)
 class PartitionColumnRefused(RunError, ValueError):
-    """Folders cannot be named by a column. `known`: the columns that there are, where it is none of them."""
+    """A column cannot name folders. `known`: the columns that there are, where it is none of them."""
 
     code: ClassVar[str] = "DF335"
+    example = {"operator": "sink", "column": "contry", "reason": "there is no such column", "known": ("country", "city")}
     is_fatal: ClassVar[bool] = True
 
     operator: str
@@ -74,6 +77,7 @@ class ColumnsChanged(RunError, TypeError):
     """A batch has other columns than those before it in the same window. `differences`: each a phrase."""
 
     code: ClassVar[str] = "DF336"
+    example = {"operator": "sink", "file": "part-3.parquet", "differences": ("count is string, not int64",)}
     is_fatal: ClassVar[bool] = True
 
     operator: str
@@ -90,9 +94,16 @@ class ColumnsChanged(RunError, TypeError):
 
 @error(kw_only=True)
 class TypeNotWritable(RunError, TypeError):
-    """A column's type has no form in the file's format. `help`: what to do instead."""
+    """The format of a file does not support the type of a column. `help`: what to do instead."""
 
     code: ClassVar[str] = "DF337"
+    example = {
+        "operator": "sink",
+        "column": "tags",
+        "type": "list<item: string>",
+        "format": "CSV",
+        "help": "make text of it with Map(…)",
+    }
     is_fatal: ClassVar[bool] = True
 
     operator: str
@@ -108,9 +119,16 @@ class TypeNotWritable(RunError, TypeError):
 
 @error(kw_only=True)
 class ValueNotWritable(RunError, ValueError):
-    """A value has no form in the file's format. `help`: what to do instead."""
+    """The format of a file does not support a value. `help`: what to do instead."""
 
     code: ClassVar[str] = "DF338"
+    example = {
+        "operator": "sink",
+        "column": "ratio",
+        "value": "nan",
+        "format": "JSON",
+        "help": "leave such rows out with Filter(…)",
+    }
 
     operator: str
     column: str
@@ -126,9 +144,10 @@ class ValueNotWritable(RunError, ValueError):
 
 @error(kw_only=True)
 class RowsNotWritable(RunError, ValueError):
-    """Arrow cannot write rows that wait. `file`: what they were to be in; `columns`: their types; `reason`: what Arrow says."""
+    """Arrow cannot write the rows of a file. `columns`: their types; `reason`: what Arrow says."""
 
     code: ClassVar[str] = "DF654"
+    example = {"operator": "sink", "file": "part-3.parquet", "columns": "when: timestamp[ns]", "reason": "a time is out of range"}
     is_fatal: ClassVar[bool] = True
 
     operator: str

@@ -20,6 +20,13 @@ class ExpressionRefused(RunError, ValueError):
     """
 
     code: ClassVar[str] = "DF332"
+    example = {
+        "operator": "filter",
+        "expression": '(contry == "DE")',
+        "reason": "there is no column 'contry'",
+        "columns": (("country", "string"),),
+        "help": 'write pc.field("country")',
+    }
     is_fatal: ClassVar[bool] = True
 
     operator: str
@@ -41,9 +48,10 @@ class ExpressionRefused(RunError, ValueError):
 
 @error(kw_only=True)
 class NotSeveral(RunError, TypeError):
-    """The function of a `FlatMap` has returned text, whose characters would be records, or what has no parts at all."""
+    """The function of a `FlatMap` returned a string, or a value that is not iterable."""
 
     code: ClassVar[str] = "DF384"
+    example = {"function": "split()", "got": "the str 'a b'"}
 
     function: str
     got: str

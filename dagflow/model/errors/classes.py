@@ -10,13 +10,14 @@ from dagflow.errors.base import error
 
 @error
 class NotAnOperator(DagError, TypeError):
-    """Something else stands where an operator, a module or a port is wanted."""
+    """Something is given where an operator, a module or a port is expected."""
 
     wanted: str
     got: str
     where: str
     help: str = ""
     code: ClassVar[str] = "DF003"
+    example = {"wanted": "an operator", "got": "the class Filter", "where": "app.py:12", "help": "make one: Filter(…)"}
 
     def message(self) -> str:
         text = f"{self.got} stands where {self.wanted} is wanted ({self.where})"
@@ -25,7 +26,7 @@ class NotAnOperator(DagError, TypeError):
 
 @error
 class HandlerTwice(DagError, TypeError):
-    """A class has two handlers of one form for one port: only one of them would be called."""
+    """A class has two handlers of one form for one port. Only one of them would be called."""
 
     operator: str
     port: str
@@ -33,6 +34,7 @@ class HandlerTwice(DagError, TypeError):
     first: str
     second: str
     code: ClassVar[str] = "DF051"
+    example = {"operator": "Mine", "port": "input", "form": "record", "first": "app.py:12", "second": "app.py:16"}
 
     def message(self) -> str:
         return (
@@ -44,7 +46,7 @@ class HandlerTwice(DagError, TypeError):
 
 @error
 class NameReserved(DagError, TypeError):
-    """A class gives something of its own a name that the framework uses."""
+    """A class uses a name that the framework reserves."""
 
     operator: str
     name: str
@@ -52,6 +54,13 @@ class NameReserved(DagError, TypeError):
     meaning: str
     where: str
     code: ClassVar[str] = "DF052"
+    example = {
+        "operator": "Mine",
+        "name": "context",
+        "kind": "property",
+        "meaning": "what setup() is given",
+        "where": "app.py:12",
+    }
 
     def message(self) -> str:
         return (
@@ -62,12 +71,13 @@ class NameReserved(DagError, TypeError):
 
 @error
 class ConstructorWritten(DagError, TypeError):
-    """A class has an `__init__` that cannot be called with its properties, as tasks do to make their copies."""
+    """A class has an `__init__` that does not take its properties, which tasks need to make their copies."""
 
     operator: str
     reason: str
     where: str
     code: ClassVar[str] = "DF053"
+    example = {"operator": "Mine", "reason": "path is missing", "where": "app.py:12"}
 
     def message(self) -> str:
         return (
@@ -79,12 +89,13 @@ class ConstructorWritten(DagError, TypeError):
 
 @error
 class SettingsNotAttrs(DagError, TypeError):
-    """The settings that an application asks for are of a class that dagflow cannot fill."""
+    """The settings of an application are of a class that dagflow cannot fill."""
 
     type: str
     kind: str
     where: str
     code: ClassVar[str] = "DF054"
+    example = {"type": "Settings", "kind": "a plain class", "where": "app.py:12"}
 
     def message(self) -> str:
         return (
@@ -95,7 +106,7 @@ class SettingsNotAttrs(DagError, TypeError):
 
 @error
 class SignatureWrong(DagError, TypeError):
-    """A method cannot be called as the framework calls it."""
+    """A method does not have the parameters that the framework passes."""
 
     operator: str
     method: str
@@ -103,6 +114,13 @@ class SignatureWrong(DagError, TypeError):
     reason: str
     where: str
     code: ClassVar[str] = "DF055"
+    example = {
+        "operator": "Mine",
+        "method": "begin_window",
+        "called": "self, window_id",
+        "reason": "too many positional arguments",
+        "where": "app.py:12",
+    }
 
     def message(self) -> str:
         return (
@@ -123,6 +141,15 @@ class HandlerTypeWrong(DagError, TypeError):
     difference: str
     where: str
     code: ClassVar[str] = "DF056"
+    example = {
+        "operator": "Mine",
+        "method": "process",
+        "port": "input",
+        "port_type": "str",
+        "handler_type": "int",
+        "difference": "str is not int",
+        "where": "app.py:12",
+    }
 
     def message(self) -> str:
         return (

@@ -30,6 +30,7 @@ class DuplicateName(DagError):
     first: str
     second: str
     code: ClassVar[str] = "DF001"
+    example = {"kind": "operator", "name": "reader", "first": "app.py:12", "second": "app.py:15"}
 
     def message(self) -> str:
         return f"two {self.kind}s are called {self.name!r}\n  first   {self.first}\n  second  {self.second}\n  help: give one of them another name"
@@ -43,6 +44,7 @@ class EmptyName(DagError):
     name: object
     where: str
     code: ClassVar[str] = "DF002"
+    example = {"kind": "operator", "name": "", "where": "app.py:12"}
 
     def message(self) -> str:
         return (
@@ -53,7 +55,7 @@ class EmptyName(DagError):
 
 @error
 class ForeignPort(DagError):
-    """A stream (or what else `kind` says) names a port of an operator that is not in this DAG; `is_own`: of the module that fills it."""
+    """A stream names a port of an operator that is not in this DAG. `kind`: what it is instead of a stream; `is_own`: of the module that fills it."""
 
     stream: str
     port: str
@@ -61,6 +63,7 @@ class ForeignPort(DagError):
     kind: str = "stream"
     is_own: bool = False
     code: ClassVar[str] = "DF004"
+    example = {"stream": "lines", "port": "reader.messages", "where": "app.py:12"}
 
     def message(self) -> str:
         if self.is_own:
@@ -85,6 +88,13 @@ class PortTaken(DagError):
     first_where: str
     second_where: str
     code: ClassVar[str] = "DF005"
+    example = {
+        "port": "sink.input",
+        "first": "lines",
+        "second": "errors",
+        "first_where": "app.py:12",
+        "second_where": "app.py:13",
+    }
 
     def message(self) -> str:
         return (
@@ -103,6 +113,13 @@ class SourceTaken(DagError):
     first_where: str
     second_where: str
     code: ClassVar[str] = "DF006"
+    example = {
+        "port": "reader.messages",
+        "first": "lines",
+        "second": "copies",
+        "first_where": "app.py:12",
+        "second_where": "app.py:13",
+    }
 
     def message(self) -> str:
         return (
@@ -120,6 +137,8 @@ class PropertyRefused(DagError):
     where: str
     kind: str = "operator"
     code: ClassVar[str] = "DF007"
+    example = {"operator": "top", "reason": "n is 0, but must be an integer, 1 or more", "where": "app.py:12"}
+    general_remedy = "change the property in the application, or set it: -D operator.NAME.PROPERTY=VALUE"
 
     def message(self) -> str:
         return f"{self.kind} {self.operator!r} refuses its properties: {self.reason}\n  {self.where}"
@@ -127,12 +146,13 @@ class PropertyRefused(DagError):
 
 @error
 class NotPartitionable(DagError):
-    """An operator that must not be copied is told to be."""
+    """An operator that must not be copied is given several partitions."""
 
     operator: str
     reason: str
     where: str
     code: ClassVar[str] = "DF008"
+    example = {"operator": "console", "reason": "its partitioner asks for 4 partitions", "where": "app.py:12"}
 
     def message(self) -> str:
         return (
@@ -150,6 +170,7 @@ class InputUnconnected(DagError):
     where: str
     through: str = ""
     code: ClassVar[str] = "DF009"
+    example = {"port": "sink.input", "type": "str", "where": "app.py:12"}
 
     def message(self) -> str:
         return f"input port {self.port} ({self.type}) is not connected\n  {self.where}\n  help: dag.add_stream(name, source, {self.through or self.port})"
@@ -164,6 +185,7 @@ class OutputUnconnected(DagError):
     where: str
     through: str = ""
     code: ClassVar[str] = "DF011"
+    example = {"port": "split.rest", "type": "str", "where": "app.py:12"}
 
     def message(self) -> str:
         return f"output port {self.port} ({self.type}) must be connected and is not\n  {self.where}\n  help: dag.add_stream(name, {self.through or self.port}, sink)"
@@ -184,6 +206,18 @@ class PortTypeError(DagError, TypeError):
     stream_where: str
     help: str = ""
     code: ClassVar[str] = "DF012"
+    example = {
+        "stream": "lines",
+        "source": "reader.messages",
+        "source_type": "ReaderRecord[str]",
+        "source_where": "app.py:10",
+        "sink": "sink.input",
+        "sink_type": "int",
+        "sink_where": "app.py:11",
+        "difference": "ReaderRecord[str] is not int",
+        "stream_where": "app.py:12",
+        "help": "put Map(…) between them, which makes an int of each record",
+    }
 
     def message(self) -> str:
         width = max(len(self.source), len(self.sink))
@@ -199,11 +233,12 @@ class PortTypeError(DagError, TypeError):
 
 @error
 class Cycle(DagError):
-    """Streams lead in a circle."""
+    """The streams form a cycle."""
 
     path: tuple[str, ...]
     where: tuple[str, ...]
     code: ClassVar[str] = "DF013"
+    example = {"path": ("a", "b", "a"), "where": ("a.output → b.input  app.py:12", "b.output → a.input  app.py:13")}
 
     def message(self) -> str:
         lines = "\n".join(f"  {line}" for line in self.where)
@@ -212,11 +247,12 @@ class Cycle(DagError):
 
 @error
 class StreamWithoutSink(DagError):
-    """A stream leads nowhere."""
+    """A stream has no sink."""
 
     stream: str
     where: str
     code: ClassVar[str] = "DF014"
+    example = {"stream": "lines", "where": "app.py:12"}
 
     def message(self) -> str:
         return f"stream {self.stream!r} has no sink ({self.where})\n  help: name at least one input port: dag.add_stream({self.stream!r}, source, sink)"
@@ -224,12 +260,13 @@ class StreamWithoutSink(DagError):
 
 @error
 class RootNotInput(DagError):
-    """An operator that gets nothing is no input operator."""
+    """An operator without input is not an input operator."""
 
     operator: str
     type: str
     where: str
     code: ClassVar[str] = "DF015"
+    example = {"operator": "filter", "type": "Filter", "where": "app.py:12"}
 
     def message(self) -> str:
         return (
@@ -240,10 +277,11 @@ class RootNotInput(DagError):
 
 @error
 class EmptyDag(DagError):
-    """A DAG without operators."""
+    """The application has no operators."""
 
     application: str
     code: ClassVar[str] = "DF016"
+    example = {"application": "demo"}
 
     def message(self) -> str:
         return f"application {self.application!r} has no operators\n  help: populate_dag(dag, conf) adds them with dag.add_operator(name, operator)"
@@ -251,13 +289,15 @@ class EmptyDag(DagError):
 
 @error
 class UnknownName(DagError, LookupError):
-    """An operator, port, stream or attribute that the DAG does not have."""
+    """The DAG does not have an operator, port, stream or attribute of that name."""
 
     kind: str
     name: str
     known: tuple[str, ...]
     where: str = ""
     code: ClassVar[str] = "DF017"
+    example = {"kind": "operator", "name": "filtr", "known": ("filter", "sink"), "where": "app.py:12"}
+    general_remedy = "use one of the known names"
 
     def message(self) -> str:
         return f"there is no {self.kind} {self.name!r}{f' ({self.where})' if self.where else ''}.{did_you_mean(self.name, self.known, otherwise=known_names(self.known))}"
@@ -271,6 +311,11 @@ class ClassWrong(DagError, TypeError):
     reason: str
     help: str
     code: ClassVar[str] = "DF018"
+    example = {
+        "operator": "Mine",
+        "reason": "it declares path but is not an attrs class",
+        "help": "write @attrs.define above class Mine",
+    }
 
     def message(self) -> str:
         return f"class {self.operator}: {self.reason}\n  help: {self.help}"
@@ -278,12 +323,13 @@ class ClassWrong(DagError, TypeError):
 
 @error
 class PortUnbound(DagError):
-    """`emit` was called outside a run, or in a method that runs outside windows: `doing`."""
+    """`emit` was called outside of a window. `doing`: the method that called it."""
 
     port: str
     operator: str
     doing: str = ""
     code: ClassVar[str] = "DF019"
+    example = {"port": "output", "operator": "Mine"}
 
     def message(self) -> str:
         text = f"{self.operator or 'an operator'}.{self.port}: emit() works only within a window: in begin_window(), handlers, emit_tuples() and end_window()"
@@ -292,12 +338,13 @@ class PortUnbound(DagError):
 
 @error
 class NotAPartitioner(DagError, TypeError):
-    """What stands as an operator's partitioner is none."""
+    """The partitioner of an operator is not a partitioner."""
 
     operator: str
     got: str
     where: str
     code: ClassVar[str] = "DF023"
+    example = {"operator": "reader", "got": "4", "where": "app.py:12"}
 
     def message(self) -> str:
         return (
@@ -309,7 +356,7 @@ class NotAPartitioner(DagError, TypeError):
 
 @error
 class ColumnNeeded(DagError):
-    """An operator needs a column that the records which arrive at it do not have. `property`: what names it."""
+    """An operator needs a column that the incoming records do not have. `property`: what names it."""
 
     port: str
     property: str
@@ -317,6 +364,7 @@ class ColumnNeeded(DagError):
     known: tuple[str, ...]
     where: str
     code: ClassVar[str] = "DF047"
+    example = {"port": "count.input", "property": "by", "column": "contry", "known": ("country", "city"), "where": "app.py:12"}
 
     def message(self) -> str:
         near = (
@@ -330,7 +378,7 @@ class ColumnNeeded(DagError):
 
 @error
 class WatermarkMissing(DagError):
-    """An operator emits only what the watermark of its sources has reached, and one of them never tells one.
+    """An operator waits for the watermark of its sources, and one of them has none.
 
     Attributes:
         properties: of the operator, which make it so.
@@ -341,6 +389,7 @@ class WatermarkMissing(DagError):
     source: str
     where: str
     code: ClassVar[str] = "DF049"
+    example = {"operator": "tumbling", "properties": "out_of_orderness=none", "source": "files", "where": "app.py:12"}
 
     def message(self) -> str:
         return (
@@ -353,12 +402,13 @@ class WatermarkMissing(DagError):
 
 @error
 class ProxyUnset(DagError):
-    """A module does not say which port stands behind one of its own."""
+    """A port of a module is not bound to a port inside the module."""
 
     port: str
     type: str
     where: str
     code: ClassVar[str] = "DF030"
+    example = {"port": "lines.output", "type": "Lines", "where": "app.py:12"}
 
     def message(self) -> str:
         name = self.port.rpartition(".")[2]
@@ -370,7 +420,7 @@ class ProxyUnset(DagError):
 
 @error
 class ModuleBroken(DagError):
-    """The code of a module raised when it was to fill its part of the DAG."""
+    """The code of a module raised while it filled its part of the DAG."""
 
     module: str
     type: str
@@ -378,6 +428,14 @@ class ModuleBroken(DagError):
     frames: str
     where: str
     code: ClassVar[str] = "DF031"
+    example = {
+        "module": "lines",
+        "type": "Lines",
+        "error": "KeyError: 'path'",
+        "frames": "  at app.py:20 in populate_dag",
+        "where": "app.py:12",
+    }
+    general_remedy = "mend the line that is named last"
 
     def message(self) -> str:
         text = f"module {self.module!r}: {self.type}.populate_dag() failed: {self.error}"

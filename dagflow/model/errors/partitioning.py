@@ -16,12 +16,13 @@ HASHABLE = (
 
 @error
 class KeyConflict(DagError):
-    """A port has a key and is told to be parallel: it cannot be both."""
+    """A port has a key and is set to be parallel with the operator upstream. It cannot be both."""
 
     port: str
     key: str
     where: str
     code: ClassVar[str] = "DF041"
+    example = {"port": "count.input", "key": "'country'", "where": "app.py:12"}
 
     def message(self) -> str:
         return (
@@ -32,13 +33,14 @@ class KeyConflict(DagError):
 
 @error
 class KeyMissing(DagError):
-    """Some ports of an operator have a key and others do not: records that belong together would not meet."""
+    """Some ports of an operator have a key and others do not, so records that belong together would not meet."""
 
     operator: str
     keyed: tuple[str, ...]
     missing: tuple[str, ...]
     where: str
     code: ClassVar[str] = "DF042"
+    example = {"operator": "join", "keyed": ("left",), "missing": ("right",), "where": "app.py:12"}
 
     def message(self) -> str:
         return (
@@ -50,7 +52,7 @@ class KeyMissing(DagError):
 
 @error
 class KeyRefused(DagError, TypeError):
-    """What stands as a key is none: neither a function of the record nor names of columns that it has."""
+    """A key is neither a function of the record nor the name of a column that the records have."""
 
     port: str
     key: str
@@ -58,6 +60,13 @@ class KeyRefused(DagError, TypeError):
     known: tuple[str, ...]
     where: str
     code: ClassVar[str] = "DF043"
+    example = {
+        "port": "count.input",
+        "key": "'contry'",
+        "reason": "its records have no such column",
+        "known": ("country", "city"),
+        "where": "app.py:12",
+    }
 
     def message(self) -> str:
         known = did_you_mean(self.key.strip("'"), self.known, otherwise=known_names(self.known))
@@ -70,13 +79,14 @@ class KeyRefused(DagError, TypeError):
 
 @error
 class KeyFixed(DagError):
-    """A port has another key from outside than that which its operator works by: what it makes would come in parts."""
+    """A port is given another key than the one that its operator works by."""
 
     port: str
     key: str
     own: str
     where: str
     code: ClassVar[str] = "DF044"
+    example = {"port": "count.input", "key": "'city'", "own": "'country'", "where": "app.py:12"}
 
     def message(self) -> str:
         return (
@@ -87,13 +97,14 @@ class KeyFixed(DagError):
 
 @error
 class KeyTypeRefused(DagError, TypeError):
-    """A port is partitioned by keys of a type whose values have no hash that agrees with `==`: equal keys would not meet."""
+    """A port is partitioned by keys of a type whose hash does not agree with `==`, so equal keys would not meet."""
 
     port: str
     key: str
     reason: str
     where: str
     code: ClassVar[str] = "DF050"
+    example = {"port": "count.input", "key": "'tags'", "reason": "list[str] has no hash", "where": "app.py:12"}
 
     def message(self) -> str:
         return (
@@ -104,12 +115,13 @@ class KeyTypeRefused(DagError, TypeError):
 
 @error
 class KeyNotHashable(RunError, TypeError):
-    """A key is of a type whose values have no hash that is the same in every process and agrees with `==`."""
+    """The type of a key has no hash that is stable across processes and agrees with `==`."""
 
     port: str
     key: str
     reason: str
     code: ClassVar[str] = "DF370"
+    example = {"port": "count.input", "key": "['a']", "reason": "lists have no hash"}
 
     def message(self) -> str:
         return f"the key {self.key} of port {self.port} has no hash: {self.reason}\n  help: {HASHABLE}"
@@ -117,7 +129,7 @@ class KeyNotHashable(RunError, TypeError):
 
 @error
 class ColumnNotThere(RunError, LookupError):
-    """A column is named that the batches which arrive do not have.
+    """A column is named that the records do not have.
 
     Attributes:
         by: what names it.
@@ -129,6 +141,7 @@ class ColumnNotThere(RunError, LookupError):
     columns: tuple[tuple[str, str], ...]
     side: str = ""
     code: ClassVar[str] = "DF376"
+    example = {"by": "`by` of operator 'count'", "column": "contry", "columns": (("country", "string"), ("city", "string"))}
     is_fatal: ClassVar[bool] = True
 
     def message(self) -> str:

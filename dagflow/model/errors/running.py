@@ -10,11 +10,12 @@ from dagflow.errors.base import error
 
 @error
 class FieldFrozen(RunError, AttributeError):
-    """An operator assigns a field while it runs; the value would be lost."""
+    """An operator assigns a field while it runs. The value would be lost."""
 
     operator: str
     field: str
     code: ClassVar[str] = "DF302"
+    example = {"operator": "Mine", "field": "count"}
     is_fatal: ClassVar[bool] = True
 
     def message(self) -> str:
@@ -33,6 +34,8 @@ class StateDeclaration(RunError, TypeError):
     declaration: str
     reason: str
     code: ClassVar[str] = "DF303"
+    example = {"declaration": "State('total') of class Mine", "reason": "its default is a list, which all instances would share"}
+    general_remedy = "declare it as the message says; docs/reference/operators.md shows all forms"
 
     def message(self) -> str:
         return f"{self.declaration}: {self.reason}"
@@ -40,7 +43,7 @@ class StateDeclaration(RunError, TypeError):
 
 @error
 class WrongRecordType(RunError, TypeError):
-    """An operator emitted, or was given, something that is not of its port's type.
+    """An operator emitted or received a record that is not of the type of its port.
 
     `frames`: the lines of the user's that emitted it, where they are known.
     """
@@ -53,6 +56,8 @@ class WrongRecordType(RunError, TypeError):
     window: int | None = None
     frames: str = ""
     code: ClassVar[str] = "DF304"
+    example = {"port": "parse.output", "expected": "int", "got": "str", "record": "'7'"}
+    general_remedy = "emit records of the type of the port, or declare the port with the type that is emitted"
 
     def message(self) -> str:
         lines = [f"{self.port} carries {self.expected}, but {self.got} {self.doing}: {self.record}"]
@@ -67,11 +72,12 @@ class WrongRecordType(RunError, TypeError):
 
 @error
 class StateNotPlain(RunError, TypeError):
-    """A `State` or a work item holds something that cannot be written down as plain data."""
+    """A `State` or a work item holds a value that is not plain data."""
 
     where: str
     got: str
     code: ClassVar[str] = "DF305"
+    example = {"where": "State 'seen' of operator 'parse'", "got": "a socket"}
 
     def message(self) -> str:
         return (

@@ -10,11 +10,12 @@ from dagflow.errors.base import error
 
 @error
 class CombinedKeyChanged(RunError, ValueError):
-    """A combiner has made a record with another key than those that it was given."""
+    """A combiner returned a record with another key than the records that it was given."""
 
     port: str
     key: str
     code: ClassVar[str] = "DF374"
+    example = {"port": "count.input", "key": "'b'"}
 
     def message(self) -> str:
         return (
@@ -25,11 +26,13 @@ class CombinedKeyChanged(RunError, ValueError):
 
 @error
 class ExchangeBroken(RunError):
-    """Rows of an exchange arrived where they do not belong: nothing of the window counts."""
+    """Rows of an exchange arrived at the wrong task. The window is not committed."""
 
     task: str
     reason: str
     code: ClassVar[str] = "DF371"
+    example = {"task": "1 of level 1", "reason": "a row of task 0 has arrived"}
+    general_remedy = "launch again: the window runs anew from its plan. If it happens again, report it"
 
     def message(self) -> str:
         return f"the exchange before task {self.task} is broken: {self.reason}"
@@ -37,7 +40,7 @@ class ExchangeBroken(RunError):
 
 @error
 class ColumnsDiffer(RunError, TypeError):
-    """What comes to, or out of, a body of DataFrames has not the columns that were declared.
+    """The input or the result of a DataFrame operator does not have the declared columns.
 
     Attributes:
         what: `its input` or `what its body returns`.
@@ -52,6 +55,14 @@ class ColumnsDiffer(RunError, TypeError):
     help: str = ""
     window: int | None = None
     code: ClassVar[str] = "DF380"
+    example = {
+        "operator": "sort",
+        "what": "the result of its body",
+        "column": "count",
+        "has": "int32",
+        "wanted": "int64",
+        "help": "cast it: frame.count.cast('long')",
+    }
     is_fatal: ClassVar[bool] = True
 
     def message(self) -> str:
@@ -67,13 +78,14 @@ class ColumnsDiffer(RunError, TypeError):
 
 @error
 class TimeNotInSpark(RunError, ValueError):
-    """A time that comes to a body of DataFrames is finer than those of Spark, which are of microseconds."""
+    """A time is more precise than the microseconds of Spark."""
 
     operator: str
     column: str
     type: str
     reason: str
     code: ClassVar[str] = "DF381"
+    example = {"operator": "sort", "column": "time", "type": "timestamp[ns]", "reason": "12:00:00.123456789 has nanoseconds"}
     is_fatal: ClassVar[bool] = True
 
     def message(self) -> str:
@@ -86,11 +98,12 @@ class TimeNotInSpark(RunError, ValueError):
 
 @error
 class NullMade(RunError, ValueError):
-    """What a body of DataFrames returns has a null in a column that must have a value."""
+    """The result of a DataFrame operator has a null in a column that must have a value."""
 
     operator: str
     column: str
     code: ClassVar[str] = "DF382"
+    example = {"operator": "sort", "column": "count"}
     is_fatal: ClassVar[bool] = True
 
     def message(self) -> str:

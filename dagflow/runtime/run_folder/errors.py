@@ -16,6 +16,7 @@ class ForeignFiles(ConfigError):
     folder: str
     files: tuple[str, ...]
     code: ClassVar[str] = "DF254"
+    example = {"folder": "out", "files": ("notes.txt",)}
 
     def message(self) -> str:
         shown = ", ".join(self.files[:3]) + (f" and {len(self.files) - 3} more" if len(self.files) > 3 else "")
@@ -30,6 +31,7 @@ class OutputOwned(ConfigError):
     owner: str
     mine: str
     code: ClassVar[str] = "DF255"
+    example = {"folder": "out", "owner": "first/_dagflow", "mine": "second/_dagflow"}
 
     def message(self) -> str:
         return (
@@ -40,12 +42,13 @@ class OutputOwned(ConfigError):
 
 @error
 class LocalPathRemoteMaster(ConfigError):
-    """A path that only this machine has, with executors on others."""
+    """An operator uses a path of this machine, and the executors run on other machines."""
 
     operator: str
     path: str
     master: str
     code: ClassVar[str] = "DF256"
+    example = {"operator": "files", "path": "/data/logs", "master": "spark://head:7077"}
 
     def message(self) -> str:
         return (
@@ -56,11 +59,12 @@ class LocalPathRemoteMaster(ConfigError):
 
 @error
 class OutputOrphaned(ConfigError):
-    """An output folder belongs to this run, but the run's log is gone: what is in it cannot be told from what is not."""
+    """An output folder belongs to this run, but the run's log is gone, so its files cannot be told apart."""
 
     folder: str
     run_folder: str
     code: ClassVar[str] = "DF258"
+    example = {"folder": "out", "run_folder": "out/_dagflow"}
 
     def message(self) -> str:
         return (
@@ -71,13 +75,14 @@ class OutputOrphaned(ConfigError):
 
 @error
 class OutputInInput(ConfigError):
-    """What a run writes lies in a folder that it reads."""
+    """An output folder lies in a folder that the run reads."""
 
     operator: str
     path: str
     output: str
     what: str = "output folder"
     code: ClassVar[str] = "DF259"
+    example = {"operator": "files", "path": "logs", "output": "logs/out"}
 
     def message(self) -> str:
         return (
@@ -95,6 +100,7 @@ class FolderNotOwned(RunError, ValueError):
     record: str
     run_folder: str
     code: ClassVar[str] = "DF379"
+    example = {"folder": "/data/other", "record": "decision/0000000003", "run_folder": "out/_dagflow"}
     is_fatal: ClassVar[bool] = True
 
     def message(self) -> str:
@@ -107,7 +113,8 @@ class FolderNotOwned(RunError, ValueError):
 
 @error
 class RecordMissing(RecordRefused):
-    """A record is gone on which another one builds."""
+    """A record is missing that another one builds on."""
 
     code: ClassVar[str] = "DF319"
+    example = {"folder": "out/_dagflow", "name": "plan/0000000003", "reason": "decision/0000000003 builds on it"}
     fault: ClassVar[str] = "is missing"

@@ -25,6 +25,16 @@ class OperatorFailed(RunError):
     frames: str = ""
     trace: str = ""
     code: ClassVar[str] = "DF301"
+    example = {
+        "operator": "parse",
+        "doing": "process()",
+        "error": "ValueError: invalid literal for int() with base 10: 'x'",
+        "window": 3,
+        "source": "logs/a.txt, position 120",
+        "record": "'x'",
+        "frames": "  at app.py:12 in process: return int(record)",
+    }
+    general_remedy = "mend the line that is named; or let such records be skipped: -D operator.NAME.on_error=skip"
 
     def message(self) -> str:
         lines = [f"operator {self.operator!r} failed in {self.doing}: {self.error}"]
@@ -37,7 +47,7 @@ class OperatorFailed(RunError):
 
 @error
 class RecordChanged(RunError):
-    """An operator has changed a record that it had received or emitted, and that other operators have, too.
+    """An operator changed a record that other operators may have, too.
 
     `doing`: the call after which it was found; `how`: `received` or `emitted`.
     """
@@ -50,6 +60,7 @@ class RecordChanged(RunError):
     after: str
     window: int | None = None
     code: ClassVar[str] = "DF385"
+    example = {"operator": "clean", "port": "input", "how": "received", "doing": "process()", "before": "[1, 2]", "after": "[2]"}
     is_fatal: ClassVar[bool] = True
 
     def message(self) -> str:

@@ -10,13 +10,14 @@ from dagflow.errors.base import error
 
 @error
 class NotPicklable(DagError, TypeError):
-    """An operator cannot travel to the tasks."""
+    """An operator cannot be sent to the tasks: one of its properties cannot be pickled."""
 
     operator: str
     attribute: str
     reason: str
     where: str
     code: ClassVar[str] = "DF021"
+    example = {"operator": "lookup", "attribute": "connection", "reason": "cannot pickle 'socket' object", "where": "app.py:12"}
 
     def message(self) -> str:
         return (

@@ -10,7 +10,7 @@ from dagflow.errors.base import error
 
 @error
 class WindowFailed(RunError):
-    """A window failed as often as it may. `places`: where its dead tasks were; `look`: a command that shows what is there."""
+    """A window failed in all its attempts. `places`: where its dead tasks were; `look`: a command that shows what is there."""
 
     window: int
     attempts: int
@@ -18,6 +18,7 @@ class WindowFailed(RunError):
     places: tuple[str, ...] = ()
     look: str | None = None
     code: ClassVar[str] = "DF306"
+    example = {"window": 3, "attempts": 3, "reason": "a task died", "look": "dagflow verify out"}
 
     def message(self) -> str:
         times = "once" if self.attempts == 1 else f"{self.attempts} times"
@@ -32,6 +33,8 @@ class Interrupted(RunError):
 
     by: str
     code: ClassVar[str] = "DF308"
+    example = {"by": "SIGTERM"}
+    general_remedy = "launch again; the run resumes"
     exit_code: ClassVar[int] = 130
 
     def message(self) -> str:
@@ -40,7 +43,7 @@ class Interrupted(RunError):
 
 @error
 class SchemasDiffer(ConfigError):
-    """Two sinks write rows of different kinds into one folder, which is one dataset."""
+    """Two sinks write rows with different columns into one folder, which is one dataset."""
 
     folder: str
     first: str
@@ -48,6 +51,13 @@ class SchemasDiffer(ConfigError):
     one: str
     other: str
     code: ClassVar[str] = "DF261"
+    example = {
+        "folder": "out",
+        "first": "lines",
+        "second": "counts",
+        "one": "value: string",
+        "other": "key: string, count: int64",
+    }
 
     def message(self) -> str:
         return (
@@ -59,13 +69,14 @@ class SchemasDiffer(ConfigError):
 
 @error
 class DatasetTwice(ConfigError):
-    """Two input operators read the same dataset into one output."""
+    """Two input operators read the same dataset into one output folder."""
 
     folder: str
     dataset: str
     first: str
     second: str
     code: ClassVar[str] = "DF262"
+    example = {"folder": "out", "dataset": "in", "first": "one", "second": "other"}
 
     def message(self) -> str:
         return (
@@ -77,12 +88,13 @@ class DatasetTwice(ConfigError):
 
 @error
 class FileInTheWay(RunError):
-    """A decided file cannot get its final name: another file has it."""
+    """A decided file cannot get its final name, since another file has it."""
 
     window: int
     path: str
     reason: str
     code: ClassVar[str] = "DF328"
+    example = {"window": 3, "path": "out/part-3.txt", "reason": "it has 7 bytes, 12 were decided"}
     is_fatal: ClassVar[bool] = True
 
     def message(self) -> str:
@@ -94,12 +106,13 @@ class FileInTheWay(RunError):
 
 @error
 class FileLost(RunError):
-    """A decided file is neither where it was written nor where it belongs, and no ledger entry says that it was published."""
+    """A decided file is neither in its staging place nor in its final place, and no ledger entry says that it was published."""
 
     window: int
     path: str
     attempt: str
     code: ClassVar[str] = "DF329"
+    example = {"window": 3, "path": "out/part-3.txt", "attempt": "out/_dagflow/attempts/3/part-3.txt"}
     is_fatal: ClassVar[bool] = True
 
     def message(self) -> str:
@@ -111,13 +124,19 @@ class FileLost(RunError):
 
 @error
 class StagedFileDamaged(RunError):
-    """A file that waits for its final name has other bytes than its task has written."""
+    """A staged file has other bytes than its task wrote."""
 
     window: int
     path: str
     attempt: str
     reason: str
     code: ClassVar[str] = "DF348"
+    example = {
+        "window": 3,
+        "path": "out/part-3.txt",
+        "attempt": "out/_dagflow/attempts/3/part-3.txt",
+        "reason": "its hash differs",
+    }
     is_fatal: ClassVar[bool] = True
 
     def message(self) -> str:
@@ -129,9 +148,10 @@ class StagedFileDamaged(RunError):
 
 @error
 class WindowHeldUp(InfrastructureError):
-    """What the driver does for a window failed as often as it may, each time for a reason that might have passed."""
+    """A step of a window on the driver failed in all its attempts, for transient reasons."""
 
     code: ClassVar[str] = "DF436"
+    example = {"window": 3, "doing": "writing its decision", "attempts": 3, "reason": "the store did not answer"}
 
     window: int
     doing: str
@@ -149,12 +169,14 @@ class WindowHeldUp(InfrastructureError):
 
 @error
 class WindowIncomplete(RunError):
-    """A window's tasks ended, but not all of them reported, or what they have read is not the window's plan."""
+    """The tasks of a window ended without a report, or did not read exactly the work items of its plan."""
 
     window: int
     missing: tuple[str, ...]
     uncovered: tuple[str, ...] = ()
     code: ClassVar[str] = "DF307"
+    example = {"window": 3, "missing": ("task 0 of level 1",)}
+    general_remedy = "launch again: the window runs anew from its plan. If it happens again, report it"
 
     def message(self) -> str:
         if self.uncovered:

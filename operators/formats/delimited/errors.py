@@ -18,9 +18,11 @@ from operators.contexts.errors import ReadError
 
 @error(kw_only=True)
 class NotDelimited(ReadError, ValueError):
-    """The first bytes of a file are those of another kind of file."""
+    """The first bytes of a file are those of another format."""
 
     code: ClassVar[str] = "DF630"
+    example = {"path": "logs/a.csv", "kind": "Parquet", "advice": "Read it with ParquetFormat()."}
+    general_remedy = "read the file with the format that it has, or leave it out (the scanner's ignore pattern)"
 
     path: str
     kind: str
@@ -36,6 +38,8 @@ class HeaderBad(ReadError, ValueError):
     """The first record of a file cannot be its header."""
 
     code: ClassVar[str] = "DF631"
+    example = {"reader": "rows", "path": "logs/a.csv", "position": 0, "reason": "names 'count' twice"}
+    general_remedy = "if the file has no header: -D operator.NAME.format.header=false"
 
     path: str
     position: int
@@ -50,9 +54,13 @@ class HeaderBad(ReadError, ValueError):
 
 @error(kw_only=True)
 class QuoteLeftOpen(ReadError, ValueError):
-    """A quote is open for more than `limit` bytes; `column`: in which column, where that is known."""
+    """A quote is not closed within `limit` bytes. `column`: in which column, where that is known."""
 
     code: ClassVar[str] = "DF632"
+    example = {"reader": "rows", "path": "logs/a.csv", "position": 100, "opened": 110, "limit": 67_108_864}
+    general_remedy = (
+        "name the quote that the file has: -D operator.NAME.format.quote=…; or allow longer records: limits.max_record_bytes"
+    )
 
     path: str
     position: int
