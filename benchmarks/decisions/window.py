@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from benchmarks.decisions.arrivals import Range
-from dagflow.plan.deal import deal
+from dagflow.plan.assignment import assign
 from dagflow.ranges import OffsetRangeTracker
 from dagflow.runtime.rebalancing.items import RECENT, ItemInProgress, ItemQueue, PendingItem, Throughput
 from dagflow.runtime.rebalancing.policy import STEAL_COST, Peer, StolenParts, choose, remaining, steal_from
@@ -212,7 +212,7 @@ def run(
     """
     blocks = [_Block(each, 0, each.size) for each in work]
     each = [_Reader(number) for number in range(readers)]
-    for number, place in enumerate(deal([item.size for item in work], readers)):
+    for number, place in enumerate(assign([item.size for item in work], readers)):
         each[place].put(Part(number), blocks)
     window = _Window(blocks, stealing, deque(each[slots:]))
     begun = 0.0

@@ -10,7 +10,7 @@ import click
 from dagflow.cli.ending import style_of
 from dagflow.cli.options import Given, app_command
 from dagflow.cli.plan import DEFAULT, view_of
-from dagflow.plan.plan import PHASES
+from dagflow.plan.steps import PHASES
 from dagflow.render.graph import graph_text, mermaid
 
 

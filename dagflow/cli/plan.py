@@ -10,7 +10,7 @@ import click
 from dagflow.cli.ending import style_of
 from dagflow.cli.options import Given, app_command
 from dagflow.cli.prepare import built, planned
-from dagflow.plan.plan import PHASES
+from dagflow.plan.steps import PHASES
 from dagflow.plan.view import PlanView, plan_view
 from dagflow.render.plan import hint, plan_text
 

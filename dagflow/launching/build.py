@@ -35,7 +35,8 @@ from dagflow.model.expand import ExpandedDag, expand
 from dagflow.model.module import ModuleNode
 from dagflow.model.partitioning import key_given, partitioner_of
 from dagflow.model.ports import input_ports
-from dagflow.plan.plan import Plan, make_plan
+from dagflow.plan.plan import Plan
+from dagflow.plan.steps import make_plan
 from dagflow.runtime.task.compile import driver_program, pickled, stage_program
 from dagflow.scaling import EXPECTED, partitioner_named
 

@@ -1,8 +1,7 @@
-"""In which form records travel along each stream, and where they must be converted."""
+"""The step `forms`: the form in which records travel on each stream, and where they are converted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -13,35 +12,17 @@ from dagflow.model.forms import schema_of
 from dagflow.model.ports import BATCH, RECORD, STREAM, output_ports
 from dagflow.model.types import type_name
 from dagflow.plan.errors import NotSupported
-from dagflow.plan.place import THROUGH, Exchange
+from dagflow.plan.plan import DATAFRAME, Exchange, Forms, Plan
 
 BATCHES, PICKLED = "batches", "pickled"
 
 
-@attrs.frozen
-class Forms:
-    """What `choose_forms` has chosen.
+def choose_forms(plan: Plan) -> Plan:
+    """Choose batches where both neighbours handle them, else records. Convert only where one side cannot take the other form.
 
-    Attributes:
-        emitted: the form (`record` or `batch`) of every output port in use.
-        handled: the form of the handler that is called on every input port in use.
-        converted: input ports before which records are converted, with the direction.
-        crossing: what exchanges carry, by the port that they lead to: `batches`, or `pickled` records of a type without an Arrow
-            form.
+    Exchanges carry batches, or pickled records if their type has no Arrow form.
     """
-
-    emitted: dict[PortName, str]
-    handled: dict[PortName, str]
-    converted: dict[PortName, str]
-    crossing: dict[PortName, str] = attrs.field(factory=dict)
-
-
-def choose_forms(dag: CheckedDag, exchanges: Mapping[PortName, Exchange] | None = None) -> Forms:
-    """Neighbours that both handle batches exchange batches; else records travel; converted only where one side cannot.
-
-    Exchanges carry batches, of types without an Arrow form pickled records.
-    """
-    exchanges = exchanges or {}
+    dag, exchanges = plan.dag, plan.exchanges
     crossing: dict[PortName, str] = {}
     emitted: dict[PortName, str] = {}
     handled: dict[PortName, str] = {}
@@ -57,7 +38,7 @@ def choose_forms(dag: CheckedDag, exchanges: Mapping[PortName, Exchange] | None 
                 )
             arriving = emitted[source]
             if sink in exchanges:
-                is_arrow = arriving == BATCH or exchanges[sink].kind == THROUGH or schema_of(dag.types[source]) is not None
+                is_arrow = arriving == BATCH or exchanges[sink].kind == DATAFRAME or schema_of(dag.types[source]) is not None
                 crossing[sink] = BATCHES if is_arrow else PICKLED
                 if is_arrow and arriving != BATCH:
                     converted[sink] = "records → batches"
@@ -79,18 +60,18 @@ def choose_forms(dag: CheckedDag, exchanges: Mapping[PortName, Exchange] | None 
             take = any(_takes_batches(dag, k, exchanges.get(k)) for k in stream.sinks)
             has_columns = schema_of(dag.types[out]) is not None  # else records of it cannot be emitted among batches
             emitted[out] = BATCH if BATCH in can and (RECORD not in can or (take and has_columns)) else RECORD
-    return Forms(emitted, handled, converted, crossing)
+    return attrs.evolve(plan, forms=Forms(emitted, handled, converted, crossing))
 
 
 def _takes_batches(dag: CheckedDag, sink: PortName, exchange: Exchange | None) -> bool:
-    """Whether batches suit a sink better than records: keys that are functions need records anyway."""
+    """Return whether batches suit a sink better than records. Keys that are functions need records anyway."""
     if exchange is not None and exchange.key is not None and exchange.key.function is not None:
         return False
     return exchange is not None or BATCH in dag.nodes[sink.operator].operator.offered_forms(sink.port)
 
 
 def preferred_form(arriving: str, offered: frozenset[str]) -> str:
-    """Of the forms that an operator offers, the one that takes least for records that arrive as `record` or `batch`.
+    """Return the cheapest form that an operator offers for records that arrive as `record` or `batch`.
 
     >>> preferred_form("record", frozenset({"record", "stream", "batch"}))
     'stream'

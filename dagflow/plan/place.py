@@ -1,4 +1,4 @@
-"""Where each operator runs: on the driver, or in partitions of which level; and where records cross an exchange."""
+"""The step `placed`: where each operator runs, at which level, and where records cross an exchange."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from dagflow.model.map_state import MapState
 from dagflow.model.partitioning import key_of_port, parallel_of, partitioner_of
 from dagflow.model.state import State, WindowState, state_fields
 from dagflow.model.types import type_name
-from dagflow.plan.ahead import with_ahead
 from dagflow.plan.errors import (
     BodyPartitioned,
     ColumnsUnknown,
@@ -22,62 +21,26 @@ from dagflow.plan.errors import (
     TypeNotInSpark,
     UnrelatedPartitions,
 )
-from dagflow.plan.relays import relayed
+from dagflow.plan.plan import (
+    COUNTED,
+    DATAFRAME,
+    DRIVER,
+    FORWARD,
+    GATHER,
+    HASH,
+    KEYED,
+    PARALLEL,
+    ROUND_ROBIN,
+    SINGLE,
+    Exchange,
+    Plan,
+)
 from dagflow.scaling import StatelessPartitioner
-
-DRIVER, PARALLEL, KEYED, COUNTED, SINGLE = "driver", "parallel", "keyed", "counted", "single"
-BY_KEY, DEALT, TO_ONE, ALONG, THROUGH = "by key", "dealt", "to one", "along", "through Spark"
-
-
-@attrs.frozen(kw_only=True)
-class Exchange:
-    """A stream's way to one sink that is in another level.
-
-    Attributes:
-        tag: its number; rows carry it.
-        kind: `by key`; `dealt`: record after record to the next partition; `to one`; `along`: to the same partition;
-            `through Spark`: dealt to a body of DataFrames, and what that makes to the partitions of its operator.
-        key: of kind `by key`.
-    """
-
-    tag: int
-    source: PortName
-    sink: PortName
-    kind: str
-    key: Key | None = None
-
-
-def how(exchange: Exchange) -> str:
-    """How the records of an exchange find their partition.
-
-    >>> how(Exchange(tag=0, source=PortName("a", "output"), sink=PortName("b", "input"), kind="dealt"))
-    'dealt'
-    """
-    return f"by {exchange.key}" if exchange.kind == BY_KEY else exchange.kind
-
-
-@attrs.frozen
-class Placed:
-    """What `place` has decided.
-
-    Attributes:
-        dag: the DAG with its relays and what runs ahead of exchanges.
-        where: `driver`, `parallel`, `keyed`, `counted` or `single`, by operator.
-        groups: by operator in tasks, the one at the head of its partitions: all of a group have the same ones.
-        levels: by operator in tasks; 0 before the first exchange.
-        exchanges: by the port that they lead to.
-    """
-
-    dag: CheckedDag
-    where: dict[str, str]
-    groups: dict[str, str]
-    levels: dict[str, int]
-    exchanges: dict[PortName, Exchange]
 
 
 @attrs.define
 class _Placing:
-    """The decisions so far: upstream first."""
+    """The decisions so far, upstream first."""
 
     dag: CheckedDag
     where: dict[str, str] = attrs.field(factory=dict)
@@ -86,7 +49,7 @@ class _Placing:
     kinds: dict[PortName, tuple[str, Key | None]] = attrs.field(factory=dict)
 
     def operator(self, name: str, node: OperatorNode) -> None:
-        """Decides for an operator; those upstream are decided."""
+        """Place an operator. Those upstream have been placed."""
         upstream = self.dag.upstream(name)
         if all(self.where[source.operator] == DRIVER for source, _ in upstream):
             head = bool(upstream) and partitioner_of(node) is not None
@@ -104,18 +67,18 @@ class _Placing:
         partitioner = partitioner_of(node)
         parallel: list[str] = []
         if all(key is not None for key in keys.values()):
-            where, kind = KEYED, BY_KEY
+            where, kind = KEYED, HASH
         elif not node.operator.partitionable or partitioner == StatelessPartitioner(1):
-            where, kind = SINGLE, TO_ONE
+            where, kind = SINGLE, GATHER
         else:
-            where, kind = COUNTED, DEALT
+            where, kind = COUNTED, ROUND_ROBIN
         if isinstance(node.operator, DataFrameOperator):
             _check_body(node, self.dag)
-            where, kind = COUNTED, THROUGH
+            where, kind = COUNTED, DATAFRAME
         elif where != KEYED and node.operator.partitionable:
             parallel = [p for p in ports if parallel_of(node, p) or (partitioner is None and parallel_of(node, p) is None)]
         if parallel:
-            where, kind = PARALLEL, DEALT
+            where, kind = PARALLEL, ROUND_ROBIN
         self.where[name] = where
         self.groups[name] = self._group(node, [pair for pair in upstream if pair[1].port in parallel]) if parallel else name
         for _, sink in upstream:
@@ -125,41 +88,40 @@ class _Placing:
         self.levels[name] = max(level + (sink in self.kinds) for level, sink in levels)
         for level, sink in levels:
             if sink not in self.kinds and level < self.levels[name]:
-                self.kinds[sink] = (ALONG, None)
+                self.kinds[sink] = (FORWARD, None)
 
     def _group(self, node: OperatorNode, upstream: list[tuple[PortName, PortName]]) -> str:
-        """The partitions that an operator is parallel with. Raises UnrelatedPartitions."""
+        """Return the head of the partitions that an operator is parallel with. Raises UnrelatedPartitions."""
         heads = {sink: self.groups[source.operator] for source, sink in upstream}
         if len(set(heads.values())) > 1:
             raise UnrelatedPartitions(node.name, tuple((sink.port, head) for sink, head in heads.items()), node.where)
         return next(iter(heads.values()))
 
 
-def place(dag: CheckedDag) -> Placed:
-    """Where every operator runs.
+def place(plan: Plan) -> Plan:
+    """Decide where every operator runs.
 
     Input operators and what follows them run on the driver, up to the first operator with a partitioner. What follows is parallel
-    with it, until an operator asks to be keyed (`partition_by`), counted (it has a partitioner, or a port that is not to be
-    parallel) or single (not partitionable, or `StatelessPartitioner(1)`): an exchange stands before it, one level higher it is.
-    An operator whose inputs are of several levels is above all of them; what is parallel with it goes along.
+    with it, until an operator asks to be keyed (`partition_by`), counted (it has a partitioner, or a port that must not be
+    parallel) or single (not partitionable, or `StatelessPartitioner(1)`): it gets an exchange, and is one level higher. An
+    operator whose inputs are of several levels is above all of them. Records of a parallel port are then forwarded.
 
-    Raises UnrelatedPartitions, MergeMissing for State that could not follow the partitions, NotSupported for other things kept.
+    Raises UnrelatedPartitions, MergeMissing for State that could not follow the partitions, NotSupported for other state.
     """
-    dag = relayed(with_ahead(dag))
-    placing = _Placing(dag)
-    for name, node in dag.nodes.items():
+    placing = _Placing(plan.dag)
+    for name, node in plan.dag.nodes.items():
         placing.operator(name, node)
     exchanges: dict[PortName, Exchange] = {}
-    for stream in dag.streams.values():
+    for stream in plan.dag.streams.values():
         for sink in stream.sinks:
             if sink in placing.kinds:
                 kind, key = placing.kinds[sink]
                 exchanges[sink] = Exchange(tag=len(exchanges), source=stream.source, sink=sink, kind=kind, key=key)
-    return Placed(dag, placing.where, placing.groups, placing.levels, exchanges)
+    return attrs.evolve(plan, placement=placing.where, groups=placing.groups, levels=placing.levels, exchanges=exchanges)
 
 
 def _check_body(node: OperatorNode, dag: CheckedDag) -> None:
-    """Raises ColumnsUnknown, TypeNotInSpark, BodyPartitioned."""
+    """Raise ColumnsUnknown, TypeNotInSpark or BodyPartitioned for a DataFrame operator that cannot be placed."""
     operator = node.operator
     assert isinstance(operator, DataFrameOperator)
     for port in (INPUT, OUTPUT):
@@ -199,16 +161,3 @@ def _check_states(node: OperatorNode, is_keyed: bool) -> None:
         raise MapStateNotKeyed(node.name, type(node.operator).__qualname__, tuple(maps), tuple(maps.values()), node.where)
     if missing:
         raise MergeMissing(node.name, type(node.operator).__qualname__, tuple(missing), tuple(missing.values()), node.where)
-
-
-def stages(placed: Placed) -> list[tuple[int, str, tuple[str, ...]]]:
-    """The operators that run together in one pass: of the same partitions and level. `(level, head of the partitions, names)`.
-
-    Lower levels first, within one as written; of each, upstream first.
-    """
-    found: dict[tuple[int, str], list[str]] = {}
-    for name in placed.dag.nodes:
-        if placed.where[name] != DRIVER:
-            found.setdefault((placed.levels[name], placed.groups[name]), []).append(name)
-    ordered = sorted(found.items(), key=lambda item: item[0][0])
-    return [(level, head, tuple(names)) for (level, head), names in ordered]

@@ -1,4 +1,4 @@
-"""The plan: from a DAG to stages by named steps, each a pure function; `PHASES` is the table of contents."""
+"""The values of a plan: where operators run, how records cross from one level to the next, and in which form."""
 
 from __future__ import annotations
 
@@ -6,22 +6,66 @@ from typing import Any
 
 import attrs
 
-from dagflow.model.checks import CheckedDag, check
-from dagflow.model.dag import DAG, PortName
-from dagflow.model.expand import ExpandedDag
+from dagflow.model.checks import CheckedDag
+from dagflow.model.dag import PortName
+from dagflow.model.keys import Key
 from dagflow.model.partitioning import partitioner_of
-from dagflow.plan.forms import Forms, choose_forms
-from dagflow.plan.place import BY_KEY, DRIVER, Exchange, place, stages
 
-PHASES = ("logical", "expanded", "checked", "placed", "staged", "spark")
+DRIVER, PARALLEL, KEYED, COUNTED, SINGLE = "driver", "parallel", "keyed", "counted", "single"
+HASH, ROUND_ROBIN, GATHER, FORWARD, DATAFRAME = "hash", "round-robin", "gather", "forward", "DataFrame"
+
+
+@attrs.frozen(kw_only=True)
+class Exchange:
+    """The way of a stream to one sink in another level.
+
+    Attributes:
+        tag: its number; rows carry it.
+        kind: `hash`: records with equal keys go to one partition; `round-robin`: each record goes to the next partition;
+            `gather`: all go to one partition; `forward`: records keep their partition; `DataFrame`: the input of a DataFrame
+            operator goes round-robin, and its output to the partitions of that operator.
+        key: of the kind `hash`.
+    """
+
+    tag: int
+    source: PortName
+    sink: PortName
+    kind: str
+    key: Key | None = None
+
+    def __str__(self) -> str:
+        """How records find their partition.
+
+        >>> str(Exchange(tag=0, source=PortName("a", "output"), sink=PortName("b", "input"), kind="hash", key=Key(("word",))))
+        'hash by word'
+        """
+        return f"{self.kind} by {self.key}" if self.kind == HASH else self.kind
+
+
+@attrs.frozen
+class Forms:
+    """The forms in which records travel.
+
+    Attributes:
+        emitted: the form (`record` or `batch`) of every output port in use.
+        handled: the form of the handler that is called on every input port in use.
+        converted: input ports before which records are converted, with the direction.
+        crossing: what exchanges carry, by the port that they lead to: `batches`, or `pickled` records of a type without an Arrow
+            form.
+    """
+
+    emitted: dict[PortName, str] = attrs.field(factory=dict)
+    handled: dict[PortName, str] = attrs.field(factory=dict)
+    converted: dict[PortName, str] = attrs.field(factory=dict)
+    crossing: dict[PortName, str] = attrs.field(factory=dict)
 
 
 @attrs.frozen
 class Stage:
     """Operators fused into one pass of one task.
 
-    `head` is the operator at the head of its partitions: in level 0 it gets the work items. Of a stage that goes along with one
-    of a lower level, it is the head of that one.
+    `head` is the operator at the head of its partitions: in level 0 it gets the work items. A stage that is parallel with one of
+    a lower level has the head of that one.
     """
 
     name: str
@@ -31,31 +75,38 @@ class Stage:
 
     @property
     def is_leading(self) -> bool:
-        """Whether its partitions are its own, and not those of a stage before it."""
+        """Return whether its partitions are its own, and not those of a stage before it."""
         return self.head in self.operators
 
 
-@attrs.frozen
+@attrs.frozen(kw_only=True)
 class Plan:
-    """All that the runners need to know of an application.
+    """All that the runners need to know of an application. Between two steps, what later steps decide is empty.
 
     Attributes:
-        dag: the checked DAG, with its relays.
+        dag: the checked DAG, with the operators that the planner has added.
+        written: the checked DAG without them.
         placement: `driver`, `parallel`, `keyed`, `counted` or `single`, by operator.
-        driver: the operators on the driver, upstream first.
-        stages: the stages of the partitioned part, those of lower levels first.
-        forms: in which form records travel.
+        groups: by operator in tasks, the one at the head of its partitions. All of a group have the same partitions.
+        levels: by operator in tasks; 0 before the first exchange.
         exchanges: where records cross from one level to another, by the port that they lead to.
-        written: the checked DAG without what the planner has added.
+        forms: the forms in which records travel.
+        stages: the stages of the partitioned part, those of lower levels first.
     """
 
     dag: CheckedDag
-    placement: dict[str, str]
-    driver: tuple[str, ...]
-    stages: tuple[Stage, ...]
-    forms: Forms
+    written: CheckedDag
+    placement: dict[str, str] = attrs.field(factory=dict)
+    groups: dict[str, str] = attrs.field(factory=dict)
+    levels: dict[str, int] = attrs.field(factory=dict)
     exchanges: dict[PortName, Exchange] = attrs.field(factory=dict)
-    written: CheckedDag = attrs.field(kw_only=True)
+    forms: Forms = attrs.field(factory=Forms)
+    stages: tuple[Stage, ...] = ()
+
+    @property
+    def driver(self) -> tuple[str, ...]:
+        """The operators on the driver, upstream first."""
+        return tuple(name for name in self.dag.nodes if self.placement[name] == DRIVER)
 
     def stage_of(self, operator: str) -> Stage:
         """The stage of an operator in tasks."""
@@ -69,30 +120,15 @@ class Plan:
     def keyed_ports(self, stage: Stage) -> tuple[str, ...]:
         """The input ports of the head of a stage whose records find their partition by key."""
         into = [each for each in self.exchanges.values() if each.sink.operator == stage.head]
-        return tuple(each.sink.port for each in into if each.kind == BY_KEY)
+        return tuple(each.sink.port for each in into if each.kind == HASH)
 
     def partitioner(self, stage: Stage) -> Any:
-        """Who says how many partitions a stage has: a `dagflow.scaling.Partitioner`."""
-        found = partitioner_of(self.dag.nodes[stage.head])
-        return self.dag.nodes[stage.head].operator if found == "self" else found
+        """The `dagflow.scaling.Partitioner` that decides how many partitions a stage has; None for the default."""
+        partitioner = partitioner_of(self.dag.nodes[stage.head])
+        return self.dag.nodes[stage.head].operator if partitioner == "self" else partitioner
 
     def work_ports(self) -> list[PortName]:
-        """The input ports that work items cross to, from the driver to the stages."""
-        heads = {stage.head for stage in self.stages if stage.level == 0}
-        return [
-            k
-            for s in self.dag.streams.values()
-            for k in s.sinks
-            if k.operator in heads and self.placement[s.source.operator] == DRIVER
-        ]
-
-
-def make_plan(dag: DAG | ExpandedDag) -> Plan:
-    """Checks a DAG and plans it. Raises DagError."""
-    written = check(dag)
-    placed = place(written)
-    checked = placed.dag
-    forms = choose_forms(checked, placed.exchanges)
-    driver = tuple(name for name in checked.nodes if placed.where[name] == DRIVER)
-    staged = tuple(Stage(f"s{n}", names, head, level) for n, (level, head, names) in enumerate(stages(placed)))
-    return Plan(checked, placed.where, driver, staged, forms, placed.exchanges, written=written)
+        """The input ports that work items cross to, from the driver to the tasks."""
+        driver = {name for name, place in self.placement.items() if place == DRIVER}
+        streams = [stream for stream in self.dag.streams.values() if stream.source.operator in driver]
+        return [sink for stream in streams for sink in stream.sinks if sink.operator not in driver]

@@ -1,4 +1,4 @@
-"""Relays: what brings records of operators on the driver to those in tasks that also, or only, get records over an exchange."""
+"""The step `relayed`: relays bring records of the driver to operators that get records over an exchange."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import attrs
 
-from dagflow.model.checks import CheckedDag
 from dagflow.model.dag import OperatorNode, PortName, Stream
 from dagflow.model.dataframes import DataFrameOperator
 from dagflow.model.graph import order
 from dagflow.model.operator import Operator
 from dagflow.model.partitioning import key_of_port, partitioner_of
 from dagflow.model.ports import InputPort, OutputPort
+from dagflow.plan.plan import Plan
 from dagflow.scaling import StatelessPartitioner
 
 T = TypeVar("T")
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @attrs.define
 class Relay(Operator, Generic[T]):
-    """Passes the work items of a port on in a task of its own: the framework puts it before such ports."""
+    """Forwards the work items of a port, in a task of its own. Added by the planner."""
 
     partitioner: ClassVar[Any] = StatelessPartitioner(1)
 
@@ -29,15 +29,16 @@ class Relay(Operator, Generic[T]):
 
     @input.process
     def each(self, record: T) -> None:
-        """Passes a record on."""
+        """Forward a record."""
         self.output.emit(record)
 
 
-def relayed(dag: CheckedDag) -> CheckedDag:
-    """The DAG with a relay on each stream from the driver to a port whose operator needs an exchange.
+def add_relays(plan: Plan) -> Plan:
+    """Put a relay on each stream from the driver to a port that needs an exchange.
 
-    These are operators that also get records from tasks, and such that are keyed, or Spark's, and follow the driver.
+    These are ports of operators that also get records from tasks, that are keyed, or that are DataFrame operators.
     """
+    dag = plan.dag
     in_tasks: set[str] = set()
     needing: list[tuple[PortName, PortName]] = []
     for name, node in dag.nodes.items():
@@ -49,7 +50,7 @@ def relayed(dag: CheckedDag) -> CheckedDag:
             if any(above) or asks:
                 needing += [pair for pair, is_above in zip(upstream, above, strict=True) if not is_above]
     if not needing:
-        return dag
+        return plan
     nodes, streams, types = dict(dag.nodes), dict(dag.streams), dict(dag.types)
     for source, sink in needing:
         name = f"relay to {sink}"
@@ -61,4 +62,5 @@ def relayed(dag: CheckedDag) -> CheckedDag:
         streams[old.name] = attrs.evolve(old, sinks=tuple(entry if each == sink else each for each in old.sinks))
         streams[name] = Stream(name, way_out, (sink,), old.where, {sink: old.routes[sink]} if sink in old.routes else {})
     edges = [(s.source.operator, k.operator) for s in streams.values() for k in s.sinks]
-    return attrs.evolve(dag, nodes={name: nodes[name] for name in order(nodes, edges)}, streams=streams, types=types)
+    dag = attrs.evolve(dag, nodes={name: nodes[name] for name in order(nodes, edges)}, streams=streams, types=types)
+    return attrs.evolve(plan, dag=dag)

@@ -8,19 +8,19 @@ from typing import Any
 import attrs
 
 from dagflow.config import Layers, Setting, effective
-from dagflow.model.checks import CheckedDag, check, raise_all
+from dagflow.model.checks import CheckedDag, raise_all
 from dagflow.model.dag import DAG, OperatorNode, PortName
 from dagflow.model.errors.dag import UnknownName
-from dagflow.model.expand import ExpandedDag, expand
+from dagflow.model.expand import ExpandedDag
 from dagflow.model.module import Module, ModuleNode
 from dagflow.model.operator import InputOperator, Operator
 from dagflow.model.partitioning import parallel_of, partitioner_of
 from dagflow.model.ports import input_ports, output_ports
 from dagflow.model.protocols import GroupsItems, Splittable
 from dagflow.model.types import type_name
-from dagflow.plan.lines import spark_lines
-from dagflow.plan.place import ALONG, DRIVER, KEYED, PARALLEL, SINGLE, THROUGH, Exchange, how, place
-from dagflow.plan.plan import PHASES, Plan, Stage, make_plan
+from dagflow.plan.plan import DATAFRAME, DRIVER, FORWARD, KEYED, PARALLEL, SINGLE, Plan, Stage
+from dagflow.plan.spark_lines import spark_lines
+from dagflow.plan.steps import PHASES, Application, after
 from dagflow.scaling import Bounds, bounds
 
 VERSION = 1
@@ -152,14 +152,14 @@ class PlanView:
 Applied = Mapping[str, Mapping[str, Setting]]
 
 
-def plan_view(of: DAG | ExpandedDag | Plan, step: str = "staged", applied: Applied | None = None) -> PlanView:
-    """The view of an application at a step: `logical`, `expanded`, `checked`, `placed`, `staged` or `spark`.
+def plan_view(of: Application, step: str = "staged", applied: Applied | None = None) -> PlanView:
+    """Return the view of an application at a step.
 
     Args:
-        of: the DAG, from which as much is worked out as the step needs (the first two need no checks), or what has been made of
-            it: of that, the step `logical` shows what it knows.
-        step: one of `PHASES`.
-        applied: which properties configuration has set, as `apply_operators` tells it: they are shown with their origin.
+        of: the DAG, or what has been made of it. Steps that are still to be done are done; a plan is shown as checked for the
+            steps `logical` and `expanded`.
+        step: one of `PHASES`. The first two need no DAG without mistakes.
+        applied: which properties configuration has set, as `apply_operators` returns it: they are shown with their origin.
 
     Raises DagError where the DAG does not pass the checks or has modules that cannot be inlined, UnknownName for other steps.
 
@@ -175,30 +175,15 @@ def plan_view(of: DAG | ExpandedDag | Plan, step: str = "staged", applied: Appli
     """
     if step not in PHASES:
         raise UnknownName("step", step, PHASES)
-    number = PHASES.index(step)
-    if number < PHASES.index("checked"):
-        return _logical(of, step, applied)
-    if number >= PHASES.index("staged"):
-        return _staged(of if isinstance(of, Plan) else make_plan(of), step, applied)
-    dag = of.dag if isinstance(of, Plan) else check(of)
-    if step == "checked":
-        return _view(dag, dag.nodes, step, applied)
-    placed = place(dag)
-    view = _view(placed.dag, placed.dag.nodes, step, applied)
-    return _with_placement(view, placed.dag, placed.where, placed.exchanges)
-
-
-def _logical(of: DAG | ExpandedDag | Plan, step: str, applied: Applied | None) -> PlanView:
-    if isinstance(of, Plan):
-        return _view(of.dag, of.dag.nodes, step, applied)
-    if isinstance(of, DAG):
-        if step == "logical":
-            nodes = {name: of.operators.get(name) or of.modules[name] for name in of.names}
-            return attrs.evolve(_view(of, nodes, step, applied), modules=())
-        of = expand(of)
-    if not of.is_whole:
-        raise_all(of.problems)
-    return _view(of, of.operators, step, applied)
+    application = after(of, step)
+    if isinstance(application, Plan):
+        return _planned(application, step, applied)
+    if isinstance(application, DAG):
+        nodes = {name: application.operators.get(name) or application.modules[name] for name in application.names}
+        return attrs.evolve(_view(application, nodes, step, applied), modules=())
+    if not application.is_whole:
+        raise_all(application.problems)
+    return _view(application, application.operators, step, applied)
 
 
 def _view(
@@ -267,32 +252,53 @@ def _properties(nodes: Mapping[str, OperatorNode | ModuleNode], applied: Applied
     return found
 
 
-def _with_placement(
-    view: PlanView, dag: CheckedDag, placement: Mapping[str, str], exchanges: Mapping[PortName, Exchange]
-) -> PlanView:
-    crossing = {str(port): how(exchange) for port, exchange in exchanges.items()}
-    operators = tuple(
-        attrs.evolve(o, placement=placement[o.name], why=_why(dag, placement, exchanges, o.name)) for o in view.operators
+def _planned(plan: Plan, step: str, applied: Applied | None) -> PlanView:
+    """Return the view of a plan: all that it has decided by then."""
+    stages = {name: stage.name for stage in plan.stages for name in stage.operators}
+    crossing = {str(port) for port in plan.work_ports()}
+    exchanges = {str(port): str(exchange) for port, exchange in plan.exchanges.items()}
+    emitted = {str(port): form for port, form in plan.forms.emitted.items()}
+    handled = {str(port): form for port, form in plan.forms.handled.items()}
+    converted = {str(port): words for port, words in plan.forms.converted.items()}
+    carried = {str(port): what for port, what in plan.forms.crossing.items()}
+
+    def operator(view: OperatorView) -> OperatorView:
+        placement = plan.placement.get(view.name)
+        why = _why(plan, view.name) if placement is not None else None
+        return attrs.evolve(view, placement=placement, why=why, stage=stages.get(view.name))
+
+    def sink(view: SinkView) -> SinkView:
+        port = view.port
+        form, conversion, exchange = handled.get(port), converted.get(port), exchanges.get(port)
+        crosses = port in crossing
+        return SinkView(
+            port=port, form=form, conversion=conversion, crosses=crosses, exchange=exchange, carried=carried.get(port)
+        )
+
+    view = _view(plan.dag, plan.dag.nodes, step, applied)
+    shown = {stage.name: _stage_view(plan, stage) for stage in plan.stages}
+    return attrs.evolve(
+        view,
+        operators=tuple(map(operator, view.operators)),
+        streams=tuple(attrs.evolve(s, form=emitted.get(s.source), sinks=tuple(map(sink, s.sinks))) for s in view.streams),
+        stages=tuple(shown.values()),
+        spark=spark_lines(plan, shown) if step == "spark" else (),
     )
-    streams = tuple(
-        attrs.evolve(s, sinks=tuple(attrs.evolve(k, exchange=crossing.get(k.port)) for k in s.sinks)) for s in view.streams
-    )
-    return attrs.evolve(view, operators=operators, streams=streams)
 
 
-def _why(dag: CheckedDag, placement: Mapping[str, str], exchanges: Mapping[PortName, Exchange], name: str) -> str:
-    """Why an operator runs where it does."""
-    node, upstream = dag.nodes[name], dag.upstream(name)
+def _why(plan: Plan, name: str) -> str:
+    """Return why an operator runs where it does."""
+    node, upstream, placement = plan.dag.nodes[name], plan.dag.upstream(name), plan.placement
     if placement[name] == DRIVER:
         return "makes the records" if isinstance(node.operator, InputOperator) else "stands before any partitioned operator"
     if placement[name] == KEYED:
-        return "partitioned " + " and ".join(dict.fromkeys(how(exchanges[sink]) for _, sink in upstream))
+        return "partitioned " + " and ".join(dict.fromkeys(f"by {plan.exchanges[sink].key}" for _, sink in upstream))
     if placement[name] == SINGLE:
         return "one partition" if node.operator.partitionable else "is not partitionable"
-    crossing = [exchanges[sink].kind if sink in exchanges else None for _, sink in upstream]
-    if THROUGH in crossing:
+    kinds = [plan.exchanges[sink].kind if sink in plan.exchanges else None for _, sink in upstream]
+    if DATAFRAME in kinds:
         return "passes on what Spark makes of its input"
-    parallel = [s.operator for (s, _), kind in zip(upstream, crossing, strict=True) if kind in (None, ALONG)]
+    parallel = [s.operator for (s, _), kind in zip(upstream, kinds, strict=True) if kind in (None, FORWARD)]
     above = next((s for s in parallel if placement[s] != DRIVER), None)
     if placement[name] == PARALLEL and above is not None:
         return f"parallel with {above}"
@@ -300,32 +306,6 @@ def _why(dag: CheckedDag, placement: Mapping[str, str], exchanges: Mapping[PortN
         asking = next(sink.port for _, sink in upstream if parallel_of(node, sink.port) is False)
         return f"port {asking} is not to be parallel"
     return "partitions itself" if partitioner_of(node) == "self" else "has a partitioner"
-
-
-def _staged(plan: Plan, step: str, applied: Applied | None) -> PlanView:
-    view = _view(plan.dag, plan.dag.nodes, step, applied)
-    view = _with_placement(view, plan.dag, plan.placement, plan.exchanges)
-    stage_of = {name: stage.name for stage in plan.stages for name in stage.operators}
-    crossing = {str(port) for port in plan.work_ports()}
-    emitted = {str(port): form for port, form in plan.forms.emitted.items()}
-    handled = {str(port): form for port, form in plan.forms.handled.items()}
-    converted = {str(port): words for port, words in plan.forms.converted.items()}
-    carried = {str(port): what for port, what in plan.forms.crossing.items()}
-
-    def with_form(sink: SinkView) -> SinkView:
-        form, conversion = handled.get(sink.port), converted.get(sink.port)
-        crosses = sink.port in crossing
-        return attrs.evolve(sink, form=form, conversion=conversion, crosses=crosses, carried=carried.get(sink.port))
-
-    return attrs.evolve(
-        view,
-        operators=tuple(attrs.evolve(o, stage=stage_of.get(o.name)) for o in view.operators),
-        streams=tuple(
-            attrs.evolve(s, form=emitted.get(s.source), sinks=tuple(with_form(k) for k in s.sinks)) for s in view.streams
-        ),
-        stages=tuple(_stage_view(plan, stage) for stage in plan.stages),
-        spark=spark_lines(plan, {stage.name: _stage_view(plan, stage) for stage in plan.stages}) if step == "spark" else (),
-    )
 
 
 def _stage_view(plan: Plan, stage: Stage) -> StageView:

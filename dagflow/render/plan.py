@@ -1,4 +1,4 @@
-"""A plan view as text: for each step what that step has decided."""
+"""A plan view as text: what each step decides."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FORMS = {"record": "records", "stream": "records", "batch": "batches"}
 
 
 def plan_text(view: PlanView, style: Style | None = None) -> str:
-    """A plan view as text.
+    """Return a plan view as text.
 
     >>> from dagflow import DAG
     >>> from dagflow.plan.view import plan_view
@@ -29,7 +29,7 @@ def plan_text(view: PlanView, style: Style | None = None) -> str:
 
 
 def hint(view: PlanView) -> str:
-    """How to see the other steps."""
+    """Return how to see the other steps."""
     others = ", ".join(step for step in view.steps if step != view.step)
     return f"other steps: {others} (--step NAME)"
 
@@ -57,6 +57,10 @@ def _checked(view: PlanView, style: Style) -> list[list[str]]:
 
 def _placed(view: PlanView, style: Style) -> list[list[str]]:
     return [indented(_operators(view.operators, style, [lambda o: o.placement or "", lambda o: o.why or ""]))]
+
+
+def _forms(view: PlanView, style: Style) -> list[list[str]]:
+    return [_streams(view, style), _conversions(view)]
 
 
 def _staged(view: PlanView, style: Style) -> list[list[str]]:
@@ -158,7 +162,10 @@ _STEPS: dict[str, tuple[str, Callable[[PlanView, Style], list[list[str]]]]] = {
     "logical": ("as written", _logical),
     "expanded": ("modules inlined", _logical),
     "checked": ("the types of all ports", _checked),
+    "partial": ("partial aggregations before exchanges", _logical),
+    "relayed": ("relays for records of the driver that cross an exchange", _logical),
     "placed": ("what runs where, and why", _placed),
+    "forms": ("records or batches; conversions", _forms),
     "staged": ("fused into stages; forms and conversions", _staged),
     "spark": ("what Spark is given", _spark),
 }

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from dagflow.plan.steps import PHASES
 from tests.cli.conftest import LINE_FILTER, ROOT, Answer
 from tests.golden.compare import Golden
 
@@ -48,10 +49,10 @@ def test_plan(dagflow: Dagflow) -> None:
     answer = dagflow("plan", LINE_FILTER, *GIVEN)
     assert answer.code == 0
     assert answer.out.startswith("line_filter: staged ")
-    assert answer.out.endswith("other steps: logical, expanded, checked, placed, spark (--step NAME)\n")
+    assert answer.out.endswith("other steps: logical, expanded, checked, partial, relayed, placed, forms, spark (--step NAME)\n")
 
 
-@pytest.mark.parametrize("step", ["logical", "expanded", "checked", "placed", "staged", "spark"])
+@pytest.mark.parametrize("step", PHASES)
 def test_plan_of_each_step(dagflow: Dagflow, step: str) -> None:
     answer = dagflow("plan", LINE_FILTER, *GIVEN, "--step", step)
     assert (answer.code, answer.err) == (0, "")

@@ -12,7 +12,7 @@ import pytest
 
 from dagflow import DAG, ErrorRecord, ReaderRecord
 from dagflow.errors import OperatorFailed
-from dagflow.plan.plan import make_plan
+from dagflow.plan.steps import make_plan
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
 from operators import Average, Count, Deduplicate, FileInput, FlatMap, KeyValue, Map, Max, Min, RecordWriter, Sum, TopN
@@ -111,10 +111,10 @@ def test_the_plan_shows_what_runs_ahead_and_types_have_arrow_forms(source: Path)
     dag = DAG()
     aggregated(source, FlatMap(words_of), Count(by="value"))[0](dag, None)
     plan = make_plan(dag)
-    assert plan.stage_of("total.ahead").level == 0
+    assert plan.stage_of("total.partial").level == 0
     assert plan.stage_of("total").level == 1
     types = {str(port): str(tp) for port, tp in plan.dag.types.items()}
-    assert types["total.ahead.output"].endswith("Partial[str, int]")
+    assert types["total.partial.output"].endswith("Partial[str, int]")
     assert types["total.output"].endswith("KeyValue[str, int]")
 
 
@@ -144,7 +144,7 @@ def test_nothing_runs_ahead_where_errors_are_routed(source: Path) -> None:
 
 def test_an_error_ahead_is_told_with_operator_and_source(source: Path) -> None:
     populate_dag, _ = aggregated(source, Map(sale_of), Sum(lambda sale: 1 // (sale.amount + 2), by="customer"))
-    with pytest.raises(OperatorFailed, match=r"total\.ahead") as found:
+    with pytest.raises(OperatorFailed, match=r"total\.partial") as found:
         run_dag(populate_dag)
     assert ".txt" in str(found.value)
 
@@ -194,5 +194,5 @@ def test_a_launch_with_another_combiner_goes_on(source: Path, tmp_path: Path) ->
     run_dag(populate_dag)
     (source / "more.txt").write_text("new new\n")
     report = run_dag(populate_dag, {"operator.count.combiner": False, "operator.count.partitioner": "2"})
-    assert "count.ahead" not in report.operators
+    assert "count.partial" not in report.operators
     assert lines_in(out)[b"new 2"] == 1

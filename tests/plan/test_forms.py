@@ -8,8 +8,8 @@ import pytest
 
 from dagflow import DAG, InputPort, Operator, OutputPort, ReaderRecord
 from dagflow.errors import NotSupported
-from dagflow.plan.forms import Forms
-from dagflow.plan.plan import make_plan
+from dagflow.plan.plan import Forms
+from dagflow.plan.steps import make_plan
 from operators import BlockReader, Console, FileSplitterInput, Filter, Map, RecordWriter
 
 

@@ -9,8 +9,8 @@ import pytest
 from dagflow import DAG, FileBlockMetadata, FileMetadata, InputPort, MapState, Operator, OutputPort, State, WindowState
 from dagflow.errors import MapStateNotKeyed, MergeMissing, NotSupported, UnrelatedPartitions
 from dagflow.model.state import StateField
-from dagflow.plan.place import how
-from dagflow.plan.plan import Plan, make_plan
+from dagflow.plan.plan import Plan
+from dagflow.plan.steps import make_plan
 from dagflow.scaling import StatelessPartitioner
 from operators import BlockReader, Console, FileSplitterInput, Filter, FSSliceReader, RecordWriter
 
@@ -113,7 +113,7 @@ def two_readers(dag: DAG) -> tuple[dict[str, Any], Join]:
 def planned(dag: DAG) -> tuple[Plan, list[tuple[int, str, tuple[str, ...]]], dict[str, str]]:
     """The plan, its stages as `(level, head, operators)`, and its exchanges by port."""
     plan = make_plan(dag)
-    exchanges = {str(port): how(exchange) for port, exchange in plan.exchanges.items()}
+    exchanges = {str(port): str(exchange) for port, exchange in plan.exchanges.items()}
     return plan, [(s.level, s.head, s.operators) for s in plan.stages], exchanges
 
 
@@ -125,7 +125,7 @@ def test_a_reader_behind_a_reader_is_one_level_higher() -> None:
     dag.add_stream("again", again.output, second.blocks_metadata_input)
     plan, stages, exchanges = planned(dag)
     assert stages == [(0, "reader", ("reader", "keep", "show", "again")), (1, "second", ("second",))]
-    assert exchanges == {"second.blocks_metadata_input": "dealt"}
+    assert exchanges == {"second.blocks_metadata_input": "round-robin"}
     assert plan.placement["second"] == "counted"
 
 
@@ -135,17 +135,17 @@ def test_a_key_asks_for_an_exchange_and_what_follows_is_parallel_with_it() -> No
     dag.set_attributes(found["keep"], partition_by="record")
     plan, stages, exchanges = planned(dag)
     assert stages == [(0, "reader", ("reader",)), (1, "keep", ("keep", "show"))]
-    assert exchanges == {"keep.input": "by record"}
+    assert exchanges == {"keep.input": "hash by record"}
     assert (plan.placement["keep"], plan.placement["show"]) == ("keyed", "parallel")
 
 
 @pytest.mark.parametrize(
     ("attributes", "placement", "kind"),
     [
-        ({"partitioner": StatelessPartitioner(4)}, "counted", "dealt"),
-        ({"partitioner": StatelessPartitioner(1)}, "single", "to one"),
-        ({"partition_by": ("block_id", "position")}, "keyed", "by block_id, position"),
-        ({"partition_by": len}, "keyed", "by len()"),
+        ({"partitioner": StatelessPartitioner(4)}, "counted", "round-robin"),
+        ({"partitioner": StatelessPartitioner(1)}, "single", "gather"),
+        ({"partition_by": ("block_id", "position")}, "keyed", "hash by block_id, position"),
+        ({"partition_by": len}, "keyed", "hash by len()"),
     ],
 )
 def test_an_operator_says_how_it_is_partitioned(attributes: dict[str, Any], placement: str, kind: str) -> None:
@@ -159,7 +159,7 @@ def test_a_port_that_is_not_to_be_parallel_gets_an_exchange() -> None:
     dag = DAG()
     dag.set_port_attributes(chain(dag)["keep"].input, partition_parallel=False)
     plan, _, exchanges = planned(dag)
-    assert (plan.placement["keep"], exchanges) == ("counted", {"keep.input": "dealt"})
+    assert (plan.placement["keep"], exchanges) == ("counted", {"keep.input": "round-robin"})
 
 
 def test_a_partitioner_gives_way_to_a_port_that_is_to_be_parallel() -> None:
@@ -177,7 +177,7 @@ def test_what_is_not_partitionable_gets_everything() -> None:
     alone = dag.add_operator("alone", Alone())
     dag.add_stream("errors", chain(dag)["reader"].errors, alone.input)
     plan, _, exchanges = planned(dag)
-    assert (plan.placement["alone"], exchanges) == ("single", {"alone.input": "to one"})
+    assert (plan.placement["alone"], exchanges) == ("single", {"alone.input": "gather"})
 
 
 def test_readers_that_are_not_related_meet_by_key() -> None:
@@ -187,7 +187,7 @@ def test_readers_that_are_not_related_meet_by_key() -> None:
     dag.set_port_attributes(join.right, partition_by="record")
     _, stages, exchanges = planned(dag)
     assert stages == [(0, "reader", ("reader", "keep", "show")), (0, "second", ("second",)), (1, "join", ("join",))]
-    assert exchanges == {"join.left": "by a function", "join.right": "by record"}
+    assert exchanges == {"join.left": "hash by a function", "join.right": "hash by record"}
 
 
 def test_one_port_may_stay_parallel_and_the_other_cross() -> None:
@@ -197,7 +197,7 @@ def test_one_port_may_stay_parallel_and_the_other_cross() -> None:
     dag.set_port_attributes(join.right, partition_parallel=False)
     plan, stages, exchanges = planned(dag)
     assert stages[2] == (1, "reader", ("join",))
-    assert exchanges == {"join.left": "along", "join.right": "dealt"}
+    assert exchanges == {"join.left": "forward", "join.right": "round-robin"}
     assert plan.placement["join"] == "parallel"
 
 
@@ -234,7 +234,7 @@ def test_a_key_behind_the_driver_is_relayed() -> None:
     dag.add_stream("found", files.files_metadata_output, show.input)
     _, stages, exchanges = planned(dag)
     assert stages == [(0, "relay to show.input", ("relay to show.input",)), (1, "show", ("show",))]
-    assert exchanges == {"show.input": "by file_path"}
+    assert exchanges == {"show.input": "hash by file_path"}
 
 
 def test_parallel_with_partitions_that_are_not_related_is_refused() -> None:

@@ -126,9 +126,9 @@ def fan_in() -> DAG:
     return dag
 
 
-def along() -> DAG:
-    """One port is parallel, the other is dealt: what is parallel goes along."""
-    dag, _, lines, tally = counted("along")
+def forwarded() -> DAG:
+    """One port is parallel, the other round-robin: records of the parallel one are forwarded."""
+    dag, _, lines, tally = counted("forwarded")
     join = dag.add_operator("join", Join(), partition_by=None)
     dag.set_port_attributes(join.right, partition_parallel=False)
     dag.add_stream("totals", tally.output, join.left)
@@ -136,9 +136,9 @@ def along() -> DAG:
     return dag
 
 
-def dealt() -> DAG:
+def round_robin() -> DAG:
     """A number of partitions of its own, and a sink in one."""
-    dag, _, lines = read("dealt")
+    dag, _, lines = read("round_robin")
     copy = dag.add_operator("copy", Map(str), partitioner=StatelessPartitioner(4))
     out = dag.add_operator("out", RecordWriter[str]("out"), partitioner=StatelessPartitioner(1))
     dag.add_stream("text", lines.messages, copy.input)
@@ -243,8 +243,8 @@ SHAPES: tuple[Callable[[], DAG], ...] = (
     keyed,
     two_levels,
     fan_in,
-    along,
-    dealt,
+    forwarded,
+    round_robin,
     alone,
     pickled,
     in_spark,

@@ -7,7 +7,7 @@ import pytest
 
 from dagflow import DAG
 from dagflow.errors import DagError, ModuleBroken, UnknownName
-from dagflow.plan.plan import PHASES, make_plan
+from dagflow.plan.steps import PHASES, make_plan
 from dagflow.plan.view import plan_view
 from dagflow.render.graph import mermaid
 from dagflow.render.plan import hint, plan_text
@@ -78,7 +78,10 @@ def test_lines_fit_the_width(step: str) -> None:
 
 
 def test_the_hint_names_the_other_steps() -> None:
-    assert hint(plan_view(DAG(), "logical")) == "other steps: expanded, checked, placed, staged, spark (--step NAME)"
+    assert (
+        hint(plan_view(DAG(), "logical"))
+        == "other steps: expanded, checked, partial, relayed, placed, forms, staged, spark (--step NAME)"
+    )
 
 
 def test_everything_on_the_driver_needs_no_job() -> None:

@@ -12,8 +12,7 @@ from dagflow.model.dag import PortName
 from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator
 from dagflow.model.operator import Operator
 from dagflow.model.ports import InputPort, OutputPort
-from dagflow.plan.place import THROUGH, Exchange
-from dagflow.plan.plan import Plan
+from dagflow.plan.plan import DATAFRAME, Exchange, Plan
 from dagflow.runtime.exchange.errors import NullMade
 from dagflow.runtime.exchange.rows import Row, arrow_blobs
 from dagflow.runtime.stage.program import BODY, Body, TaskSpec
@@ -55,7 +54,7 @@ class Made(Operator):
 
 def has_bodies(plan: Plan) -> bool:
     """Whether windows have bodies: one may leave what another would see, a temporary view say, so no two run at once."""
-    return any(exchange.kind == THROUGH for exchange in plan.exchanges.values())
+    return any(exchange.kind == DATAFRAME for exchange in plan.exchanges.values())
 
 
 def columns_of_port(plan: Plan, operator: str, port: str) -> pa.Schema:
@@ -69,7 +68,7 @@ def columns_of_port(plan: Plan, operator: str, port: str) -> pa.Schema:
 
 def bodies(plan: Plan, tasks: Sequence[TaskSpec]) -> dict[str, Body]:
     """The bodies of a window's tasks, by the stage that gets what they make."""
-    exchanges = {e.sink.operator: e for e in plan.exchanges.values() if e.kind == THROUGH}
+    exchanges = {e.sink.operator: e for e in plan.exchanges.values() if e.kind == DATAFRAME}
     first = (task for task in tasks if task.partition == 0 and task.head in exchanges and task.layout.level)
     return {task.stage: _body(plan, exchanges[task.head], task) for task in first}
 

@@ -16,7 +16,7 @@ from dagflow.model.context import Cursor
 from dagflow.model.forms import schema_of, to_batch, to_records
 from dagflow.model.keys import KeyAssignment, Router
 from dagflow.model.types import type_name
-from dagflow.plan.place import ALONG, BY_KEY, TO_ONE
+from dagflow.plan.plan import FORWARD, GATHER, HASH
 from dagflow.runtime.exchange.errors import ColumnsDiffer, CombinedKeyChanged, TimeNotInSpark
 from dagflow.runtime.exchange.fitting import fitted
 from dagflow.runtime.exchange.hot_keys import Hottest
@@ -74,12 +74,12 @@ class Sender:
         self._hottest = Hottest(Router.STRIDE)
         self.figures = ExchangeFigures()
         self._router: Router | None = None
-        if plan.kind == BY_KEY:
+        if plan.kind == HASH:
             assert plan.key is not None
             deal = KeyAssignment(self._partitions, spec.layout.owners.get(plan.stage, ()))
             self._router = Router(plan.port, plan.key, plan.type, deal, self._hottest.see)
         self._pairs: dict[Any, tuple[int, Any]] = {}
-        combiner = plan.combiner if plan.kind in (BY_KEY, TO_ONE) else None
+        combiner = plan.combiner if plan.kind in (HASH, GATHER) else None
         self._combine_batch = combiner.batchwise() if combiner is not None and self._is_arrow else None
         self._combine = combiner.pairwise() if combiner is not None and self._combine_batch is None and self._router else None
 
@@ -126,10 +126,10 @@ class Sender:
 
     def _spread(self, batch: pa.RecordBatch, records: list[Any] | None = None) -> None:
         """Sends the rows of a batch where they go. `records`: the same as objects, where they are at hand."""
-        if self._partitions == 1 or self._plan.kind in (TO_ONE, ALONG):
+        if self._partitions == 1 or self._plan.kind in (GATHER, FORWARD):
             if self._router is not None:
                 self._places(batch, records)  # which keys there are
-            self._add(self._own if self._plan.kind == ALONG else 0, batch)
+            self._add(self._own if self._plan.kind == FORWARD else 0, batch)
             return
         import numpy as np
 
@@ -157,8 +157,8 @@ class Sender:
         kind, partitions = self._plan.kind, self._partitions
         if self._router is not None:
             return self._keyed(chunk)
-        if kind in (TO_ONE, ALONG):
-            return ((record, self._own if kind == ALONG else 0) for record in chunk)
+        if kind in (GATHER, FORWARD):
+            return ((record, self._own if kind == FORWARD else 0) for record in chunk)
         start, self._dealt = self._dealt, self._dealt + len(chunk)
         return ((record, (start + number) % partitions) for number, record in enumerate(chunk))
 

@@ -13,8 +13,7 @@ from dagflow.model.keys import key_of
 from dagflow.model.operator import Operator, fields_of
 from dagflow.model.partitioning import own_key
 from dagflow.model.ports import BATCH, RECORD, InputPort, combiners_of
-from dagflow.plan.place import THROUGH, Exchange
-from dagflow.plan.plan import Plan
+from dagflow.plan.plan import DATAFRAME, Exchange, Plan
 from dagflow.runtime.exchange.dataframes import Made, columns_of_port
 from dagflow.runtime.stage.program import Combiner, OutputPlan, PortPlan, Program, ProgramOperator, SendPlan, SourcePlan
 from dagflow.runtime.task.errors import NotPicklable
@@ -51,7 +50,7 @@ def _send(plan: Plan, exchange: Exchange) -> SendPlan:
     methods = combiners_of(type(node.operator)).get(sink.port, {})
     if exchange.key != key_of(own_key(node, sink.port)):  # two records with the same key may be none that it would combine
         methods = {form: method for form, method in methods.items() if form != RECORD}
-    columns = columns_of_port(plan, sink.operator, INPUT) if exchange.kind == THROUGH else None
+    columns = columns_of_port(plan, sink.operator, INPUT) if exchange.kind == DATAFRAME else None
     return SendPlan(
         tag=exchange.tag,
         source=(source.operator, source.port),

@@ -168,12 +168,12 @@ class Driver:
                 continue
             by_stage[stage.head] = [[port.port, encode(item, f"a work item of {port}")] for port, item in mine]
             self._agree(stage.head, window, [item for _, item in mine])
-            dealt[stage.head] = self._readers.deal(stage, window, [item for _, item in mine], known[stage.name])
+            dealt[stage.head] = self._readers.assign(stage, window, [item for _, item in mine], known[stage.name])
         partitions = {head: each.partitions for head, each in dealt.items()}
         owners: dict[str, list[int]] = {}
         while (due := self._stage_without(partitions)) is not None:
             if due.level == 0:
-                by_stage[due.head], dealt[due.head] = [], self._readers.deal(due, window, [], known[due.name])
+                by_stage[due.head], dealt[due.head] = [], self._readers.assign(due, window, [], known[due.name])
                 partitions[due.head] = dealt[due.head].partitions
                 continue
             readers = sum(each.partitions for each in dealt.values())

@@ -14,9 +14,8 @@ from dagflow.errors import DagflowError
 from dagflow.model.context import Clock
 from dagflow.model.partitioning import partitioner_of
 from dagflow.model.protocols import GroupsItems, WeighsItems
-from dagflow.plan.deal import deal, deal_groups
-from dagflow.plan.place import SINGLE
-from dagflow.plan.plan import Plan, Stage
+from dagflow.plan.assignment import assign, assign_groups
+from dagflow.plan.plan import SINGLE, Plan, Stage
 from dagflow.runtime.events import Event, ReadersChanged
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.runtime.run_report import ReaderFigures
@@ -132,7 +131,7 @@ class Readers:
             if of.figures is not None or of.has_partitioner
         }
 
-    def deal(self, stage: Stage, window: int, items: Sequence[Any], known: Backlog) -> Dealt:
+    def assign(self, stage: Stage, window: int, items: Sequence[Any], known: Backlog) -> Dealt:
         """Deals a window's items, after the partitioner has been told what waits. `known`: what the driver has not emitted.
 
         Raises PartitionerFailed.
@@ -144,10 +143,10 @@ class Readers:
         group = of.operator.item_group if isinstance(of.operator, GroupsItems) else lambda item: None
         groups = [group(item) for item in items]
         if any(each is not None for each in groups):
-            places = deal_groups(weights, groups, count, of.groups)
+            places = assign_groups(weights, groups, count, of.groups)
             of.groups = {each: place for each, place in zip(groups, places, strict=True) if each is not None}
         else:
-            places = deal(weights, count)
+            places = assign(weights, count)
         sums = [0] * count
         for place, weight in zip(places, weights, strict=True):
             sums[place] += weight

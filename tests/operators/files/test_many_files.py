@@ -10,7 +10,7 @@ import pytest
 from dagflow import DAG, FileBlockMetadata, InputPort, Operator
 from dagflow.model.map_state import TrackedDict
 from dagflow.model.plain import dumps, encode
-from dagflow.plan.plan import make_plan
+from dagflow.plan.steps import make_plan
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.runtime.stage.program import RunOptions
 from dagflow.runtime.windows.plan_window import Driver

@@ -22,7 +22,7 @@ from dagflow.errors import (
     TypeNotInSpark,
 )
 from dagflow.model.dataframes import not_in_spark
-from dagflow.plan.plan import make_plan
+from dagflow.plan.steps import make_plan
 from dagflow.runtime.exchange.dataframes import Made
 from dagflow.runtime.exchange.fitting import fitted
 from dagflow.runtime.task.compile import stage_program

@@ -15,7 +15,7 @@ from dagflow.errors import CombinedKeyChanged, KeyNotHashable, OperatorFailed
 from dagflow.model.context import Cursor
 from dagflow.model.forms import to_batch, to_records
 from dagflow.model.keys import Key, KeyAssignment, group_of, key_of
-from dagflow.plan.place import ALONG, BY_KEY, DEALT, TO_ONE
+from dagflow.plan.plan import FORWARD, GATHER, HASH, ROUND_ROBIN
 from dagflow.runtime.exchange import sender as module
 from dagflow.runtime.exchange.rows import Row, batch_of, records_of
 from dagflow.runtime.exchange.sender import Sender
@@ -69,12 +69,12 @@ HITS = st.lists(st.builds(Hit, st.text("ab", max_size=3), st.integers(0, 9)), ma
     HITS,
     st.lists(st.integers(0, 60)),
     st.lists(st.booleans(), min_size=62, max_size=62),
-    st.sampled_from([BY_KEY, DEALT, TO_ONE, ALONG]),
+    st.sampled_from([HASH, ROUND_ROBIN, GATHER, FORWARD]),
 )
 @settings(max_examples=examples(60))
 def test_rows_depend_on_the_records_and_not_on_the_pieces(hits: list[Hit], cuts: list[int], forms: list[bool], kind: str) -> None:
     """A task that is run again may read in other pieces."""
-    key = key_of("host") if kind == BY_KEY else None
+    key = key_of("host") if kind == HASH else None
     once: list[Row] = []
     again: list[Row] = []
     with pytest.MonkeyPatch.context() as patch:
@@ -106,7 +106,7 @@ def test_rows_depend_on_the_records_and_not_on_the_pieces(hits: list[Hit], cuts:
 def test_records_find_the_partition_of_their_key_in_their_order(key: Any, form: str) -> None:
     hits = [Hit(host, n) for n in range(50) for host in ("alpha", "beta", "gamma", "delta")]
     rows: list[Row] = []
-    sender = made(rows, BY_KEY, key_of(key))
+    sender = made(rows, HASH, key_of(key))
     sender.take_records(hits) if form == "records" else sender.take_batch(to_batch(hits, Hit))
     sender.finish()
     place = (lambda hit: hit.host) if key == "host" else first_letter
@@ -117,17 +117,17 @@ def test_records_find_the_partition_of_their_key_in_their_order(key: Any, form: 
 
 def test_dealing_is_even_and_starts_elsewhere_in_each_task() -> None:
     rows: list[Row] = []
-    sender = made(rows, DEALT)
+    sender = made(rows, ROUND_ROBIN)
     sender.take_records([Hit("a", n) for n in range(4)])
     sender.take_batch(to_batch([Hit("a", n) for n in range(4, 8)], Hit))
     sender.finish()
     assert {dst: [hit.n for hit in hits] for dst, hits in decoded(rows).items()} == {12: [0, 3, 6], 10: [1, 4, 7], 11: [2, 5]}
 
 
-@pytest.mark.parametrize(("kind", "place"), [(TO_ONE, 10), (ALONG, 11)])
+@pytest.mark.parametrize(("kind", "place"), [(GATHER, 10), (FORWARD, 11)])
 def test_to_one_and_along(kind: str, place: int) -> None:
     rows: list[Row] = []
-    sender = made(rows, kind, partitions=1 if kind == TO_ONE else 3)
+    sender = made(rows, kind, partitions=1 if kind == GATHER else 3)
     sender.take_records([Hit("a", 1)])
     sender.take_batch(to_batch([Hit("a", 2)], Hit))
     sender.finish()
@@ -137,7 +137,7 @@ def test_to_one_and_along(kind: str, place: int) -> None:
 def test_wide_records_make_more_blobs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dagflow.runtime.exchange.rows.BLOB", 1000)
     rows: list[Row] = []
-    sender = made(rows, TO_ONE, tp=str)
+    sender = made(rows, GATHER, tp=str)
     sender.take_records(["x" * 300] * 10)
     sender.finish()
     assert decoded(rows, str) == {10: ["x" * 300] * 10}
@@ -148,7 +148,7 @@ def test_wide_records_make_more_blobs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_sender_holds_little_whatever_it_is_given() -> None:
     """Memory of a task does not grow with what it sends."""
     rows: list[Row] = []
-    sender = made(rows, TO_ONE, tp=bytes)
+    sender = made(rows, GATHER, tp=bytes)
     for _ in range(8):
         sender.take_batch(to_batch([b"x" * (1 << 20)], bytes))
     assert sum(row.blob.size for row in rows) >= 4 << 20, "the first are sent before the last come"
@@ -157,7 +157,7 @@ def test_a_sender_holds_little_whatever_it_is_given() -> None:
 def test_types_without_an_arrow_form_are_pickled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dagflow.runtime.exchange.rows.BLOB", 100)
     rows: list[Row] = []
-    sender = made(rows, BY_KEY, key_of(lambda record: sorted(record)), tp=set[int])
+    sender = made(rows, HASH, key_of(lambda record: sorted(record)), tp=set[int])
     sender.take_records([{n, n + 1} for n in range(100)])
     sender.finish()
     assert sorted(map(min, (record for records in decoded(rows).values() for record in records))) == list(range(100))
@@ -174,7 +174,7 @@ def test_a_combiner_makes_one_record_of_those_with_a_key(monkeypatch: pytest.Mon
     monkeypatch.setattr(module, "KEYS", 3)
     rows: list[Row] = []
     combiner = Combiner(Summing(), {"record": "combine"})  # type: ignore[arg-type]
-    sender = made(rows, BY_KEY, key_of("host"), combiner=combiner)
+    sender = made(rows, HASH, key_of("host"), combiner=combiner)
     sender.take_records([Hit(host, 1) for host in "aabacabdad"])
     sender.finish()
     found = [hit for hits in decoded(rows).values() for hit in hits]
@@ -195,7 +195,7 @@ class Renaming:
 @pytest.mark.parametrize("form", ["record", "batch"])
 def test_a_combiner_must_not_change_the_key(form: str) -> None:
     name = "combine" if form == "record" else "combine_batch"
-    sender = made([], BY_KEY, key_of("host"), combiner=Combiner(Renaming(), {form: name}))  # type: ignore[arg-type]
+    sender = made([], HASH, key_of("host"), combiner=Combiner(Renaming(), {form: name}))  # type: ignore[arg-type]
     sender.take_records([Hit("a", 1), Hit("a", 2)])
     with pytest.raises(Abort) as caught:
         sender.finish()
@@ -207,7 +207,7 @@ def test_a_combiner_must_not_change_the_key(form: str) -> None:
 def test_a_combiner_must_return_something(form: str, wanted: str) -> None:
     forgetting: Any = SimpleNamespace(combine=lambda one, other: None, combine_batch=lambda batch: None)
     name = "combine" if form == "record" else "combine_batch"
-    sender = made([], BY_KEY, key_of("host"), combiner=Combiner(forgetting, {form: name}))
+    sender = made([], HASH, key_of("host"), combiner=Combiner(forgetting, {form: name}))
     sender.take_records([Hit("a", 1), Hit("a", 2)])
     with pytest.raises(Abort, match=f"it returned None(Type)?, and must return {wanted}"):
         sender.finish()
@@ -218,7 +218,7 @@ def test_a_combiner_must_return_something(form: str, wanted: str) -> None:
 def test_keys_that_a_combiner_leaves_alone(key: Any, sent: int) -> None:
     rows: list[Row] = []
     keep = SimpleNamespace(combine=lambda one, other: one)
-    sender = made(rows, BY_KEY, key_of(lambda record: record[0]), tp=object, combiner=Combiner(keep, {"record": "combine"}))  # type: ignore[arg-type]
+    sender = made(rows, HASH, key_of(lambda record: record[0]), tp=object, combiner=Combiner(keep, {"record": "combine"}))  # type: ignore[arg-type]
     sender.take_records([(key, 1), (key, 2)])
     sender.finish()
     assert len([record for records in decoded(rows).values() for record in records]) == sent
@@ -226,7 +226,7 @@ def test_keys_that_a_combiner_leaves_alone(key: Any, sent: int) -> None:
 
 def test_records_that_do_not_fit_go_where_on_error_says() -> None:
     rows: list[Row] = []
-    sender = made(rows, TO_ONE, tp=str)
+    sender = made(rows, GATHER, tp=str)
     sender.take_records(["a", "\ud800", "b"])  # text, but Arrow has no such
     sender.finish()
     assert decoded(rows, str) == {10: ["a", "b"]}
@@ -234,7 +234,7 @@ def test_records_that_do_not_fit_go_where_on_error_says() -> None:
 
 
 def test_a_key_that_raises_names_the_operator_behind_the_exchange() -> None:
-    sender = made([], BY_KEY, key_of(lambda hit: hit.nothing))
+    sender = made([], HASH, key_of(lambda hit: hit.nothing))
     for take, what in ((sender.take_records, [Hit("a", 1)]), (sender.take_batch, to_batch([Hit("a", 1)], Hit))):
         with pytest.raises(Abort) as caught:
             take(what)  # type: ignore[operator]
@@ -245,14 +245,14 @@ def test_a_key_that_raises_names_the_operator_behind_the_exchange() -> None:
 
 
 def test_a_column_that_is_not_there_is_told() -> None:
-    sender = made([], BY_KEY, Key(columns=("missing",)), tp=Any)
+    sender = made([], HASH, Key(columns=("missing",)), tp=Any)
     with pytest.raises(Abort) as caught:
         sender.take_batch(pa.RecordBatch.from_pydict({"a": [1]}))
     assert "missing" in str(caught.value.error)
 
 
 def test_a_key_without_a_hash_ends_the_task() -> None:
-    sender = made([], BY_KEY, key_of(lambda hit: {hit.n}))
+    sender = made([], HASH, key_of(lambda hit: {hit.n}))
     with pytest.raises(Abort) as caught:
         sender.take_records([Hit("a", 1)])
     assert isinstance(caught.value.error, KeyNotHashable)
@@ -261,7 +261,7 @@ def test_a_key_without_a_hash_ends_the_task() -> None:
 def test_batches_of_other_columns_are_sent_apart() -> None:
     """As scans make them of files that differ."""
     rows: list[Row] = []
-    sender = made(rows, TO_ONE, tp=Any)
+    sender = made(rows, GATHER, tp=Any)
     sender.take_batch(pa.RecordBatch.from_pydict({"a": [1]}))
     sender.take_batch(pa.RecordBatch.from_pydict({"a": [1], "b": ["x"]}))
     sender.finish()

@@ -18,7 +18,7 @@ from dagflow import DAG, ReaderRecord
 from dagflow.launching.launch import launch
 from dagflow.lineage.replay import replay
 from dagflow.lineage.trace import Sought
-from dagflow.plan.plan import make_plan
+from dagflow.plan.steps import make_plan
 from dagflow.runtime.events import Stolen, WindowRetried
 from dagflow.runtime.rebalancing import yielding
 from dagflow.runtime.rebalancing.items import PendingItem

@@ -9,7 +9,7 @@ import pytest
 
 from dagflow import DAG
 from dagflow.errors import FolderInUse, ForeignFiles, LocalPathRemoteMaster, OutputOwned
-from dagflow.plan.plan import make_plan
+from dagflow.plan.steps import make_plan
 from dagflow.runtime.run_folder.folders import refuse_local_paths
 from dagflow.storage import FolderLock
 from dagflow.testing import run_dag

@@ -11,7 +11,7 @@ import pytest
 
 from dagflow import DAG, InputPort, Operator, OutputPort
 from dagflow.launching.build import examine
-from dagflow.plan.plan import PHASES
+from dagflow.plan.steps import PHASES
 from dagflow.plan.view import plan_view
 from dagflow.render.graph import graph_text
 from dagflow.runtime.stage import delivery as flow_module

@@ -15,7 +15,8 @@ from dagflow import DAG
 from dagflow.errors import PartitionerFailed
 from dagflow.launching.launch import launch
 from dagflow.local.runner import LocalRunner
-from dagflow.plan.plan import Plan, make_plan
+from dagflow.plan.plan import Plan
+from dagflow.plan.steps import make_plan
 from dagflow.render.report import report_text
 from dagflow.runtime.events import Event, ReadersChanged, WindowDecided, WindowDone, WindowPlanned
 from dagflow.runtime.run_folder.reports import TaskReport
@@ -85,13 +86,13 @@ class Loop:
             driver=TaskReport("driver", 0),
         )
 
-    def deal(self, items: Sequence[Item], known: Backlog = Backlog(), passing: float = 0) -> int:  # noqa: B008  # frozen
+    def assign(self, items: Sequence[Item], known: Backlog = Backlog(), passing: float = 0) -> int:  # noqa: B008  # frozen
         """Plans a window of these items, after so many seconds; its number of readers."""
         self.clock.advance(passing)
-        dealt = self.readers.deal(self.stage, self.next, items, known)
-        self.readers.planned(self.window(self.next, dealt.partitions, dealt.places, dealt.weights))
+        assignment = self.readers.assign(self.stage, self.next, items, known)
+        self.readers.planned(self.window(self.next, assignment.partitions, assignment.places, assignment.weights))
         self.next += 1
-        return dealt.partitions
+        return assignment.partitions
 
     def commit(self, window: int, *outcomes: tuple[str, int]) -> None:
         ended = [TaskOutcome(task=task, attempt="1", started=0, ended=0, records=records) for task, records in outcomes]
@@ -119,13 +120,13 @@ class TestTheBacklog:
     def test_is_all_that_is_known_and_not_committed(self) -> None:
         listening = Listening([1, 2, 2, 2, 2])
         loop = Loop(BlockReader(), partitioner=listening)
-        loop.deal([block(10), block(20)], Backlog(5, 500))
-        loop.deal([block(40)])
+        loop.assign([block(10), block(20)], Backlog(5, 500))
+        loop.assign([block(40)])
         loop.commit(0)
-        loop.deal([block(1)])
+        loop.assign([block(1)])
         loop.commit(1)
         loop.commit(2)
-        loop.deal([block(2)])
+        loop.assign([block(2)])
         assert listening.heard == [
             [OperatorStats(0, 0, 0), OperatorStats(NOT_DEALT, 7, 530)],
             [OperatorStats(0, 1, 10), OperatorStats(1, 1, 20), OperatorStats(NOT_DEALT, 1, 40)],
@@ -136,9 +137,9 @@ class TestTheBacklog:
     def test_of_readers_that_are_gone_is_that_of_those_that_took_over(self) -> None:
         listening = Listening([1, 3, 2, 2])
         loop = Loop(BlockReader(), partitioner=listening)
-        loop.deal([block(10), block(10), block(10)])
-        loop.deal([block(5), block(5)])
-        loop.deal([block(1)])
+        loop.assign([block(10), block(10), block(10)])
+        loop.assign([block(5), block(5)])
+        loop.assign([block(1)])
         assert listening.heard[2][:2] == [OperatorStats(0, 1 + 1 + 1, 10 + 10 + 5), OperatorStats(1, 2, 15)]
 
     def test_of_a_file_that_is_being_planned_and_of_files_that_wait(self, tmp_path: Path) -> None:
@@ -169,24 +170,24 @@ def run_all(source: FileSplitterInput, partitioner: Any, runner: LocalRunner | N
 
 class TestHowMany:
     def test_between_the_bounds_from_the_first_window_on(self) -> None:
-        assert Loop(BlockReader(min_readers=3)).deal([block(1)]) == 3
-        assert Loop(BlockReader(max_readers=3)).deal([block(1)] * 50) == 3
-        assert Loop(BlockReader()).deal([block(1)] * 50) == 16
-        assert Loop(BlockReader(), slots=2).deal([block(1)] * 50) == 4
-        assert Loop(BlockReader(), slots=None).deal([block(1)] * 10) == 5, "dynamic allocation has to start them"
-        assert Loop(BlockReader(), slots=None).deal([block(1)] * 50) == 16
+        assert Loop(BlockReader(min_readers=3)).assign([block(1)]) == 3
+        assert Loop(BlockReader(max_readers=3)).assign([block(1)] * 50) == 3
+        assert Loop(BlockReader()).assign([block(1)] * 50) == 16
+        assert Loop(BlockReader(), slots=2).assign([block(1)] * 50) == 4
+        assert Loop(BlockReader(), slots=None).assign([block(1)] * 10) == 5, "dynamic allocation has to start them"
+        assert Loop(BlockReader(), slots=None).assign([block(1)] * 50) == 16
 
     def test_what_waits_elsewhere_counts(self) -> None:
-        assert Loop(BlockReader()).deal([block(1)], Backlog(6, 6)) == 7
+        assert Loop(BlockReader()).assign([block(1)], Backlog(6, 6)) == 7
 
     def test_they_change_once_an_interval(self) -> None:
         loop = Loop(BlockReader(interval_millis=2_000))
-        assert loop.deal([block(1)] * 4) == 4
-        assert loop.deal([block(1)] * 4, passing=1.9) == 4
-        assert loop.deal([block(1)] * 4, passing=0.2) == 12, "nothing is committed yet"
+        assert loop.assign([block(1)] * 4) == 4
+        assert loop.assign([block(1)] * 4, passing=1.9) == 4
+        assert loop.assign([block(1)] * 4, passing=0.2) == 12, "nothing is committed yet"
         for window in range(3):
             loop.commit(window)
-        assert loop.deal([block(1)], passing=2) == 1
+        assert loop.assign([block(1)], passing=2) == 1
         assert [(e.window, e.before, e.readers, e.backlog) for e in loop.told if isinstance(e, ReadersChanged)] == [
             (2, 4, 12, 12),
             (3, 12, 1, 1),
@@ -195,44 +196,44 @@ class TestHowMany:
 
     def test_a_launch_goes_on_with_those_of_the_one_before(self) -> None:
         loop = Loop(BlockReader(), last=8)
-        assert loop.deal([block(1)] * 5) == 8
+        assert loop.assign([block(1)] * 5) == 8
         loop.commit(0)
-        assert loop.deal([block(1)] * 4, passing=5) == 4
+        assert loop.assign([block(1)] * 4, passing=5) == 4
         assert len(loop.told) == 1
-        assert Loop(BlockReader(max_readers=4), last=8).deal([block(1)] * 100) == 4
+        assert Loop(BlockReader(max_readers=4), last=8).assign([block(1)] * 100) == 4
 
     def test_static(self) -> None:
         loop = Loop(BlockReader(), partitioner=StatelessPartitioner(4))
-        assert [loop.deal([block(1)] * n, passing=60) for n in (1, 100)] == [4, 4]
+        assert [loop.assign([block(1)] * n, passing=60) for n in (1, 100)] == [4, 4]
         assert loop.readers.figures()["lines"] == ReaderFigures(4, 4, 4, lowest=4, highest=4)
         static = Loop(BlockReader(min_readers=2, collect_stats=False))
-        assert [static.deal([block(1)] * n, passing=60) for n in (1, 100)] == [2, 2]
+        assert [static.assign([block(1)] * n, passing=60) for n in (1, 100)] == [2, 2]
 
     def test_the_policy_of_the_original(self) -> None:
         loop = Loop(BlockReader(policy="power_of_two"))
-        found = [loop.deal([block(1)] * n, passing=60) for n in (1,)]
+        found = [loop.assign([block(1)] * n, passing=60) for n in (1,)]
         for n in (2, 7, 12, 15, 16, 3, 0):
             loop.commit(loop.next - 1)
-            found.append(loop.deal([block(1)] * n, passing=60))
+            found.append(loop.assign([block(1)] * n, passing=60))
         assert found == [1, 2, 4, 8, 8, 16, 2, 1]
 
     def test_a_partitioner_that_is_used_again_begins_anew(self) -> None:
         own = BacklogPartitioner(1, 10)
-        assert Loop(BlockReader(), partitioner=own).deal([block(1)] * 50) == 10
-        assert Loop(BlockReader(), partitioner=own).deal([block(1)]) == 1
+        assert Loop(BlockReader(), partitioner=own).assign([block(1)] * 50) == 10
+        assert Loop(BlockReader(), partitioner=own).assign([block(1)]) == 1
 
     def test_of_one_that_says_nothing_of_its_bounds_those_are_told_that_were_seen(self) -> None:
         loop = Loop(BlockReader(), partitioner=Listening([1, 5, 3]))
-        assert [loop.deal([block(1)]) for _ in range(2)] == [5, 3]
+        assert [loop.assign([block(1)]) for _ in range(2)] == [5, 3]
         assert loop.readers.figures()["lines"] == ReaderFigures(3, 3, 5, lowest=3, highest=5, changes=1)
 
 
 def test_totals_never_shrink() -> None:
     loop = Loop(BlockReader(), partitioner=Listening([1, 3, 2, 5]))
     for ended in ([("s0-0000", 10), ("s0-0001", 5), ("s0-0002", 1)], [("s0-0000", 1), ("s0-0001", 1)]):
-        loop.deal([block(1)])
+        loop.assign([block(1)])
         loop.commit(loop.next - 1, *ended)
-    loop.deal([block(1)])
+    loop.assign([block(1)])
     assert loop.readers.figures()["lines"].counters == {"tasks": 5, "records": 18}
     changes = [(e.before, e.readers, e.counters) for e in loop.told if isinstance(e, ReadersChanged)]
     assert changes == [(3, 2, {"tasks": 3, "records": 16}), (2, 5, {"tasks": 5, "records": 18})]
@@ -248,18 +249,18 @@ class Forgetful(Listening):
 def test_totals_do_not_shrink_whoever_makes_new_partitions() -> None:
     loop = Loop(BlockReader(), partitioner=Forgetful([1, 3, 2, 1]))
     for n in range(1, 4):
-        loop.deal([block(1)])
+        loop.assign([block(1)])
         loop.commit(loop.next - 1, ("s0-0000", 10), ("s0-0001", 1))
         assert loop.readers.figures()["lines"].counters == {"tasks": 2 * n, "records": 11 * n}
 
 
 def test_a_loop_that_takes_over_goes_on_with_the_figures() -> None:
     loop = Loop(BlockReader())
-    loop.deal([block(1)] * 5)
+    loop.assign([block(1)] * 5)
     loop.commit(0, ("s0-0000", 10), ("s0-0001", 5))
     figures = loop.readers.figures()
     taken_over = Readers(loop.plan, slots=8, clock=loop.clock, last=loop.window(0, 5, []), figures=figures, tell=loop.told.append)
-    taken_over.deal(loop.stage, 1, [block(1)], Backlog())
+    taken_over.assign(loop.stage, 1, [block(1)], Backlog())
     expected = ReaderFigures(1, 1, 16, lowest=1, highest=5, changes=1, counters={"tasks": 2, "records": 15})
     assert taken_over.figures() == {"lines": expected}
 
@@ -277,7 +278,7 @@ def test_before_the_first_window_a_reader_has_figures_too(tmp_path: Path) -> Non
 def test_the_context_of_a_partitioner() -> None:
     listening = Listening([1, 1])
     loop = Loop(BlockReader(), slots=None, partitioner=listening)
-    loop.deal([block(1)])
+    loop.assign([block(1)])
     assert listening.contexts[0] == PartitioningContext(slots=None, grows=True, clock=loop.clock), "blocks do not go by key"
 
 
@@ -311,15 +312,15 @@ class TestSequential:
     def test_the_blocks_of_a_file_go_to_one_reader_in_order(self) -> None:
         loop = Loop(BlockReader(sequential=True, min_readers=2, max_readers=2))
         items = [block(10, "a"), block(10, "a"), block(10, "b"), block(10, "a"), block(10, "c")]
-        dealt = loop.readers.deal(loop.stage, 0, items, Backlog())
-        assert dealt.places == [0, 0, 1, 0, 1]
-        assert dealt.weights == [30, 20]
+        assignment = loop.readers.assign(loop.stage, 0, items, Backlog())
+        assert assignment.places == [0, 0, 1, 0, 1]
+        assert assignment.weights == [30, 20]
 
     def test_a_file_stays_with_its_reader_in_the_next_window(self) -> None:
         loop = Loop(BlockReader(sequential=True, min_readers=2, max_readers=2))
-        loop.readers.deal(loop.stage, 0, [block(10, "a"), block(10, "b")], Backlog())
-        assert loop.readers.deal(loop.stage, 1, [block(10, "b"), block(10, "c")], Backlog()).places == [1, 1]
-        assert loop.readers.deal(loop.stage, 2, [block(10, "d"), block(10, "e")], Backlog()).places == [0, 1]
+        loop.readers.assign(loop.stage, 0, [block(10, "a"), block(10, "b")], Backlog())
+        assert loop.readers.assign(loop.stage, 1, [block(10, "b"), block(10, "c")], Backlog()).places == [1, 1]
+        assert loop.readers.assign(loop.stage, 2, [block(10, "d"), block(10, "e")], Backlog()).places == [0, 1]
 
     def test_in_a_run(self, tmp_path: Path) -> None:
         logs = tmp_path / "logs"

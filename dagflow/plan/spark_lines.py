@@ -1,4 +1,4 @@
-"""What Spark will be given, in words: the lines of the step `spark`."""
+"""The step `spark`: a description of what Spark is given for a window."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from dagflow.plan.forms import BATCHES
-from dagflow.plan.place import THROUGH, how
-from dagflow.plan.plan import Plan, Stage
+from dagflow.plan.plan import DATAFRAME, Plan, Stage
 
 if TYPE_CHECKING:
     from dagflow.plan.view import StageView
 
-CONTROL_ROWS = "one control row a task comes back (its name; figures or the error), no records"
-OUTCOMES = "of each task of the last level one control row comes back; the others leave theirs in the run folder"
+CONTROL_ROWS = "each task returns one control row (its name; figures or the error), no records"
+OUTCOMES = "each task of the last level returns one control row; the others leave theirs in the run folder"
 PICKLED_WHY = "their type has no Arrow form"
 BODY_COSTS = (
     "its input crosses into the JVM as columns and what it makes crosses back (about 3 ms a MiB each way), with an exchange on "
@@ -23,7 +22,7 @@ BODY_COSTS = (
 
 
 def spark_lines(plan: Plan, stages: Mapping[str, StageView]) -> tuple[str, ...]:
-    """What Spark is given for a window. `stages`: by name."""
+    """Describe what Spark is given for a window. `stages`: by name."""
     if not plan.stages:
         return ("no Spark job: everything runs on the driver",)
     levels = [[s for s in plan.stages if s.level == level] for level in range(plan.stages[-1].level + 1)]
@@ -46,8 +45,8 @@ def spark_lines(plan: Plan, stages: Mapping[str, StageView]) -> tuple[str, ...]:
     for exchange in plan.exchanges.values():
         carried = plan.forms.crossing[exchange.sink]
         blob = "Arrow IPC batches" if carried == BATCHES else f"pickled records: {PICKLED_WHY}"
-        lines.append(f"tag {exchange.tag}: {exchange.source} → {exchange.sink}, {how(exchange)}, as {blob}")
-    lines += [f"{e.sink.operator}: {BODY_COSTS}" for e in plan.exchanges.values() if e.kind == THROUGH]
+        lines.append(f"tag {exchange.tag}: {exchange.source} → {exchange.sink}, {exchange}, as {blob}")
+    lines += [f"{e.sink.operator}: {BODY_COSTS}" for e in plan.exchanges.values() if e.kind == DATAFRAME]
     if len(levels) == 1:
         lines.append("n: the tasks of all stages together; task i looks its work items up by i, so nothing is shuffled")
     else:
@@ -57,8 +56,8 @@ def spark_lines(plan: Plan, stages: Mapping[str, StageView]) -> tuple[str, ...]:
 
 
 def _body_lines(plan: Plan, level: int) -> list[str]:
-    """What happens to rows on their way to a level with operators whose body is Spark's."""
-    bodies = [e for e in plan.exchanges.values() if e.kind == THROUGH and plan.stage_of(e.sink.operator).level == level]
+    """Describe what happens to rows on their way to a level with DataFrame operators."""
+    bodies = [e for e in plan.exchanges.values() if e.kind == DATAFRAME and plan.stage_of(e.sink.operator).level == level]
     if not bodies:
         return []
     lines = [f"  → repartitionById(n{level}, dst), read once for each of:"]

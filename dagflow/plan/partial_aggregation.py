@@ -1,4 +1,4 @@
-"""What operators have run ahead of an exchange: where many records come from, few are made of them."""
+"""The step `partial`: partial aggregations before exchanges (a map-side combine), so that fewer records cross them."""
 
 from __future__ import annotations
 
@@ -6,26 +6,29 @@ from typing import Any
 
 import attrs
 
-from dagflow.model.checks import CheckedDag
 from dagflow.model.dag import OperatorNode, PortName, Stream
 from dagflow.model.graph import order
 from dagflow.model.infer import bind_columns, bind_input, own_bindings, port_types
 from dagflow.model.operator import Operator
 from dagflow.model.partitioning import key_of_port
+from dagflow.plan.plan import Plan
 
-AHEAD = "ahead"
+PARTIAL = "partial"
 
 
-def with_ahead(dag: CheckedDag) -> CheckedDag:
-    """The DAG with `OPERATOR.ahead` on each stream to a keyed port whose operator has something to run there."""
+def add_partial_aggregations(plan: Plan) -> Plan:
+    """Put `OPERATOR.partial` on each stream to a keyed port whose operator has a partial aggregation."""
+    dag = plan.dag
     nodes, streams, types = dict(dag.nodes), dict(dag.streams), dict(dag.types)
     for name, node in dag.nodes.items():
         for source, sink in dag.upstream(name):
-            before = f"{name}.{AHEAD}"
-            found = node.operator.ahead(sink.port) if node.operator.on_error != "route" and source.operator != before else None
-            if found is None or key_of_port(node, sink.port) is None:
+            before = f"{name}.{PARTIAL}"
+            if node.operator.on_error == "route" or source.operator == before or key_of_port(node, sink.port) is None:
                 continue
-            operator, port = found
+            partial = node.operator.ahead(sink.port)
+            if partial is None:
+                continue
+            operator, port = partial
             into = PortName(name, port)
             nodes[before] = OperatorNode(before, operator, node.where, inside=node.inside)
             types |= {PortName(before, each): tp for each, tp in _types(operator, dag.types[source]).items()}
@@ -36,9 +39,10 @@ def with_ahead(dag: CheckedDag) -> CheckedDag:
             streams[old.name] = attrs.evolve(old, sinks=tuple(entry if k == sink else k for k in old.sinks), routes=routes)
             streams[before] = Stream(before, PortName(before, "output"), (into,), old.where)
     if len(nodes) == len(dag.nodes):
-        return dag
+        return plan
     edges = [(s.source.operator, k.operator) for s in streams.values() for k in s.sinks]
-    return attrs.evolve(dag, nodes={name: nodes[name] for name in order(nodes, edges)}, streams=streams, types=types)
+    dag = attrs.evolve(dag, nodes={name: nodes[name] for name in order(nodes, edges)}, streams=streams, types=types)
+    return attrs.evolve(plan, dag=dag)
 
 
 def _types(operator: Operator, arriving: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What runs ahead of an exchange, and where."""
+"""Partial aggregations before exchanges, and where they run."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from dagflow import DAG
-from dagflow.model.checks import check
 from dagflow.model.dag import PortName
-from dagflow.plan.ahead import with_ahead
+from dagflow.plan.partial_aggregation import add_partial_aggregations
 from dagflow.plan.place import place
+from dagflow.plan.plan import Plan
+from dagflow.plan.relays import add_relays
+from dagflow.plan.steps import after
 from operators import Console, Count, Deduplicate, FileInput, FlatMap
 
 
@@ -29,33 +31,39 @@ def counted(*counts: Any) -> DAG:
     return dag
 
 
+def checked(dag: DAG) -> Plan:
+    plan = after(dag, "checked")
+    assert isinstance(plan, Plan)
+    return plan
+
+
 def test_each_sink_of_a_stream_has_its_own() -> None:
-    found = with_ahead(check(counted(Count(by="value"), Count(by=len), Count(by="value", combiner=False))))
+    found = add_partial_aggregations(checked(counted(Count(by="value"), Count(by=len), Count(by="value", combiner=False)))).dag
     streams = {name: [str(sink) for sink in stream.sinks] for name, stream in found.streams.items()}
-    assert streams["words"] == ["count0.ahead.input", "count1.ahead.input", "count2.input", "show.input"]
-    assert streams["count0.ahead"] == ["count0.partials"]
-    assert list(found.nodes).index("count0.ahead") < list(found.nodes).index("count0")
-    assert found.types[PortName("count0", "partials")] == found.types[PortName("count0.ahead", "output")]
+    assert streams["words"] == ["count0.partial.input", "count1.partial.input", "count2.input", "show.input"]
+    assert streams["count0.partial"] == ["count0.partials"]
+    assert list(found.nodes).index("count0.partial") < list(found.nodes).index("count0")
+    assert found.types[PortName("count0", "partials")] == found.types[PortName("count0.partial", "output")]
 
 
 @pytest.mark.parametrize("operator", [Count(by="value"), Deduplicate()])
 def test_once_is_enough(operator: Any) -> None:
-    """Also where what runs ahead leads to the same port."""
-    once = with_ahead(check(counted(operator)))
-    assert "count0.ahead" in once.nodes
-    assert list(with_ahead(once).nodes) == list(once.nodes)
+    """Also where a partial aggregation leads to the same port."""
+    once = add_partial_aggregations(checked(counted(operator)))
+    assert "count0.partial" in once.dag.nodes
+    assert list(add_partial_aggregations(once).dag.nodes) == list(once.dag.nodes)
 
 
 @pytest.mark.parametrize("count", [Count(by="value", combiner=False), Count(by="value", on_error="route")])
-def test_nothing_to_run_ahead(count: Any) -> None:
+def test_operators_without_a_partial_aggregation(count: Any) -> None:
     dag = counted(count)
     if count.on_error == "route":
         dag.add_stream("errors", count.errors, dag.add_operator("errors", Console()).input)
-    checked = check(dag)
-    assert with_ahead(checked) is checked
+    plan = checked(dag)
+    assert add_partial_aggregations(plan) is plan
 
 
 def test_it_runs_where_the_records_come_from() -> None:
-    placed = place(check(counted(Count(by="value"))))
-    assert (placed.groups["count0.ahead"], placed.levels["count0.ahead"]) == ("files.reader", 0)
+    placed = place(add_relays(add_partial_aggregations(checked(counted(Count(by="value"))))))
+    assert (placed.groups["count0.partial"], placed.levels["count0.partial"]) == ("files.reader", 0)
     assert [str(port) for port in placed.exchanges] == ["count0.partials"]

@@ -1,0 +1,68 @@
+"""The steps of the planner in order: `STEPS` is its table of contents, and `dagflow plan --step NAME` shows each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from dagflow.model.checks import check
+from dagflow.model.dag import DAG
+from dagflow.model.expand import ExpandedDag, expand
+from dagflow.plan.forms import choose_forms
+from dagflow.plan.partial_aggregation import add_partial_aggregations
+from dagflow.plan.place import place
+from dagflow.plan.plan import Plan
+from dagflow.plan.relays import add_relays
+from dagflow.plan.stages import fuse_stages
+
+Application = DAG | ExpandedDag | Plan
+"""An application as it is after some step."""
+
+
+def check_dag(dag: ExpandedDag) -> Plan:
+    """Report all problems of a DAG together, and infer the types of its ports."""
+    checked = check(dag)
+    return Plan(dag=checked, written=checked)
+
+
+@attrs.frozen
+class Step:
+    """A named rewrite: a pure function from an application after the step before to the application after this one."""
+
+    name: str
+    rewrite: Callable[[Any], ExpandedDag | Plan]
+
+
+STEPS = (
+    Step("expanded", expand),
+    Step("checked", check_dag),
+    Step("partial", add_partial_aggregations),
+    Step("relayed", add_relays),
+    Step("placed", place),
+    Step("forms", choose_forms),
+    Step("staged", fuse_stages),
+)
+PHASES = ("logical", *(step.name for step in STEPS), "spark")
+"""What can be shown: the DAG as written, as it is after each step, and what Spark is given."""
+
+
+def after(of: Application, phase: str) -> Application:
+    """Return an application as it is after a step. A plan is taken back to its checked DAG, but not further."""
+    if isinstance(of, Plan):
+        if of.stages and PHASES.index(phase) >= PHASES.index("staged"):
+            return of
+        of, done = Plan(dag=of.written, written=of.written), "checked"
+    else:
+        done = "logical" if isinstance(of, DAG) else "expanded"
+    for step in STEPS[PHASES.index(done) : PHASES.index(phase)]:
+        of = step.rewrite(of)
+    return of
+
+
+def make_plan(dag: DAG | ExpandedDag) -> Plan:
+    """Check a DAG and plan it. Raises DagError."""
+    plan = after(dag, "staged")
+    assert isinstance(plan, Plan)
+    return plan
