@@ -28,21 +28,21 @@ def check_dag(dag: ExpandedDag) -> Plan:
 
 
 @attrs.frozen
-class Step:
-    """A named rewrite: a pure function from an application after the step before to the application after this one."""
+class Rewrite:
+    """A step of the planner: a pure function from an application after the step before to the application after this one."""
 
     name: str
-    rewrite: Callable[[Any], ExpandedDag | Plan]
+    apply: Callable[[Any], ExpandedDag | Plan]
 
 
 STEPS = (
-    Step("expanded", expand),
-    Step("checked", check_dag),
-    Step("partial", add_partial_aggregations),
-    Step("relayed", add_relays),
-    Step("placed", place),
-    Step("forms", choose_forms),
-    Step("staged", fuse_stages),
+    Rewrite("expanded", expand),
+    Rewrite("checked", check_dag),
+    Rewrite("partial", add_partial_aggregations),
+    Rewrite("relayed", add_relays),
+    Rewrite("placed", place),
+    Rewrite("forms", choose_forms),
+    Rewrite("staged", fuse_stages),
 )
 PHASES = ("logical", *(step.name for step in STEPS), "spark")
 """What can be shown: the DAG as written, as it is after each step, and what Spark is given."""
@@ -57,7 +57,7 @@ def after(of: Application, phase: str) -> Application:
     else:
         done = "logical" if isinstance(of, DAG) else "expanded"
     for step in STEPS[PHASES.index(done) : PHASES.index(phase)]:
-        of = step.rewrite(of)
+        of = step.apply(of)
     return of
 
 

@@ -53,7 +53,7 @@ def test_the_steps_are_what_can_be_shown() -> None:
 def test_a_step_changes_only_what_it_decides(before: str, step: str) -> None:
     plan = plan_after(counted(), before)
     fields = {field.name: getattr(plan, field.name) for field in attrs.fields(Plan)}
-    rewritten = next(each for each in STEPS if each.name == step).rewrite(plan)
+    rewritten = next(each for each in STEPS if each.name == step).apply(plan)
     assert {name for name, value in fields.items() if getattr(rewritten, name) is not value} == DECIDED[step]
     assert plan == Plan(**fields)
 
