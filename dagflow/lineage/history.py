@@ -18,8 +18,9 @@ from dagflow.ledger import DataFile, LedgerEntry
 from dagflow.lineage.errors import ApplicationChanged, MadeOnDriver, RunFolderMissing, StateForgotten, WindowForgotten
 from dagflow.model.plain import encode
 from dagflow.plan.plan import Plan, Stage
-from dagflow.runtime.run_folder.folders import OWNER, read_app_id
+from dagflow.runtime.run_folder.folders import read_app_id
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
+from dagflow.runtime.run_folder.layout import OWNER
 from dagflow.runtime.run_folder.reports import StagedFile
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
 from dagflow.runtime.stage.parts import Part, part_of
@@ -292,7 +293,7 @@ def standing_in(folder: str) -> Iterator[None]:
 def run_folder_of(dataset: str) -> str:
     """Where the window log of a dataset is, by what its owner has noted; with the dataset, if it has moved with it."""
     ours = join(dataset, OWN_FOLDER)
-    found = open_store(ours, durable=False).read(OWNER)
+    found = open_store(ours, durable=False).read(OWNER.form)
     if found is None:
         raise RunFolderMissing(dataset, None, "")
     owner = os.fsdecode(found)

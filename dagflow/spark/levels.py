@@ -14,6 +14,7 @@ from dagflow.runtime.exchange.channels import Passing, checked, in_level
 from dagflow.runtime.exchange.errors import ExchangeBroken
 from dagflow.runtime.exchange.pump import Pump
 from dagflow.runtime.exchange.rows import OUTCOME, Row
+from dagflow.runtime.run_folder.layout import TASK_OUTCOME
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import Job, TaskSpec
@@ -99,7 +100,7 @@ class LevelTasks:
 
 def outcome_name(spec: TaskSpec) -> str:
     """Where the outcome of a task is that is not in the last level: beside its report, and swept with it."""
-    return f"{spec.report_name}.outcome"
+    return TASK_OUTCOME.name(window=spec.window, epoch=spec.epoch, stage=spec.stage, partition=spec.partition)
 
 
 def chained(spark: Any, job: Job, mark: Mark | None) -> Any:

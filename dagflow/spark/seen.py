@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from dagflow.runtime.run_folder.layout import PROBE, stored
 from dagflow.storage import open_store
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_FOLDER = "probe/"
 _TOGETHER = 0.2  # seconds that a look takes at least, so that no executor takes two of them while another has none
 _TOLD = re.compile(r"RunFolderNotSeen: ([^\n]+)")
 
@@ -40,9 +40,9 @@ class Mark:
     def leave(cls, run_folder: str) -> Mark:
         """Writes a mark. Those of launches that were killed go."""
         store = open_store(run_folder, durable=False)
-        for name in store.names(_FOLDER):
+        for name in list(stored(store, (PROBE,))):
             store.discard(name)
-        mark = cls(run_folder, f"{_FOLDER}{uuid.uuid4().hex}", uuid.uuid4().hex.encode())
+        mark = cls(run_folder, PROBE.name(token=uuid.uuid4().hex), uuid.uuid4().hex.encode())
         store.create(mark.name, mark.content)
         return mark
 

@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from dagflow.model.plain import dumps, loads
+from dagflow.runtime.run_folder.layout import entry_name, item_name
 from dagflow.runtime.stage.parts import Part, part_of
 from dagflow.storage import Store, read_sealed, seal
 
@@ -43,14 +44,14 @@ def finish(store: Store, area: str, part: Part, *, partition: int, attempt: str,
     `area` is what the logs of the stage in this round of the window are called. `counts` says whether an attempt of a partition
     is its last one; what others have read, has been read all the same.
     """
-    name = f"{area}-item{part.number}"
+    name = item_name(area, part.number)
     known: list[FinishedPart] = []
     while True:
-        while (record := read_sealed(store, f"{name}.{len(known):06d}")) is not None:
+        while (record := read_sealed(store, entry_name(name, len(known)))) is not None:
             known.append(FinishedPart.of(record.body))
         is_told = any(each.completes and counts(each.partition, each.attempt) for each in known)
         completes = not is_told and is_all([part, *(each.part for each in known)])
-        entry = f"{name}.{len(known):06d}"
+        entry = entry_name(name, len(known))
         if store.create(entry, seal(entry, FinishedPart(part, partition, attempt, completes).to_bytes())):
             return completes
 

@@ -15,6 +15,7 @@ import attrs
 from dagflow.model.plain import dumps, loads
 from dagflow.runtime.rebalancing import failpoints
 from dagflow.runtime.rebalancing.item_log import finish
+from dagflow.runtime.run_folder.layout import entry_name, task_name
 from dagflow.runtime.stage.parts import Part, part_of, without
 from dagflow.storage import Store, read_sealed, seal
 
@@ -133,7 +134,7 @@ class TaskLog:
 
     @property
     def _next(self) -> str:
-        return f"{self.name}.{self.state.length:06d}"
+        return entry_name(self.name, self.state.length)
 
     def catch_up(self) -> LogState:
         """Reads what is new. Behind the report, nothing is. Raises RecordRefused."""
@@ -149,11 +150,6 @@ class TaskLog:
             return True
         self.catch_up()
         return False
-
-
-def log_name(area: str, partition: int) -> str:
-    """What the entries of a partition's log are called, up to their numbers."""
-    return f"{area}-{partition:04d}"
 
 
 @attrs.frozen
@@ -181,7 +177,7 @@ class OwnershipLog:
         self.items = dict(dealt)
         self._store, self._area = store, area
         self._dealt = [Part(number) for number in dealt]
-        self._logs = [TaskLog(store, log_name(area, number)) for number in range(partitions)]
+        self._logs = [TaskLog(store, task_name(area, number)) for number in range(partitions)]
         self._found: set[tuple[int, int]] = set()  # what was given to this partition and is known: giver, question
         self._is_quiet = False  # nothing of this attempt stands in its log yet
 

@@ -7,12 +7,12 @@ import time
 
 import attrs
 
-from dagflow.runtime.rebalancing.ownership_log import OwnershipLog, log_name
+from dagflow.runtime.rebalancing.ownership_log import OwnershipLog
 from dagflow.runtime.rebalancing.policy import Peer
+from dagflow.runtime.run_folder.layout import gauge_name
 from dagflow.storage import Gauge, Store
 
 SILENT = 2.0  # seconds without a new figure after which a task is taken to be dead: it will have to begin again
-GAUGE = ".gauge"
 
 
 @attrs.define
@@ -101,4 +101,4 @@ class PeerView:
 
 def gauge_of(folder: str, area: str, partition: int) -> Gauge:
     """Where a task tells how much is left."""
-    return Gauge(f"{folder}/{log_name(area, partition)}{GAUGE}")
+    return Gauge(f"{folder}/{gauge_name(area, partition)}")

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from dagflow.runtime.events import Event, EventStream, Subscriber, Warned, line_of
+from dagflow.runtime.run_folder.layout import EVENTS
 from dagflow.storage import local_path
 
 FILE_BYTES = 4 << 20
@@ -24,7 +25,7 @@ class EventsFile:
     def __init__(self, run_folder: str, launch_id: str, events: EventStream) -> None:
         self._events = events
         folder = local_path(run_folder)
-        self._path = None if folder is None else os.path.join(folder, "events", f"{launch_id}.jsonl")
+        self._path = None if folder is None else os.path.join(folder, EVENTS.name(stream=launch_id))
         self._file: Any = None
         self._size = 0
         self._aside = 0
@@ -44,7 +45,7 @@ class EventsFile:
 
     def _open(self, path: str) -> None:
         folder = os.path.dirname(path)
-        for name in sorted(name for name in os.listdir(folder) if name.endswith(".jsonl"))[: 1 - FILES]:
+        for name in sorted(name for name in os.listdir(folder) if EVENTS.match(f"{EVENTS.folder}/{name}"))[: 1 - FILES]:
             os.unlink(os.path.join(folder, name))
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115  # closed in __exit__
         self._size = 0

@@ -16,9 +16,8 @@ from dagflow.ledger import erase, named_files
 from dagflow.model.operator import Operator
 from dagflow.plan.plan import Plan
 from dagflow.runtime.run_folder.errors import ForeignFiles, LocalPathRemoteMaster, OutputInInput, OutputOrphaned, OutputOwned
-from dagflow.runtime.run_folder.layout import STAGING
-from dagflow.runtime.run_folder.window_log import APP_ID, NAMES, WindowLog
-from dagflow.state import erase_segments, task_states
+from dagflow.runtime.run_folder.layout import APP_ID, CLAIMED, KINDS, OWNER, RUN_FOLDERS, STAGING, STARTING_OVER, stored
+from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.storage import (
     FORMAT,
     OWN_FOLDER,
@@ -40,19 +39,7 @@ from dagflow.storage import (
 from dagflow.storage.errors import PathOutside
 from dagflow.storage.record_errors import PlanMismatch, RecordRefused
 
-OWNER = "owner"
-_STARTING_OVER = "starting-over"
-_FOLDERS = (
-    "reports",
-    "claims",
-    "task-states",
-    "launches",
-    "events",
-    ".lock",
-    task_states.KEYED_FOLDER,
-)  # that no store looks after
 _UNSEALED_ID = re.compile(rb".+-[0-9a-f]{32}")  # as versions before this one have written it
-_CLAIMED = "_claimed"  # in the run folder: outputs have been claimed for the log that is here
 
 
 @attrs.frozen
@@ -102,7 +89,7 @@ class Folders:
         assert self.run_folder is not None
         for folder in self.outputs:
             inside(folder, STAGING)
-        for name in _FOLDERS:
+        for name in RUN_FOLDERS:
             inside(self.run_folder, name)
 
     def owns(self, folder: str) -> bool:
@@ -123,7 +110,7 @@ class Folders:
         """
         assert self.run_folder is not None
         home = open_store(self.run_folder)
-        known = home.read(_CLAIMED) is not None or bool(WindowLog(home).windows("plan"))
+        known = home.read(CLAIMED.form) is not None or bool(WindowLog(home).windows("plan"))
         for folder in self.outputs:
             found = self._owner(folder)
             if found is None or self._was_moved(folder, found):
@@ -132,20 +119,20 @@ class Folders:
                 raise OutputOwned(folder=folder, owner=found, mine=self.run_folder)
             if not known and join(folder, OWN_FOLDER) != self.run_folder and not (fresh and not _visible(folder)):
                 raise OutputOrphaned(folder=folder, run_folder=self.run_folder)
-        home.create(_CLAIMED, b"")  # before the outputs say so
+        home.create(CLAIMED.form, b"")  # before the outputs say so
         for folder in self.outputs:
             store = open_store(join(folder, OWN_FOLDER))
-            if not store.create(OWNER, os.fsencode(self.run_folder)) and self._owner(folder) != self.run_folder:
-                store.discard(OWNER)
-                store.create(OWNER, os.fsencode(self.run_folder))
+            if not store.create(OWNER.form, os.fsencode(self.run_folder)) and self._owner(folder) != self.run_folder:
+                store.discard(OWNER.form)
+                store.create(OWNER.form, os.fsencode(self.run_folder))
 
         for folder in self.private:
             store = open_store(join(folder, OWN_FOLDER))
-            store.discard(OWNER)  # of a run before, whose files mean nothing to this one
-            store.create(OWNER, os.fsencode(self.run_folder))
+            store.discard(OWNER.form)  # of a run before, whose files mean nothing to this one
+            store.create(OWNER.form, os.fsencode(self.run_folder))
 
     def _owner(self, folder: str) -> str | None:
-        found = open_store(join(folder, OWN_FOLDER)).read(OWNER)
+        found = open_store(join(folder, OWN_FOLDER)).read(OWNER.form)
         return None if found is None else os.fsdecode(found)
 
     def _was_moved(self, folder: str, owner: str) -> bool:
@@ -169,9 +156,9 @@ class Folders:
         """
         assert self.run_folder is not None
         home = open_store(self.run_folder)
-        if home.read(APP_ID) is None and WindowLog(home).windows("decision"):
-            raise PlanMismatch(self.run_folder, f"{APP_ID} is gone, by which ledgers know what was committed")
-        home.create(APP_ID, seal(APP_ID, f"{application}-{uuid.uuid4().hex}".encode()))
+        if home.read(APP_ID.form) is None and WindowLog(home).windows("decision"):
+            raise PlanMismatch(self.run_folder, f"{APP_ID.form} is gone, by which ledgers know what was committed")
+        home.create(APP_ID.form, seal(APP_ID.form, f"{application}-{uuid.uuid4().hex}".encode()))
         found = read_app_id(home)
         assert found is not None
         return found
@@ -191,7 +178,7 @@ class Folders:
     def is_starting_over(self) -> bool:
         """Whether a launch that was to start over has died before it was done with that."""
         assert self.run_folder is not None
-        return open_store(self.run_folder).read(_STARTING_OVER) is not None
+        return open_store(self.run_folder).read(STARTING_OVER.form) is not None
 
     def start_over(self) -> list[str]:
         """Removes what earlier runs have committed, and their log. Whoever dies in between, the next launch completes it.
@@ -201,7 +188,7 @@ class Folders:
         """
         assert self.run_folder is not None
         store = open_store(self.run_folder)
-        store.create(_STARTING_OVER, b"")
+        store.create(STARTING_OVER.form, b"")
         log = WindowLog.open(self.run_folder, False, self.outputs, self._replaced)
         unreadable: list[str] = []
         touched = {*self.outputs}
@@ -225,34 +212,22 @@ class Folders:
                 file_system(folder).sync_folder(folder)  # the files are gone for good before the log that knows them
         for folder in self.outputs:
             erase(folder)
-        for kind in ("plan", "decision", "done", "reports", "claims"):
-            for name in log.passing.names(f"{kind}/"):
-                if NAMES.fullmatch(name):
-                    log.passing.discard(name)
-        task_states.erase(log.passing)
-        erase_segments(log.passing)
-        store.discard(APP_ID)
-        for name in log.passing.names("launches/"):
+        for name in list(stored(log.passing, (kind for kind in KINDS if kind.fresh and not kind.in_outputs))):
             log.passing.discard(name)
-        events = join(self.run_folder, "events")
-        system = file_system(self.run_folder)
-        for found in list(system.scan(events)) if system.exists(events) else ():
-            if base_name(found.path).endswith(".jsonl"):
-                _remove(found.path)
         for folder in {self.run_folder, *(join(output, OWN_FOLDER) for output in self.outputs)}:
             file_system(folder).sync_folder(folder)  # what is gone stays gone, before that is forgotten
-        store.discard(_STARTING_OVER)
+        store.discard(STARTING_OVER.form)
         return unreadable
 
 
 def read_app_id(store: Store) -> str | None:
     """The id of the run whose run folder this is, None where there is none. Raises RecordRefused, PlanMismatch."""
-    stored = store.read(APP_ID)
+    stored = store.read(APP_ID.form)
     if stored is None:
         return None
     if _UNSEALED_ID.fullmatch(stored):
         raise PlanMismatch(store.url, f"it was written by another version of dagflow (this one reads format {FORMAT})")
-    return unseal(stored, APP_ID, store.url).body.decode()
+    return unseal(stored, APP_ID.form, store.url).body.decode()
 
 
 def foreign_files(folder: str) -> ForeignFiles | None:

@@ -10,7 +10,8 @@ import attrs
 
 from dagflow.runtime.run_folder.errors import RecordMissing
 from dagflow.runtime.run_folder.files import difference, file_paths
-from dagflow.runtime.run_folder.window_log import WindowLog, record_name
+from dagflow.runtime.run_folder.layout import record_name
+from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.storage import explained, file_system
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,18 +11,19 @@ import attrs
 from dagflow.errors import DagflowError
 from dagflow.runtime.run_folder.errors import RecordMissing
 from dagflow.runtime.run_folder.folders import read_app_id
+from dagflow.runtime.run_folder.layout import APP_ID, DECISION, DONE, KEYED_STATE, KINDS, PLAN, STATE, record_name, stored
 from dagflow.runtime.run_folder.standing import standing
-from dagflow.runtime.run_folder.window_log import APP_ID, Decision, WindowLog, WindowPlan, record_name
+from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
 from dagflow.state import MapLog, SegmentRef, segments, task_states, unseal_segment
 from dagflow.state.driver_state import newest_segment
 from dagflow.storage import Store, open_store, read_sealed
 from dagflow.storage.record_errors import PlanMismatch, RecordMisplaced, RecordRefused
 
 _TRIES = 3  # while a launch goes on, what is listed may be gone when it is read
-_OTHERS = re.compile(
-    r"(reports/\d{10}\.(?!at\.).+|claims/\d{10}\.(?!.+\.gauge).+|launches/\d{8}T\d{6}-[0-9a-f]{6}|task-states/\d{10}\.[0-9a-f]{64})"
-)
-"""The names of records beside plans, decisions, marks of done and segments. Footprints and gauges are no records: they change."""
+_LINKED = (PLAN, DECISION, DONE, APP_ID)
+_SEGMENTS = (STATE, KEYED_STATE)
+_SINGLE = tuple(k for k in KINDS if k.sealed and not k.in_outputs and k not in (*_LINKED, *_SEGMENTS))
+"""The kinds whose records stand for themselves."""
 
 
 @attrs.frozen(kw_only=True)
@@ -75,8 +75,8 @@ class _Verifying:
         log, store = self.log, self.log.store
         planned, decided, marked = (log.windows(kind) for kind in ("plan", "decision", "done"))
         self._read(read_app_id, store)
-        if (planned or decided) and store.read(APP_ID) is None:
-            self._tell(RecordMissing(store.url, APP_ID, "ledgers know the run by it"))
+        if (planned or decided) and store.read(APP_ID.form) is None:
+            self._tell(RecordMissing(store.url, APP_ID.form, "ledgers know the run by it"))
         plans = [self._read(log.read_plan, window) for window in planned]
         decisions = [self._read(log.read_decision, window) for window in decided]
         for window in marked:
@@ -85,7 +85,7 @@ class _Verifying:
             for window, after in _gaps(windows):
                 self._tell(RecordMissing(store.url, record_name(kind, window), f"{record_name(kind, after)} builds on it"))
         self._read(standing, log, counts=False)
-        for name in self._names():
+        for name in stored(store, _SINGLE):
             self._read(read_sealed, store, name)
         keyed = open_store(task_states.keyed_folder(self.folder), durable=False)
         for place in (store, keyed):
@@ -103,10 +103,6 @@ class _Verifying:
                 for ref in refs:
                     self._read(task_states.read_states, store, operator, ref, counts=False)
                     self._read(_maps, keyed, ref.segment, decision.window, counts=False)
-
-    def _names(self) -> Iterator[str]:
-        for kind in ("reports", "claims", "launches", "task-states"):
-            yield from filter(_OTHERS.fullmatch, self.log.store.names(f"{kind}/"))
 
     def _mark(self, window: int) -> Any:
         name, decision = record_name("done", window), record_name("decision", window)

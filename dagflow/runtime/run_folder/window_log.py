@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -13,6 +12,19 @@ from dagflow.model.plain import decode, dumps, encode, loads
 from dagflow.runtime.run_folder.errors import FolderNotOwned
 from dagflow.runtime.run_folder.files import file_paths, moved_file
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
+from dagflow.runtime.run_folder.layout import (
+    APP_ID,
+    CLAIM,
+    DECISION,
+    DONE,
+    KINDS,
+    LAUNCH,
+    PLAN,
+    REPORT,
+    Removed,
+    record_name,
+    stored,
+)
 from dagflow.runtime.run_folder.reports import ExchangeFigures, OperatorFigures, StagedFile, Steal, TaskReport
 from dagflow.state import PartitionStates
 from dagflow.storage import (
@@ -27,10 +39,8 @@ from dagflow.storage import (
 )
 from dagflow.storage.record_errors import PlanMismatch, RecordDamaged, RecordMisplaced, RecordRefused
 
-APP_ID = "app-id"
-"""The record of the run's id: the first plan builds on it."""
-# of all records: a run folder may hold other things
-NAMES = re.compile(r"(plan|decision|done)/\d{10}|(reports|claims)/\d{10}\..+")
+_SWEPT = tuple(kind for kind in KINDS if kind.removed is Removed.SWEPT and not kind.in_outputs)
+_AGED = tuple(kind for kind in KINDS if kind.removed is Removed.AGED)
 _KNOWN = 256  # hashes that a log remembers: more than windows can be in flight
 Record = TypeVar("Record")
 
@@ -162,7 +172,7 @@ class WindowLog:
 
     def plan(self, plan: WindowPlan) -> WindowPlan:
         """Publishes a plan; what counts when there is one already is that one."""
-        before = record_name("plan", plan.window - 1) if plan.window else APP_ID
+        before = record_name("plan", plan.window - 1) if plan.window else APP_ID.form
         return self._publish("plan", plan.window, attrs.evolve(plan, outputs=self._outputs), (before,))
 
     def decide(self, decision: Decision) -> Decision:
@@ -225,7 +235,8 @@ class WindowLog:
 
     def windows(self, kind: str) -> list[int]:
         """The windows that have a `plan`, `decision` or `done`."""
-        return [int(name.rpartition("/")[2]) for name in self.store.names(f"{kind}/") if NAMES.fullmatch(name)]
+        form = next(each for each in (PLAN, DECISION, DONE) if each.folder == kind)
+        return [int(found["window"]) for name in self.store.names(f"{kind}/") if (found := form.match(name)) is not None]
 
     def report(self, name: str, report: TaskReport) -> TaskReport:
         """Publishes a task's report; the first one counts. Raises RecordRefused for one that is there and damaged."""
@@ -242,25 +253,25 @@ class WindowLog:
         """The files in the reports and logs of claims that a window has left, in any round; of those that are whole."""
         plan = self.read_plan(window)
         moved = {} if plan is None else self._moves(plan.outputs)
-        for name in (*self.passing.names(f"reports/{window:010d}."), *self.passing.names(f"claims/{window:010d}.")):
+        for name in stored(self.passing, (REPORT, CLAIM), window):
             try:
                 found = read_sealed(self.passing, name)
                 report = _report_in(found, self.store.url)
-            except (RecordRefused, PlanMismatch):  # footprints, gauges, outcomes, and what a power cut has left
+            except (RecordRefused, PlanMismatch):  # what a power cut has left
                 continue
             yield from (moved_file(file, moved) for file in (() if report is None else report.files))
 
     def forget(self, windows: Collection[int]) -> None:
         """Removes the reports and claims of windows that are done."""
-        for name in (*self.passing.names("reports/"), *self.passing.names("claims/")):
-            if NAMES.fullmatch(name) and int(name.rpartition("/")[2].partition(".")[0]) in windows:
+        for name in list(stored(self.passing, _SWEPT)):
+            if int(name.rpartition("/")[2].partition(".")[0]) in windows:
                 self.passing.discard(name)
 
     def launched(self, launch: str, record: LaunchRecord, keep: int) -> None:
         """Keeps how the application was launched, and forgets the oldest of more than `keep` launches."""
-        for name in self.passing.names("launches/")[: 1 - keep or None]:
+        for name in list(stored(self.passing, (LAUNCH,)))[: 1 - keep or None]:
             self.passing.discard(name)
-        name = f"launches/{launch}"
+        name = LAUNCH.name(launch=launch)
         self.passing.create(name, seal(name, dumps(encode(record, f"launch {launch}"))))
 
     def read_launched(self, round: str) -> LaunchRecord | None:
@@ -268,20 +279,21 @@ class WindowLog:
 
         Raises RecordRefused, PlanMismatch.
         """
-        found = read_sealed(self.passing, f"launches/{round.rstrip('+').partition('.')[0]}")
+        found = read_sealed(self.passing, LAUNCH.name(launch=round.rstrip("+").partition(".")[0]))
         return None if found is None else _decoded(found, LaunchRecord, self.store.url)
 
     def sweep_temporaries(self) -> None:
         """Removes the half-written reports and states of tasks that were killed."""
         if isinstance(self.passing, LocalStore):
-            for kind in ("reports", "claims", "task-states"):
-                LocalStore(join(self.passing.folder, kind)).sweep(before=time.time())  # a zombie whose file goes writes it again
+            now = time.time()
+            for folder in sorted({kind.folder for kind in KINDS if kind.writer == "task" and not kind.in_outputs}):
+                LocalStore(join(self.passing.folder, folder)).sweep(before=now)  # a zombie whose file goes writes it again
 
     def drop(self, windows: Iterable[int]) -> None:
         """Removes plan, decision and mark of windows that are done. Never a decision before its plan: that would run again."""
         for window in windows:
-            for kind in ("plan", "decision", "done"):
-                self.passing.discard(record_name(kind, window))
+            for kind in _AGED:
+                self.passing.discard(kind.name(window=window))
 
     def hash_of(self, name: str) -> str | None:
         """The hash of a record by its seal, None when it is not there. Raises RecordDamaged, RecordMisplaced, PlanMismatch."""
@@ -343,12 +355,7 @@ def _report_in(found: SealedRecord | None, folder: str) -> TaskReport | None:
     """The report that a record is, or an entry of a log of claims holds."""
     if found is None or not found.body.startswith(b"{"):
         return None
-    if found.name.startswith("claims/"):
+    if CLAIM.match(found.name):
         data = loads(found.body).get("report")
         return None if data is None else decode(data, TaskReport)
     return _decoded(found, TaskReport, folder)
-
-
-def record_name(kind: str, window: int) -> str:
-    """The name of a window's `plan`, `decision` or `done`."""
-    return f"{kind}/{window:010d}"

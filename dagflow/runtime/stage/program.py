@@ -12,6 +12,7 @@ from dagflow.model.event_time import EventTime
 from dagflow.model.keys import Key, KeyAssignment
 from dagflow.model.operator import Operator
 from dagflow.model.ports import BATCH, RECORD
+from dagflow.runtime.run_folder.layout import CLAIM, FREE_SLOT, REPORT, SLOTS_WANTED, stage_area, task_name
 from dagflow.runtime.stage.parts import Part
 from dagflow.state import StartStates
 
@@ -160,27 +161,27 @@ class TaskId:
     @property
     def claims_area(self) -> str:
         """What the logs of claims of the tasks of its stage are called, up to the partition."""
-        return f"claims/{self.window:010d}.{self.epoch}.{self.stage}"
+        return stage_area(CLAIM, self.window, self.epoch, self.stage)
 
     @property
     def slots_wanted(self) -> str:
         """The record that tells that tasks of another window or stage wait for the slots of this window's."""
-        return f"claims/{self.window:010d}.{self.epoch}.wanted"
+        return SLOTS_WANTED.name(window=self.window, epoch=self.epoch)
 
     @property
     def slot_is_free(self) -> str:
         """The record that tells that a slot has nothing to do while tasks of its stage, which yield, are at work."""
-        return f"{self.claims_area}.free"
+        return FREE_SLOT.name(window=self.window, epoch=self.epoch, stage=self.stage)
 
     @property
     def reports_of_stage(self) -> str:
         """What the reports of the tasks of its stage are called, up to the partition."""
-        return f"reports/{self.window:010d}.{self.epoch}.{self.stage}"
+        return stage_area(REPORT, self.window, self.epoch, self.stage)
 
     @property
     def report_name(self) -> str:
         """Where the task's report stands in the run folder."""
-        return f"{self.reports_of_stage}-{self.partition:04d}"
+        return task_name(self.reports_of_stage, self.partition)
 
 
 @attrs.frozen(kw_only=True)

@@ -17,6 +17,7 @@ import attrs
 
 from dagflow.model.plain import decode, dumps, encode, loads
 from dagflow.model.records import ReaderRecord
+from dagflow.runtime.run_folder.layout import CRASH_MARKER
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.stage.program import TaskSpec
 from dagflow.storage import local_path
@@ -120,7 +121,9 @@ def places(log: WindowLog, tasks: Iterable[TaskSpec], among: Collection[str] = (
 def _path(log: WindowLog, spec: TaskSpec) -> str | None:
     # by the name of a report, so that it is swept as those are; the same one for all rounds
     folder = local_path(log.store.url)
-    return None if folder is None or "://" in log.store.url else f"{folder}/reports/{spec.window:010d}.at.{spec.name}"
+    return (
+        None if folder is None or "://" in log.store.url else f"{folder}/{CRASH_MARKER.name(window=spec.window, task=spec.name)}"
+    )
 
 
 def _read(path: str) -> tuple[str, Any] | None:

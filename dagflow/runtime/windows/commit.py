@@ -14,8 +14,9 @@ from dagflow.model.context import Cursor
 from dagflow.model.operator import Operator
 from dagflow.model.plain import decode
 from dagflow.model.sink import PublishesWindows, Sink, StagedWindow
-from dagflow.runtime.rebalancing.ownership_log import TaskLog, log_name
+from dagflow.runtime.rebalancing.ownership_log import TaskLog
 from dagflow.runtime.run_folder.files import named
+from dagflow.runtime.run_folder.layout import task_name
 from dagflow.runtime.run_folder.reports import StagedFile, Steal, TaskReport, summed, summed_exchanges
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
 from dagflow.runtime.stage.failure import abort
@@ -226,7 +227,7 @@ def reports_of(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec]) -> t
 
 
 def _log(store: Store, task: TaskSpec) -> TaskLog:
-    log = TaskLog(store, log_name(task.claims_area, task.partition))
+    log = TaskLog(store, task_name(task.claims_area, task.partition))
     log.catch_up()
     return log
 

@@ -37,7 +37,8 @@ from dagflow.model.plain import decode
 from dagflow.model.protocols import EmitsItems
 from dagflow.plan.late_columns import late_columns
 from dagflow.plan.plan import Plan
-from dagflow.runtime.run_folder.window_log import Decision, WindowLog, record_name
+from dagflow.runtime.run_folder.layout import record_name
+from dagflow.runtime.run_folder.window_log import Decision, WindowLog
 from dagflow.runtime.windows.compatibility import shape
 from dagflow.runtime.windows.errors import DatasetTwice, SchemasDiffer
 from dagflow.storage import absolute, hash_bytes

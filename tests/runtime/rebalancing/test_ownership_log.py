@@ -25,8 +25,8 @@ from dagflow.runtime.rebalancing.ownership_log import (
     OwnershipLog,
     StealRequest,
     TaskLog,
-    log_name,
 )
+from dagflow.runtime.run_folder.layout import task_name
 from dagflow.runtime.stage.parts import Part, part_of, uncovered
 from dagflow.storage import MemoryStore, seal
 from tests.tiers import examples
@@ -214,7 +214,7 @@ class SharingMachine(RuleBasedStateMachine):
     def reported(self) -> list[Part]:
         found = []
         for partition in range(self.partitions):
-            report = TaskLog(self.store, log_name(AREA, partition)).catch_up().report
+            report = TaskLog(self.store, task_name(AREA, partition)).catch_up().report
             found += [part_of(part) for part in report or ()]
         return found
 
@@ -313,7 +313,7 @@ def test_an_attempt_that_has_begun_quietly_writes_its_report_only() -> None:
     assert other.claims.ask(0) is None  # nobody knows that it has begun
     one.claims.check()
     one.finish()
-    assert store.names() == [f"{log_name(AREA, 0)}.000000", f"{log_name(AREA, 1)}.000000"]  # who asks begins aloud
+    assert store.names() == [f"{task_name(AREA, 0)}.000000", f"{task_name(AREA, 1)}.000000"]  # who asks begins aloud
     again = Attempt(store, 0, 2, "c")
     again.begin(quietly=True)
     assert (again.queue, again.claims.own.state.report) == ([], [[number, None, None, False] for number in DEALT[0]])
@@ -352,7 +352,7 @@ def test_a_fenced_attempt_stops() -> None:
 @pytest.mark.parametrize("entry", [b"", b"{}", seal(f"{AREA}-0001.000000", Entry(kind=START, attempt="b").to_bytes())])
 def test_an_entry_that_is_damaged_or_of_another_log_is_refused(entry: bytes) -> None:
     store = MemoryStore()
-    log = TaskLog(store, log_name(AREA, 0))
+    log = TaskLog(store, task_name(AREA, 0))
     assert log.append(Entry(kind=START, attempt="a"))
     store.discard(f"{log.name}.000000")
     store.create(f"{log.name}.000000", entry)
