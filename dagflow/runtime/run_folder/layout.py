@@ -225,7 +225,7 @@ OWNER = Kind(
 )
 STAGED = Kind(
     title="a file of an attempt, until it gets its final name",
-    form="staging/{window:010d}.{epoch}.{attempt}.{number}",
+    form="staging/{window:010d}.{attempt}",
     writer="task",
     synced=True,
     removed=Removed.SWEPT,
