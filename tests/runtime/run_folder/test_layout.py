@@ -23,7 +23,7 @@ from tests.runtime.rebalancing import skewed
 from tests.runtime.rebalancing.threads import ThreadRunner
 from tests.runtime.windows.test_loop import Troubled
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "run_folder.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "file_formats.md"
 EXAMPLE: dict[str, Any] = {
     "window": 3,
     "epoch": "20260101T000000-abcdef.after1+",
@@ -77,7 +77,7 @@ def test_stored_lists_what_is_of_the_kinds_asked_for() -> None:
 
 
 def test_the_documentation_shows_the_table() -> None:
-    assert as_table() in DOCUMENT.read_text(encoding="utf-8"), "write layout.as_table() into docs/reference/run_folder.md"
+    assert as_table() in DOCUMENT.read_text(encoding="utf-8"), "write layout.as_table() into docs/reference/file_formats.md"
 
 
 class Seen:
