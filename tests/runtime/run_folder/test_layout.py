@@ -15,7 +15,7 @@ from dagflow.runtime.events import Event
 from dagflow.runtime.rebalancing import yielding
 from dagflow.runtime.run_folder import layout
 from dagflow.runtime.run_folder.layout import KINDS, Kind, as_table, kind_of
-from dagflow.state import partition_state
+from dagflow.state import task_states
 from dagflow.storage import OWN_FOLDER, MemoryStore
 from operators import BlockReader, Count, FileSplitterInput, FlatMap, Map, RecordWriter
 from tests.launching.numbers_app import application as numbers
@@ -132,7 +132,7 @@ def test_a_run_with_exchanges_and_a_failed_attempt_leaves_nothing_else(tmp_path:
 
 
 def test_a_run_with_states_of_tasks_leaves_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_state, "INLINE", 0)
+    monkeypatch.setattr(task_states, "INLINE", 0)
     seen = Seen(tmp_path)
     launch(numbers([[1, 2, -3], [4]], (2,)), run_folder=str(tmp_path), durability="process", runner="local", subscribers=[seen])
     assert {layout.TASK_STATE, layout.LAUNCH, layout.EVENTS, layout.APP_ID, layout.LOCK} <= seen.kinds()
