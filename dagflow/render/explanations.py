@@ -122,8 +122,9 @@ def _section(each: Explanation) -> list[str]:
     lines = ["", f"### {each.code} {each.name}", "", each.cause]
     if each.example:
         lines += ["", "```text", each.example, "```"]
-    if each.remedy:
-        lines += ["", f"Remedy: {' '.join(each.remedy.split())}"]
+    remedy = " ".join(each.remedy.split())
+    if remedy not in " ".join(each.example.split()):  # else the example ends with it
+        lines += ["", "Remedy: " + remedy.replace("](", r"]\(")]
     return lines
 
 

@@ -172,7 +172,7 @@ def broken() -> dict[tuple[str, str], list[str]]:
 
 
 def sources() -> list[Path]:
-    """Return the modules and pages that somebody reads; this module is not among them, since it quotes what it forbids."""
+    """Return the modules and pages that people read, without this module, and without the page that quotes all messages."""
     modules = [path for top in ("dagflow", "operators", "apps", "benchmarks", "tests") for path in (ROOT / top).rglob("*.py")]
     return sorted(
         path
