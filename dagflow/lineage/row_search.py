@@ -11,7 +11,7 @@ import attrs
 
 from dagflow.lineage.history import Written
 from dagflow.model.protocols import LocatesRows
-from dagflow.model.records import ReaderRecord
+from dagflow.model.records import BLOCK_ID, POSITION, ReaderRecord
 from dagflow.model.state import state_fields
 from dagflow.runtime.stage.failure import Abort
 from dagflow.runtime.stage.program import Program, TaskSpec
@@ -244,8 +244,8 @@ def position_of(record: Any) -> tuple[int, int] | None:
     if isinstance(record, ReaderRecord):
         return record.block_id, record.position
     names = getattr(getattr(record, "schema", None), "names", None)
-    if names is not None and {"block_id", "position"} <= set(names):
-        return record.column("block_id")[0].as_py(), record.column("position")[0].as_py()
+    if names is not None and {BLOCK_ID, POSITION} <= set(names):
+        return record.column(BLOCK_ID)[0].as_py(), record.column(POSITION)[0].as_py()
     return None
 
 

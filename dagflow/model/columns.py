@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 import attrs
 
 from dagflow.model.component import own_annotations
-from dagflow.model.records import ReaderRecord
+from dagflow.model.records import READER_COLUMNS, ReaderRecord
 from dagflow.model.type_expressions import UNIONS, resolve, substitute, type_name
 from dagflow.model.types import evaluated, is_numpy
 
@@ -86,7 +86,7 @@ def column_type(tp: Any, name: str) -> Any:
     tp = resolve(tp)
     outer = get_origin(tp) or tp
     if outer is ReaderRecord:
-        return {"block_id": int, "position": int, "record": (get_args(tp) or (str,))[0]}.get(name, Any)
+        return dict(zip(READER_COLUMNS, (int, int, (get_args(tp) or (str,))[0]), strict=True)).get(name, Any)
     if inspect.isclass(outer) and attrs.has(outer):
         return fields_of_type(tp).get(name, Any)
     return tp if name == "value" else Any

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 import attrs
 
 from dagflow.model.columns import RecordMisfit, cached, column_type, columns_of_records, fields_of_type, plain, value_type
-from dagflow.model.records import ReaderRecord
+from dagflow.model.records import READER_COLUMNS, ReaderRecord
 from dagflow.model.type_expressions import resolve, type_name
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def columns_of(tp: Any) -> list[pa.Field] | None:
     outer = get_origin(tp) or tp
     if outer is ReaderRecord:
         inner = arrow_type((get_args(tp) or (str,))[0])
-        names = [("block_id", pa.int64()), ("position", pa.int64()), ("record", inner)]
+        names = list(zip(READER_COLUMNS, (pa.int64(), pa.int64(), inner), strict=True))
         return [pa.field(n, t) for n, t in names] if inner is not None else None
     if not inspect.isclass(outer) or not attrs.has(outer) or not all(field.init for field in attrs.fields(outer)):
         return None
@@ -164,7 +164,7 @@ def to_records(batch: pa.RecordBatch, tp: Any) -> list[Any]:
     outer = get_origin(tp) or tp
     if batch.schema.names == [VALUE] and columns_of(tp) is None:
         return objects_of(batch.column(0), tp)
-    if outer is ReaderRecord or batch.schema.names == ["block_id", "position", "record"]:
+    if outer is ReaderRecord or batch.schema.names == list(READER_COLUMNS):
         record = objects_of(batch.column(2), (get_args(tp) or (Any,))[0])
         make = functools.partial(tuple.__new__, ReaderRecord)
         return list(map(make, zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), record, strict=True)))

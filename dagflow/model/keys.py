@@ -24,7 +24,7 @@ from dagflow.model.columns import column_type
 from dagflow.model.equality import compared
 from dagflow.model.errors.partitioning import ColumnNotThere, KeyNotHashable
 from dagflow.model.forms import VALUE, columns_of, objects_of
-from dagflow.model.records import ReaderRecord
+from dagflow.model.records import READER_COLUMNS, ReaderRecord
 from dagflow.model.type_expressions import resolve
 from dagflow.model.types import annotations_of
 
@@ -101,7 +101,7 @@ def known_columns(tp: Any) -> tuple[str, ...] | None:
         return tuple(field.name for field in columns)
     outer = get_origin(tp) or tp
     if outer is ReaderRecord:
-        return ("block_id", "position", "record")
+        return READER_COLUMNS
     if isinstance(outer, type) and attrs.has(outer):
         return tuple(field.name for field in attrs.fields(outer))
     return (VALUE,)

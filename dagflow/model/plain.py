@@ -75,6 +75,17 @@ def shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
+def block_text(item: Any) -> str:
+    """Return the text of a work item in plain data, for messages.
+
+    >>> block_text({"file_path": "a.txt", "start": 0, "stop": 1024}), block_text(7)
+    ('bytes 0 to 1,024 of a.txt', '7')
+    """
+    if isinstance(item, dict) and {"file_path", "start", "stop"} <= item.keys():
+        return f"bytes {item['start']:,} to {item['stop']:,} of {item['file_path']}"
+    return shown(item)
+
+
 def _bytes_back(data: Any) -> Any:
     if isinstance(data, dict):
         if len(data) == 1 and (key := next(iter(data))).startswith("$"):

@@ -192,6 +192,7 @@ class OutputPort(Port, Generic[OneRecordType]):
 
     Args:
         optional: the port may stay unconnected; what is emitted is then dropped.
+        completed_items: True if the operator emits its work items here, each once all of it has been read.
 
     Attributes:
         is_connected: True if a stream starts here.
@@ -204,8 +205,9 @@ class OutputPort(Port, Generic[OneRecordType]):
     is_connected: bool = False
     wants_batches: bool = False
 
-    def __init__(self, *, optional: bool = True) -> None:
+    def __init__(self, *, optional: bool = True, completed_items: bool = False) -> None:
         self.optional = optional
+        self.completed_items = completed_items
         self.unbind()
 
     def unbind(self) -> None:

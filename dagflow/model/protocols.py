@@ -162,6 +162,14 @@ class DividesItems(Protocol):
 
 
 @runtime_checkable
+class FollowsBlock(Protocol):
+    """A work item that may be read on the stream of the one before it, where one reader gets both."""
+
+    previous_block_id: Any
+    """The `block_id` of that item; -1 for none."""
+
+
+@runtime_checkable
 class RereadsRecords(Protocol):
     """A reader that finds a record again by its position, for `dagflow trace --exact`."""
 

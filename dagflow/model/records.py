@@ -25,6 +25,10 @@ class ReaderRecord(NamedTuple, Generic[R]):
     record: R
 
 
+BLOCK_ID, POSITION, RECORD_COLUMN = READER_COLUMNS = ReaderRecord._fields
+"""The columns of batches of `ReaderRecord`s."""
+
+
 @attrs.frozen
 class FileInfo:
     """A file to be split: `directory_path` (None when the path stands alone) and the path below it."""

@@ -74,7 +74,7 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
     reader_context: ReaderContext = attrs.field(kw_only=True, validator=a_context)
 
     blocks_metadata_input = InputPort[B]()
-    blocks_metadata_output = OutputPort[B]()
+    blocks_metadata_output = OutputPort[B](completed_items=True)
     messages = OutputPort[ReaderRecord[R]]()
 
     # What a source of blocks says

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import attrs
 
 from dagflow.model.plain import decode, encode
+from dagflow.model.protocols import FollowsBlock
 
 _WHERE = "a position at which a work item was split"
 
@@ -69,8 +70,8 @@ def narrowed(item: Any, part: Part) -> Any:
     changes: dict[str, Any] = {}
     if part.start is not None:
         changes["start"] = part.start
-        if hasattr(item, "previous_block_id"):
-            changes["previous_block_id"] = -1  # that one's reader stands elsewhere
+        if isinstance(item, FollowsBlock):
+            changes["previous_block_id"] = -1  # that one is read elsewhere
     if part.stop is not None:
         changes["stop"] = part.stop
     return attrs.evolve(item, **changes)

@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 
 from dagflow.model.plain import decode, dumps, encode, loads
-from dagflow.model.records import ReaderRecord
+from dagflow.model.records import POSITION, READER_COLUMNS, ReaderRecord
 from dagflow.runtime.run_folder.layout import CRASH_MARKER
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.stage.program import TaskSpec
@@ -146,7 +146,7 @@ def _positions(records: Any) -> Sequence[Any] | None:
     if isinstance(records, list):
         return [record.position for record in records] if records and isinstance(records[0], ReaderRecord) else None
     names = records.schema.names
-    if "position" not in names or "record" not in names or "block_id" not in names or not records.num_rows:
+    if not set(READER_COLUMNS) <= set(names) or not records.num_rows:
         return None
-    found: Sequence[Any] = records.column("position").to_pylist()
+    found: Sequence[Any] = records.column(POSITION).to_pylist()
     return found

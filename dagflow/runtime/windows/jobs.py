@@ -6,14 +6,13 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any
 
 import attrs
 
 from dagflow.config.run_settings import RunSettings
 from dagflow.errors import DagflowError
 from dagflow.model.event_time import EventTime
-from dagflow.model.plain import shown
+from dagflow.model.plain import block_text
 from dagflow.plan.late_columns import late_inputs
 from dagflow.plan.plan import Plan
 from dagflow.runtime.events import EntryAppended, Event, TaskEnded, Warned, WindowDecided, WindowPlanned
@@ -127,18 +126,11 @@ def with_source(error: DagflowError, tasks: Sequence[TaskSpec]) -> DagflowError:
     """An error of a task; of a record that came over an exchange, it also tells what the task has read that sent it."""
     if isinstance(error, OperatorFailed) and error.source is not None:
         sender = next((task for task in tasks if error.source == f"task {task.name}"), None)
-        read = [_told(value) for _, _, value in sender.work.items] if sender is not None else []
+        read = [block_text(value) for _, _, value in sender.work.items] if sender is not None else []
         if read:
             more = f" and {len(read) - _TOLD} more" if len(read) > _TOLD else ""
             error.source = f"{error.source}, which was given {', '.join(read[:_TOLD])}{more}"
     return error
-
-
-def _told(item: Any) -> str:
-    """A work item as plain data, in words."""
-    if isinstance(item, dict) and {"file_path", "start", "stop"} <= item.keys():
-        return f"bytes {item['start']:,} to {item['stop']:,} of {item['file_path']}"
-    return shown(item)
 
 
 def levels_of(plan: Plan) -> dict[int, int]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
+from dagflow.model.ports import output_ports
 from dagflow.model.protocols import GroupsItems
 from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime.events import Claimed, EventStream, Stolen
@@ -17,8 +18,6 @@ from dagflow.runtime.stage.outcome import TaskEndStats, TaskOutcome
 from dagflow.runtime.stage.program import TaskSpec
 from dagflow.storage import is_local, seal
 
-BLOCKS = "blocks_metadata_output"
-"""The port of readers on which they tell that all of a block has been read."""
 LITTLE_LEFT = "no reader had much left when another one had nothing to do"
 
 
@@ -35,8 +34,10 @@ def why_no_yield(plan: Plan) -> str:
     if plan.exchanges:
         return f"{slow} what readers send over exchanges comes from one job"
     heads = {stage.head for stage in plan.stages if stage.level == 0}
-    telling = sorted({s.source.operator for s in plan.dag.streams.values() if s.source.port == BLOCKS} & heads)
-    return f"{slow} {telling[0]} tells on {BLOCKS} which blocks have been read" if telling else ""
+    sources = [stream.source for stream in plan.dag.streams.values() if stream.source.operator in heads]
+    ports = {source: output_ports(type(plan.dag.nodes[source.operator].operator))[source.port] for source in sources}
+    telling = sorted((source.operator, source.port) for source, port in ports.items() if port.completed_items)
+    return f"{slow} {telling[0][0]} tells on {telling[0][1]} which blocks have been read" if telling else ""
 
 
 @attrs.define
