@@ -281,7 +281,7 @@ class Ledger(LedgerReader):
 
 
 def _differences(committed: DataEvent, proposed: DataEvent) -> Iterator[tuple[str, object, object]]:
-    """How two events differ that should be of one window: in what they did, not by whom and under which names of files.
+    """The differences between two events of one window: in content, not in attempt or names of files.
 
     An event that was made anew, from a state that has the window in it already, agrees in its rows; it may carry more.
     """

@@ -2,7 +2,7 @@
 
 Two lines: the entry in canonical JSON (UTF-8, keys sorted, no blanks, no floats, nothing that is absent or has its default), and
 the seal, its hash as JSON. The hash of an entry is that of its first line with the line's end, so `head -n 1 FILE | sha256sum`
-tells it. The seal shows at once what was torn or flipped; that nobody rewrote an entry shows the next one's `prev_hash`.
+tells it. The seal shows at once what was torn or flipped; a rewritten entry shows in the `prev_hash` of the next one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def canonical(value: Any) -> bytes:
     >>> canonical({"b": 1, "a": [None, "ß"]}).decode()
     '{"a":[null,"ß"],"b":1}'
 
-    Raises ValueError for floats and everything else that is no plain data.
+    Raises ValueError for floats and everything else that is not plain data.
     """
     return _dump(_plain(value, "value"))
 
@@ -78,18 +78,18 @@ def decode_entry(stored: bytes, seq: int, place: str = "ledger") -> LedgerEntry:
         if entry.format <= FORMAT and _dump(_encode(entry, LedgerEntry, "entry")) != body:
             raise Unfit("it is not in the canonical encoding")
     except (ValueError, RecursionError) as error:
-        raise EntryMalformed(place, seq, f"it is no entry: {error}") from error
+        raise EntryMalformed(place, seq, f"it is not an entry: {error}") from error
     return attrs.evolve(entry, hash=actual)
 
 
 def _dump(value: Any) -> bytes:
     text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    # Names of files may hold what is no UTF-8, as lone surrogates: `\udc80` is also how JSON writes them.
+    # Names of files may hold bytes that are not UTF-8, as lone surrogates: `\udc80` is also how JSON writes them.
     return text.encode("utf-8", "backslashreplace")
 
 
 def _no_floats(text: str) -> NoReturn:
-    raise Unfit(f"{text} is no integer")
+    raise Unfit(f"{text} is not an integer")
 
 
 def _plain(value: Any, where: str) -> Any:
@@ -125,7 +125,7 @@ def _defaults(cls: type[Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def _shape(tp: Any) -> tuple[str, Any]:
-    """What to do with a type: scalar, class, list, map, optional, event or any; and the type of what is in it."""
+    """The shape of a type (scalar, class, list, map, optional, event or any) and the type of its elements."""
     if tp is Any:
         return "any", None
     if tp == Event:

@@ -28,7 +28,7 @@ def schema_of_fields(fields: Iterable[SchemaField]) -> pa.Schema | None:
 
 
 def is_widened(before: str, after: str) -> bool:
-    """Whether a type has become a wider one, as which the rows that are there can be read, too.
+    """Return whether a type is wider than another one, so that existing rows can be read as it.
 
     These are the wider types of scans, but for what Arrow does not read so: parts of structs and lists, and bytes as text.
 

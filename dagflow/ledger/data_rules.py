@@ -106,7 +106,7 @@ def interval_in_order(before: ChainState, entry: LedgerEntry) -> Iterator[Violat
 
 @rule("DF533", "Offsets fit into 63 bits")
 def offset_in_range(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """They are stored as int64 by everybody."""
+    """All readers store them as int64."""
     data = _slice(entry)
     if data is not None and data.interval.end > MAX_OFFSET:
         yield Violation("new_data.interval.end", f"at most {MAX_OFFSET}", data.interval.end)
@@ -151,7 +151,7 @@ def files_tile(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
 
 @rule("DF544", "A file has as many rows as its interval has offsets")
 def rows_match(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """What a reader counts is what offsets say."""
+    """A reader counts as many rows as there are offsets."""
     data = _slice(entry)
     for number, file in enumerate(data.files if data is not None else ()):
         if file.rows != file.interval.rows:
@@ -160,7 +160,7 @@ def rows_match(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
 
 @rule("DF545", "The path of a file is relative to the dataset, and stays in it")
 def path_inside(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """A dataset can be moved as a whole, and no entry makes anybody read elsewhere."""
+    """A dataset can be moved as a whole, and no entry makes a reader open files elsewhere."""
     data = _slice(entry)
     for number, file in enumerate(data.files if data is not None else ()):
         if not is_below(file.path):

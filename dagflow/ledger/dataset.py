@@ -49,7 +49,7 @@ def named_files(path: str) -> tuple[list[str], int]:
 
 
 def erase(path: str) -> None:
-    """Removes the ledger of a dataset folder; of its files, nothing. Whoever dies in between calls it again."""
+    """Remove the ledger of a dataset folder, but none of its files. A caller that is killed in between calls it again."""
     ledger = Ledger.open(path, durable=False)
     names = [entry_name(seq) for seq in _numbers(ledger)]
     for prefix in (HINTS, _CHECKPOINTS):

@@ -1,4 +1,4 @@
-"""What entries are made of: frozen values with the names of the ODF's RFC-014, times in microseconds since the epoch (UTC).
+"""The values in entries: frozen, with the names of RFC-014, and times in microseconds since the epoch (UTC).
 
 They hold what they are given; what must hold between the fields of an entry and of those before it is in `rules`. Every class
 has `unknown`: fields that a newer dagflow wrote, kept when the value is written again.
@@ -30,7 +30,7 @@ class OffsetInterval:
 
     @property
     def rows(self) -> int:
-        """How many offsets it has."""
+        """The number of offsets in it."""
         return self.end - self.start + 1
 
 
@@ -108,7 +108,7 @@ class Checkpoint:
 
 @attrs.frozen(kw_only=True)
 class SourceState:
-    """How far a source has been read: `value` means something to who wrote it, `kind` says who that is.
+    """The position in a source: `kind` names the writer of `value`, which only that writer interprets.
 
     >>> SourceState(name="logs", kind="dagflow/scanner", value="sha256:…").name
     'logs'
@@ -138,7 +138,7 @@ class Txn:
 
 @attrs.frozen(kw_only=True)
 class InputSlice:
-    """What was read of one input: the entries `(prev_block, new_block]`, the rows `(prev_offset, new_offset]`.
+    """The part of one input that was read: the entries `(prev_block, new_block]`, the rows `(prev_offset, new_offset]`.
 
     Previous positions are carried always; new ones are absent when there is nothing new, never equal to the previous.
 
@@ -166,7 +166,7 @@ class InputSlice:
 
     @property
     def rows(self) -> int:
-        """How many new rows.
+        """The number of new rows.
 
         >>> InputSlice(dataset_id="d", new_offset=0).rows, InputSlice(dataset_id="d", prev_offset=0).rows
         (1, 0)
@@ -211,7 +211,7 @@ class SetSchema:
 
 @attrs.frozen(kw_only=True)
 class SetTransform:
-    """What a derivative dataset is made of: the ids of its inputs in their order, and the application that makes it."""
+    """The origin of a derivative dataset: the ids of its inputs in their order, and the application that makes it."""
 
     inputs: tuple[str, ...]
     plan_hash: str
@@ -222,7 +222,7 @@ class SetTransform:
 
 @attrs.frozen(kw_only=True)
 class SetSource:
-    """Where the rows of a root dataset come from; several sources have several names."""
+    """A source of a root dataset's rows; several sources have several names."""
 
     name: str
     spec: Mapping[str, Any] = attrs.field(factory=dict)
@@ -302,7 +302,7 @@ def kind_of(event: Event) -> str:
 
 @attrs.frozen(kw_only=True)
 class Carried:
-    """What every entry carries so that nobody scans: the numbers of the newest entries of the rare kinds up to itself.
+    """The numbers of the newest entries of the rare kinds up to an entry, carried so that readers need not scan.
 
     Attributes:
         schema: the newest SetSchema.
@@ -324,7 +324,7 @@ class Carried:
     unknown: Mapping[str, Any] = attrs.field(factory=dict)
 
     def after(self, seq: int, event: Event) -> Carried:
-        """What the next entry carries."""
+        """Return the numbers that the next entry carries."""
         changes: dict[str, Any] = {}
         if isinstance(event, SetSchema):
             changes["schema"] = seq

@@ -1,4 +1,4 @@
-"""Finding the dataset that somebody means: its folder, or anything that lies in it."""
+"""Find a dataset by its folder, or by a path in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened to a dataset, newest first, and what each entry moved."""
+"""The history of a dataset, newest entry first, and the progress of each entry."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Step:
 
 
 def history(ledger: LedgerReader, *, since: int | None = None, data_only: bool = False) -> Iterator[Step]:
-    """What happened, newest first, as it is asked for; each entry is checked against its neighbour.
+    """Yield the entries, newest first; each is checked against its neighbour.
 
     Args:
         ledger: whose.

@@ -16,7 +16,7 @@ def _inputs(entry: LedgerEntry) -> Iterator[tuple[str, InputSlice]]:
 
 @rule("DF550", "An ExecuteQuery needs a SetTransform before it")
 def transform_known(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """Somebody must have said what is made of what."""
+    """Without a transform, inputs and output are not related."""
     if isinstance(entry.event, ExecuteQuery) and before.transform is None:
         yield Violation("event", "a SetTransform before it", "ExecuteQuery")
 

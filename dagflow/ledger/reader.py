@@ -52,7 +52,7 @@ class LedgerReader:
 
     @property
     def place(self) -> str:
-        """Where it is, for messages."""
+        """The place of the ledger, for messages."""
         return self.store.url if self.folder is None else self.folder
 
     def refresh(self) -> LedgerEntry | None:
@@ -71,7 +71,7 @@ class LedgerReader:
         return None if found is None else found.ref
 
     def resume(self) -> ResumeState:
-        """Where the dataset stands: from the newest data entry, however long the chain is."""
+        """Return the state of the dataset: one read of the newest data entry, however long the chain is."""
         with self._lock:
             head = self.refresh()
             return resume(None if head is None or head.carried.data is None else self.entry(head.carried.data))
@@ -128,7 +128,7 @@ class LedgerReader:
             raise LedgerMissing(self.place)
         event = self.entry(0).event
         if not isinstance(event, Seed):
-            raise EntryRewritten(self.store.url, 0, "it is no Seed")
+            raise EntryRewritten(self.store.url, 0, "it is not a Seed")
         return event
 
     def schema_at(self, seq: int) -> SetSchema | None:
@@ -150,7 +150,7 @@ class LedgerReader:
         return event if isinstance(event, SetSource) else None
 
     def before(self, source: str | None = None) -> ChainState:
-        """What the next entry finds, read by the numbers that the newest entry carries: at most six reads."""
+        """Return the state that the next entry finds, by the numbers that the newest entry carries: at most six reads."""
         head = self._head
         if head is None:
             return ChainState()
@@ -227,7 +227,7 @@ class LedgerReader:
         return found
 
     def slice_after(self, position: InputSlice | None, until: int | None = None) -> InputSlice:
-        """What is new here for a dataset that has this one as an input, and stands at `position` (None: at the beginning).
+        """Return the new part for a dataset that has this one as an input and has read up to `position` (None: nothing).
 
         The position comes from the other's `resume().inputs`, or is the slice that was taken last. Exactly the rows after it, up
         to an entry (`until`; default: the newest); nothing new is absent. Raises NoSuchEntry.

@@ -43,21 +43,21 @@ def transform_inputs_named(before: ChainState, entry: LedgerEntry) -> Iterator[V
 
 @rule("DF563", "A SetTransform changes the transform in effect")
 def transform_changes(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """What changes nothing is not written."""
+    """Settings are written only when they change."""
     if isinstance(entry.event, SetTransform) and entry.event == before.transform:
         yield Violation("event", "another transform", "the one in effect")
 
 
 @rule("DF564", "A SetSource changes the source of its name")
 def source_changes(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """What changes nothing is not written."""
+    """Settings are written only when they change."""
     if isinstance(entry.event, SetSource) and entry.event == before.sources.get(entry.event.name):
         yield Violation("event", f"another source {entry.event.name!r}", "the one in effect")
 
 
 @rule("DF565", "A SetSchema changes the schema in effect")
 def schema_changes(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """What changes nothing is not written."""
+    """Settings are written only when they change."""
     if isinstance(entry.event, SetSchema) and entry.event == before.schema:
         yield Violation("event", "another schema", "the one in effect")
 

@@ -1,4 +1,4 @@
-"""What a writer needs to go on: a function of one data entry, however long the chain is."""
+"""The state from which a writer continues: a function of one data entry, however long the chain is."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SAME: Final[Any] = object()
 
 @attrs.frozen(kw_only=True)
 class ResumeState:
-    """Where a dataset stands, and the next data event made from it with all that must be carried.
+    """The state of a dataset, which makes the next data event with all that must be carried.
 
     Attributes:
         at: the last data entry; None before the first.
@@ -150,7 +150,7 @@ def resume(entry: LedgerEntry | None) -> ResumeState:
 
 
 def carried(each: InputSlice) -> InputSlice:
-    """What the next entry says of an input that has nothing new."""
+    """The slice of an input without anything new, for the next entry."""
     return InputSlice(
         dataset_id=each.dataset_id, prev_block=each.last_block, prev_offset=each.last_offset, watermark=each.watermark
     )

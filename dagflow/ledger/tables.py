@@ -31,7 +31,7 @@ PACKED = {".gz": "gzip", ".bgz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zs
 
 
 def kind_of_file(path: str) -> str:
-    """How a file is read, told by its name: one of `KINDS`' values, or `text`.
+    """Return the kind of a file by its name: one of `KINDS`' values, or `text`.
 
     >>> kind_of_file("a/part-000000-0000.csv.gz"), kind_of_file("part-000000-0000")
     ('csv', 'text')
@@ -54,7 +54,7 @@ class Files:
         paths: by path or URL.
         folder: the dataset's; folders `key=value` below it are columns. None: there are none.
         schema: of the rows, with such columns; None: what the files say.
-        written: how they were written, as far as somebody has said; see `SetSchema`.
+        written: how they were written, where the ledger says it; see `SetSchema`.
         names: the columns that there were then, those that folders are among them; for files that do not name them.
     """
 
@@ -118,7 +118,7 @@ class Files:
         return ds.partitioning(pa.schema(types), flavor="hive")
 
     def _csv(self, keys: Sequence[str]) -> dict[str, Any] | None:
-        """How Arrow is to read the CSV; None: as it thinks."""
+        """The options for Arrow's CSV reader; None for its defaults."""
         import pyarrow.csv as c
 
         if self.schema is None and not self.written:
@@ -209,19 +209,19 @@ def json_table(data: bytes, schema: pa.Schema) -> pa.Table:
 
 
 def _parsed(data: bytes, options: Any = None) -> pa.Table:
-    r"""Lines of JSON by Arrow's reader. Raises ArrowInvalid where a line is no object: where the first is `null`, it crashes.
+    r"""Read lines of JSON with Arrow. Raises ArrowInvalid where a line is not an object; Arrow crashes where the first is `null`.
 
     >>> _parsed(b'null\n{"a": 1}\n')
     Traceback (most recent call last):
     ...
-    pyarrow.lib.ArrowInvalid: JSON parse error: a line is no object: b'null'
+    pyarrow.lib.ArrowInvalid: JSON parse error: a line is not an object: b'null'
     """
     import pyarrow as pa
     import pyarrow.json
 
     odd = next((line for line in data.split(b"\n") if line.strip() and not line.startswith(b"{")), None)
     if odd is not None:
-        raise pa.ArrowInvalid(f"JSON parse error: a line is no object: {odd[:100]!r}")
+        raise pa.ArrowInvalid(f"JSON parse error: a line is not an object: {odd[:100]!r}")
     return pyarrow.json.read_json(io.BytesIO(data), parse_options=options)
 
 
@@ -234,7 +234,7 @@ def _plain(kind: Any) -> Any:
 
 
 def _has_own_form(kind: Any) -> bool:
-    """Whether Arrow's reader cannot read a type, not even as another."""
+    """Return whether Arrow's reader cannot read a type, not even as another."""
     import pyarrow.types as t
 
     if t.is_nested(kind):

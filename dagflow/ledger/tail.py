@@ -73,7 +73,7 @@ class Tail:
         self._seen: set[str] = set()
 
     def hint(self) -> EntryRef | None:
-        """The newest hint that is no garbage. A place that cannot be asked has none."""
+        """The newest readable hint. A place that cannot be read has none."""
         with suppress(Exception):
             names = self.hints.names(f"{HINTS}/")
             self._seen.update(names)
@@ -117,7 +117,7 @@ class Tail:
             beyond = [number for number in self._listed(max(start, 0)) if number > start]
             if not beyond:
                 return None if start < 0 else (start, stored)
-            # somebody may have appended since we looked; otherwise there is a hole
+            # another writer may have appended in the meantime; otherwise there is a hole
             after = self.store.read(entry_name(start + 1))
             if after is None:
                 raise EntryMissing(self.store.url, start + 1, f"it is missing, but entry {beyond[0]} is there")

@@ -37,11 +37,11 @@ _PIECE = 1 << 20
 
 @attrs.frozen(kw_only=True)
 class VerifyReport:
-    """What verifying found.
+    """The result of verifying.
 
     Attributes:
         entries, rows, files: how many were read and checked.
-        head: the newest entry: note it elsewhere, and nobody can rewrite the ledger as a whole unnoticed.
+        head: the newest entry: noted elsewhere, it shows if the whole ledger is rewritten.
         problems: what is damaged, in the order of entries.
     """
 
@@ -53,7 +53,7 @@ class VerifyReport:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing is damaged."""
+        """True if nothing is damaged."""
         return not self.problems
 
     def check(self) -> None:
@@ -113,7 +113,7 @@ def _numbers(ledger: LedgerReader, problems: list[DagflowError]) -> Iterator[int
     for name in ledger.store.names(f"{ENTRIES}/"):
         number = entry_number(name)
         if number is None:
-            problems.append(ForeignObject(ledger.store.url, None, f"{name} is no entry of a ledger"))
+            problems.append(ForeignObject(ledger.store.url, None, f"{name} is not an entry of a ledger"))
         else:
             newest = max(newest, number)
             yield number
@@ -199,7 +199,7 @@ def _inputs(entry: LedgerEntry, event: ExecuteQuery, inputs: Mapping[str, Ledger
 
 
 def _input(seq: int, field: str, each: InputSlice, upstream: LedgerReader) -> Iterator[DagflowError]:
-    """What an entry says of an input against the input's own ledger: the entry is there, its rows end where it says."""
+    """Compare an entry with the ledger of an input: the entry that it names is there, and its rows end where it says."""
     try:
         if upstream.seed().dataset_id != each.dataset_id:
             yield InputDiverged(seq, f"{field}.dataset_id", upstream.seed().dataset_id, each.dataset_id)

@@ -1,1 +1,1 @@
-"""What an application is: ports, operators, DAG, modules, attributes and checks."""
+"""The model of an application: ports, operators, DAG, modules, attributes and checks."""

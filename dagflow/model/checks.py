@@ -117,7 +117,7 @@ def properties(dag: ExpandedDag) -> Iterator[DagError]:
 
 
 def declarations(dag: ExpandedDag) -> Iterator[DagError]:
-    """What the classes of operators declare means what it says."""
+    """Check the declarations of operator classes."""
     for operator in {type(node.operator): node.operator for node in dag.operators.values()}.values():
         yield from of_operator(operator)
 
@@ -152,7 +152,7 @@ def keys_of_maps(dag: ExpandedDag) -> Iterator[DagError]:
 
 
 def partitionable(dag: ExpandedDag) -> Iterator[DagError]:
-    """What must not be copied is not told to be (Apex checks 4 and 5)."""
+    """Refuse partitioning of operators that must not be copied (checks 4 and 5 of Apache Apex)."""
     for node in dag.operators.values():
         if node.operator.partitionable:
             continue
@@ -216,7 +216,7 @@ def acyclic(dag: ExpandedDag) -> Iterator[DagError]:
 
 
 def roots(dag: ExpandedDag) -> Iterator[DagError]:
-    """What gets no records makes them itself (Apex check 15)."""
+    """Refuse operators without input that are not input operators (check 15 of Apache Apex)."""
     fed = {sink.operator for s in dag.streams.values() for sink in s.sinks}
     for node in dag.operators.values():
         if node.name not in fed and not isinstance(node.operator, InputOperator):
@@ -251,7 +251,7 @@ def columns_needed(dag: ExpandedDag) -> Iterator[DagError]:
 
 
 def watermarks(dag: ExpandedDag) -> Iterator[DagError]:
-    """Where only the watermark of sources makes an operator emit, all of them may tell one."""
+    """Refuse sources without a watermark before operators that emit only by the watermark."""
     above = _edges(dag)
     for node in dag.operators.values():
         properties = node.operator.waits_for_sources()
@@ -329,7 +329,7 @@ class _Solving:
         return end, tp
 
     def join(self, route: Route, source: PortName, source_type: Any, sink: PortName, sink_type: Any) -> bool:
-        """Whether records of one type can go from one port to the next; notes a problem where they cannot."""
+        """Return whether records of one type can go from one port to the next; note a problem where they cannot."""
         reason = difference(source_type, sink_type)
         if reason is not None:
             makes = f"makes {type_name(sink_type)} of {type_name(source_type)}"

@@ -36,7 +36,7 @@ _MEANINGS = {
 
 
 def of_operator(operator: Operator) -> Iterator[DagError]:
-    """What is wrong with the class of an operator."""
+    """Yield the mistakes in the class of an operator."""
     cls = type(operator)
     yield from handlers_twice(cls)
     yield from names_taken(cls, Operator if not isinstance(operator, InputOperator) else InputOperator)
@@ -46,7 +46,7 @@ def of_operator(operator: Operator) -> Iterator[DagError]:
 
 
 def of_module(module: Module) -> Iterator[DagError]:
-    """What is wrong with the class of a module."""
+    """Yield the mistakes in the class of a module."""
     yield from names_taken(type(module), Module)
     yield from lifecycle_signatures(module)
 
@@ -66,7 +66,7 @@ def handlers_twice(cls: type) -> Iterator[DagError]:
 
 
 def names_taken(cls: type, base: type) -> Iterator[DagError]:
-    """What the framework reads under a name must be what it expects there."""
+    """Yield the names that the framework uses for something else."""
     for klass in cls.__mro__:
         if klass.__module__.startswith("dagflow.model."):
             continue
@@ -89,7 +89,7 @@ def names_taken(cls: type, base: type) -> Iterator[DagError]:
 
 
 def _taken(name: str, kind: str, value: Any, base: type, inherited: set[str]) -> str | None:
-    """What a name stands for already; None where it may be used so."""
+    """Return the framework's use of a name; None where it may be used so."""
     if name.startswith("_"):
         return None
     known = inspect.getattr_static(base, name, _MISSING)
@@ -139,7 +139,7 @@ def _callable_with(operator: object, name: str, called: str, count: int) -> Iter
 
 
 def handler_types(cls: type) -> Iterator[DagError]:
-    """What a handler says that it takes, is what its port gives."""
+    """Yield handlers whose annotation contradicts their port."""
     ports = ports_of(cls)
     for port, forms in handlers_of(cls).items():
         for form, name in forms.items():
@@ -155,7 +155,7 @@ def handler_types(cls: type) -> Iterator[DagError]:
 
 
 def _given(tp: Any, form: str, annotated: Any) -> tuple[str, str | None]:
-    """What a handler of a form is given, and why that is not what it takes."""
+    """Return the type that a handler of a form is given, and why it does not accept it."""
     if form == BATCH:
         import pyarrow as pa
 

@@ -35,7 +35,7 @@ class RecordMisfit(TypeError):
 
 
 def value_type(tp: Any) -> Any:
-    """What stands in a column of type `tp`: without None, aliases, new names; of a Literal the class of its values."""
+    """Return the type of the values in a column: without None, aliases and new names; of a Literal the class of its values."""
     tp = resolve(tp)
     if get_origin(tp) in UNIONS:
         members = [a for a in map(resolve, get_args(tp)) if a is not type(None)]

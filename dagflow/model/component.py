@@ -1,4 +1,4 @@
-"""What the classes of operators and modules have in common: attrs classes with ports in their bodies."""
+"""The common base of operators and modules: attrs classes with ports in their bodies."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Component:
             if fields and not hasattr(cls, "_dagflow_frozen_from"):
                 raise ClassWrong(
                     operator=cls.__qualname__,
-                    reason=f"it declares {', '.join(fields)} but is no attrs class",
+                    reason=f"it declares {', '.join(fields)} but is not an attrs class",
                     help=f"write @attrs.define above class {cls.__name__}",
                 )
         made_of: Any = cls

@@ -1,4 +1,4 @@
-"""What an operator is told in `setup`: where it runs, and what the framework does for it."""
+"""The context that an operator gets in `setup`: its place in the run, and services of the framework."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dagflow.model.event_time import EventTime
 
 
 class Clock(Protocol):
-    """Where time comes from; tests inject their own."""
+    """A source of time; tests inject their own."""
 
     def now(self) -> float:
         """Seconds since the epoch."""
@@ -60,7 +60,7 @@ class AttemptFile(Protocol):
 
 
 class FileMaker(Protocol):
-    """What opens attempt files for a task."""
+    """A maker of attempt files for a task."""
 
     def create(self, operator: str, folder: str, name: str) -> AttemptFile:
         """Opens an attempt file that becomes `folder/name`."""
@@ -68,7 +68,7 @@ class FileMaker(Protocol):
 
 
 class Notes(Protocol):
-    """What keeps, for a task that is tried again, where it is."""
+    """A log of the position of a task that is tried again."""
 
     def note(self, path: str | None, position: int | None) -> None:
         """Writes down which bytes come next."""
@@ -96,7 +96,7 @@ class ItemPart:
 
 
 class WorkSharing(Protocol):
-    """What gives parts of a task's work to other tasks."""
+    """The part of rebalancing that gives away work of a task."""
 
     def track(self, tracker: Any) -> None:
         """From now on, the item at hand is read through this tracker."""
@@ -105,13 +105,13 @@ class WorkSharing(Protocol):
         """Raises when the task must stop."""
 
     def completes(self, operator: str) -> bool:
-        """Whether all of the item has been read, now that an operator has read the part at hand, which stays as it is."""
+        """Return whether the whole item has been read, now that an operator has read the current part, which stays as it is."""
         ...
 
 
 @attrs.frozen
 class RecordOrigin:
-    """Where records have come from: a file, a position in it; or, over an exchange, the task that sent them."""
+    """The origin of records: a file and a position in it; or, over an exchange, the task that sent them."""
 
     path: str | None = None
     position: int | None = None
@@ -152,7 +152,7 @@ class Cursor:
 
 @attrs.define(kw_only=True)
 class OperatorContext:
-    """Where an operator runs, and what the framework does for it.
+    """The place of an operator in the run, and the services of the framework.
 
     Attributes:
         name: the operator's name in the DAG.
@@ -194,7 +194,7 @@ class OperatorContext:
 
     @property
     def is_shared(self) -> bool:
-        """Whether parts of the work items may be given to other tasks while they are read."""
+        """True if parts of the work items may be given to other tasks while they are read."""
         return self.sharing is not None
 
     def track(self, tracker: Any) -> None:
@@ -232,7 +232,7 @@ class OperatorContext:
 
     @property
     def place(self) -> RecordOrigin:
-        """Where the records at hand have come from. Who keeps records for later keeps it with them: for `blame`."""
+        """The origin of the current records. An operator that keeps records for later keeps it with them, for `blame`."""
         return RecordOrigin(self.cursor.path, self.cursor.position, self.cursor.sender)
 
     def blame(self, error: BaseException, record: Any, place: RecordOrigin) -> None:
@@ -280,7 +280,7 @@ class OperatorContext:
         self.window_closed = True
 
     def create_file(self, folder: str, name: str) -> AttemptFile:
-        """Opens a file that appears as `folder/name`, whole, when the window is decided; until then nobody sees it."""
+        """Opens a file that appears as `folder/name`, whole, when the window is decided; until then it is not visible."""
         if self.files is None:
             raise RuntimeError("create_file() works only in handlers and end_window()")
         return self.files.create(self.name, folder, name)

@@ -48,7 +48,7 @@ class OperatorNode:
 
 @attrs.frozen
 class Route:
-    """How one sink of a stream was written: the stream that says so, and the ports of modules on the way, from the source on."""
+    """The route to one sink of a stream: the stream that leads to it, and the ports of modules on the way, from the source on."""
 
     stream: str
     where: str
@@ -66,12 +66,12 @@ class Stream:
     routes: Mapping[PortName, Route] = attrs.field(factory=dict, eq=False, repr=False)
 
     def route(self, sink: PortName) -> Route:
-        """How a sink was written."""
+        """Return the route to a sink."""
         return self.routes.get(sink) or Route(self.name, self.where)
 
 
 class DAG:
-    """What `populate_dag(dag, conf)` fills.
+    """The graph of operators that `populate_dag(dag, conf)` fills.
 
     Nothing here raises for a mistake in the DAG: all problems are collected and reported together when it is checked.
     A module's `populate_dag` fills a DAG of its own, whose names all begin with the module's.
@@ -115,7 +115,7 @@ class DAG:
 
     @property
     def problems(self) -> tuple[DagError, ...]:
-        """What was wrong with the calls so far; `dagflow.model.checks.check` adds what is wrong with the whole."""
+        """The problems of the calls so far; `dagflow.model.checks.check` adds those of the whole DAG."""
         return tuple(self._problems)
 
     def add_operator(self, name: str, operator: OperatorType, **attributes: Any) -> OperatorType:
@@ -142,7 +142,7 @@ class DAG:
         return module
 
     def _new_name(self, kind: str, name: str, known: OperatorNode | ModuleNode | None, where: str) -> str | None:
-        """The whole name of something new; None, and a problem, where it can have none. The same again is no problem."""
+        """The whole name of something new; None, and a problem, where it can have none. The same again is not a problem."""
         full = self._full(name)
         if not _usable(name):
             self._problems.append(EmptyName(kind=kind, name=name, where=where))
@@ -232,7 +232,7 @@ class DAG:
         return self._nodes[full].operator
 
     def port_name(self, port: Any, kind: type[Port], said_by: str, where: str, sayer: str = "stream") -> PortName | None:
-        """A port by names; None, and a problem, where it is no port of this kind, or of something that is not in this DAG.
+        """A port by names; None, and a problem, where it is not a port of this kind, or belongs to something outside of this DAG.
 
         `said_by`: the stream (or what else `sayer` says) that names it.
         """
@@ -274,7 +274,7 @@ class DAG:
 
 
 def _no_part(wanted: str, got: Any, where: str) -> NotAnOperator:
-    """What to say of something that is no operator or module where one is wanted: a class, or one of the other kind."""
+    """The error for a value that is not an operator or module where one is wanted: a class, or one of the other kind."""
     cls = got if isinstance(got, type) else type(got)
     for kind, add, wrong_place in ((Operator, "add_operator", "a module"), (Module, "add_module", "an operator")):
         if issubclass(cls, kind):

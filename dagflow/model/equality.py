@@ -1,4 +1,4 @@
-"""What `==` compares of a key: the one rule for its hash, for the partition that it goes to, and for the entry of its total."""
+"""Equality of keys, as `==` has it: the one rule for the hash of a key, its partition, and the entry of its total."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Comparand = Callable[[Any], Any]
 
 
 def compared(key: Any) -> Any:
-    """What `==` compares of a key: of a class with fields a tuple, of other classes a plain value; equal for equal keys.
+    """Return a value that is equal for equal keys: of a class with fields a tuple, of other classes a plain value.
 
     Raises TypeError where that cannot be known: of a class with an `==` of its own.
 

@@ -1,4 +1,4 @@
-"""Event time: how far the records of an operator have come, as far as a window's tasks can all know it."""
+"""Event time: the progress of an operator's records, as far as all tasks of a window can know it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import attrs
 
 @attrs.frozen(kw_only=True)
 class EventTime:
-    """What operators that follow event time are told; in microseconds since the epoch, None where nothing is known.
+    """The facts for operators that follow event time: microseconds since the epoch, None where nothing is known.
 
     It is the same for all tasks of a window, however often it runs, and does not depend on how many there are.
 

@@ -71,7 +71,7 @@ def expand(dag: DAG, configure: Configure = lambda node: True) -> ExpandedDag:
 
 @attrs.define
 class _Filling:
-    """What has been found so far. `targets`: for each port of a module what stands behind it, one step further in."""
+    """The state of an expansion. `targets`: for each port of a module the ports behind it, one step further in."""
 
     configure: Configure
     problems: list[DagError]
@@ -127,7 +127,7 @@ class _Filling:
         return inner if len(self.problems) == before else None
 
     def checked(self, node: ModuleNode) -> bool:
-        """Whether a module's class means what it says, and agrees with its properties."""
+        """Check a module's class and its properties."""
         wrong = list(of_module(node.module))
         self.problems += wrong
         if wrong:

@@ -187,7 +187,7 @@ def objects_of(column: Any, tp: Any) -> list[Any]:
 
 @cached
 def maker(tp: Any) -> Callable[[Any], Any] | None:
-    """What makes an object of type `tp` of the plain dict or list that stands for it; None when it stands for itself."""
+    """Return a function from the plain form of a value of type `tp` to the value; None where both are the same."""
     tp = value_type(tp)
     outer = get_origin(tp) or tp
     if outer is ReaderRecord:
@@ -223,7 +223,7 @@ def _makers(tp: Any) -> dict[str, Any]:
 
 @functools.cache
 def _is_positional(cls: type) -> bool:
-    """Whether the fields of an attrs class can be given by their places."""
+    """Return whether an attrs class takes its fields by position."""
     # a constructor of the user's own may take anything
     is_made = "__attrs_attrs__" in vars(cls) and "__attrs_init__" not in vars(cls)
     return is_made and not any(a.kw_only for a in attrs.fields(cls) if a.init)

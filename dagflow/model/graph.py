@@ -1,4 +1,4 @@
-"""The DAG as a graph; nobody outside this room sees it."""
+"""The DAG as a networkx graph, which is private to this package."""
 
 from __future__ import annotations
 

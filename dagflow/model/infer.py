@@ -23,7 +23,7 @@ from dagflow.model.types import (
 
 
 def own_bindings(operator: Component) -> Bindings:
-    """What an operator itself says about its type variables: subscript, base classes, functions among its properties."""
+    """Return the type variables that an operator binds itself: by subscript, base classes, functions among its properties."""
     bindings = Bindings()
     cls = getattr(type(operator), "_dagflow_frozen_from", type(operator))
     subscript = get_args(operator.__dict__.get("__orig_class__"))

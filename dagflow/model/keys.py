@@ -1,4 +1,4 @@
-"""What partitions the records of a port: a key of the record, and the hash that sends equal keys to one partition.
+"""Partitioning by key: the key of a record, and the hash that sends equal keys to one partition.
 
 The hash of a key is the same in every process and for both forms of records: that of Python would differ from one worker to
 the next. Keys that are equal have equal hashes, also 1, 1.0 and True.

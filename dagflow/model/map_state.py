@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Absent(enum.Enum):
-    """What a key has that is not there."""
+    """The value of a key that is absent."""
 
     ABSENT = "absent"
 
@@ -31,7 +31,7 @@ _UNCHANGEABLE = frozenset({str, int, bool, bytes, type(None)})
 
 @attrs.frozen
 class Changes(Generic[K, V]):
-    """What has changed in a map since it was last saved.
+    """The changes of a map since it was last saved.
 
     Attributes:
         assigned: the keys with other values, or that are new, and their values.
@@ -67,7 +67,7 @@ class TrackedDict(dict[K, V]):
         self._undo: list[tuple[K, V | Absent]] | None = None
 
     def changes(self) -> Changes[K, V]:
-        """What has changed since it was last saved. A key that has its value again has not."""
+        """Return the changes since it was last saved. A key that has its old value again does not count."""
         changes: Changes[K, V] = Changes({}, [], {})
         for key, before in self._before.items():
             now = self.get(key, ABSENT)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @attrs.define(slots=False, eq=False)
 class Module(Component):
-    """What every module is derived from: operators that are used together, as one thing with settings and ports.
+    """The base of all modules: operators that are used together, as one unit with settings and ports.
 
     Subclasses are attrs classes, whose fields are their settings. `populate_dag(dag)` adds operators (or further modules) to a
     DAG of its own and says which of their ports stand behind the proxy ports. When an application runs, nothing of the module

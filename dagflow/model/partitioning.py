@@ -1,4 +1,4 @@
-"""How each operator asks to be partitioned, from its class, its attributes and its ports; and the checks of that."""
+"""The partitioning that operators ask for by class, attributes and ports; and its checks."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ UNSET: Any = object()
 
 
 def partitioner_of(node: OperatorNode) -> Any:
-    """What sizes the partitions of an operator: the attribute, else the operator's own; None for most."""
+    """Return the partitioner of an operator: the attribute, else the operator's own; None for most."""
     return node.attributes.get("partitioner", node.operator.partitioner)
 
 
 def parallel_of(node: OperatorNode, port: str) -> bool | None:
-    """What an input port says of being parallel with the operator upstream: the attribute, else its declaration."""
+    """Return whether an input port is parallel with the operator upstream: by the attribute, else by its declaration."""
     declared = input_ports(type(node.operator))[port].partition_parallel
     found: bool | None = node.port_attributes.get(port, {}).get("partition_parallel", declared)
     return found
 
 
 def key_given(node: OperatorNode, port: str) -> Any:
-    """What stands as the key of an input port: the first of its attribute, the operator's, the operator's own word, its class."""
+    """Return the key of an input port: the first of its attribute, the operator's attribute, the operator's method, its class."""
     for attributes in (node.port_attributes.get(port, {}), node.attributes):
         if "partition_by" in attributes:
             return attributes["partition_by"]
@@ -36,7 +36,7 @@ def key_given(node: OperatorNode, port: str) -> Any:
 
 
 def own_key(node: OperatorNode, port: str) -> Any:
-    """What an operator's class says that the key of an input port is, whatever its attributes say."""
+    """Return the key that an operator's class declares for an input port, without attributes."""
     said = node.operator.partition_key(port)
     return said if said is not None else input_ports(type(node.operator))[port].partition_by
 
@@ -59,7 +59,7 @@ def wrong_keys(
     columns: Callable[[PortName], Sequence[str] | None],
     types: Mapping[PortName, Any],
 ) -> Iterator[DagError]:
-    """What is wrong with the keys of an operator.
+    """Yield the mistakes in the keys of an operator.
 
     `connected`: its input ports with a stream; `columns` of their records, and the `types` of these.
     """

@@ -17,7 +17,7 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 def encode(value: Any, where: str) -> Any:
-    """`value` as JSON knows it. `where` names it in the error: StateNotPlain for anything that is no plain data."""
+    """`value` as JSON knows it. `where` names it in the error: StateNotPlain for anything that is not plain data."""
     kind = type(value)
     if kind in _SCALARS:
         return value
@@ -40,7 +40,7 @@ def encode(value: Any, where: str) -> Any:
 
 
 def decode(data: Any, tp: Any = Any) -> Any:
-    """What `encode` was given; `tp` tells which attrs classes it is made of."""
+    """Return the value that `encode` was given; `tp` names the attrs classes in it."""
     value = _bytes_back(data)
     make = maker(tp)
     return value if make is None or value is None else make(value)
@@ -51,12 +51,12 @@ def dumps(data: Any) -> bytes:
     import json  # here, since `import dagflow` comes by
 
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    # Names of files may hold what is no UTF-8, as lone surrogates: `\udc80` is also how JSON writes them.
+    # Names of files may hold bytes that are not UTF-8, as lone surrogates: `\udc80` is also how JSON writes them.
     return text.encode("utf-8", "backslashreplace")
 
 
 def loads(data: bytes) -> Any:
-    """What `dumps` was given. Raises ValueError for bytes that it never made."""
+    """Return the value that `dumps` was given. Raises ValueError for bytes that it never made."""
     import json
 
     return json.loads(data)

@@ -1,4 +1,4 @@
-"""Where in the user's code something was said."""
+"""Places in the user's code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator may keep: `WindowState` within a task's window, `State` over windows; and the freeze of all else."""
+"""Declarations of state: `WindowState` within a window of a task, `State` over windows. All other fields are frozen."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class State(StateField[V]):
     An operator on the driver (an input operator, and what follows up to the first partitioned one) has one value. One that runs
     in tasks has one in each partition, and says by `merge` how several become one, since the number of partitions changes from
     window to window: a function of the list of their values, in the partitions' order, such as `sum` or `max`. With m partitions
-    before and n now, partition p goes on with the values of the partitions q with `q % n == p`, or anew when there are none.
+    before and n now, partition p begins with the values of the partitions q with `q % n == p`, or anew when there are none.
 
     >>> from dagflow import Operator, State
     >>> class Counted(Operator):

@@ -1,4 +1,4 @@
-"""What types are called, what they mean when a program runs, and their variables."""
+"""Type expressions: their names, their meaning at run time, and their variables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXPANSIONS = 8
 
 
 def is_variable(tp: object) -> bool:
-    """Whether `tp` is a type variable, of typing or typing_extensions."""
+    """Return whether `tp` is a type variable, of typing or typing_extensions."""
     return isinstance(tp, TypeVar)
 
 
@@ -91,7 +91,7 @@ def replace(tp: Any, value: Callable[[TypeVar], Any]) -> Any:
 
 
 def resolve(tp: Any) -> Any:
-    """What a type is when a program runs: without its aliases, annotations and new names; `Any` where nobody can tell.
+    """Return the type at run time: without aliases, annotations and new names; `Any` where it is not known.
 
     >>> from typing import Annotated, NewType
     >>> resolve(Annotated[NewType("UserId", int), "of a user"])
@@ -123,7 +123,7 @@ def _is_alias(tp: Any) -> bool:
 
 
 def _meant(tp: Any, origin: Any) -> Any:
-    """What an alias (`type Pair[T] = tuple[T, T]`), or one with arguments, stands for."""
+    """Return the type behind an alias (`type Pair[T] = tuple[T, T]`), or one with arguments."""
     try:
         if origin is None:
             return tp.__value__

@@ -1,4 +1,4 @@
-"""Whether a record is of its port's type: what `run_operator` always asks."""
+"""Checks of records against the types of their ports, as `run_operator` always makes them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _name_of(record: Any) -> str:
 
 
 def fits(value: Any, tp: Any) -> bool:
-    """Whether a value is of a type, looking into containers.
+    """Return whether a value is of a type, elements of containers included.
 
     >>> fits([1, 2], list[int]), fits(["a"], list[int]), fits(True, int), fits(1, float)
     (True, False, True, True)

@@ -46,7 +46,7 @@ _OF_THEIR_FIRST = {*_ITERABLES, *_MAPPINGS, _abc.Generator, _abc.KeysView, list,
 
 
 class Bindings(dict[TypeVar, Any]):
-    """What the type variables of an operator stand for.
+    """The bindings of an operator's type variables.
 
     Attributes:
         learning: whether the operator has said what it says of itself: from then on types are those of arriving records.
@@ -145,12 +145,12 @@ def _arguments_differ(source: Any, sink: Any, depth: int, different: str) -> str
 
 
 def _is_plain(tp: Any) -> bool:
-    """Whether an argument of a tuple is one type, not a number of them."""
+    """Return whether an argument of a tuple is one type, not any number of them."""
     return get_origin(tp) is not typing_extensions.Unpack and not getattr(tp, "__unpacked__", False)
 
 
 def _is_a(cls: Any, of: Any) -> bool:
-    """Whether objects of a class do where objects of another class are wanted."""
+    """Return whether objects of a class are accepted where objects of another class are wanted."""
     if (cls, of) in ((int, float), (int, complex), (float, complex), (bytearray, bytes), (memoryview, bytes)):
         return True  # as type checkers have it
     if is_numpy(cls) or is_numpy(of):
@@ -161,7 +161,7 @@ def _is_a(cls: Any, of: Any) -> bool:
 
 
 def is_numpy(cls: type) -> bool:
-    """Whether a class is that of numpy's scalars."""
+    """Return whether a class is one of numpy's scalars."""
     return any(k.__module__ == "numpy" and k.__name__ == "generic" for k in getattr(cls, "__mro__", ()))
 
 
@@ -212,8 +212,8 @@ def _joined(members: list[Any]) -> Any:
 def bind(pattern: Any, actual: Any, bindings: dict[TypeVar, Any]) -> None:
     """Binds the free variables of `pattern` so that it becomes `actual`, as far as the two have the same shape.
 
-    A variable in `actual` is somebody else's, and says nothing. What is bound stays; but what `bindings.learned` names becomes
-    wide enough for `actual` too.
+    A variable in `actual` belongs to another declaration, and is ignored. What is bound stays; but what `bindings.learned` names
+    becomes wide enough for `actual` too.
     """
     _bind(pattern, substitute(actual, {}), bindings)
 
@@ -269,7 +269,7 @@ def _bind_union(members: tuple[Any, ...], actual: Any, bindings: dict[TypeVar, A
 
 
 def _bound(variable: TypeVar) -> Any:
-    """What a variable may stand for at most: its bound, or any of its constraints; None for anything."""
+    """Return the widest type of a variable: its bound, or any of its constraints; None for anything."""
     return Union[variable.__constraints__] if variable.__constraints__ else variable.__bound__  # noqa: UP007
 
 
@@ -280,7 +280,7 @@ def _allowed(variable: TypeVar, actual: Any) -> Any:
 
 
 def is_vague(tp: Any) -> bool:
-    """Whether a type, or a part of it, is not known.
+    """Return whether a type, or a part of it, is not known.
 
     >>> is_vague(dict[str, Any]), is_vague(dict[str, int])
     (True, False)
@@ -289,7 +289,7 @@ def is_vague(tp: Any) -> bool:
 
 
 def has_default(variable: TypeVar) -> bool:
-    """Whether a type variable was declared with a default (PEP 696)."""
+    """Return whether a type variable was declared with a default (PEP 696)."""
     default = getattr(variable, "__default__", None)
     return default is not None and default is not typing_extensions.NoDefault and default is not Any
 

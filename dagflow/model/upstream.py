@@ -1,4 +1,4 @@
-"""What is known of the records of a port, followed along the streams from where they are made."""
+"""Facts about the records of a port, looked up along the streams where the records come from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 def nearest_declaration(
     operators: Mapping[str, OperatorNode], streams: Iterable[Stream], port: PortName, said: Callable[[PortName], T | None]
 ) -> T | None:
-    """What the operator of an output port says of its records, or the one that they come from; None: nobody knows.
+    """Return the nearest declaration about the records of an output port: by its operator, or one upstream; None without any.
 
     They pass operators whose output has the type of their input, whatever it is (`InputPort[R]`, `OutputPort[R]`): these let
     batches through, or rows of them. Streams must not lead back.

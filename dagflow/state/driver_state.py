@@ -1,4 +1,4 @@
-"""State of the driver's operators: how it is saved with each window's plan, and given back at the next launch.
+"""State of the driver's operators: saved with each window's plan, restored at the next launch.
 
 A `State` stands in the plan as it is. Of a `MapState` the plan names the newest segment of the log that all maps share.
 What code that has changed since may find is decided here; see "New code on old state" in docs/explanation/architecture.md.
@@ -52,7 +52,7 @@ class DriverStates:
 
     Args:
         operators: by name.
-        maps: the log of the maps; nobody has saved in it yet, nor restored from it.
+        maps: the log of the maps; nothing has been saved in it or restored from it yet.
     """
 
     def __init__(self, operators: Mapping[str, Operator], maps: MapLog) -> None:
@@ -63,7 +63,7 @@ class DriverStates:
         self._changed: set[str] = set()
 
     def types(self) -> dict[str, dict[str, str]]:
-        """What the states are declared as, by operator and name."""
+        """Return the declared types of the states, by operator and name."""
         return types_of(self._operators)
 
     def begin(self) -> None:
@@ -72,7 +72,7 @@ class DriverStates:
             self._inline = self._plain()
 
     def save(self, window: int) -> States:
-        """What a window's plan says of states; what maps have changed is durable then. Raises StateNotPlain, StorageError."""
+        """Return the states for a window's plan; changes of maps are durable then. Raises StateNotPlain, StorageError."""
         inline = self._plain()
         before = self._inline or {}
         ref = self._log.save(window, self._maps())
@@ -87,11 +87,11 @@ class DriverStates:
         }
 
     def has_changed(self, operator: str) -> bool:
-        """Whether the last window that was saved has changed a state of an operator."""
+        """Return whether the last saved window changed a state of an operator."""
         return operator in self._changed
 
     def restore(self, last: StatesOfPlan | None) -> list[str]:
-        """Gives the operators what they had after a window; what is to be told of states that are gone.
+        """Restore the states after a window; return warnings about dropped states.
 
         Raises PlanMismatch for a state of another type, SegmentMissing, SegmentDamaged.
         """
@@ -165,7 +165,7 @@ class _FormerState:
         return value
 
     def _converted(self, declared: State[Any], data: Any) -> Any:
-        """What is no map any more, or was none."""
+        """Return the value of a state that was not a map, or is not one today."""
         if _is_ref(data):
             ref = data[_SEGMENTS]
             mine = (self.operator, self.state)
@@ -183,7 +183,7 @@ class _FormerState:
 
 
 def check_left(operators: Mapping[str, Operator], last: StatesOfPlan, left: PartitionStates, store: Store) -> list[str]:
-    """Looks whether operators in tasks can go on with what partitions have left; what is to be told of states that are gone.
+    """Check that operators in tasks can resume from the states of earlier partitions; return warnings about dropped states.
 
     Raises PlanMismatch for a state of another type, StateLost.
     """

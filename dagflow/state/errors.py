@@ -90,7 +90,7 @@ class ForeignStateKey(RunError, KeyError):
 
     def message(self) -> str:
         return (
-            f"operator {self.operator!r} keeps {self.key} in its MapState {self.state!r}, which is no key of its partition\n"
+            f"operator {self.operator!r} keeps {self.key} in its MapState {self.state!r}, which is not a key of its partition\n"
             "  help: entries go with the records: their keys must be what the operator's records are partitioned by,\n"
             "        or a function says so: MapState(partition_by=lambda key: …)"
         )

@@ -53,7 +53,7 @@ class Trying(Protocol):
     """Calls an action, perhaps again and again until it succeeds."""
 
     def __call__(self, window: int, doing: str, action: Callable[[], T]) -> T:
-        """What the action returned."""
+        """Return the result of the action."""
         ...
 
 
@@ -74,11 +74,11 @@ class Policy:
     sweep: int = 2
 
     def top(self, live: int) -> int:
-        """How much the tail must weigh for a top. Small maps are written again when their tail weighs as much as they do."""
+        """The weight of the tail that makes a top. Small maps are written again when their tail weighs as much as they do."""
         return max(live // self.share, min(self.least_top, max(live, self.tiny)))
 
     def heavy(self, live: int) -> int:
-        """How much the log must weigh for a sweep."""
+        """The weight of the log that begins a sweep."""
         return 2 * live + min(self.slack, 4 * max(live, self.tiny))
 
 
@@ -98,7 +98,7 @@ class _Map:
 
 
 class MapLog:
-    """The maps of a run, saved window by window in a store, which nobody else writes to at the same time.
+    """The maps of a run, saved window by window in a store, which no other writer uses at the same time.
 
     Args:
         trying: calls what reads or writes for a window, as often as it likes; told the window, and what is being done.
@@ -147,11 +147,11 @@ class MapLog:
 
     @property
     def count(self) -> int:
-        """How many segments count."""
+        """The number of segments that count."""
         return len(self._chain)
 
     def restore(self, newest: SegmentRef | None, window: int, ids: Iterable[MapId]) -> dict[MapId, dict[Any, Any]]:
-        """What maps held after a window, by its newest segment: keys and encoded values, in no order.
+        """Return the maps after a window, by its newest segment: keys and encoded values, in no order.
 
         What is there of other maps is forgotten: should there be one of its name again, it begins anew. To be called once at the
         most, before anything is saved. Raises SegmentMissing, SegmentDamaged.
@@ -317,7 +317,7 @@ def _weights(change: Changes[Any, Any], where: str) -> tuple[int, int]:
 
 
 def _parts(maps: Mapping[MapId, TrackedDict[Any, Any]], keys: Keys, keep_removed: bool) -> tuple[list[Part], int]:
-    """What is to be said of keys today, and what it weighs."""
+    """The parts of a segment with the entries of keys as they are now, and their weight."""
     parts, weight = [], 0
     for map_id, said in keys.items():
         kept: TrackedDict[Any, Any] = maps.get(map_id, TrackedDict())

@@ -22,7 +22,7 @@ MapId = tuple[str, str]
 
 @attrs.frozen
 class SegmentRef:
-    """Where a segment is, and what its bytes are.
+    """A reference to a segment: its name, the hash and the size of its bytes.
 
     Attributes:
         name: `state/WINDOW-HASH`: when a window's number is given again, since its plan was never published, other bytes get
@@ -38,7 +38,7 @@ class SegmentRef:
 
 @attrs.frozen
 class MapHead:
-    """What a segment says of a map.
+    """The header of one map in a segment.
 
     Attributes:
         since: the window at which it began: older segments know another one of its name, or none.
@@ -53,7 +53,7 @@ class MapHead:
 
 @attrs.frozen(kw_only=True)
 class Head:
-    """What a segment says of itself and of those before it.
+    """The header of a segment: itself, and those before it.
 
     Attributes:
         window: that wrote it.
@@ -78,7 +78,7 @@ class Head:
 
 @attrs.frozen
 class Part:
-    """What a segment says of the entries of one map: keys with their encoded values, and keys that are gone."""
+    """The entries of one map in a segment: keys with their encoded values, and removed keys."""
 
     id: MapId
     keys: list[Any]
@@ -98,7 +98,7 @@ def write(store: Store, head: Head, parts: list[Part]) -> SegmentRef:
 
 
 def check(store: Store, ref: SegmentRef, needed_by: int) -> bytes:
-    """What a segment says. Raises SegmentMissing, SegmentDamaged."""
+    """Return the content of a segment. Raises SegmentMissing, SegmentDamaged."""
     data = store.read(ref.name)
     path = f"{store.url}/{ref.name}"
     if data is None:

@@ -110,7 +110,7 @@ def a_foreign_entry(made: Dataset) -> None:
         (shorten_a_file, {"DF509"}, "entry 2: a.txt has 4 bytes, 6 were committed"),
         (flip_a_file, {"DF509"}, "entry 6: e.txt has the hash sha256:"),
         (a_folder_for_a_file, {"DF509"}, "entry 3: b.txt"),
-        (a_foreign_entry, {"DF507"}, "notes.txt is no entry"),
+        (a_foreign_entry, {"DF507"}, "notes.txt is not an entry"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -141,7 +141,7 @@ def test_what_is_no_entry_is_told(change, reason):
 @pytest.mark.parametrize("text", ["1.0", "1e3", "NaN", "-Infinity"])
 def test_floats_have_no_place(text):
     body = encode_entry(GOOD).split(b"\n")[0].replace(b'"new_watermark":1', b'"new_watermark":' + text.encode()) + b"\n"
-    with pytest.raises(EntryMalformed, match="is no integer"):
+    with pytest.raises(EntryMalformed, match="is not an integer"):
         decode_entry(body + canonical(hash_bytes(body)) + b"\n", 2)
     with pytest.raises(ValueError, match=r"value is 1\.5"):
         canonical(1.5)

@@ -216,7 +216,7 @@ CASES: list[tuple[Callable[[DAG], object], type, str, str]] = [
         no_name,
         EmptyName,
         "DF002",
-        "'' is no name for an operator (LINE)\n  help: names are text of letters, digits, '_', '-' and blanks, and not empty",
+        "'' is not a name for an operator (LINE)\n  help: names are text of letters, digits, '_', '-' and blanks, and not empty",
     ),
     (no_operator, NotAnOperator, "DF003", "'no operator' stands where an operator (named 'text') is wanted (LINE)"),
     (
@@ -303,7 +303,7 @@ CASES: list[tuple[Callable[[DAG], object], type, str, str]] = [
         root,
         RootNotInput,
         "DF015",
-        "operator 'alone' (Step) gets no records: nothing is connected to it and it is no input operator\n  LINE\n"
+        "operator 'alone' (Step) gets no records: nothing is connected to it and it is not an input operator\n  LINE\n"
         "  help: connect one of its input ports, or derive its class from InputOperator",
     ),
     (

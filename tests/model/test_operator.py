@@ -100,7 +100,7 @@ def test_a_class_that_forgot_attrs_is_refused_with_the_line_to_write() -> None:
     with pytest.raises(ClassWrong) as caught:
         Forgot()
     assert str(caught.value).endswith(
-        "Forgot: it declares least but is no attrs class\n  help: write @attrs.define above class Forgot"
+        "Forgot: it declares least but is not an attrs class\n  help: write @attrs.define above class Forgot"
     ) or "write @attrs.define above class" in str(caught.value)
 
 

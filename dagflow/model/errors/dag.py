@@ -48,7 +48,7 @@ class EmptyName(DagError):
 
     def message(self) -> str:
         return (
-            f"{self.name!r} is no name for a{'n' if self.kind[0] in 'aeiou' else ''} {self.kind} ({self.where})\n"
+            f"{self.name!r} is not a name for a{'n' if self.kind[0] in 'aeiou' else ''} {self.kind} ({self.where})\n"
             "  help: names are text of letters, digits, '_', '-' and blanks, and not empty"
         )
 
@@ -270,7 +270,7 @@ class RootNotInput(DagError):
 
     def message(self) -> str:
         return (
-            f"operator {self.operator!r} ({self.type}) gets no records: nothing is connected to it and it is no input operator\n  {self.where}\n"
+            f"operator {self.operator!r} ({self.type}) gets no records: nothing is connected to it and it is not an input operator\n  {self.where}\n"
             "  help: connect one of its input ports, or derive its class from InputOperator"
         )
 
