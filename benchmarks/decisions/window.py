@@ -95,7 +95,7 @@ class _Reader:
 
     def see(self, now: float) -> None:
         """Brings the tracker to where the reader is now, as if it had been looked at all the time."""
-        hand, held = self.hand, self.hand.held
+        hand, held = self.hand, self.hand.pending
         last = held.start + round(hand.consumed)
         for moment in (max(hand.since, now - RECENT), now):
             at = min(held.value.position_after(held.start, moment - hand.since), hand.tracker.stop_position - 1)
@@ -195,7 +195,7 @@ class _Window:
         self.steals += 1
         for part in given.parts:
             taker.put(part, self.blocks)
-        held = victim.hand.held
+        held = victim.hand.pending
         ends = victim.hand.since + held.value.seconds_to(held.start, victim.hand.tracker.stop_position)
         victim.left = sum(each.value.seconds_to(each.start, each.stop) for each in victim.queue)
         if ends != victim.ends:

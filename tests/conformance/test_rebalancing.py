@@ -28,7 +28,7 @@ from tests.runtime.rebalancing.provoked import provoked
 SLOW_LINES = 150
 EARLY = ("before start", "after start", "recovered")  # before setup(): there, nothing of the application can kill
 STEPS = tuple(step for step in failpoints.NAMES if step not in EARLY)
-QUICK = ("narrowed", "after give", "taken over", "before report", "after withdraw", "after refuse")
+QUICK = ("narrowed", "after grant", "stolen", "before report", "after withdraw", "after refuse")
 
 
 @attrs.define

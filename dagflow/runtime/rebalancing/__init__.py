@@ -2,12 +2,13 @@
 
 - `items`: the parts of items that a task has: pending, in progress, and its throughput so far;
 - `policy`: whether an idle task steals, from which task, and how much: pure functions of a few figures;
-- `task_work`: the work of one attempt of a task, parts of which may go to other tasks;
+- `task_work`: the work of one attempt of a task: the interface, and the plain form, of which nothing moves;
 - `ownership_log`: the log of each task, which says who owns which part;
 - `item_log`: the log of each shared item, which says which part was read last;
 - `peers`: an idle task's view of the other tasks of its stage;
-- `stealing`: work in its usual form: an idle task asks its peers through their logs;
-- `yielding`: work in its form for slow stores: tasks stop early, and a further job of the window reads the rest;
+- `stealing`: the usual form of work: an idle task steals from its peers through their logs;
+- `yielding`: the form for slow stores: tasks stop early, and a further job of the window reads the rest;
+- `forms`: the three forms behind one interface, for tasks and for the driver;
 - `background`: the thread of a process in which busy tasks answer;
 - `imbalance`: whether the work of a window was even, and if not, why nothing was stolen;
 - `failpoints`: the places at which tests kill a task.

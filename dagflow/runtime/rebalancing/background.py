@@ -1,4 +1,4 @@
-"""The thread that looks after the tasks at work in this process, as long as there are any, and a while longer."""
+"""The background thread of a process: it answers for the tasks at work there."""
 
 from __future__ import annotations
 
@@ -6,49 +6,49 @@ import threading
 import time
 from typing import Protocol
 
-POLL = 0.02  # seconds between two looks
-LINGER = 10.0  # seconds without any task after which the thread ends
+POLL = 0.02  # seconds between two rounds
+LINGER = 10.0  # seconds without a task after which the thread ends
 
 
 class BackgroundTask(Protocol):
     """A task at work."""
 
     def tick(self) -> None:
-        """Called now and then, never by two threads at once. Raises nothing."""
+        """Called every `POLL` seconds, never by two threads at once. Must not raise."""
         ...
 
 
 class BackgroundThread:
-    """One thread for all tasks of a process. It lives on for a while without any: waking one costs as much as a small task."""
+    """One thread for all tasks of a process. It stays for a while without a task: starting one costs as much as a small task."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._served: list[BackgroundTask] = []
+        self._tasks: list[BackgroundTask] = []
         self._thread: threading.Thread | None = None
 
-    def begin(self, task: BackgroundTask) -> None:
-        """From now on a task is looked after."""
+    def add(self, task: BackgroundTask) -> None:
+        """Begin to call a task's `tick`."""
         with self._lock:
-            self._served.append(task)
-            if self._thread is None or not self._thread.is_alive():  # it does not live on in a process that was forked
-                self._thread = threading.Thread(target=self._run, name="dagflow-sharing", daemon=True)
+            self._tasks.append(task)
+            if self._thread is None or not self._thread.is_alive():  # a thread does not survive a fork
+                self._thread = threading.Thread(target=self._run, name="dagflow-rebalancing", daemon=True)
                 self._thread.start()
 
-    def end(self, task: BackgroundTask) -> None:
-        """A task is looked after no longer, but for a look that has begun."""
+    def remove(self, task: BackgroundTask) -> None:
+        """Call a task no more; a call that has begun still ends."""
         with self._lock:
-            self._served.remove(task)
+            self._tasks.remove(task)
 
     def _run(self) -> None:
         until = time.monotonic() + LINGER
         while True:
             time.sleep(POLL)
             with self._lock:
-                served = tuple(self._served)
-                if not served and time.monotonic() >= until:
+                tasks = tuple(self._tasks)
+                if not tasks and time.monotonic() >= until:
                     self._thread = None
                     return
-            for task in served:
+            for task in tasks:
                 task.tick()
                 until = time.monotonic() + LINGER
 

@@ -1,4 +1,4 @@
-"""The places in the life of a shared task where it may be killed, by name. Tests put something else than nothing there."""
+"""The failpoints of rebalancing: named places at which tests kill a task."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ NAMES = (
     "after ask",
     "before withdraw",
     "after withdraw",
-    "taken over",
+    "stolen",
     "asked",
     "narrowed",
-    "after give",
+    "after grant",
     "after refuse",
     "before finish",
     "after finish",
@@ -24,13 +24,13 @@ NAMES = (
 )
 
 
-def nothing(step: str) -> None:
-    """What happens at each step."""
+def nothing(name: str) -> None:
+    """Happens at each failpoint."""
 
 
 hook: Callable[[str], None] = nothing
 
 
-def hit(step: str) -> None:
-    """A task has come to this step."""
-    hook(step)
+def hit(name: str) -> None:
+    """Run the hook: a task has come to this failpoint."""
+    hook(name)

@@ -1,8 +1,8 @@
-"""Which part of a work item was read last: of an item whose parts different tasks read, one of these parts *completes* it.
+"""The log of a work item whose parts are read by several tasks: one of these parts *completes* the item.
 
-Each such item has a log of its own, of the parts that have been read: entries are published create-if-absent, under the next
-number, so that of all who come to the end of a part each sees those before. The first one after which nothing is missing
-completes the item; unless its attempt dies, then the next one to be read: the task that is begun again reads its parts again.
+Entries are published create-if-absent under the next number, so each task that has read a part sees the entries before its own.
+The first part after which nothing is missing completes the item. If the attempt that read it dies, a later part does, since the
+task is begun again and reads its parts again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dagflow.storage import Store, read_sealed, seal
 
 @attrs.frozen
 class FinishedPart:
-    """A part has been read: by which attempt of which partition, and whether it completes the item."""
+    """An entry: a part that has been read, the attempt and partition that read it, and whether it completes the item."""
 
     part: Part
     partition: int
@@ -39,10 +39,10 @@ class FinishedPart:
 
 
 def finish(store: Store, area: str, part: Part, *, partition: int, attempt: str, counts: Callable[[int, str], bool]) -> bool:
-    """Notes that a part has been read; whether it completes its item.
+    """Note that a part has been read; return whether it completes its item.
 
-    `area` is what the logs of the stage in this round of the window are called. `counts` says whether an attempt of a partition
-    is its last one; what others have read, has been read all the same.
+    `area`: the name of the logs of the stage in this epoch of the window, up to their numbers. `counts`: tells whether an attempt
+    of a partition is its last one; the parts that earlier attempts have read count as read all the same.
     """
     name = item_name(area, part.number)
     known: list[FinishedPart] = []
@@ -57,7 +57,7 @@ def finish(store: Store, area: str, part: Part, *, partition: int, attempt: str,
 
 
 def is_all(parts: Iterable[Part]) -> bool:
-    """Whether parts of an item make up all of it, however often each byte is in them.
+    """Tell whether parts of an item make up all of it, however often each byte is in them.
 
     >>> is_all([Part(0, 5, None), Part(0, None, 4)]), is_all([Part(0, 3, None), Part(0, None, 4)])
     (False, True)

@@ -16,19 +16,17 @@ from dagflow.ranges import RangeTracker, SplitsItems
 from dagflow.ranges.splitting import cut_at, cuts, fraction_at, split_off, tracker_between
 from dagflow.runtime.stage.parts import Part, narrowed
 
-LEAST = 64  # of a part that weighs less, a record that is being read is taken to be at least one of so many
-NEXT_TO_NOTHING = (
-    1e-9  # of an item: a part of it is at least that, also where its positions lie too near to one another for fractions
-)
-RECENT = 0.25  # seconds that the pace of a part at hand is taken from: it may be another one than at its start
+LEAST = 64  # a part that weighs less counts as having so many records
+NEXT_TO_NOTHING = 1e-9  # the least share of an item that a part of it has, also where its positions are too close for fractions
+RECENT = 0.25  # seconds over which the rate of an item in progress is measured: the rate may change
 NOISE = 1e-14  # relative: figures of consumed work that differ by less are those of one record, before and after a split
 
 
 @attrs.frozen
 class PendingItem:
-    """A part of an item that a task has: the item as it travels and as its operator gets it, and how much the part is.
+    """A part of an item that a task owns: the item as it travels and as its operator gets it, and the weight of the part.
 
-    `weight`: of a part, the item's share of what the operator says of all of it.
+    `weight`: the part's share of the weight that the operator gives the item.
     """
 
     part: Part
@@ -40,7 +38,7 @@ class PendingItem:
 
     @classmethod
     def of(cls, part: Part, item: Any, value: Any, operator: Any) -> PendingItem:
-        """What the operator says of an item: `can_split(value)` and `item_weight(value)`, where it has them."""
+        """Make it with the answers of the operator's `can_split(value)` and `item_weight(value)`, if it has them."""
         whole, can_cut = weight_of(operator, value), _can_cut(operator, value)
         weight = max(whole * NEXT_TO_NOTHING, whole * _share(operator, value, part)) if can_cut else whole
         return cls(part, item, value, operator, weight, can_cut)
@@ -57,11 +55,11 @@ class PendingItem:
 
     @property
     def least(self) -> float:
-        """How much a record is taken to be while nothing else is known."""
+        """The assumed weight of a record while nothing else is known."""
         return min(1.0, self.weight / LEAST)
 
     def tracker(self) -> RangeTracker[Any] | None:
-        """A new tracker of its range; None where it cannot be cut."""
+        """A new tracker of its range; None if it cannot be cut."""
         if not self.can_cut:
             return None
         return _tracker(self.operator, self.value if self.part.is_whole else narrowed(self.value, self.part))
@@ -90,7 +88,7 @@ class PendingItem:
 
     @property
     def name(self) -> str:
-        """What it is called where users read of it."""
+        """Its name in reports."""
         path = getattr(self.value, "file_path", None)
         if path is None:
             return f"{shown(self.value)} of {self.item[0]!r}"
@@ -99,7 +97,7 @@ class PendingItem:
 
 
 def weight_of(operator: Any, value: Any) -> float:
-    """How much an item is: what its operator says (`item_weight`), the size of a range of integers, else 1."""
+    """The weight of an item: its operator's answer (`item_weight`), the size of a range of integers, else 1."""
     if _is(operator, WeighsItems):
         return max(1.0, float(operator.item_weight(value)))
     start, stop = getattr(value, "start", None), getattr(value, "stop", None)
@@ -132,7 +130,7 @@ def _tracker(operator: Any, value: Any) -> RangeTracker[Any] | None:
 
 
 def _share(operator: Any, value: Any, part: Part) -> float:
-    """How much of an item a part of it is, from 0 to 1."""
+    """The share of an item that a part of it is, from 0 to 1."""
     if part.is_whole:
         return 1.0
     whole = _tracker(operator, value)
@@ -143,56 +141,56 @@ def _share(operator: Any, value: Any, part: Part) -> float:
 
 @attrs.define
 class ItemQueue:
-    """What a task has not begun, in order, and how much it is in all: there may be very many items, and it is asked often."""
+    """The pending items of a task in order, and their total weight, which is asked for often."""
 
-    _held: deque[PendingItem] = attrs.field(factory=deque)
+    _pending: deque[PendingItem] = attrs.field(factory=deque)
     weight: float = 0.0
 
     def __bool__(self) -> bool:
-        return bool(self._held)
+        return bool(self._pending)
 
     def __iter__(self) -> Iterator[PendingItem]:
-        return iter(self._held)
+        return iter(self._pending)
 
     @property
     def last(self) -> PendingItem:
-        """What comes last."""
-        return self._held[-1]
+        """The last item."""
+        return self._pending[-1]
 
-    def put(self, held: PendingItem) -> None:
-        """Appends something."""
-        self._held.append(held)
-        self.weight += held.weight
+    def put(self, item: PendingItem) -> None:
+        """Append an item."""
+        self._pending.append(item)
+        self.weight += item.weight
 
     def first(self) -> PendingItem:
-        """Takes what comes next."""
-        return self._taken(self._held.popleft())
+        """Take the next item."""
+        return self._taken(self._pending.popleft())
 
     def take_last(self) -> PendingItem:
-        """Takes what comes last."""
-        return self._taken(self._held.pop())
+        """Take the last item."""
+        return self._taken(self._pending.pop())
 
-    def _taken(self, held: PendingItem) -> PendingItem:
-        self.weight = self.weight - held.weight if self._held else 0.0
-        return held
+    def _taken(self, item: PendingItem) -> PendingItem:
+        self.weight = self.weight - item.weight if self._pending else 0.0
+        return item
 
 
 @attrs.define
 class ItemInProgress:
-    """The part at hand: since when, its tracker, and when of late something was claimed: each time, and how much was before.
+    """The item that a task reads: its tracker, and the times of recent claims, each with the weight that was claimed before.
 
-    How much that is comes from the fractions of the tracker, which alone knows what positions are.
+    Weights follow from the fractions of the tracker, since only the tracker understands positions.
     """
 
-    held: PendingItem
+    pending: PendingItem
     since: float
     tracker: Any = None
     is_read: bool = attrs.field(init=False, default=False)
-    """Nothing of it is given away any more."""
+    """It has been read to its end, so nothing of it can be stolen."""
     completes: bool = attrs.field(init=False, default=False)
-    """Whether all of its item has been read with it."""
+    """All of its item has been read with it."""
     _untouched: Any = attrs.field(init=False, default=None)  # a tracker of the same range, of which nothing is consumed
-    _span: tuple[Any, float] | None = attrs.field(init=False, default=None)  # a stop, and how much the part is up to it
+    _span: tuple[Any, float] | None = attrs.field(init=False, default=None)  # a stop position, and the weight up to it
     _claims: deque[tuple[float, float]] = attrs.field(
         init=False, default=attrs.Factory(lambda self: deque([(self.since, 0.0)]), takes_self=True)
     )
@@ -201,14 +199,14 @@ class ItemInProgress:
     _seen: int = attrs.field(init=False, default=0)
 
     def track(self, tracker: Any) -> None:
-        """From now on it is read through a tracker; one of another range than the part's cannot be used."""
-        untouched = self.held.tracker()
+        """Use a tracker from now on, unless its range is not that of the part."""
+        untouched = self.pending.tracker()
         bounds = None if untouched is None else (untouched.start_position, untouched.stop_position)
         if bounds == (tracker.start_position, tracker.stop_position):
             self.tracker, self._untouched = tracker, untouched
 
     def look(self, now: float) -> None:
-        """Sees how far it is."""
+        """Note the progress at a time."""
         before, self._claimed = self._claimed, self.consumed
         points, self._split_points = self._split_points, self.split_points
         if points != self._split_points or abs(self._claimed - before) > NOISE * before:
@@ -219,86 +217,88 @@ class ItemInProgress:
 
     @property
     def claimed_at(self) -> float:
-        """When the present record was claimed."""
+        """The time at which the present record was claimed."""
         return self._claims[-1][0]
 
     def rate(self, now: float) -> float:
-        """Seconds for each unit of its weight, of late."""
+        """Recent seconds per unit of weight."""
         if self.tracker is None:
-            return (now - self.since) / self.held.weight
+            return (now - self.since) / self.pending.weight
         began, before = self._claims[0]
-        return (now - began) / max(self.held.least, self.consumed - before)
+        return (now - began) / max(self.pending.least, self.consumed - before)
 
     @property
     def split_points(self) -> int:
-        """How many split points have been read."""
+        """The number of split points that have been read."""
         return 0 if self.tracker is None else int(self.tracker.split_points()[0])
 
     @property
     def consumed(self) -> float:
-        """How much of it is claimed."""
+        """The weight that has been claimed."""
         return 0.0 if self.tracker is None else float(self.tracker.fraction_consumed * self.span)
 
     @property
     def span(self) -> float:
-        """How much it is up to where it stops now: a split changes that, and the fractions of its tracker with it."""
+        """The weight up to the present stop position, which a split changes together with the tracker's fractions."""
         stop = self.tracker.stop_position
         if self._span is None or self._span[0] != stop:
             is_whole = stop == self._untouched.stop_position
-            self._span = stop, self.held.weight * (1.0 if is_whole else fraction_at(self._untouched, stop))
+            self._span = stop, self.pending.weight * (1.0 if is_whole else fraction_at(self._untouched, stop))
         return self._span[1]
 
     @property
     def rest(self) -> float:
-        """How much of it could be given away."""
+        """The weight that could be stolen."""
         return 0.0 if self.tracker is None or self.is_read else max(0.0, self.span - self.consumed)
 
     @property
     def cannot_be_split(self) -> bool:
-        """Whether nothing can be split off any more: it cannot be cut, or all of it is claimed."""
-        return not self.held.can_cut or (self.tracker is not None and self.rest <= 0)
+        """Tell whether nothing can be split off any more: it cannot be cut, or all of it has been claimed."""
+        return not self.pending.can_cut or (self.tracker is not None and self.rest <= 0)
 
     @property
     def key(self) -> str:
-        """What names the present record."""
-        return f"{self.held.part.number}:{crc32(repr(self.held.start).encode()):x}:{self._seen}"  # short: it stands in a gauge
+        """The name of the present record."""
+        return (
+            f"{self.pending.part.number}:{crc32(repr(self.pending.start).encode()):x}:{self._seen}"  # short: it stands in a gauge
+        )
 
     @property
-    def held_up_since(self) -> float:
-        """Since when nothing of it could be given away, at the end."""
+    def unsplittable_since(self) -> float:
+        """The time since which nothing of it could be stolen, once it has been read."""
         return self.since if self.tracker is None else self.claimed_at
 
     @property
-    def held_up_by(self) -> str:
-        """Why that was."""
-        name = self.held.name
-        return f"{name} cannot be split" if self.tracker is None else f"the last records of {name} had been begun"
+    def unsplittable_because(self) -> str:
+        """The reason for that."""
+        name = self.pending.name
+        return f"{name} cannot be split" if self.tracker is None else f"the last records of {name} had been claimed"
 
     def read(self) -> Part:
-        """The part that has been read, at the end."""
-        part = self.held.part
+        """The part that has been read, once it has been."""
+        part = self.pending.part
         stop = part.stop
         if self.tracker is not None and self.tracker.stop_position != self._untouched.stop_position:
             stop = self.tracker.stop_position
         return Part(part.number, part.start, stop, self.completes)
 
     def split(self, fraction: float) -> Part | None:
-        """Splits off a fraction of what is not claimed; all of it, if that is 1."""
+        """Split off a fraction of the range that has not been claimed; 1.0: all of it."""
         before = self.tracker.stop_position
         if not split_off(self.tracker, fraction):
             return None
-        end = self.held.part.stop if before == self._untouched.stop_position else before
-        return Part(self.held.part.number, self.tracker.stop_position, end)
+        end = self.pending.part.stop if before == self._untouched.stop_position else before
+        return Part(self.pending.part.number, self.tracker.stop_position, end)
 
 
 @attrs.define
 class Throughput:
-    """How long what is finished has taken."""
+    """Seconds and weight of the finished items."""
 
     seconds: float = 0.0
     weight: float = 0.0
 
-    def finished(self, hand: ItemInProgress, now: float) -> None:
-        """A part has been read."""
-        self.seconds += now - hand.since
-        self.weight += max(hand.held.least, hand.consumed) if hand.tracker is not None else hand.held.weight
+    def finished(self, item: ItemInProgress, now: float) -> None:
+        """Add an item that has been read."""
+        self.seconds += now - item.since
+        self.weight += max(item.pending.least, item.consumed) if item.tracker is not None else item.pending.weight

@@ -1,8 +1,7 @@
-"""One attempt of a task at the logs of its stage: entries are published create-if-absent, under the next number of a log.
+"""The ownership log of each task: who owns which part of which item. Entries are published create-if-absent, numbered from 0.
 
-Of all who want to write the next entry one wins; the others read it, and see whether theirs still makes sense. So each log is a
-sequence that all agree on, whoever dies when. A task that dies is begun again: what it gave away stays given, what it was
-given stays its own.
+If several tasks want to write the next entry, one wins. The others read it, and see whether their own still makes sense. So all
+tasks agree on each log, whichever of them die. A task that dies is begun again: stolen parts stay with the tasks that stole them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from dagflow.runtime.run_folder.layout import entry_name, task_name
 from dagflow.runtime.stage.parts import Part, part_of, without
 from dagflow.storage import Store, read_sealed, seal
 
-START, ASK, GIVE, REFUSE, WITHDRAW, REPORT = KINDS = ("start", "ask", "give", "refuse", "withdraw", "report")
+START, ASK, GRANT, REFUSE, WITHDRAW, REPORT = KINDS = ("start", "ask", "give", "refuse", "withdraw", "report")
 
 
 @attrs.frozen(kw_only=True)
@@ -28,12 +27,13 @@ class Entry:
 
     Attributes:
         kind: `start`, `give`, `refuse` and `report` are the owner's, `ask` and `withdraw` those of another task.
-        attempt: the attempt that wrote it, of the owner or of the task that asks.
-        asker: the partition that asks, or asked.
-        ask: which entry is answered, or withdrawn.
-        parts: what is given away.
-        items: the given items by number, as they travel: whoever gets them has not been dealt them.
-        size: how much is given, as items are weighed.
+        attempt: the attempt that wrote it, of the owner or of the asking task.
+        asker: the partition that sent the request.
+        ask: the number of the request that is answered or withdrawn.
+        parts: the stolen parts.
+        items: the items of these parts by number, as they travel, since the plan of the asking task does not have them.
+        size: the weight of these parts.
+        reason: of a refusal.
         report: the task's report, encoded.
     """
 
@@ -48,7 +48,7 @@ class Entry:
     report: Any = None
 
     def to_bytes(self) -> bytes:
-        """The entry as a record of the store. What is as by default is left out."""
+        """The entry as a record of the store, without the fields that have their defaults."""
         data: dict[str, Any] = {"kind": self.kind, "attempt": self.attempt}
         for name, empty in (("asker", -1), ("ask", -1), ("size", 0), ("reason", ""), ("report", None)):
             if (value := getattr(self, name)) != empty:
@@ -69,32 +69,32 @@ class Entry:
 
 @attrs.define
 class LogState:
-    """What the entries of a log say so far.
+    """The state that follows from the entries of a log so far: a pure function of them, in their order.
 
-    An entry that the rules do not allow is void. Nobody writes such a one: who writes an entry has read all before it.
+    An entry that the rules do not allow is void. No task writes one, since a writer has read all entries before its own.
 
     Attributes:
-        length: how many entries there are: the number of the next one.
-        attempts: of the owner, in order; the last one counts, the others are fenced.
-        asks: the questions without an answer, by their number: who asks, in which attempt.
-        answers: `give`, `refuse` or `withdraw`, by the number of the question.
-        gives: what has been given away: to whom, and the entry.
-        report: the owner's, encoded. It is the end: nothing counts behind it.
+        length: the number of entries, and of the next one.
+        attempts: the owner's, in order; the last one counts, earlier ones are fenced.
+        asks: the open requests by number: the asking partition and its attempt.
+        answers: the entry that closed each request, by the request's number.
+        grants: the partition that has stolen, and the entry, for each steal.
+        report: the owner's, encoded. Entries after it do not count.
     """
 
     length: int = 0
     attempts: list[str] = attrs.field(factory=list)
     asks: dict[int, tuple[int, str]] = attrs.field(factory=dict)
     answers: dict[int, Entry] = attrs.field(factory=dict)
-    gives: list[tuple[int, Entry]] = attrs.field(factory=list)
+    grants: list[tuple[int, Entry]] = attrs.field(factory=list)
     report: Any = None
 
     def add(self, entry: Entry) -> None:
-        """Reads the next entry."""
+        """Apply the next entry."""
         number, self.length = self.length, self.length + 1
         if self.report is not None:
             return
-        if entry.kind == START or (entry.kind == REPORT and not self.attempts):  # that one had begun quietly
+        if entry.kind == START or (entry.kind == REPORT and not self.attempts):  # the attempt had begun quietly
             self.attempts.append(entry.attempt)
         if entry.kind == ASK:
             self.asks[number] = (entry.asker, entry.attempt)
@@ -108,20 +108,20 @@ class LogState:
         elif entry.ask in self.asks:
             asker, _ = self.asks.pop(entry.ask)
             self.answers[entry.ask] = entry
-            if entry.kind == GIVE:
-                self.gives.append((asker, entry))
+            if entry.kind == GRANT:
+                self.grants.append((asker, entry))
 
     def is_owner(self, attempt: str) -> bool:
-        """Whether an attempt is the owner's last one."""
+        """Tell whether an attempt is the owner's last one."""
         return bool(self.attempts) and self.attempts[-1] == attempt
 
-    def given_to(self, partition: int) -> list[Entry]:
-        """What the owner has given to a partition."""
-        return [entry for asker, entry in self.gives if asker == partition]
+    def granted_to(self, partition: int) -> list[Entry]:
+        """The entries of the steals of a partition."""
+        return [entry for asker, entry in self.grants if asker == partition]
 
 
 class AttemptFenced(BaseException):
-    """Another attempt of the task has begun: this one must stop, nothing of it counts. No `Exception`: nobody may catch it."""
+    """Another attempt of the task has begun, so this one must stop. Not an `Exception`, so that user code does not catch it."""
 
 
 class TaskLog:
@@ -137,14 +137,14 @@ class TaskLog:
         return entry_name(self.name, self.state.length)
 
     def catch_up(self) -> LogState:
-        """Reads what is new. Behind the report, nothing is. Raises RecordRefused."""
+        """Read the new entries, up to the report. Raises RecordRefused."""
         state = self.state
         while state.report is None and (record := read_sealed(self._store, self._next)) is not None:
             state.add(Entry.of(record.body))
         return state
 
     def append(self, entry: Entry) -> bool:
-        """Writes the next entry. False: somebody else has, and it is read."""
+        """Write the next entry. False: another task has written it, and it has been read."""
         if self._store.create(self._next, seal(self._next, entry.to_bytes())):
             self.state.add(entry)
             return True
@@ -154,32 +154,32 @@ class TaskLog:
 
 @attrs.frozen
 class StealRequest:
-    """A question that has been put to a partition: the number of its entry in that one's log."""
+    """A steal request: the partition that it was sent to, and the number of its entry in that partition's log."""
 
     partition: int
     number: int
 
 
 class OwnershipLog:
-    """An attempt of a task. For one thread at a time.
+    """One attempt of a task at the logs of its stage. For one thread at a time.
 
     Args:
-        area: what the logs of the stage in this round of the window are called, up to the partition.
-        attempt: a name that no other attempt of any task has in this round.
-        dealt: the items that the plan gives to this partition, by number, as they travel.
+        area: the name of the logs of the stage in this epoch of the window, up to the partition.
+        attempt: a name that no other attempt of any task has in this epoch.
+        assigned: the items that the plan assigns to this partition, by number, as they travel.
     """
 
     def __init__(
-        self, store: Store, area: str, *, partition: int, partitions: int, attempt: str, dealt: Mapping[int, Any]
+        self, store: Store, area: str, *, partition: int, partitions: int, attempt: str, assigned: Mapping[int, Any]
     ) -> None:
         self.partition = partition
         self.attempt = attempt
-        self.items = dict(dealt)
+        self.items = dict(assigned)
         self._store, self._area = store, area
-        self._dealt = [Part(number) for number in dealt]
+        self._assigned = [Part(number) for number in assigned]
         self._logs = [TaskLog(store, task_name(area, number)) for number in range(partitions)]
-        self._found: set[tuple[int, int]] = set()  # what was given to this partition and is known: giver, question
-        self._is_quiet = False  # nothing of this attempt stands in its log yet
+        self._known: set[tuple[int, int]] = set()  # the known steals of this partition: victim, request
+        self._is_quiet = False  # this attempt has written nothing to its log yet
 
     @property
     def own(self) -> TaskLog:
@@ -188,7 +188,7 @@ class OwnershipLog:
 
     @property
     def is_last(self) -> bool:
-        """Whether this is the task of the last partition."""
+        """Tell whether this is the task of the last partition."""
         return self.partition == len(self._logs) - 1
 
     def log_of(self, partition: int) -> TaskLog:
@@ -196,17 +196,17 @@ class OwnershipLog:
         return self._logs[partition]
 
     def begin(self, *, quietly: bool = False) -> list[Part]:
-        """Begins the attempt, which fences those known before: the parts that are its own. Where the task has reported: none.
+        """Begin the attempt, which fences earlier ones; return the parts that it owns: none if the task has reported.
 
-        What earlier attempts have asked for and not been answered is withdrawn, unless it is answered at that moment.
+        Open requests of earlier attempts are withdrawn, unless they are answered at that moment.
 
-        `quietly`: if no attempt is known yet, nothing is written until `announce`, or the report: nobody can ask it before,
-        and another attempt that becomes known before it fences this one.
+        `quietly`: if there is no earlier attempt, nothing is written until `announce` or the report. Until then no task can send
+        it a request, and another attempt that is announced fences this one.
         """
         state = self.own.state
         if quietly and not self.own.catch_up().length:
             self._is_quiet = True
-            return self._dealt
+            return self._assigned
         failpoints.hit("before start")
         while state.report is None and not self.own.append(Entry(kind=START, attempt=self.attempt)):
             pass
@@ -214,27 +214,27 @@ class OwnershipLog:
             return []
         failpoints.hit("after start")
         if len(state.attempts) == 1:
-            return self._dealt
-        parts = [*self._dealt, *self.recover()]
+            return self._assigned
+        parts = [*self._assigned, *self.recover()]
         failpoints.hit("recovered")
-        return without(parts, [part for _, entry in self.own.state.gives for part in entry.parts])
+        return without(parts, [part for _, entry in self.own.state.grants for part in entry.parts])
 
     def announce(self) -> None:
-        """Makes an attempt known that has begun quietly: from now on it can be asked, and can ask. Raises AttemptFenced."""
+        """Announce an attempt that has begun quietly, so that it can get and send requests. Raises AttemptFenced."""
         if not self._is_quiet:
             return
         self._check(self.own.state)
         failpoints.hit("before start")
         self.own.append(Entry(kind=START, attempt=self.attempt))
-        self._check(self.own.state)  # another one may have come first
+        self._check(self.own.state)  # another attempt may have come first
         self._is_quiet = False
         failpoints.hit("after start")
 
     def recover(self) -> list[Part]:
-        """What has been given to earlier attempts of this task, and is not known yet; nothing for a first attempt."""
+        """The parts that earlier attempts of this task have stolen, as far as they are not known yet."""
         if len(self.own.state.attempts) <= 1:
             return []
-        found: list[Part] = []
+        parts: list[Part] = []
         for number, log in enumerate(self._logs):
             if number == self.partition:
                 continue
@@ -244,25 +244,25 @@ class OwnershipLog:
                 if old is None or state.report is not None:
                     break
                 log.append(Entry(kind=WITHDRAW, attempt=self.attempt, ask=old))
-            found += self._taken(number, state.given_to(self.partition))
-        return found
+            parts += self._stolen(number, state.granted_to(self.partition))
+        return parts
 
-    def _taken(self, giver: int, entries: Iterable[Entry]) -> list[Part]:
-        found: list[Part] = []
+    def _stolen(self, victim: int, entries: Iterable[Entry]) -> list[Part]:
+        parts: list[Part] = []
         for entry in entries:
-            if (giver, entry.ask) not in self._found:
-                self._found.add((giver, entry.ask))
+            if (victim, entry.ask) not in self._known:
+                self._known.add((victim, entry.ask))
                 self.items.update(entry.items)
-                found += entry.parts
-        return found
+                parts += entry.parts
+        return parts
 
     def known_items(self) -> dict[int, Any]:
-        """The items that this partition was dealt, or given by others in any attempt, by number."""
-        given = [entry for log in self._logs for entry in log.catch_up().given_to(self.partition)]
-        return self.items | {number: item for entry in given for number, item in entry.items.items()}
+        """The items that this partition was assigned, or has stolen in any attempt, by number."""
+        stolen = [entry for log in self._logs for entry in log.catch_up().granted_to(self.partition)]
+        return self.items | {number: item for entry in stolen for number, item in entry.items.items()}
 
     def check(self) -> LogState:
-        """Reads what is new in the own log. Raises AttemptFenced."""
+        """Read the new entries of the task's own log. Raises AttemptFenced."""
         state = self.own.catch_up()
         self._check(state)
         return state
@@ -284,10 +284,10 @@ class OwnershipLog:
     def _is_last_attempt(self, partition: int, attempt: str) -> bool:
         return self._logs[partition].catch_up().is_owner(attempt)
 
-    # Asking others
+    # Stealing
 
     def ask(self, partition: int) -> StealRequest | None:
-        """Asks another task for work. None: it has reported, or not begun. Raises AttemptFenced."""
+        """Send a steal request. None: the other task has reported, or has not begun. Raises AttemptFenced."""
         self.announce()
         self.check()
         log = self._logs[partition]
@@ -300,49 +300,49 @@ class OwnershipLog:
                 return StealRequest(partition, number)
         return None
 
-    def answer(self, asked: StealRequest) -> list[Part] | None:
-        """What a question has brought: parts that are this task's from now on, none where it was refused. None: no answer yet."""
-        log = self._logs[asked.partition]
+    def answer(self, request: StealRequest) -> list[Part] | None:
+        """The parts that a request has brought, none if it was refused. None: no answer yet."""
+        log = self._logs[request.partition]
         state = log.catch_up()
-        found = state.answers.get(asked.number)
-        if found is None:
+        answer = state.answers.get(request.number)
+        if answer is None:
             return [] if state.report is not None else None
-        failpoints.hit("taken over")
-        return self._taken(asked.partition, [found]) if found.kind == GIVE else []
+        failpoints.hit("stolen")
+        return self._stolen(request.partition, [answer]) if answer.kind == GRANT else []
 
-    def withdraw(self, asked: StealRequest) -> list[Part]:
-        """Gives up waiting: what the question has brought at the last moment."""
+    def withdraw(self, request: StealRequest) -> list[Part]:
+        """Withdraw a request; return the parts that it has brought at the last moment."""
         failpoints.hit("before withdraw")
-        log = self._logs[asked.partition]
-        while (parts := self.answer(asked)) is None:
-            if log.append(Entry(kind=WITHDRAW, attempt=self.attempt, ask=asked.number)):
+        log = self._logs[request.partition]
+        while (parts := self.answer(request)) is None:
+            if log.append(Entry(kind=WITHDRAW, attempt=self.attempt, ask=request.number)):
                 failpoints.hit("after withdraw")
                 return []
         return parts
 
-    def refusal(self, asked: StealRequest) -> str:
-        """Why a question has brought nothing."""
-        found = self._logs[asked.partition].state.answers.get(asked.number)
-        if found is None:
-            return "the other had ended"
-        return found.reason if found.kind == REFUSE else "no answer came in time"
+    def refusal(self, request: StealRequest) -> str:
+        """The reason why a request has brought nothing."""
+        answer = self._logs[request.partition].state.answers.get(request.number)
+        if answer is None:
+            return "the other task had ended"
+        return answer.reason if answer.kind == REFUSE else "no answer came in time"
 
-    # Being asked
+    # Being stolen from
 
-    def asks(self) -> list[int]:
-        """The questions to this task that have no answer yet. Raises AttemptFenced."""
+    def requests(self) -> list[int]:
+        """The open requests to this task. Raises AttemptFenced."""
         return list(self.check().asks)
 
-    def give(self, ask: int, parts: Iterable[Part], size: int) -> bool:
+    def grant(self, ask: int, parts: Iterable[Part], size: int) -> bool:
         """Grant a steal of parts, which this task no longer reads. False: the request was withdrawn. Raises AttemptFenced."""
         parts = tuple(parts)
         items = {part.number: self.items[part.number] for part in parts}
-        given = self._answer(Entry(kind=GIVE, attempt=self.attempt, ask=ask, parts=parts, items=items, size=size))
-        failpoints.hit("after give")
-        return given
+        granted = self._answer(Entry(kind=GRANT, attempt=self.attempt, ask=ask, parts=parts, items=items, size=size))
+        failpoints.hit("after grant")
+        return granted
 
     def refuse(self, ask: int, reason: str) -> None:
-        """Gives nothing. Raises AttemptFenced."""
+        """Refuse a request. Raises AttemptFenced."""
         self._answer(Entry(kind=REFUSE, attempt=self.attempt, ask=ask, reason=reason))
         failpoints.hit("after refuse")
 
@@ -355,7 +355,7 @@ class OwnershipLog:
     # The end
 
     def report(self, report: Any) -> None:
-        """Reports: the last entry. Questions without an answer are refused by it. Raises AttemptFenced."""
+        """Write the report, the last entry, which refuses all open requests. Raises AttemptFenced."""
         failpoints.hit("before report")
         while True:
             self._check(self.own.state)

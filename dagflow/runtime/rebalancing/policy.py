@@ -1,4 +1,4 @@
-"""Whether an idle reader asks another one for work, whom, and how much that one gives: pure functions of a few figures."""
+"""Whether an idle task steals, from which task, and how much: pure functions of a few figures."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import attrs
 from dagflow.runtime.rebalancing.items import ItemInProgress, ItemQueue, Throughput
 from dagflow.runtime.stage.parts import Part
 
-KNOWN_AFTER = 0.05  # seconds of work after which its pace says something
-STEAL_COST = 0.05  # seconds: the question, its answer, opening the file and finding the first record
-GRACE = 1.0  # seconds that an idle reader watches one whose work seems not to be worth a steal: estimates may turn out wrong
-UNKNOWN = 0.25  # seconds within which a reader's pace is known; so long it is watched even where others want the slot
-NO_START = 2.0  # seconds after which readers that have not started are taken to wait for the idle one's slot
+KNOWN_AFTER = 0.05  # seconds of work after which its rate says something
+STEAL_COST = 0.05  # seconds: request, answer, opening the file and finding the first record
+GRACE = 1.0  # seconds for which an idle reader watches one with little left: estimates may be wrong
+UNKNOWN = 0.25  # seconds within which a reader's rate becomes known; it is watched so long even if the slot is wanted
+NO_START = 2.0  # seconds after which a reader that has not started is taken to wait for the slot
 SLOT_IS_WANTED = "another reader waits for the slot"
-"""Why a reader ends that may not keep its slot."""
+"""The reason for which a reader ends that must not keep its slot."""
 
 
 @attrs.frozen(kw_only=True)
@@ -26,10 +26,10 @@ class Peer:
     Attributes:
         partition: its number.
         state: `waiting` (not started, or silent for long), `working`, `idle` (it has a slot) or `done`.
-        remaining: seconds of work that it could give away; None: not known yet.
-        is_last: it works on the last that it has, which cannot be split: whatever it costs, there is nothing to give away.
-        asked: whether it has been asked by the idle one during its present record, and has answered; or has refused anybody.
-        watched: for how many seconds the idle one has seen it work.
+        remaining: seconds of its work that could be stolen; None: not known yet.
+        is_last: it reads its last item, which cannot be split, so nothing can be stolen.
+        asked: it has answered the idle reader during its present record, or has refused another one.
+        watched: seconds for which the idle reader has seen it work.
     """
 
     partition: int
@@ -42,7 +42,7 @@ class Peer:
 
 @attrs.frozen
 class Choice:
-    """What an idle reader does: `ask` the reader of a partition, `wait`, or `end`; and why."""
+    """The next step of an idle reader: `ask` the reader of a partition, `wait`, or `end`; and the reason."""
 
     action: Literal["ask", "wait", "end"]
     reason: str
@@ -50,7 +50,7 @@ class Choice:
 
 
 def is_worth(remaining: float, cost: float = STEAL_COST) -> bool:
-    """Whether so many seconds of work are worth to be shared: half of them is no less than twice the cost of a steal.
+    """Tell whether so many seconds of work are worth stealing from: half of them cost at least as much as two steals.
 
     >>> is_worth(0.1), is_worth(0.2)
     (False, True)
@@ -59,11 +59,11 @@ def is_worth(remaining: float, cost: float = STEAL_COST) -> bool:
 
 
 def choose(readers: Sequence[Peer], *, room: int, idle: float, is_wanted: bool = False, cost: float = STEAL_COST) -> Choice:
-    """What a reader does that has been idle for so many seconds.
+    """Choose the next step of a reader that has been idle for so many seconds.
 
-    It asks whoever has most left, never twice during one record: that one would only have the same answer. It keeps no slot from
-    a reader of its window that waits for one. Where nothing is worth a steal, it waits a little, as estimates may turn out wrong;
-    not where tasks of others want its slot, and not where nothing can be given away.
+    It asks the reader with most left, and never twice during one record, since the answer would be the same. It does not keep its
+    slot while a reader of its window waits for one. If nothing is worth stealing it waits a little, as estimates may be wrong,
+    unless its slot is wanted or nothing can be split.
 
     `room`: how many slots the readers of the window have for themselves; `is_wanted`: tasks of another window or stage wait for
     slots; `cost`: seconds that a steal takes.
@@ -85,20 +85,20 @@ def choose(readers: Sequence[Peer], *, room: int, idle: float, is_wanted: bool =
         return Choice("wait", "another reader starts") if idle < NO_START else Choice("end", SLOT_IS_WANTED)
     unknown = [r for r in working if r.remaining is None and r.watched < UNKNOWN]
     if unknown:
-        return Choice("wait", "nobody knows yet how long it takes")
+        return Choice("wait", "the time that is left is not known yet")
     if is_wanted:
-        return Choice("end", "nothing is worth to be taken, and others want the slot")
+        return Choice("end", "nothing was worth stealing, and the slot was wanted")
     if worth:
         return Choice("wait", "all have answered during their present records")
     if any(r.watched < GRACE and not r.is_last for r in working):
         return Choice("wait", "the others may turn out slow")
-    return Choice("end", "nothing is worth to be taken" if working else "nobody works any more")
+    return Choice("end", "nothing was worth stealing" if working else "no reader works any more")
 
 
 def share(remaining: float, record: float, cost: float = STEAL_COST) -> float:
-    """Which part (0 to 1) of the work that it has not begun a reader gives away: half of it; all of it, if that is one record.
+    """The share (0 to 1) of a reader's remaining work that is stolen: half of it, or all if that takes as long as one record.
 
-    `remaining`: seconds of that work; `record`: seconds that the present record has taken so far. 0: nothing is worth it.
+    `remaining`: seconds of that work; `record`: seconds that the present record has taken so far. 0: not worth stealing.
 
     >>> share(10.0, 0.01), share(10.0, 9.0), share(0.1, 0.0)
     (0.5, 1.0, 0.0)
@@ -110,82 +110,82 @@ def share(remaining: float, record: float, cost: float = STEAL_COST) -> float:
 
 @attrs.frozen
 class _Left:
-    """Seconds of work: at hand, per unit of weight there, and in the queue, per unit there."""
+    """Seconds of work in the item in progress and in the queue, and seconds per unit of weight in each."""
 
-    hand: float
-    hand_rate: float
-    queue_rate: float
+    item: float
+    item_rate: float
     queue: float
+    queue_rate: float
 
 
-def _left(hand: ItemInProgress | None, queue: ItemQueue, pace: Throughput, now: float) -> _Left | None:
-    known = pace.seconds / pace.weight if pace.weight and pace.seconds > 0 else None
-    hand_rate = known
-    if hand is not None and (known is None or now - hand.since >= KNOWN_AFTER):
-        if now - hand.since < KNOWN_AFTER:
+def _left(item: ItemInProgress | None, queue: ItemQueue, throughput: Throughput, now: float) -> _Left | None:
+    known = throughput.seconds / throughput.weight if throughput.weight and throughput.seconds > 0 else None
+    item_rate = known
+    if item is not None and (known is None or now - item.since >= KNOWN_AFTER):
+        if now - item.since < KNOWN_AFTER:
             return None
-        hand_rate = hand.rate(now)
-        known = known if known is not None else hand_rate
-    if known is None or hand_rate is None:
+        item_rate = item.rate(now)
+        known = known if known is not None else item_rate
+    if known is None or item_rate is None:
         return None
-    return _Left(hand.rest * hand_rate if hand is not None else 0.0, hand_rate, known, queue.weight * known)
+    return _Left(item.rest * item_rate if item is not None else 0.0, item_rate, queue.weight * known, known)
 
 
-def remaining(hand: ItemInProgress | None, queue: ItemQueue, pace: Throughput, now: float) -> float | None:
-    """Seconds of work that could be given away; None: not known yet."""
-    if hand is None and not queue:
+def remaining(item: ItemInProgress | None, queue: ItemQueue, throughput: Throughput, now: float) -> float | None:
+    """Seconds of work that could be stolen; None: not known yet."""
+    if item is None and not queue:
         return 0.0
-    left = _left(hand, queue, pace, now)
-    return None if left is None else left.hand + left.queue
+    left = _left(item, queue, throughput, now)
+    return None if left is None else left.item + left.queue
 
 
 @attrs.frozen
 class StolenParts:
-    """What is given away; nothing of it can be read here any more."""
+    """The parts that a steal moves, and their weight; their former owner reads nothing of them any more."""
 
     parts: tuple[Part, ...]
     size: int
 
 
 def steal_from(
-    hand: ItemInProgress | None, queue: ItemQueue, pace: Throughput, now: float, cost: float = STEAL_COST
+    item: ItemInProgress | None, queue: ItemQueue, throughput: Throughput, now: float, cost: float = STEAL_COST
 ) -> StolenParts | str | None:
-    """Takes from a queue's end, and from the part at hand, what is given to somebody who asks: about half of the time.
+    """Take about half of the remaining time from the end of a task's queue and from its item in progress.
 
-    Text: nothing, and why. None: nobody knows yet; the question waits. `cost`: seconds that a steal takes.
+    A string: nothing, and the reason. None: not known yet, so the request waits. `cost`: seconds that a steal takes.
     """
-    if hand is None and not queue:
+    if item is None and not queue:
         return "nothing left"
-    left = _left(hand, queue, pace, now)
+    left = _left(item, queue, throughput, now)
     if left is None:
         return None
-    record = now - hand.claimed_at if hand is not None else 0.0
-    part_of_it = share(left.hand + left.queue, record, cost)
-    wanted = part_of_it * (left.hand + left.queue)
+    record = now - item.claimed_at if item is not None else 0.0
+    share_of_it = share(left.item + left.queue, record, cost)
+    wanted = share_of_it * (left.item + left.queue)
     if not wanted:
         return "not worth it"
     parts: list[Part] = []
     size, seconds = 0.0, 0.0
     while queue and seconds < wanted:
-        held = queue.last
-        own = held.weight * left.queue_rate
-        if seconds + own <= wanted * 1.1 or (not held.can_cut and hand is not None and not parts):
+        last = queue.last
+        takes = last.weight * left.queue_rate
+        if seconds + takes <= wanted * 1.1 or (not last.can_cut and item is not None and not parts):
             queue.take_last()
-        elif held.can_cut and wanted - seconds >= 2 * cost and (halves := held.cut(1 - (wanted - seconds) / own)) is not None:
+        elif last.can_cut and wanted - seconds >= 2 * cost and (halves := last.cut(1 - (wanted - seconds) / takes)) is not None:
             queue.take_last()
             queue.put(halves[0])
-            held = halves[1]
-            own = held.weight * left.queue_rate
+            last = halves[1]
+            takes = last.weight * left.queue_rate
         else:
             break
-        parts.append(held.part)
-        size += held.weight
-        seconds += own
-    if hand is not None and hand.tracker is not None and left.hand and (not parts or wanted - seconds >= 2 * cost):
-        before = hand.rest
-        fraction = 1.0 if part_of_it == 1.0 else min(1.0, (wanted - seconds) / left.hand)
-        part = hand.split(fraction) if fraction > 0 else None
+        parts.append(last.part)
+        size += last.weight
+        seconds += takes
+    if item is not None and item.tracker is not None and left.item and (not parts or wanted - seconds >= 2 * cost):
+        before = item.rest
+        fraction = 1.0 if share_of_it == 1.0 else min(1.0, (wanted - seconds) / left.item)
+        part = item.split(fraction) if fraction > 0 else None
         if part is not None:
             parts.append(part)
-            size += before - hand.rest
+            size += before - item.rest
     return StolenParts(tuple(parts), round(size)) if parts else "nothing can be split off"

@@ -1,78 +1,130 @@
-"""A task's queue of work, of which parts are given to whoever asks, also while the task is inside a slow record."""
+"""The usual form of work: an idle task steals from its peers through their logs, also while they are inside a slow record."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any
 
 import attrs
 
+from dagflow.model.context import Clock
+from dagflow.model.plain import decode, encode
 from dagflow.runtime.rebalancing import failpoints
 from dagflow.runtime.rebalancing.background import BACKGROUND
 from dagflow.runtime.rebalancing.items import ItemInProgress
 from dagflow.runtime.rebalancing.ownership_log import OwnershipLog
-from dagflow.runtime.rebalancing.peers import PeerView
+from dagflow.runtime.rebalancing.peers import PeerView, gauge_of
 from dagflow.runtime.rebalancing.policy import SLOT_IS_WANTED, StolenParts, choose, remaining, steal_from
-from dagflow.runtime.rebalancing.task_work import TaskWork
+from dagflow.runtime.rebalancing.task_work import MovableWork
+from dagflow.runtime.run_folder.reports import TaskReport
+from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.stage.outcome import BusyInterval, TaskEndStats
 from dagflow.runtime.stage.parts import Part, part_of
 from dagflow.runtime.stage.program import TaskSpec, Work
-from dagflow.storage import Gauge
+from dagflow.storage import Gauge, local_path
 
-SHORTEST_SLEEP, SLEEP = 0.002, 0.02  # seconds between looks at the others while idle
-LOOKING = 10  # an idle task sleeps at least so many times as long as it looks: there may be very many others
+MIN_SLEEP, MAX_SLEEP = 0.002, 0.02  # seconds between looks at the peers while idle
+SLEEP_PER_LOOK = 10
+"""An idle task sleeps at least so many times as long as a look keeps the processor: there may be very many peers. Time spent
+waiting for the processor does not count: else an idle task on a busy machine would sleep through the rest of the window."""
 ANSWER_POLL = 0.005
-PATIENCE = 1.0  # seconds to wait for an answer
-QUIET = 0.02  # seconds for which nobody is told that an attempt has begun: a small task is over by then, and has written less
-GAUGE_EVERY = 0.05  # seconds between writings of what is left
+ANSWER_TIMEOUT = 1.0  # seconds to wait for an answer
+QUIET = 0.02  # seconds before an attempt is announced: a small task is over by then, and has written less
+GAUGE_EVERY = 0.05  # seconds between writings of the gauge
 
 
-class StealingWork(TaskWork):
-    """The work of one attempt of a task; a context manager, within which who asks is answered.
+class StealingWork(MovableWork):
+    """The work of one attempt of a task. A context manager, within which steal requests of peers are answered.
 
     Args:
-        claims: the attempt at the logs; used under a lock only, as two threads write.
-        others: what is known of the other tasks.
-        gauge: where this one tells how much is left.
-        room: how many slots the tasks of its stage have for themselves.
-        again: an attempt before has died: this one fences it at once.
+        ownership: the attempt at the logs, used under the lock only, as two threads write.
+        peers: the view of the other tasks of the stage.
+        gauge: the file in which this task tells how much is left.
+        again: an earlier attempt has died, so this one fences it at once.
+        processor_time: seconds for which this thread has had the processor.
     """
 
-    def __init__(self, claims: OwnershipLog, others: PeerView, gauge: Gauge, room: int, again: bool = False) -> None:
-        super().__init__(claims.items)
+    def __init__(
+        self,
+        spec: TaskSpec,
+        log: WindowLog,
+        ownership: OwnershipLog,
+        peers: PeerView,
+        gauge: Gauge,
+        *,
+        again: bool = False,
+        clock: Clock | None = None,
+        processor_time: Callable[[], float] = time.thread_time,
+    ) -> None:
+        super().__init__(spec, log, clock)
+        self._items = ownership.items
+        self._room = spec.work.room
         self._is_again = again
-        self._claims = claims
-        self._others = others
+        self._processor_time = processor_time
+        self._ownership = ownership
+        self._peers = peers
         self._gauge = gauge
-        self._room = room
-        self._noted = 0
-        self._noted_at = self._begun_at = 0.0
+        self._written = 0
+        self._written_at = self._begun_at = 0.0
         self._is_idle = False
-        self._refused = ""  # during which record somebody was refused last
-        self._ending = TaskEndStats(begun=time.time(), until=time.time(), room=room)
-        self.report_before: Any = None
-        """The report of an earlier attempt, encoded: there is nothing to do."""
+        self._refused = ""  # the record during which a request was refused last
+        now = self._clock.now()
+        self._end_stats = TaskEndStats(begun=now, until=now, room=self._room)
+
+    @classmethod
+    def of(cls, spec: TaskSpec, log: WindowLog, attempt: str, again: bool) -> StealingWork:
+        """The work of a task whose run folder is on this machine's disk, or mounted there."""
+        store, area = log.passing, spec.claims_area
+        folder = local_path(store.url)
+        assert folder is not None
+        assigned = dict(zip(spec.work.numbers, spec.work.items, strict=True))
+        ownership = OwnershipLog(
+            store, area, partition=spec.partition, partitions=spec.partitions, attempt=attempt, assigned=assigned
+        )
+        peers = PeerView(store, folder, area, spec.slots_wanted, ownership, spec.partitions)
+        return cls(spec, log, ownership, peers, gauge_of(folder, area, spec.partition), again=again)
 
     def __enter__(self) -> StealingWork:
-        self._begun = self._claims.begin(quietly=not (self._is_again or self._claims.is_last))
-        self.report_before = self._claims.own.state.report
-        if self.report_before is None:
-            self._is_served, self._begun_at = True, time.monotonic()
-            self._noted_at = self._begun_at
-            BACKGROUND.begin(self)
+        self._first_parts = self._ownership.begin(quietly=not (self._is_again or self._ownership.is_last))
+        if (report := self._ownership.own.state.report) is not None:
+            self.previous_report = decode(report, TaskReport)
+        else:
+            self._is_ticking, self._begun_at = True, self._clock.monotonic()
+            self._written_at = self._begun_at
+            BACKGROUND.add(self)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         with self._lock:
-            is_served, self._is_served = self._is_served, False
-            if self._noted and error is None:
-                self._write_gauge(time.monotonic())  # that all has been read
+            was_ticking, self._is_ticking = self._is_ticking, False
+            if self._written and error is None:
+                self._write_gauge(self._clock.monotonic())  # all has been read
             self._gauge.close()
-        if is_served:
-            BACKGROUND.end(self)
+        if was_ticking:
+            BACKGROUND.remove(self)
+
+    # The end of the task
+
+    def end_stats(self) -> TaskEndStats | None:
+        """Figures that tell whether the work was even; None where an earlier attempt has done it."""
+        return self._end_stats if self.previous_report is None else None
+
+    def repeated(self) -> TaskSpec:
+        """The task that reads again the parts that an earlier attempt has reported, in the same order."""
+        assert self.previous_report is not None
+        known = self._ownership.known_items()
+        parts = tuple(part_of(part) for part in self.previous_report.parts)
+        items = tuple(tuple(known[part.number]) for part in parts)
+        return attrs.evolve(self.spec, work=Work(items=items, numbers=tuple(part.number for part in parts), parts=parts))
+
+    def publish(self, report: TaskReport) -> TaskReport:
+        """Publish the task's report as the last entry of its log. Raises AttemptFenced."""
+        self.check()
+        with self._lock:
+            self._ownership.report(encode(report, self.spec.name))
+        return report
 
     # The task's own thread
 
@@ -80,161 +132,146 @@ class StealingWork(TaskWork):
         super()._put(sorted(parts, key=lambda part: part.place))
 
     def _next(self) -> bool:
-        """Looks for it with others, too. Raises AttemptFenced."""
+        """Take the next pending item, stolen ones too. Raises AttemptFenced."""
         while True:
             if super()._next():
                 return True
-            if not self._seek():
+            if not self._steal():
                 with self._lock:
-                    late = self._claims.recover()
+                    late = self._ownership.recover()
                     self._put(late)
                 if not late:
                     return False
 
     def _finish(self) -> ItemInProgress:
         with self._lock:
-            hand = super()._finish()
-            ending = self._ending
-            ending.until = time.time()
-            seconds = time.monotonic() - hand.held_up_since
-            if ending.longest is None or seconds > ending.longest.seconds:
-                ending.longest = BusyInterval(ending.until - seconds, ending.until, hand.held_up_by)
-            return hand
+            item = super()._finish()
+            stats = self._end_stats
+            stats.until = self._clock.now()
+            seconds = self._clock.monotonic() - item.unsplittable_since
+            if stats.longest is None or seconds > stats.longest.seconds:
+                stats.longest = BusyInterval(stats.until - seconds, stats.until, item.unsplittable_because)
+            return item
 
-    def _completes(self, hand: ItemInProgress, part: Part) -> bool:
+    def _completes(self, item: ItemInProgress, part: Part) -> bool:
         """Raises AttemptFenced."""
-        hand.completes = self._claims.finish(part)
-        return hand.completes
+        item.completes = self._ownership.finish(part)
+        return item.completes
 
-    def ending(self) -> TaskEndStats | None:
-        """What there is to tell of the work at its end; None where an earlier attempt has done it."""
-        return self._ending if self.report_before is None else None
+    # Stealing
 
-    def again(self, spec: TaskSpec, parts: Sequence[Sequence[Any]]) -> TaskSpec:
-        """The task that reads just these parts, which an earlier attempt has reported, in their order."""
-        known = self._claims.known_items()
-        read = tuple(part_of(part) for part in parts)
-        items = tuple(tuple(known[part.number]) for part in read)
-        return attrs.evolve(spec, work=Work(items=items, numbers=tuple(part.number for part in read), parts=read))
-
-    def report(self, report: Any) -> None:
-        """Publishes the task's report, encoded. Raises AttemptFenced."""
-        self.check()
-        with self._lock:
-            self._claims.report(report)
-
-    # Asking
-
-    def _seek(self) -> bool:
-        """Looks for work with the others: whether there is some now."""
-        if self._others.wait_for_slots(self._room):
+    def _steal(self) -> bool:
+        """Look for work of peers until some is stolen; False when it is not worth looking any longer."""
+        if self._peers.wait_for_slots(self._room):
             return self._stop(SLOT_IS_WANTED)
-        idle_since = time.monotonic()
+        idle_since = self._clock.monotonic()
         is_first = True
         while True:
             self.check()
-            began = time.monotonic()
-            readers = self._others.look(idle_since)
-            now = time.monotonic()
-            look, is_first = 0.0 if is_first else now - began, False  # the first one has more to read than those that follow
-            choice = choose(readers, room=self._room, idle=now - idle_since, is_wanted=self._others.want_slots())
-            if choice.action != "end" or any(reader.state == "idle" for reader in readers):
-                self._tell_idle(True)
+            began = self._processor_time()
+            peers = self._peers.look(idle_since)
+            look = 0.0 if is_first else self._processor_time() - began  # the first look has more to read than later ones
+            is_first = False
+            now = self._clock.monotonic()
+            choice = choose(peers, room=self._room, idle=now - idle_since, is_wanted=self._peers.want_slots())
+            if choice.action != "end" or any(peer.state == "idle" for peer in peers):
+                self._show_idle(True)
             if choice.action == "end":
                 return self._stop(choice.reason)
             if choice.partition is None:
-                time.sleep(max(min(SLEEP, max(SHORTEST_SLEEP, (now - idle_since) / 4)), LOOKING * look))
-            elif self._ask(choice.partition):
-                self._tell_idle(False)
+                pause = min(MAX_SLEEP, max(MIN_SLEEP, (now - idle_since) / 4))
+                self._clock.sleep(max(pause, SLEEP_PER_LOOK * look))
+            elif self._steal_from(choice.partition):
+                self._show_idle(False)
                 return True
 
     def _stop(self, reason: str) -> bool:
-        self._ending.stopped = reason
+        self._end_stats.stopped = reason
         return False
 
-    def _tell_idle(self, is_idle: bool) -> None:
-        """Tells at once: others that are idle, too, wait for nobody then."""
+    def _show_idle(self, is_idle: bool) -> None:
+        """Write the gauge at once, so that idle peers do not wait for this task."""
         with self._lock:
             if self._is_idle != is_idle:
                 self._is_idle = is_idle
-                self._claims.announce()
-                self._write_gauge(time.monotonic())
+                self._ownership.announce()
+                self._write_gauge(self._clock.monotonic())
 
-    def _ask(self, partition: int) -> bool:
-        self._others.asked(partition)
+    def _steal_from(self, partition: int) -> bool:
+        self._peers.asked(partition)
         with self._lock:
-            asked = self._claims.ask(partition)
-        if asked is None:
+            request = self._ownership.ask(partition)
+        if request is None:
             return False
-        until = time.monotonic() + PATIENCE
+        until = self._clock.monotonic() + ANSWER_TIMEOUT
         while True:
             self.check()
             with self._lock:
-                parts = self._claims.answer(asked)
-                if parts is None and time.monotonic() >= until:
-                    parts = self._claims.withdraw(asked)
+                parts = self._ownership.answer(request)
+                if parts is None and self._clock.monotonic() >= until:
+                    parts = self._ownership.withdraw(request)
                 if parts is not None:
                     self._put(parts)
                     if not parts:
-                        self._ending.vain += 1
-                        self._ending.refusal = self._claims.refusal(asked)
+                        self._end_stats.refusals += 1
+                        self._end_stats.refusal = self._ownership.refusal(request)
                     return bool(parts)
-            time.sleep(ANSWER_POLL)
+            self._clock.sleep(ANSWER_POLL)
 
-    # Giving, in a thread of its own
+    # Being stolen from, in the background thread
 
     def tick(self) -> None:
-        """Answers who asks, and tells how much is left."""
+        """Answer steal requests, and write how much is left."""
         with self._lock:
-            if not self._is_served or self._failure is not None:
+            if not self._is_ticking or self._failure is not None:
                 return
             try:
-                now = time.monotonic()
-                if self._hand is not None:
-                    self._hand.look(now)
+                now = self._clock.monotonic()
+                if self._item is not None:
+                    self._item.look(now)
                 if now - self._begun_at >= QUIET:
-                    self._claims.announce()
-                self._answer()
-                if now - self._noted_at >= GAUGE_EVERY:
+                    self._ownership.announce()
+                self._answer_requests()
+                if now - self._written_at >= GAUGE_EVERY:
                     self._write_gauge(now)
             except BaseException as failure:  # noqa: BLE001  # it is raised where the task works
                 self._failure = failure
 
-    def _answer(self) -> None:
-        for ask in self._claims.asks():
-            if self._claims.own.state.report is not None or self._flow is None:
+    def _answer_requests(self) -> None:
+        for request in self._ownership.requests():
+            if self._ownership.own.state.report is not None or self._stage is None:
                 return
             failpoints.hit("asked")
-            found = steal_from(self._hand, self._queue, self._pace, time.monotonic())
-            if isinstance(found, str):
-                self._claims.refuse(ask, found)
+            stolen = steal_from(self._item, self._queue, self._throughput, self._clock.monotonic())
+            if isinstance(stolen, str):
+                self._ownership.refuse(request, stolen)
                 self._refused = self._key
-                self._write_gauge(time.monotonic())  # at once: others need not ask
-            elif found is not None:
+                self._write_gauge(self._clock.monotonic())  # at once, so that other peers need not ask
+            elif stolen is not None:
                 failpoints.hit("narrowed")
-                self._give(ask, found)
+                self._grant(request, stolen)
 
-    def _give(self, ask: int, given: StolenParts) -> None:
-        if not self._claims.give(ask, given.parts, given.size):
-            self._put(given.parts)  # nobody wanted it any more
+    def _grant(self, request: int, stolen: StolenParts) -> None:
+        if not self._ownership.grant(request, stolen.parts, stolen.size):
+            self._put(stolen.parts)  # the request has been withdrawn
 
     @property
     def _key(self) -> str:
-        """What names the present record."""
-        return self._hand.key if self._hand is not None else ""
+        """The name of the present record."""
+        return self._item.key if self._item is not None else ""
 
     def _write_gauge(self, now: float) -> None:
-        self._noted += 1
-        self._noted_at = now
-        left = remaining(self._hand, self._queue, self._pace, now)
-        told = {
-            "by": self._claims.attempt,
+        self._written += 1
+        self._written_at = now
+        left = remaining(self._item, self._queue, self._throughput, now)
+        figures = {
+            "by": self._ownership.attempt,
             "left": None if left is None else round(left, 3),
-            "last": not self._queue and self._hand is not None and self._hand.cannot_be_split,
+            "last": not self._queue and self._item is not None and self._item.cannot_be_split,
             "key": self._key,
             "refused": self._refused,
-            "n": self._noted,
+            "n": self._written,
             "idle": self._is_idle,
-            "done": round(self._read + (0.0 if self._hand is None else self._hand.consumed), 3),
+            "done": round(self._read + (0.0 if self._item is None else self._item.consumed), 3),
         }
-        self._gauge.write(json.dumps(told).encode())
+        self._gauge.write(json.dumps(figures).encode())

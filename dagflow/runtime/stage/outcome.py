@@ -9,7 +9,7 @@ from dagflow.errors import DagflowError
 
 @attrs.frozen
 class BusyInterval:
-    """How long a task had something at hand of which nothing could be given away, and why. Seconds since the epoch."""
+    """An interval in which the current item of a task could not be split, with the reason. Seconds since the epoch."""
 
     since: float
     until: float
@@ -17,27 +17,27 @@ class BusyInterval:
 
     @property
     def seconds(self) -> float:
-        """How long that was."""
+        """Its length."""
         return self.until - self.since
 
 
 @attrs.define(kw_only=True)
 class TaskEndStats:
-    """What a task tells of its work when it ends.
+    """Figures of a task's work at its end, for the driver.
 
     Attributes:
-        begun, until: when it began, and when it had read its last part: seconds since the epoch.
-        longest: the longest time in which it could give away nothing of what was at hand; None: it has read nothing.
-        vain: how often it has asked others in vain; `refusal` is what the last of them said.
-        stopped: why it then looked for work no longer.
-        room: how many slots the tasks of its stage had for themselves.
+        begun, until: the times of its beginning and of the end of its last part, in seconds since the epoch.
+        longest: the longest interval in which its current item could not be split; None: it has read nothing.
+        refusals: the number of its requests that brought nothing; `refusal`: the last answer.
+        stopped: the reason why it then looked for work no longer.
+        room: the number of slots that the tasks of its stage had for themselves.
     """
 
     begun: float
     until: float
     room: int
     longest: BusyInterval | None = None
-    vain: int = 0
+    refusals: int = 0
     refusal: str = ""
     stopped: str = ""
 
@@ -47,8 +47,8 @@ class TaskOutcome:
     """What a runner hears of a task: figures of an attempt, or why it failed. What it did stands in its report.
 
     `records_in`, `records`: what came to the head of its stage, and what that passed on. `parts`: how many parts of items it has
-    read, where work is shared, and `ending`: what it tells of that; `counters`: of what its work items went to; `has_left`:
-    whether it has stopped before it had read all that it was dealt.
+    read, if parts can move, and `end_stats`: figures of that; `counters`: of what its work items went to; `has_left`:
+    a further job must read the rest of its parts.
     """
 
     task: str
@@ -60,5 +60,5 @@ class TaskOutcome:
     parts: int = 0
     counters: dict[str, int] = attrs.field(factory=dict)
     error: DagflowError | None = None
-    ending: TaskEndStats | None = None
+    end_stats: TaskEndStats | None = None
     has_left: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
@@ -186,30 +186,29 @@ class TaskId:
 
 @attrs.frozen(kw_only=True)
 class Work:
-    """The work items of a task, and whether other tasks may take them over.
+    """The work items of a task, and the form of rebalancing that may move parts of them.
 
     Attributes:
         items: `(operator, port, encoded item)` of each.
         numbers: the number of each among those of the stage in the window's plan.
         parts: which part of each it is; empty: all are whole.
-        sizes: how much each part is that it has taken over from a job before, as items are weighed.
-        shared: other tasks of the stage may take parts of the work over, through logs of claims.
-        yields: the task stops where it is when a slot has nothing to do; a further job of the window reads what is left.
-        room: how many slots the tasks of the stage had for themselves when they were started.
+        sizes: the weight of each part, if a job before has left it.
+        form: `assigned`: the task reads its items itself. `steal`: other tasks of the stage may steal parts, through ownership
+            logs. `yield`: the task stops early when a slot is idle, and a further job of the window reads the rest.
+        room: the number of slots that the tasks of the stage had for themselves when they were started.
     """
 
     items: tuple[tuple[str, str, Any], ...] = ()
     numbers: tuple[int, ...] = ()
     parts: tuple[Part, ...] = ()
     sizes: tuple[int, ...] = ()
-    shared: bool = False
-    yields: bool = False
+    form: Literal["assigned", "steal", "yield"] = "assigned"
     room: int = 1
 
     @property
     def moves(self) -> bool:
-        """Whether other tasks may read a part of it."""
-        return self.shared or self.yields
+        """Tell whether other tasks may read a part of it."""
+        return self.form != "assigned"
 
     def with_parts(self) -> Iterator[tuple[tuple[str, str, Any], Part | None]]:
         """Each item with its part; None: all of it."""

@@ -11,21 +11,17 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from dagflow.model.plain import decode, encode
 from dagflow.runtime.exchange.channels import Passing
-from dagflow.runtime.rebalancing.ownership_log import AttemptFenced, OwnershipLog
-from dagflow.runtime.rebalancing.peers import PeerView, gauge_of
-from dagflow.runtime.rebalancing.stealing import StealingWork
-from dagflow.runtime.rebalancing.yielding import YieldingWork, given
+from dagflow.runtime.rebalancing.forms import open_work
+from dagflow.runtime.rebalancing.ownership_log import AttemptFenced
 from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.task.attempt_files import AttemptFiles
-from dagflow.runtime.task.crash_marker import Footprint, footprint
+from dagflow.runtime.task.crash_marker import footprint
 from dagflow.runtime.task.flow import Flow, failure_of, run_flow
 from dagflow.state.task_states import TaskStates
-from dagflow.storage import local_path
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 
@@ -41,20 +37,17 @@ def execute(
     started = time.time()
     files = AttemptFiles(spec.window, spec.epoch, f"{spec.name}-{attempt}", spec.options.durable, spec.options.base)
     careful = footprint(log, spec) if again or spec.trace_crash else None
-    heads = {item[0] for item in spec.work.items}
-    ending = None
     try:
-        if spec.work.shared:
-            with shared_work(spec, log, attempt, again) as work:
-                report = _shared(program, spec, files, work, careful, passing)
-            heads |= work.operators
-            ending = work.ending()
-        else:
-            with few_collections(), YieldingWork(spec, log.passing) if spec.work.yields else contextlib.nullcontext() as own:
+        with open_work(spec, log, attempt, again) as work, few_collections():
+            if work.previous_report is not None:  # an earlier attempt has done it all
+                report = work.previous_report
+                if passing is not None:  # but what it sent is lost, or Spark would not ask again
+                    run_flow(program, work.repeated(), files, passing=passing)
+                    files.abandon()
+            else:
                 states = TaskStates(log.store, spec.options.durable, spec.window, spec.partition, spec.keys, spec.start)
-                flow = run_flow(program, spec, files, states=states, footprint=careful, work=own, passing=passing, stages=True)
-            report = _report(flow, spec, files, states=states.save(), parts=[] if own is None else own.parts())
-            report = log.report(spec.report_name, report)
+                flow = run_flow(program, spec, files, states=states, footprint=careful, work=work, passing=passing, stages=True)
+                report = work.publish(_report(flow, spec, files, states=states.save(), parts=work.parts()))
     except BaseException as error:
         files.abandon()
         if isinstance(error, AttemptFenced):
@@ -65,7 +58,7 @@ def execute(
     finally:
         if careful is not None:
             careful.leave()
-    figures = [report.operators[name] for name in heads if name in report.operators]
+    figures = [report.operators[name] for name in work.operators if name in report.operators]
     records = sum(head.counters.get("records", head.records_out) for head in figures)  # a reader may emit its blocks too
     return TaskOutcome(
         task=spec.name,
@@ -76,8 +69,8 @@ def execute(
         records_in=sum(head.records_in for head in figures),
         parts=len(report.parts),
         counters=dict(sum((Counter(head.counters) for head in figures), Counter())),
-        ending=ending,
-        has_left=spec.work.yields and report.parts != [part.to_list() for part in given(spec)],
+        end_stats=work.end_stats(),
+        has_left=work.has_left(report),
     )
 
 
@@ -94,40 +87,6 @@ def _report(flow: Flow, spec: TaskSpec, files: AttemptFiles, **more: Any) -> Tas
         staged=flow.staged,
         **more,
     )
-
-
-def _shared(
-    program: bytes, spec: TaskSpec, files: AttemptFiles, work: StealingWork, careful: Footprint | None, passing: Passing | None
-) -> TaskReport:
-    """Runs a task whose work is shared, and reports in its log of claims."""
-    if work.report_before is not None:  # an earlier attempt has done it all
-        found: TaskReport = decode(work.report_before, TaskReport)
-        if passing is not None:  # but what it sent is lost, or Spark would not ask again
-            _send_again(program, work.again(spec, found.parts), files, passing)
-        return found
-    with few_collections():
-        flow = run_flow(program, spec, files, footprint=careful, work=work, passing=passing, stages=True)
-    report = _report(flow, spec, files, parts=work.parts())
-    work.report(encode(report, spec.name))
-    return report
-
-
-def _send_again(program: bytes, spec: TaskSpec, files: AttemptFiles, passing: Passing) -> None:
-    """Does again what a task has reported, for what it sends: the same parts of the same items in the same order."""
-    with few_collections():
-        run_flow(program, spec, files, passing=passing)
-    files.abandon()
-
-
-def shared_work(spec: TaskSpec, log: WindowLog, attempt: str, again: bool) -> StealingWork:
-    """The work of a task at the logs of claims in the run folder, which is on this machine's disk or mounted there."""
-    store, area = log.passing, spec.claims_area
-    folder = local_path(store.url)
-    assert folder is not None
-    dealt = dict(zip(spec.work.numbers, spec.work.items, strict=True))
-    claims = OwnershipLog(store, area, partition=spec.partition, partitions=spec.partitions, attempt=attempt, dealt=dealt)
-    others = PeerView(store, folder, area, spec.slots_wanted, claims, spec.partitions)
-    return StealingWork(claims, others, gauge_of(folder, area, spec.partition), spec.work.room, again)
 
 
 @contextlib.contextmanager

@@ -63,7 +63,7 @@ class Flow:
                 clock=clock or SystemClock(),
                 files=files,
                 cursor=self.cursor,
-                sharing=work,
+                sharing=None if work is None else work.sharing,
                 agreed=spec.facts.agreed.get(plan.name),
                 event_time=spec.facts.event_times.get(plan.name, EventTime()),
             )
@@ -270,8 +270,8 @@ def run_flow(
     with flow:
         with flow.window(spec.window):
             if work is not None:
-                for held in work.items(flow):
-                    flow.deliver_item(held.item, held.value, held.part)
+                for item, value, part in work.items(flow):
+                    flow.deliver_item(item, value, part)
             else:
                 for item, part in spec.work.with_parts():
                     flow.deliver_item(item, flow.decoded(item), part)

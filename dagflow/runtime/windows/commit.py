@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import attrs
@@ -12,11 +12,9 @@ import attrs
 from dagflow.ledger import LedgerEntry
 from dagflow.model.context import Cursor
 from dagflow.model.operator import Operator
-from dagflow.model.plain import decode
 from dagflow.model.sink import PublishesWindows, Sink, StagedWindow
-from dagflow.runtime.rebalancing.ownership_log import TaskLog
+from dagflow.runtime.rebalancing.forms import collect
 from dagflow.runtime.run_folder.files import named
-from dagflow.runtime.run_folder.layout import task_name
 from dagflow.runtime.run_folder.reports import StagedFile, Steal, TaskReport, summed, summed_exchanges
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
 from dagflow.runtime.stage.failure import abort
@@ -26,10 +24,9 @@ from dagflow.runtime.windows.datasets import Datasets
 from dagflow.runtime.windows.directories import Directories, sweep_staging
 from dagflow.runtime.windows.errors import WindowIncomplete
 from dagflow.runtime.windows.event_time import latest
-from dagflow.runtime.windows.remaining import moved, reports_of_yielding
 from dagflow.state import PartitionStates, task_states
 from dagflow.state.references import states_after
-from dagflow.storage import Store, file_system, passes
+from dagflow.storage import file_system, passes
 
 KeepTrying = Callable[[int, str, Callable[[], Any]], Any]
 
@@ -204,14 +201,12 @@ def sweep(log: WindowLog, windows: Collection[int], folders: Iterable[str]) -> N
 
 
 def reports_of(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec]) -> tuple[list[TaskReport], list[Steal]]:
-    """The reports of a window's tasks, if they cover its plan: each byte of each item once; and what was taken over.
+    """The reports of a window's tasks, if they cover its plan: each byte of each item once; and the steals among the tasks.
 
     Raises WindowIncomplete.
     """
-    logs = {task.name: _log(log.passing, task) for task in tasks if task.work.shared}
-    yielding = [task for task in tasks if task.work.yields]
-    read = dict(zip((task.name for task in yielding), reports_of_yielding(log, yielding), strict=True)) if yielding else {}
-    found = [(task, read[task.name] if task.work.yields else _report(log, task, logs.get(task.name))) for task in tasks]
+    collected, steals = collect(log, tasks)
+    found = list(zip(tasks, collected, strict=True))
     missing = tuple(t.name for t, report in found if report is None or report.items != len(t.work.items))
     if missing:
         raise WindowIncomplete(plan.window, missing)
@@ -223,20 +218,7 @@ def reports_of(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec]) -> t
     wrong = [problem for head, read in parts.items() for problem in uncovered(read, len(plan.items[head]))]
     if wrong:
         raise WindowIncomplete(plan.window, (), tuple(wrong))
-    return reports, _steals(tasks, logs)
-
-
-def _log(store: Store, task: TaskSpec) -> TaskLog:
-    log = TaskLog(store, task_name(task.claims_area, task.partition))
-    log.catch_up()
-    return log
-
-
-def _report(log: WindowLog, task: TaskSpec, claims: TaskLog | None) -> TaskReport | None:
-    if claims is None:
-        return log.read_report(task.report_name)
-    data = claims.state.report
-    return None if data is None else decode(data, TaskReport)
+    return reports, steals
 
 
 def moved_parts(tasks: Sequence[TaskSpec], reports: Sequence[TaskReport]) -> dict[str, list[list[Any]]]:
@@ -251,13 +233,3 @@ def moved_parts(tasks: Sequence[TaskSpec], reports: Sequence[TaskReport]) -> dic
 def place_of(head: str, partition: int) -> str:
     """What a partition is called where a decision tells its parts."""
     return f"{head}-{partition:04d}"
-
-
-def _steals(tasks: Sequence[TaskSpec], logs: Mapping[str, TaskLog]) -> list[Steal]:
-    names = {(task.stage, task.partition): task.name for task in tasks}
-    found = moved(tasks)
-    for task in tasks:
-        for asker, entry in logs[task.name].state.gives if task.work.shared else ():
-            thief = names[task.stage, asker]
-            found.append(Steal(victim=task.name, thief=thief, parts=len(entry.parts), size=entry.size))
-    return found

@@ -175,7 +175,7 @@ class WindowLoop:
         self._readers = Readers(
             self._plan,
             slots=slots,
-            share=self._rebalancing.may_share(self._plan.stages),
+            share=self._rebalancing.movable(self._plan.stages),
             clock=self._clock,
             last=last,
             figures=self._report.readers,
@@ -286,7 +286,7 @@ class WindowLoop:
         options = attrs.evolve(self._options, slots=slots)
         started = (attrs.evolve(with_start(task, self._states, times), options=options) for task in window.tasks)
         before = [task for running in self._running if running.future is not None for task in running.tasks]
-        tasks = self._rebalancing.shared(started, others=len(before))
+        tasks = self._rebalancing.with_forms(started, others=len(before))
         tell_slots_are_wanted(self._log, tasks, before)
         return attrs.evolve(window, tasks=tasks, future=self._run_job(window, tasks))
 

@@ -30,7 +30,7 @@ class ProgressWatch:
 
     def look(self, log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec], now: float) -> None:
         """Looks, if it is time. `now`: of a clock that never goes back."""
-        shared = [task for task in tasks if task.work.shared]
+        shared = [task for task in tasks if task.work.form == "steal"]
         folder = local_path(log.passing.url) if shared else None
         if folder is None:
             return

@@ -1,8 +1,9 @@
-"""The driver's side: which tasks share their work, what they have reported, and whether that is all of the window."""
+"""The driver's half of rebalancing: the form of each task's work, and what was stolen in a window."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 import attrs
 
@@ -18,19 +19,19 @@ from dagflow.runtime.stage.outcome import TaskEndStats, TaskOutcome
 from dagflow.runtime.stage.program import TaskSpec
 from dagflow.storage import is_local, seal
 
-LITTLE_LEFT = "no reader had much left when another one had nothing to do"
+LITTLE_LEFT = "no reader had much left when another one was idle"
 
 
 def why_not(*, setting: str, runner: Runner) -> str:
-    """Why no task of a run shares its work; empty where they may."""
+    """The reason why no work of a run can be stolen; empty if it can."""
     if setting == "off":
         return "rebalance is off"
     return runner.sharing or ("there is one slot" if runner.slots == 1 and not runner.grows else "")
 
 
 def why_no_yield(plan: Plan) -> str:
-    """Why readers do not stop early, where logs of claims would be too slow; empty where they may."""
-    slow = "the store of the run folder is too slow for claims, and"
+    """The reason why readers cannot stop early instead, where ownership logs would be too slow; empty if they can."""
+    slow = "the store of the run folder is too slow for stealing, and"
     if plan.exchanges:
         return f"{slow} what readers send over exchanges comes from one job"
     heads = {stage.head for stage in plan.stages if stage.level == 0}
@@ -42,69 +43,69 @@ def why_no_yield(plan: Plan) -> str:
 
 @attrs.define
 class Rebalancing:
-    """What a run knows of it.
+    """The rebalancing of a run.
 
     Args:
-        reason: why no task shares its work; empty where they may.
-        yields: they do so by further jobs, since logs of claims would be too slow.
+        reason: why no work can move between tasks; empty if it can.
+        form: of the tasks whose work can move.
         keeping: the operators in tasks that keep State, by stage.
-        in_order: the stages whose items stay where they were dealt.
+        in_order: the stages whose items stay with the tasks that they are assigned to.
     """
 
     reason: str
     keeping: Mapping[str, Sequence[str]]
     in_order: frozenset[str] = frozenset()
-    yields: bool = False
-    was_shared: bool = attrs.field(init=False, default=False)
-    told: str = attrs.field(init=False, default="")
+    form: Literal["steal", "yield"] = "steal"
+    was_possible: bool = attrs.field(init=False, default=False)
+    last_reason: str = attrs.field(init=False, default="")
     imbalance: Imbalance | None = attrs.field(init=False, default=None)
-    """The longest time for which a reader had nothing to do in a window in which nothing was taken over."""
+    """The longest one of a window in which nothing was stolen."""
 
     @classmethod
     def of(cls, plan: Plan, setting: str, runner: Runner, run_folder: str, keeping: Mapping[str, Sequence[str]]) -> Rebalancing:
-        """For a run."""
+        """The rebalancing of a run, from its plan, settings and runner."""
         operators = {stage.name: plan.dag.nodes[stage.head].operator for stage in plan.stages}
         in_order = frozenset(
             name for name, operator in operators.items() if isinstance(operator, GroupsItems) and operator.sequential
         )
         reason = why_not(setting=setting, runner=runner)
         yields = not reason and (setting == "yield" or not is_local(run_folder))
-        return cls(why_no_yield(plan) if yields else reason, keeping, in_order, yields)
+        return cls(why_no_yield(plan) if yields else reason, keeping, in_order, "yield" if yields else "steal")
 
     def tell(self, decision: Decision, outcomes: Iterable[TaskOutcome], events: EventStream, report: RunReport) -> None:
-        """Tells what has been claimed and taken over in a window."""
-        outcomes = tuple(outcomes) if self.was_shared else ()
+        """Send the events of a decided window, and count its steals."""
+        outcomes = tuple(outcomes) if self.was_possible else ()
         for outcome in outcomes:
             if outcome.parts:
                 events.send(Claimed(window=decision.window, task=outcome.task, attempt=outcome.attempt, parts=outcome.parts))
         for steal in decision.steals:
             events.send(Stolen(window=decision.window, source=steal.victim, to=steal.thief, bytes=steal.size, parts=steal.parts))
         if not decision.steals:
-            self._look(outcomes)
+            self._note_imbalance(outcomes)
         report.rebalanced += len(decision.steals)
         report.rebalanced_bytes += sum(steal.size for steal in decision.steals)
         report.rebalancing = "" if report.rebalanced else self.why_never
 
-    def _look(self, outcomes: Iterable[TaskOutcome]) -> None:
+    def _note_imbalance(self, outcomes: Iterable[TaskOutcome]) -> None:
         by_stage: dict[str, list[TaskEndStats]] = {}
         for outcome in outcomes:
-            if outcome.ending is not None:
-                by_stage.setdefault(outcome.task.rpartition("-")[0], []).append(outcome.ending)
+            if outcome.end_stats is not None:
+                by_stage.setdefault(outcome.task.rpartition("-")[0], []).append(outcome.end_stats)
         found = [each for each in (self.imbalance, *map(imbalance, by_stage.values())) if each is not None]
         self.imbalance = max(found, key=lambda each: each.seconds, default=None)
 
-    def shared(self, tasks: Iterable[TaskSpec], others: int) -> tuple[TaskSpec, ...]:
-        """The tasks of a window; those that can share their work know it. `others`: how many tasks of other windows run."""
+    def with_forms(self, tasks: Iterable[TaskSpec], others: int) -> tuple[TaskSpec, ...]:
+        """The tasks of a window with the forms of their work. `others`: the number of running tasks of other windows."""
         tasks = tuple(tasks)
         found = []
         for task in tasks:
             reason = self.reason or self._why_not(task)
-            self.was_shared |= not reason
-            self.told = reason if task.layout.level == 0 else self.told
+            self.was_possible |= not reason
+            self.last_reason = reason if task.layout.level == 0 else self.last_reason
             beside = sum(each.layout.level == task.layout.level for each in tasks) - task.partitions
             room = max(1, task.options.slots - others - beside)
-            shared, yields = not (reason or self.yields), not reason and self.yields
-            found.append(attrs.evolve(task, work=attrs.evolve(task.work, shared=shared, yields=yields, room=room)))
+            form: Literal["assigned", "steal", "yield"] = "assigned" if reason else self.form
+            found.append(attrs.evolve(task, work=attrs.evolve(task.work, form=form, room=room)))
         return tuple(found)
 
     def _why_not(self, task: TaskSpec) -> str:
@@ -116,25 +117,25 @@ class Rebalancing:
             return f"{', '.join(self.keeping[task.stage])} keeps State by partition"
         return f"{task.head} reads in order" if task.stage in self.in_order else ""
 
-    def may_share(self, stages: Iterable[Stage]) -> frozenset[str]:
-        """The stages whose tasks can share their work, if they are several."""
-        names = () if self.reason or self.yields else (stage.name for stage in stages if stage.level == 0)
+    def movable(self, stages: Iterable[Stage]) -> frozenset[str]:
+        """The stages whose tasks can steal from each other, if there are several."""
+        names = () if self.reason or self.form == "yield" else (stage.name for stage in stages if stage.level == 0)
         return frozenset(name for name in names if not self.keeping.get(name) and name not in self.in_order)
 
     @property
     def why_never(self) -> str:
-        """Why nothing has been rebalanced."""
-        if self.was_shared and self.yields:
+        """The reason why nothing has been rebalanced."""
+        if self.was_possible and self.form == "yield":
             return LITTLE_LEFT
-        if self.was_shared:
+        if self.was_possible:
             return "the work was even" if self.imbalance is None else str(self.imbalance)
-        return self.reason or self.told or "no window has run"
+        return self.reason or self.last_reason or "no window has run"
 
 
 def tell_slots_are_wanted(log: WindowLog, tasks: Sequence[TaskSpec], before: Sequence[TaskSpec]) -> None:
-    """Tells idle tasks to end, unless there is much to be taken: where a window's tasks will want more slots than there are.
+    """Tell idle tasks to end, unless there is much to steal, if a window's tasks will want more slots than there are.
 
-    Those of the windows before, and those of the window itself if they are of several stages.
+    These are the tasks of earlier windows, and those of the window itself if it has several stages.
     """
     if not tasks or len(tasks) + len(before) <= tasks[0].options.slots:
         return

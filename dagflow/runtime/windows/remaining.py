@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import attrs
 
 from dagflow.model.plain import decode
 from dagflow.plan.plan import Plan
+from dagflow.runtime.rebalancing.forms import read_reports
 from dagflow.runtime.rebalancing.items import PendingItem
-from dagflow.runtime.run_folder.reports import Steal, TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.parts import Part, part_of, without
 from dagflow.runtime.stage.program import TaskSpec
-
-READERS = 16  # threads that read reports
 
 Hold = Callable[[str, Any, Part], PendingItem]
 """What knows of a part of an item, by the operator at the head of its stage and the item as it travels."""
@@ -69,7 +66,7 @@ def further(
 
 def _left(log: WindowLog, tasks: Sequence[TaskSpec], items: int) -> list[Part]:
     """What nobody has read of so many items; nothing where what they say cannot be."""
-    reports = reports_of_yielding(log, tasks)
+    reports = read_reports(log, tasks)
     read = [part_of(part) for report in reports if report is not None for part in report.parts]
     whole = {part.number for part in read if part.is_whole}
     try:
@@ -77,12 +74,6 @@ def _left(log: WindowLog, tasks: Sequence[TaskSpec], items: int) -> list[Part]:
     except ValueError:
         return []
     return left if all(report is not None for report in reports) else []
-
-
-def reports_of_yielding(log: WindowLog, tasks: Sequence[TaskSpec]) -> list[TaskReport | None]:
-    """The reports of tasks from a store that is slow at small files: several at a time."""
-    with ThreadPoolExecutor(READERS) as pool:
-        return list(pool.map(log.read_report, (task.report_name for task in tasks)))
 
 
 def _dealt(left: Iterable[PendingItem], slots: int) -> list[list[PendingItem]]:
@@ -97,17 +88,3 @@ def _dealt(left: Iterable[PendingItem], slots: int) -> list[list[PendingItem]]:
             found[turn % slots].append(piece)
             turn += 1
     return [sorted(own, key=lambda held: (held.part.start is not None, held.part.place)) for own in found]
-
-
-def moved(tasks: Sequence[TaskSpec]) -> list[Steal]:
-    """Who has taken over what of whom in further jobs."""
-    had: dict[tuple[str, int], str] = {}
-    found = []
-    for task in tasks:
-        by_victim: dict[str, list[int]] = {}
-        for size, part in zip(task.work.sizes, task.work.parts, strict=True):
-            by_victim.setdefault(had[task.stage, part.number], []).append(size)
-        found += [Steal(victim=name, thief=task.name, parts=len(own), size=sum(own)) for name, own in by_victim.items()]
-        for number in task.work.numbers:
-            had.setdefault((task.stage, number), task.name)
-    return found

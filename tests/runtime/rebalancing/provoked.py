@@ -13,9 +13,9 @@ def refused(*_: Any) -> str:
 def provoked(step: str) -> dict[str, Any]:
     """What has another value in `dagflow.runtime.rebalancing.stealing`, where a step would not come for certain.
 
-    >>> provoked("before withdraw"), provoked("after give")
-    ({'PATIENCE': 0.0}, {})
+    >>> provoked("before withdraw"), provoked("after grant")
+    ({'ANSWER_TIMEOUT': 0.0}, {})
     """
     if step.endswith("withdraw"):
-        return {"PATIENCE": 0.0}  # nobody answers so fast
+        return {"ANSWER_TIMEOUT": 0.0}  # nobody answers so fast
     return {"steal_from": refused} if step == "after refuse" else {}

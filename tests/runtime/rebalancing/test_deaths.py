@@ -51,7 +51,7 @@ def test_a_kill_at_any_step_loses_nothing(source: Path, tmp_path: Path, step: st
     assert left_over(tmp_path / "out") == []
 
 
-@pytest.mark.parametrize(("task", "after"), [(GIVER, "after give"), (TAKER, "taken over")])
+@pytest.mark.parametrize(("task", "after"), [(GIVER, "after grant"), (TAKER, "stolen")])
 def test_who_dies_with_its_report_ready_reads_again_just_what_is_its_own(
     source: Path, tmp_path: Path, task: str, after: str
 ) -> None:

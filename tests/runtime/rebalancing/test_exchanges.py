@@ -83,7 +83,7 @@ def no_hook() -> Iterator[None]:
     failpoints.hook = failpoints.nothing
 
 
-@pytest.mark.parametrize("step", [None, "after give", "after report"])
+@pytest.mark.parametrize("step", [None, "after grant", "after report"])
 def test_what_is_sent_again_is_the_same(tmp_path: Path, step: str | None) -> None:
     source = tmp_path / "in"
     source.mkdir()

@@ -45,7 +45,10 @@ def ending(begun: float, until: float, longest: BusyInterval = QUICK, **more: An
             WANTED,
         ),  # two slots left to one task
         ([ending(0, 9.0), ending(0, 1.0, stopped=WANTED)], WANTED),
-        ([ending(0, 9.0), ending(0, 1.0, vain=2, refusal="not worth it")], "asked 2 times in vain, at last: not worth it"),
+        (
+            [ending(0, 9.0), ending(0, 1.0, refusals=2, refusal="not worth it")],
+            "asked 2 times in vain, the last answer: not worth it",
+        ),
         ([ending(0, 9.0, BusyInterval(0, 1.5, "x")), ending(0, 1.0, stopped=WANTED)], WANTED),  # that was not what took so long
     ],
 )
@@ -65,7 +68,7 @@ def test_a_file_that_cannot_be_split_is_named(tmp_path: Path) -> None:
         (folder / f"{n}.txt").write_text("fast line\n")
     report, _ = skewed.run(folder, tmp_path / "out", blocks=1)
     assert not report.rebalanced
-    assert report.rebalancing.startswith(f"{folder}/big.gz cannot be split; a reader had nothing to do for ")
+    assert report.rebalancing.startswith(f"{folder}/big.gz cannot be split; a reader was idle for ")
 
 
 @pytest.mark.full  # real threads and real time
@@ -75,7 +78,7 @@ def test_so_is_a_block_of_fixed_cuts(tmp_path: Path) -> None:
     sink = RecordWriter(str(tmp_path / "out"), terminator="")
     application = chain(tmp_path / "a.bin", Map(slow_bytes), sink=sink, reader=reader, block_size=1600)
     report = launch(application, runner=ThreadRunner(), durability="process", rebalance="auto").report
-    assert report.rebalancing.startswith(f"{tmp_path}/a.bin cannot be split; a reader had nothing to do for ")
+    assert report.rebalancing.startswith(f"{tmp_path}/a.bin cannot be split; a reader was idle for ")
 
 
 def slow_bytes(record: Any) -> Any:
@@ -97,4 +100,4 @@ def test_a_reader_that_ended_for_others_says_so(tmp_path: Path, monkeypatch: pyt
     report = launch(application, runner=ThreadRunner(), durability="process", rebalance="auto").report
     assert bool(report.rebalanced) == stolen
     if not stolen:
-        assert report.rebalancing.startswith(f"{WANTED}; a reader had nothing to do for ")
+        assert report.rebalancing.startswith(f"{WANTED}; a reader was idle for ")

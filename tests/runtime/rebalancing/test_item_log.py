@@ -16,7 +16,7 @@ PARTS = [Part(0, None, 10), Part(0, 10, 30), Part(0, 30, None)]
 
 
 def begun(store: MemoryStore, partition: int, attempt: str) -> OwnershipLog:
-    claims = OwnershipLog(store, "claims/0000000000.r.s0", partition=partition, partitions=3, attempt=attempt, dealt={})
+    claims = OwnershipLog(store, "claims/0000000000.r.s0", partition=partition, partitions=3, attempt=attempt, assigned={})
     claims.begin()
     return claims
 

@@ -14,7 +14,7 @@ from dagflow.errors import RecordRefused
 from dagflow.runtime.rebalancing import failpoints
 from dagflow.runtime.rebalancing.ownership_log import (
     ASK,
-    GIVE,
+    GRANT,
     KINDS,
     REPORT,
     START,
@@ -57,7 +57,7 @@ class Attempt:
 
     def __init__(self, store: MemoryStore, partition: int, partitions: int, name: str) -> None:
         dealt = {number: ["op", "port", number] for number in DEALT[partition]}
-        self.claims = OwnershipLog(store, AREA, partition=partition, partitions=partitions, attempt=name, dealt=dealt)
+        self.claims = OwnershipLog(store, AREA, partition=partition, partitions=partitions, attempt=name, assigned=dealt)
         self.queue: list[Part] = []
         self.done: list[Part] = []
         self.asked: StealRequest | None = None
@@ -104,7 +104,7 @@ class Attempt:
             self.queue += parts
 
     def respond(self, cut: int | None) -> None:
-        for ask in self.claims.asks():
+        for ask in self.claims.requests():
             if not self.queue:
                 self.claims.refuse(ask, "nothing left")
                 continue
@@ -113,7 +113,7 @@ class Attempt:
                 self.queue.append(Part(part.number, part.start, cut))
                 part = Part(part.number, cut, part.stop)
             failpoints.hit("narrowed")
-            if not self.claims.give(ask, [part], 1):
+            if not self.claims.grant(ask, [part], 1):
                 self.queue.append(part)
 
     def finish(self) -> None:
@@ -265,7 +265,7 @@ TestZombies.settings = _settings
 
 
 def test_entries_come_back_from_their_records() -> None:
-    entry = Entry(kind=GIVE, attempt="7", ask=3, parts=(Part(1), Part(2, 5, None)), items={1: ["a", "b", {}], 2: 0}, size=9)
+    entry = Entry(kind=GRANT, attempt="7", ask=3, parts=(Part(1), Part(2, 5, None)), items={1: ["a", "b", {}], 2: 0}, size=9)
     assert Entry.of(entry.to_bytes()) == entry
     assert [Entry.of(Entry(kind=kind, attempt="x").to_bytes()).kind for kind in KINDS] == list(KINDS)
 
@@ -276,16 +276,16 @@ def test_nothing_of_a_fenced_attempt_or_behind_the_report_counts() -> None:
         Entry(kind=START, attempt="1"),
         Entry(kind=ASK, attempt="x", asker=1),
         Entry(kind=START, attempt="2"),
-        Entry(kind=GIVE, attempt="1", ask=1, parts=(Part(0),)),
+        Entry(kind=GRANT, attempt="1", ask=1, parts=(Part(0),)),
         Entry(kind=REPORT, attempt="1", report="old"),
         Entry(kind=WITHDRAW, attempt="x", ask=1),
-        Entry(kind=GIVE, attempt="2", ask=1, parts=(Part(0),)),
+        Entry(kind=GRANT, attempt="2", ask=1, parts=(Part(0),)),
         Entry(kind=REPORT, attempt="2", report="new"),
         Entry(kind=START, attempt="3"),
     ]
     for entry in entries:
         state.add(entry)
-    assert (state.gives, state.report, state.attempts) == ([], "new", ["1", "2"])
+    assert (state.grants, state.report, state.attempts) == ([], "new", ["1", "2"])
     assert state.answers[1].kind == WITHDRAW
 
 

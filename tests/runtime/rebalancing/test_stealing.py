@@ -14,7 +14,7 @@ from dagflow.launching.launch import launch
 from dagflow.lineage.replay import replay
 from dagflow.lineage.trace import Sought, trace
 from dagflow.runtime.events import Claimed, Stolen
-from dagflow.runtime.rebalancing import imbalance, policy
+from dagflow.runtime.rebalancing import failpoints, imbalance, policy
 from dagflow.runtime.run_folder.window_log import WindowLog
 from operators import BlockReader, FSSliceReader, Map, RecordWriter
 from operators.contexts import FixedBytesReaderContext, ReadAheadLineReaderContext
@@ -122,13 +122,18 @@ def test_work_that_turns_out_slow_at_its_very_end_is_taken_over(tmp_path: Path, 
     assert lines_in(tmp_path / "out") == expected(folder)
 
 
-def test_slow_lines_behind_quick_ones_in_one_block_are_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is one block, and all of it is read in one go: what is slow must not be claimed before that is known."""
+def test_slow_lines_behind_quick_ones_in_one_block_are_stolen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is one block, and all of it is read in one go: what is slow must not be claimed before that is known.
+
+    Lines are slow until some have been stolen, so the machine may be as slow as it likes.
+    """
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "a.txt").write_text("".join(f"{'slow' if n >= 20_000 else 'fast'} line {n:05d}\n" for n in range(21_500)))
-    monkeypatch.setattr(skewed, "SLOW", 0.001)
-    monkeypatch.setattr(policy, "GRACE", 30.0)  # the machine may be busy
+    stolen = tmp_path / "stolen"
+    failpoints.hook = lambda name: stolen.touch() if name == "stolen" else None
+    monkeypatch.setattr(skewed, "SLOW_UNTIL", stolen)
+    monkeypatch.setattr(policy, "GRACE", 300.0)
     report, _ = run(folder, tmp_path / "out", blocks=1)
     assert report.rebalanced, report.rebalancing
     assert lines_in(tmp_path / "out") == expected(folder)

@@ -21,6 +21,7 @@ from dagflow.lineage.trace import Sought
 from dagflow.plan.steps import make_plan
 from dagflow.runtime.events import Stolen, WindowRetried
 from dagflow.runtime.rebalancing import yielding
+from dagflow.runtime.rebalancing.forms import collect
 from dagflow.runtime.rebalancing.items import PendingItem
 from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
@@ -30,7 +31,7 @@ from dagflow.runtime.stage.parts import Part, part_of, uncovered
 from dagflow.runtime.stage.program import Job, TaskSpec, Work
 from dagflow.runtime.windows import rebalance as driver
 from dagflow.runtime.windows.rebalance import LITTLE_LEFT, why_no_yield
-from dagflow.runtime.windows.remaining import further, moved
+from dagflow.runtime.windows.remaining import further
 from dagflow.storage import MemoryStore
 from operators import BlockReader, Count, FileSplitterInput
 from tests.conformance.apps import left_over, lines_in
@@ -141,7 +142,7 @@ def test_a_window_whose_further_job_dies_runs_again_from_its_plan(source: Path, 
 def test_where_a_reader_tells_of_blocks_nothing_is_yielded(source: Path, tmp_path: Path) -> None:
     report, events = run(source, tmp_path / "out", rebalance="yield", told=tmp_path / "told")
     told = "lines tells on blocks_metadata_output which blocks have been read"
-    assert report.rebalancing == f"the store of the run folder is too slow for claims, and {told}"
+    assert report.rebalancing == f"the store of the run folder is too slow for stealing, and {told}"
     assert not stolen_of(events)
     assert lines_in(tmp_path / "out") == expected(source)
 
@@ -175,7 +176,7 @@ class Reader:
     spec: TaskSpec
 
     def reads(self, log: WindowLog, whole: int, fraction: float) -> TaskOutcome:
-        mine = list(yielding.given(self.spec))
+        mine = list(yielding.planned_parts(self.spec))
         read = mine[: min(whole, len(mine))]
         if len(read) < len(mine):
             part = mine[len(read)]
@@ -232,7 +233,7 @@ def test_jobs_follow_until_each_byte_has_been_read_once(
             work=Work(
                 items=tuple(("reader", *item) for item in items[n::readers]),
                 numbers=tuple(range(n, len(items), readers)),
-                yields=True,
+                form="yield",
                 room=room,
             ),
         )
@@ -249,5 +250,5 @@ def test_jobs_follow_until_each_byte_has_been_read_once(
     parts = [part_of(part) for report in reports if report is not None for part in report.parts]
     assert uncovered(parts, len(items)) == []
     later = [part for task in tasks[readers:] for part in task.work.parts]
-    assert sum(steal.parts for steal in moved(tasks)) == len(later)
-    assert {steal.victim for steal in moved(tasks)} <= {task.name for task in tasks[:readers]}
+    assert sum(steal.parts for steal in collect(log, tasks)[1]) == len(later)
+    assert {steal.victim for steal in collect(log, tasks)[1]} <= {task.name for task in tasks[:readers]}

@@ -80,7 +80,7 @@ class ZombieRunner(ThreadRunner):
     Set `steps.hook` to `at`. The thread that gives works for all tasks: at its steps, it is `giver` that is begun again.
     """
 
-    GIVING = ("asked", "narrowed", "after give", "after refuse")
+    GIVING = ("asked", "narrowed", "after grant", "after refuse")
 
     def __init__(self, step: str, giver: str) -> None:
         super().__init__()

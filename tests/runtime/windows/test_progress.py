@@ -40,7 +40,7 @@ def test_the_gauges_of_all_readers_are_added_up(tmp_path: Path) -> None:
         driver=TaskReport("driver", 0),
     )
     tasks = [
-        TaskSpec(window=3, epoch="r", stage="s0", head="reader", partition=n, partitions=2, work=Work(shared=True))
+        TaskSpec(window=3, epoch="r", stage="s0", head="reader", partition=n, partitions=2, work=Work(form="steal"))
         for n in (0, 1)
     ]
     sent: list[WindowProgress] = []

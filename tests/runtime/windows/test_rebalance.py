@@ -36,7 +36,7 @@ def tasks(window: int, *stages: int, slots: int = 4, shared: bool = True) -> lis
             partition=n,
             partitions=count,
             options=RunOptions(slots=slots),
-            work=Work(shared=shared),
+            work=Work(form="steal" if shared else "assigned"),
         )
         for stage, count in enumerate(stages)
         for n in range(count)
@@ -48,9 +48,9 @@ def tasks(window: int, *stages: int, slots: int = 4, shared: bool = True) -> lis
     [((2,), 0, [4, 4]), ((2,), 1, [3, 3]), ((8,), 0, [4] * 8), ((2, 3), 0, [1, 1, 2, 2, 2]), ((2,), 9, [1, 1])],
 )
 def test_room_is_what_others_leave(stages: tuple[int, ...], others: int, room: list[int]) -> None:
-    found = Rebalancing("", {}).shared(tasks(0, *stages), others)
+    found = Rebalancing("", {}).with_forms(tasks(0, *stages), others)
     assert [task.work.room for task in found] == room
-    assert all(task.work.shared for task in found)
+    assert all(task.work.form == "steal" for task in found)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,85 @@
+"""The forms of a task's work behind one interface: opened by the task, and collected by the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from dagflow.model.plain import decode
+from dagflow.runtime.rebalancing.ownership_log import TaskLog
+from dagflow.runtime.rebalancing.stealing import StealingWork
+from dagflow.runtime.rebalancing.task_work import TaskWork
+from dagflow.runtime.rebalancing.yielding import YieldingWork
+from dagflow.runtime.run_folder.layout import task_name
+from dagflow.runtime.run_folder.reports import Steal, TaskReport
+from dagflow.runtime.run_folder.window_log import WindowLog
+from dagflow.runtime.stage.program import TaskSpec
+
+READERS = 16  # threads that read reports
+
+
+def open_work(spec: TaskSpec, log: WindowLog, attempt: str, again: bool) -> TaskWork:
+    """The work of one attempt of a task, in the form that the driver has chosen."""
+    if spec.work.form == "steal":
+        return StealingWork.of(spec, log, attempt, again)
+    return YieldingWork(spec, log) if spec.work.form == "yield" else TaskWork(spec, log)
+
+
+def collect(log: WindowLog, tasks: Sequence[TaskSpec]) -> tuple[list[TaskReport | None], list[Steal]]:
+    """The reports of a window's tasks, None where there is none, and the steals among the tasks."""
+    logs = {task.name: _log_of(log, task) for task in tasks if task.work.form == "steal"}
+    yielding = [task for task in tasks if task.work.form == "yield"]
+    yielded = dict(zip((task.name for task in yielding), read_reports(log, yielding), strict=True))
+    reports = [
+        _report_in(logs[task.name])
+        if task.name in logs
+        else yielded[task.name]
+        if task.name in yielded
+        else log.read_report(task.report_name)
+        for task in tasks
+    ]
+    return reports, [*_moved_by_jobs(tasks), *_granted(tasks, logs)]
+
+
+def read_reports(log: WindowLog, tasks: Sequence[TaskSpec]) -> list[TaskReport | None]:
+    """The reports of tasks from a store that is slow at small files: several at a time."""
+    if not tasks:
+        return []
+    with ThreadPoolExecutor(READERS) as pool:
+        return list(pool.map(log.read_report, (task.report_name for task in tasks)))
+
+
+def _log_of(log: WindowLog, task: TaskSpec) -> TaskLog:
+    found = TaskLog(log.passing, task_name(task.claims_area, task.partition))
+    found.catch_up()
+    return found
+
+
+def _report_in(log: TaskLog) -> TaskReport | None:
+    data = log.state.report
+    return None if data is None else decode(data, TaskReport)
+
+
+def _granted(tasks: Sequence[TaskSpec], logs: dict[str, TaskLog]) -> list[Steal]:
+    """The steals that the logs of tasks hold."""
+    names = {(task.stage, task.partition): task.name for task in tasks}
+    return [
+        Steal(victim=task.name, thief=names[task.stage, thief], parts=len(entry.parts), size=entry.size)
+        for task in tasks
+        if task.name in logs
+        for thief, entry in logs[task.name].state.grants
+    ]
+
+
+def _moved_by_jobs(tasks: Sequence[TaskSpec]) -> list[Steal]:
+    """The parts that tasks of further jobs have read in the place of earlier tasks."""
+    owners: dict[tuple[str, int], str] = {}
+    steals = []
+    for task in tasks:
+        by_victim: dict[str, list[int]] = {}
+        for size, part in zip(task.work.sizes, task.work.parts, strict=True):
+            by_victim.setdefault(owners[task.stage, part.number], []).append(size)
+        steals += [Steal(victim=name, thief=task.name, parts=len(own), size=sum(own)) for name, own in by_victim.items()]
+        for number in task.work.numbers:
+            owners.setdefault((task.stage, number), task.name)
+    return steals
