@@ -122,7 +122,10 @@ class Claimed(Event):
 
 @attrs.frozen(kw_only=True)
 class Stolen(Event):
-    """A task has taken work over from another one: so many parts of items, so many bytes. Told when the window is decided."""
+    """A task has stolen work from another one: so many parts of items. Sent when the window is decided.
+
+    `bytes`: of blocks of files; 0 where items are weighed in another way.
+    """
 
     kind: ClassVar[str] = "stolen"
     window: int

@@ -39,7 +39,7 @@ class RunReport:
         exchanges: what went over exchanges, by the port that they lead to.
         files, bytes_written: what became visible, by this launch.
         seconds: from launch to end.
-        rebalanced, rebalanced_bytes: how often tasks have taken work over from others, and how much.
+        rebalanced, rebalanced_bytes: the number of steals, and the bytes that they moved (of blocks of files).
         rebalancing: why that has never happened.
         ledgers: the newest entry of each output folder's ledger.
         warnings: what a user should know, and did not end the run.

@@ -33,6 +33,8 @@ from dagflow.state import MapLog
 from dagflow.state.driver_state import DriverStates, types_of
 
 _END_OF_TIME = 1 << 62  # in microseconds: of a clock that somebody has set, or a wrong unit
+MAX_EMITTED = 1_000_000
+"""Records after which a window is closed whose input operators never pause: the driver holds a window's work items in memory."""
 IDLE = 0.01  # seconds between two questions to input operators that have nothing at the moment
 
 
@@ -227,12 +229,13 @@ def fill(inputs: Sequence[Node], clock: Clock, *, continuous: bool, seconds: flo
             if not node.context.window_closed:
                 node.call("emit_tuples")
                 node.flush()
-        emitted = sum(node.emitted() for node in inputs) > before
+        total = sum(node.emitted() for node in inputs)
+        emitted = total > before
         anything = anything or emitted
         exhausted = not emitted and all(_exhausted(node) for node in inputs)
         if seconds is not None and clock.monotonic() - opened >= seconds:
             break
-        if any(node.context.window_closed for node in inputs):
+        if total >= MAX_EMITTED or any(node.context.window_closed for node in inputs):
             break
         if not emitted:
             if exhausted and not continuous:

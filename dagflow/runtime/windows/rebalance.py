@@ -9,6 +9,7 @@ import attrs
 
 from dagflow.model.ports import output_ports
 from dagflow.model.protocols import GroupsItems
+from dagflow.model.records import FileBlockMetadata
 from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime.events import Claimed, EventStream, Stolen
 from dagflow.runtime.rebalancing.imbalance import Imbalance, imbalance
@@ -50,11 +51,13 @@ class Rebalancing:
         form: of the tasks whose work can move.
         keeping: the operators in tasks that keep State, by stage.
         in_order: the stages whose items stay with the tasks that they are assigned to.
+        in_bytes: the stages whose items are blocks of files, so that their weights are bytes.
     """
 
     reason: str
     keeping: Mapping[str, Sequence[str]]
     in_order: frozenset[str] = frozenset()
+    in_bytes: frozenset[str] = frozenset()
     form: Literal["steal", "yield"] = "steal"
     was_possible: bool = attrs.field(init=False, default=False)
     last_reason: str = attrs.field(init=False, default="")
@@ -68,9 +71,10 @@ class Rebalancing:
         in_order = frozenset(
             name for name, operator in operators.items() if isinstance(operator, GroupsItems) and operator.sequential
         )
+        in_bytes = frozenset(stage.name for stage in plan.stages if _has_blocks_of_files(plan, stage.head))
         reason = why_not(setting=setting, runner=runner)
         yields = not reason and (setting == "yield" or not is_local(run_folder))
-        return cls(why_no_yield(plan) if yields else reason, keeping, in_order, "yield" if yields else "steal")
+        return cls(why_no_yield(plan) if yields else reason, keeping, in_order, in_bytes, "yield" if yields else "steal")
 
     def tell(self, decision: Decision, outcomes: Iterable[TaskOutcome], events: EventStream, report: RunReport) -> None:
         """Send the events of a decided window, and count its steals."""
@@ -78,12 +82,13 @@ class Rebalancing:
         for outcome in outcomes:
             if outcome.parts:
                 events.send(Claimed(window=decision.window, task=outcome.task, attempt=outcome.attempt, parts=outcome.parts))
-        for steal in decision.steals:
-            events.send(Stolen(window=decision.window, source=steal.victim, to=steal.thief, bytes=steal.size, parts=steal.parts))
+        sizes = [steal.size if steal.victim.rpartition("-")[0] in self.in_bytes else 0 for steal in decision.steals]
+        for steal, size in zip(decision.steals, sizes, strict=True):
+            events.send(Stolen(window=decision.window, source=steal.victim, to=steal.thief, bytes=size, parts=steal.parts))
         if not decision.steals:
             self._note_imbalance(outcomes)
         report.rebalanced += len(decision.steals)
-        report.rebalanced_bytes += sum(steal.size for steal in decision.steals)
+        report.rebalanced_bytes += sum(sizes)
         report.rebalancing = "" if report.rebalanced else self.why_never
 
     def _note_imbalance(self, outcomes: Iterable[TaskOutcome]) -> None:
@@ -130,6 +135,13 @@ class Rebalancing:
         if self.was_possible:
             return "the work was even" if self.imbalance is None else str(self.imbalance)
         return self.reason or self.last_reason or "no window has run"
+
+
+def _has_blocks_of_files(plan: Plan, head: str) -> bool:
+    """Tell whether the work items of an operator are blocks of files, which it does not weigh in another way."""
+    types = [plan.dag.types[sink] for _, sink in plan.dag.upstream(head)]
+    is_weighing = isinstance(plan.dag.nodes[head].operator, WeighsItems)
+    return not is_weighing and any(isinstance(tp, type) and issubclass(tp, FileBlockMetadata) for tp in types)
 
 
 def tell_slots_are_wanted(log: WindowLog, tasks: Sequence[TaskSpec], before: Sequence[TaskSpec]) -> None:

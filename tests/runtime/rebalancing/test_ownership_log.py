@@ -344,7 +344,7 @@ def test_a_fenced_attempt_stops() -> None:
     one = Attempt(store, 0, 2, "a")
     one.begin()
     Attempt(store, 0, 2, "b").begin()
-    for action in (one.claims.check, one.claims.asks, lambda: one.claims.report([]), lambda: one.claims.ask(1)):
+    for action in (one.claims.check, one.claims.requests, lambda: one.claims.report([]), lambda: one.claims.ask(1)):
         with pytest.raises(AttemptFenced):
             action()
 

@@ -44,7 +44,7 @@ pytestmark = pytest.mark.full  # real threads and real time
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks often, and yields little."""
-    monkeypatch.setattr(yielding, "LOOKS", 0.02)
+    monkeypatch.setattr(yielding, "LOOK_EVERY", 0.02)
     monkeypatch.setattr(yielding, "YIELD_COST", 0.02)
 
 

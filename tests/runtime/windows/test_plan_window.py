@@ -15,6 +15,7 @@ from dagflow.plan.steps import make_plan
 from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.runtime.stage.program import RunOptions
+from dagflow.runtime.windows import plan_window
 from dagflow.runtime.windows.plan_window import IDLE, Driver
 from dagflow.scaling import Partition, PartitioningContext, resized
 from dagflow.state import MapLog
@@ -100,6 +101,24 @@ def plan_all(
     with driver(Source(script), clock, continuous=continuous) as running:
         planned = [items(running.plan_window(n, seconds, lambda: False)) for n in range(count)]
         return planned, clock, running.exhausted
+
+
+class Restless(InputOperator):
+    """Emits whenever it is asked, so it is never asked whether it is exhausted."""
+
+    output = OutputPort[int]()
+
+    def emit_tuples(self) -> None:
+        for number in range(7):
+            self.output.emit(number)
+
+
+def test_an_input_operator_that_never_pauses_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_window, "MAX_EMITTED", 20)
+    with driver(Restless(), FakeClock()) as running:
+        planned = [items(running.plan_window(n, None, lambda: False)) for n in range(2)]
+        assert planned == [[*range(7)] * 3] * 2
+        assert not running.exhausted
 
 
 def test_a_window_holds_all_that_comes_until_nothing_does() -> None:
