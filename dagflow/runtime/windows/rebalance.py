@@ -10,6 +10,8 @@ import attrs
 from dagflow.model.ports import output_ports
 from dagflow.model.protocols import GroupsItems
 from dagflow.model.records import FileBlockMetadata
+from dagflow.model.protocols import GroupsItems
+from dagflow.model.records import FileBlockMetadata
 from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime.events import Claimed, EventStream, Stolen
 from dagflow.runtime.rebalancing.imbalance import Imbalance, imbalance
@@ -138,10 +140,9 @@ class Rebalancing:
 
 
 def _has_blocks_of_files(plan: Plan, head: str) -> bool:
-    """Tell whether the work items of an operator are blocks of files, which it does not weigh in another way."""
+    """Tell whether the work items of an operator are blocks of files."""
     types = [plan.dag.types[sink] for _, sink in plan.dag.upstream(head)]
-    is_weighing = isinstance(plan.dag.nodes[head].operator, WeighsItems)
-    return not is_weighing and any(isinstance(tp, type) and issubclass(tp, FileBlockMetadata) for tp in types)
+    return any(isinstance(tp, type) and issubclass(tp, FileBlockMetadata) for tp in types)
 
 
 def tell_slots_are_wanted(log: WindowLog, tasks: Sequence[TaskSpec], before: Sequence[TaskSpec]) -> None:
