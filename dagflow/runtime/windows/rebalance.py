@@ -10,8 +10,6 @@ import attrs
 from dagflow.model.ports import output_ports
 from dagflow.model.protocols import GroupsItems
 from dagflow.model.records import FileBlockMetadata
-from dagflow.model.protocols import GroupsItems
-from dagflow.model.records import FileBlockMetadata
 from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime.events import Claimed, EventStream, Stolen
 from dagflow.runtime.rebalancing.imbalance import Imbalance, imbalance
