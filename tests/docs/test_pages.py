@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import re
 from pathlib import Path
 
@@ -85,3 +86,10 @@ def test_codes_of_errors_that_pages_name_are_codes() -> None:
     codes = {code for path in sources for code in re.findall(r'"(DF\d{3})"', path.read_text(encoding="utf-8"))}
     named = {code: name(path) for path in PAGES for code in re.findall(r"\bDF\d{3}\b", path.read_text(encoding="utf-8"))}
     assert {code: page for code, page in named.items() if code not in codes} == {}
+
+
+@pytest.mark.parametrize("module", ["dagflow", "dagflow.ranges", "dagflow.scaling", "dagflow.testing", "operators"])
+def test_the_page_of_a_package_documents_each_public_name(module: str) -> None:
+    page = DOCS / "reference" / "api" / f"{module.rpartition('.')[2]}.md"
+    documented = re.findall(rf"^::: {re.escape(module)}\.(\w+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(documented) == sorted(importlib.import_module(module).__all__)
