@@ -13,6 +13,7 @@ import re
 import sys
 import types
 import typing
+import weakref
 from collections import abc
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -55,14 +56,24 @@ def settable(cls: type) -> dict[str, attrs.Attribute[Any]]:
     return {key_of(a): a for a in attrs.fields(cls) if a.init}
 
 
+_FIELD_HINTS: weakref.WeakKeyDictionary[type, dict[str, Any]] = weakref.WeakKeyDictionary()
+"""Resolved annotations by class and field: every window asks for all of them, and resolving is slow."""
+
+
 def field_hint(cls: type, attribute: attrs.Attribute[Any]) -> Any:
-    """The resolved annotation of a field, against the module of the class that defines it."""
+    """Return the resolved annotation of a field, against the module of the class that defines it."""
     if attribute.type is None:
         known = type(attribute.default)
         return known if known in (bool, int, float, str) else Any
-    own = (k for k in cls.__mro__ for a in k.__dict__.get("__attrs_attrs__", ()) if a.name == attribute.name and not a.inherited)
-    owner = next(own, cls)
-    return resolve(attribute.type, owner)
+    resolved = _FIELD_HINTS.setdefault(cls, {})
+    if attribute.name not in resolved:
+        fields = ((k, a) for k in cls.__mro__ for a in k.__dict__.get("__attrs_attrs__", ()))
+        owner = next((k for k, a in fields if a.name == attribute.name and not a.inherited), cls)
+        hint = resolve(attribute.type, owner)
+        if isinstance(hint, Opaque):  # perhaps a name that its module defines later
+            return hint
+        resolved[attribute.name] = hint
+    return resolved[attribute.name]
 
 
 def resolve(annotation: Any, owner: type) -> Any:
