@@ -253,7 +253,7 @@ class ConflictingSettings(ConfigError):
     given: tuple[str, ...] = ()
 
     def message(self) -> str:
-        return "\n".join([f"settings that do not go together: {self.reason}", *(f"  {line}" for line in self.given)])
+        return "\n".join([f"settings that contradict each other: {self.reason}", *(f"  {line}" for line in self.given)])
 
 
 @error(kw_only=True)
@@ -354,7 +354,7 @@ class ReservedSettingName(ConfigError):
 
     def message(self) -> str:
         return (
-            f"a setting may not be called `{self.name}`, as `{self.class_name}.{self.name}` is: such keys mean something else\n"
+            f"a setting may not be called `{self.name}`, as `{self.class_name}.{self.name}` is: keys that begin with it mean something else\n"
             f"  give it another name, for example `{self.name}_name`"
         )
 
@@ -368,7 +368,7 @@ class ConfigErrors(ConfigError):
     errors: tuple[DagflowError, ...]
 
     def message(self) -> str:
-        lines = [f"{len(self.errors)} things are wrong with the configuration"]
+        lines = [f"{len(self.errors)} problems in the configuration"]
         for number, each in enumerate(self.errors, 1):
             first, *rest = each.message().split("\n")
             lines += [f"{number}. [{each.code}] {first}", *(f"   {line}" for line in rest)]

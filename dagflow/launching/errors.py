@@ -116,5 +116,5 @@ class ApplicationUnknown(NotTraceable):
     def message(self) -> str:
         return (
             f"application {self.application!r} cannot be loaded again: {self.reason}\n"
-            "  help: say what it is, with its settings: --app APP -D KEY=VALUE …"
+            "  help: name it, with its settings: --app APP -D KEY=VALUE …"
         )

@@ -57,7 +57,7 @@ class LedgerRuleError(LedgerError, ValueError):
         "rule": "DF522",
         "sentence": "An entry holds the hash of the one before; the first holds none",
     }
-    general_remedy = "`dagflow verify` names all that is damaged; restore the ledger from a copy"
+    general_remedy = "`dagflow verify` lists all damage; restore the ledger from a copy"
 
     def __attrs_post_init__(self) -> None:
         self.__dict__["code"] = self.rule  # users look up the rule, not the class
@@ -129,7 +129,7 @@ class LedgerDamaged(LedgerError):
 
     def message(self) -> str:
         where = "" if self.seq is None else f", entry {self.seq}"
-        return f"{self.place}{where}: {self.reason}\n  help: restore it from a copy; `dagflow verify` names all that is damaged"
+        return f"{self.place}{where}: {self.reason}\n  help: restore it from a copy; `dagflow verify` lists all damage"
 
 
 @error
@@ -230,7 +230,7 @@ class WindowConflict(LedgerError):
     def message(self) -> str:
         window = f"window {self.window_id} of application {self.app_id!r}"
         return (
-            f"{self.place}: {window} is committed by entry {self.seq}, with another content: {self.field} is\n"
+            f"{self.place}: {window} is committed by entry {self.seq} with other content: {self.field} is\n"
             f"  {_shown(self.committed)} there, {_shown(self.proposed)} here\n"
             "  help: two pipelines write under one application id; give each its own"
         )
@@ -250,7 +250,7 @@ class WindowPassed(LedgerError):
     def message(self) -> str:
         window = f"window {self.window_id} of application {self.app_id!r}"
         return (
-            f"{self.place}: {window} comes too late, window {self.newest} is committed\n"
+            f"{self.place}: {window} comes too late: window {self.newest} is committed\n"
             "  help: windows are committed in their order; was the run folder replaced by an older one?"
         )
 
@@ -280,7 +280,7 @@ class NewerLedger(LedgerError):
 
     def message(self) -> str:
         return (
-            f"{self.place}: it holds {self.what}, which this dagflow can pass on but not understand, so it does not append\n"
+            f"{self.place}: it holds {self.what}, which this dagflow does not understand, so it does not append to it\n"
             "  help: use the dagflow that wrote it, or a newer one"
         )
 
@@ -313,7 +313,7 @@ class NoSuchDataset(ConfigError, LedgerError, LookupError):
     def message(self) -> str:
         text = f"there is no {self.place}"
         if self.dataset is not None:
-            return f"{text}\n  help: it would lie in the dataset {self.dataset}"
+            return f"{text}\n  help: it would be in the dataset {self.dataset}"
         if self.near is not None:
             return f"{text}\n  did you mean {self.near}?"
         return f"{text}\n  help: name the output folder of an application, or a file in it"

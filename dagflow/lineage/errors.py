@@ -20,10 +20,12 @@ class RunFolderMissing(NotTraceable):
     example = {"dataset": "out", "run_folder": "out/_dagflow", "reason": "there is no such folder"}
 
     def message(self) -> str:
-        where = "nothing in it says" if self.run_folder is None else f"it names {self.run_folder}, but {self.reason}"
+        where = (
+            "nothing in the dataset names one" if self.run_folder is None else f"it names {self.run_folder}, but {self.reason}"
+        )
         return (
-            f"{self.dataset}: which run folder has its windows? {where[0].upper()}{where[1:]}\n"
-            "  help: if the run folder has moved, say where it is: --run-folder PATH"
+            f"{self.dataset}: the run folder of its windows is not known: {where}\n"
+            "  help: if the run folder has moved, name it: --run-folder PATH"
         )
 
 
@@ -77,8 +79,8 @@ class ApplicationChanged(NotTraceable):
 
     def message(self) -> str:
         return (
-            f"application {self.application!r} is no longer what made window {self.window}: {'; '.join(self.differences)}\n"
-            "  help: take its code as it was then"
+            f"application {self.application!r} has changed since it ran window {self.window}: {'; '.join(self.differences)}\n"
+            "  help: use its code of that time"
         )
 
 
@@ -93,7 +95,9 @@ class MadeOnDriver(NotTraceable):
     general_remedy = "trace a row that was written in a task"
 
     def message(self) -> str:
-        return f"operator {self.operator!r} wrote it on the driver while window {self.window} was planned; that is not done again"
+        return (
+            f"operator {self.operator!r} wrote it on the driver while window {self.window} was planned, which cannot be repeated"
+        )
 
 
 @error
@@ -108,9 +112,9 @@ class StateForgotten(NotTraceable):
     def message(self) -> str:
         names = ", ".join(map(repr, self.operators))
         return (
-            f"window {self.window} began with what {names} had kept of the windows before, which is no longer there: of a State, "
-            "only what the next window needs is sure to be kept\n"
-            "  help: to see whether it comes out the same, launch the application on the same input into an empty folder, and compare"
+            f"window {self.window} began with state of {names} that is no longer stored: "
+            "only what the next window needs is kept\n"
+            "  help: to compare its rows, launch the application on the same input into an empty folder"
         )
 
 
@@ -174,4 +178,4 @@ class ReplayDiffers(NotTraceable):
     )
 
     def message(self) -> str:
-        return f"window {self.window} (entry {self.seq}), run again, does not make {self.file} as it was committed: {self.reason}"
+        return f"window {self.window} (entry {self.seq}), replayed, does not give {self.file} as it was committed: {self.reason}"

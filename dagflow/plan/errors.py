@@ -141,8 +141,8 @@ class BodyPartitioned(DagError):
 
     def message(self) -> str:
         return (
-            f"operator {self.operator!r} cannot have {self.asked}: Spark itself partitions what a body of DataFrames works on ({self.where})\n"
-            "  help: remove it; where the body needs equal keys together, frame.repartition(…) says so"
+            f"operator {self.operator!r} cannot have {self.asked}: Spark itself partitions the rows of a DataFrame operator ({self.where})\n"
+            "  help: remove it. To bring equal keys together, call frame.repartition(…) in the body"
         )
 
 
@@ -173,8 +173,8 @@ class TypeNotInSpark(DagError, TypeError):
 
     def message(self) -> str:
         place = f" ({self.where})" if self.where else ""
-        advice = f"declare {self.instead}" if self.instead else "make another column of it before, or leave it out"
+        advice = f"declare {self.instead}" if self.instead else "convert the column before, or leave it out"
         return (
-            f"operator {self.operator!r}: {self.what} has column {self.column!r} as {self.type}, and Spark has no such type{place}\n"
+            f"operator {self.operator!r}: {self.what} has column {self.column!r} as {self.type}, which Spark does not support{place}\n"
             f"  help: {advice}" + (": what arrives is converted" if self.instead and self.what == "its input" else "")
         )

@@ -59,8 +59,8 @@ class FirstNotSplitPoint(RangeError):
 
     def message(self) -> str:
         return (
-            f"the first record returned of the range [{shown(self.start)}, {shown(self.stop)}) is at {shown(self.position)} and no split point:\n"
-            "  the reader is in the middle of what cannot be divided, which belongs to the range before\n"
+            f"the first record returned of the range [{shown(self.start)}, {shown(self.stop)}) is at {shown(self.position)}, which is not a split point:\n"
+            "  the reader is within a group of records that cannot be divided, which belongs to the range before\n"
             "  help: skip to the first split point at or after the range's start, and claim that one first"
         )
 
@@ -107,7 +107,7 @@ class SplitPointTwice(RangeError):
     def message(self) -> str:
         return (
             f"the split point at {shown(self.position)} has the position of the split point before it, {shown(self.last)}: no range could hold one of them only\n"
-            "  help: claim each split point once; records that share a position with one are no split points (is_at_split_point=False)"
+            "  help: claim each split point once; records that share its position are not split points (is_at_split_point=False)"
         )
 
 

@@ -52,10 +52,10 @@ class KeysMisdealt(RunError, ValueError):
             told = [f"{key} (to {' and '.join(map(str, numbers))})" for key, numbers in self.several.items()]
             wrong.append(f"to several: {_few(told)}")
         return (
-            f"the keys of port {self.operator}.{self.port} (hash & {self.mask}) are not dealt to one partition each\n"
+            f"the keys of port {self.operator}.{self.port} (hash & {self.mask}) are not assigned to one partition each\n"
             + "".join(f"  {each}\n" for each in wrong)
             + "  help: each key from 0 to the mask belongs to the PartitionKeys of exactly one partition;\n"
-            "        dagflow.scaling.assign_partition_keys(partitions, port) deals them so"
+            "        dagflow.scaling.assign_partition_keys(partitions, port) assigns them"
         )
 
 

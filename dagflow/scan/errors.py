@@ -59,7 +59,7 @@ class ReaderFailed(ScanError):
     def message(self) -> str:
         return (
             f"{self.path}: {self.format}.{self.doing}() failed in the range {self.start} to {self.stop}: {self.error}\n"
-            "  help: the file is no such format, or is damaged; or the format's reader has a bug"
+            "  help: the file has another format or is damaged, or the reader of the format has a bug"
         )
 
 
@@ -132,7 +132,7 @@ class RowTooLarge(ScanError, ValueError):
         return (
             f"{self.path}{where}: a row{'' if self.size is None else f' of {self.size} bytes'} is larger than "
             f"max_record_bytes = {self.limit}{'' if self.column is None else f', by its column {self.column!r}'}\n"
-            f"  help: the file is no such format, or rows may be larger: "
+            f"  help: the file has another format; or allow larger rows: "
             f"{definition(self.reader, 'limits.max_record_bytes', (self.size or 2 * self.limit) * 2)}"
         )
 
@@ -193,8 +193,8 @@ class MissingUntold(ScanError, ValueError):
 
     def message(self) -> str:
         return (
-            f'{self.path}: drift.missing is "error", but of {self.format} only the rows say, one by one, which columns there are\n'
-            f"  help: leave it at {definition(self.reader, 'drift.missing', 'null')}, and say which columns a row must have: "
+            f'{self.path}: drift.missing is "error", but files of {self.format} do not declare their columns: each row has its own\n'
+            f"  help: keep {definition(self.reader, 'drift.missing', 'null')}, and declare which columns a row must have: "
             "schema={'id': Column('int64', nullable=False), …}; rows without are bad rows"
         )
 
@@ -249,7 +249,7 @@ class ReaderMisbehaves(ScanError):
     reason: str
 
     def message(self) -> str:
-        return f"the reader of {self.format} does not keep its promise: {self.reason}"
+        return f"the reader of {self.format} breaks the rules of readers: {self.reason}"
 
 
 @error(kw_only=True)
@@ -266,7 +266,7 @@ class KeyMisfit(ScanError, ValueError):
 
     def message(self) -> str:
         return (
-            f"{self.path}: the value of {self.key}={self.value} is no {self.type}, as it is in the other folders\n"
+            f"{self.path}: the value of {self.key}={self.value} is not of type {self.type}, as in the other folders\n"
             f"  help: give the key a type that is wide enough: {definition(self.reader, 'schema', f'{self.key}: string')}"
         )
 
@@ -283,7 +283,7 @@ class ColumnTwice(ScanError, ValueError):
 
     def message(self) -> str:
         return (
-            f"{self.path}: the file has several columns {self.column!r}, and nothing tells which one is meant\n"
+            f"{self.path}: the file has several columns {self.column!r}, so the name is ambiguous\n"
             "  help: ask for other columns only, or write the file anew with names of their own"
         )
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _TIMES = "UTC"
 _CONNECT = "SPARK_CONNECT_MODE_ENABLED"  # pyspark asks this variable whenever one of its functions is called
-_RETURNED = "what its body returns"
+_RETURNED = "the result of its body"
 
 
 def schema_in_spark(columns: pa.Schema, operator: str, what: str) -> StructType:

@@ -64,7 +64,7 @@ class SparkLost(InfrastructureError):
     def message(self) -> str:
         return (
             f"Spark at {self.address} has ended while it worked on {self.doing!r}: {self.reason}\n"
-            "  help: launch again to go on from there (from a new Python process, or a restarted notebook kernel)"
+            "  help: launch again to resume from there (from a new Python process, or a restarted notebook kernel)"
         )
 
 
@@ -79,8 +79,8 @@ class WorkerUnfit(InfrastructureError):
 
     def message(self) -> str:
         return (
-            f"the Python that Spark at {self.address} starts for tasks is not fit for them: {self.reason}\n"
-            "  help: have the same Python version there as here, with the same dagflow installed, and name it: PYSPARK_PYTHON=/path/to/python"
+            f"the Python that Spark at {self.address} starts for tasks cannot run them: {self.reason}\n"
+            "  help: install the same Python and the same dagflow there as here, and name it: PYSPARK_PYTHON=/path/to/python"
         )
 
 

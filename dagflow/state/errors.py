@@ -39,7 +39,7 @@ class StateLost(RunError):
     def message(self) -> str:
         return (
             f"the State of operator {self.operator!r} cannot be read: {self.reason} ({self.path})\n"
-            "  help: bring the file back from a copy of the run folder; or launch with --fresh to start over"
+            "  help: restore the file from a copy of the run folder, or launch with --fresh to start over"
         )
 
 
@@ -56,7 +56,7 @@ class SegmentMissing(RunError):
     def message(self) -> str:
         return (
             f"the MapState after window {self.window} cannot be read: there is no {self.path}\n"
-            "  help: bring the file back from a copy of the run folder; or launch with --fresh to start over"
+            "  help: restore the file from a copy of the run folder, or launch with --fresh to start over"
         )
 
 
@@ -74,7 +74,7 @@ class SegmentDamaged(RunError):
     def message(self) -> str:
         return (
             f"the MapState after window {self.window} cannot be read: {self.path} is damaged ({self.reason})\n"
-            "  help: bring the file back from a copy of the run folder; or launch with --fresh to start over"
+            "  help: restore the file from a copy of the run folder, or launch with --fresh to start over"
         )
 
 
@@ -91,6 +91,6 @@ class ForeignStateKey(RunError, KeyError):
     def message(self) -> str:
         return (
             f"operator {self.operator!r} keeps {self.key} in its MapState {self.state!r}, which is not a key of its partition\n"
-            "  help: entries go with the records: their keys must be what the operator's records are partitioned by,\n"
-            "        or a function says so: MapState(partition_by=lambda key: …)"
+            "  help: the keys of entries must be those by which the operator's records are partitioned,\n"
+            "        or a function of the key gives them: MapState(partition_by=lambda key: …)"
         )

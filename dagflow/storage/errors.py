@@ -302,9 +302,11 @@ class UnknownScheme(InfrastructureError):
     def message(self) -> str:
         """The URL, and the nearest scheme that is known."""
         hint = (
-            f"Did you mean {self.nearest}://?" if self.nearest else "A plain path, s3://, gs://, abfs://, hdfs://, sftp:// are."
+            f"Did you mean {self.nearest}://?"
+            if self.nearest
+            else "Known are plain paths, s3://, gs://, abfs://, hdfs://, sftp://."
         )
-        return f"{self.url}: {self.scheme}:// is no known kind of URL. {hint}"
+        return f"{self.url}: {self.scheme}:// is not a known kind of URL. {hint}"
 
 
 @error
@@ -406,7 +408,7 @@ class CredentialsMissing(StorageError):
     example = {"path": "s3://bucket/logs", "doing": "listing the input", "reason": "InvalidAccessKeyId"}
 
     def what(self) -> str:
-        return f"the server wants other credentials ({self.reason})"
+        return f"the server asks for other credentials ({self.reason})"
 
     def advice(self) -> str:
         return "S3 takes them from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, from ~/.aws, or from the machine's role."

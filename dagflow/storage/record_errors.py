@@ -40,9 +40,9 @@ class RecordRefused(RunError):
 
     def message(self) -> str:
         if self.name.startswith(_OF_ONE_ROUND):
-            way_out = "launch again: the window runs anew from its plan, and needs no records of earlier attempts"
+            way_out = "launch again: the window runs again from its plan, without records of earlier attempts"
         else:
-            way_out = "bring it back from a copy of the run folder; or launch with --fresh to start over"
+            way_out = "restore it from a copy of the run folder, or launch with --fresh to start over"
         return f"{self.folder}/{self.name} {self.fault} ({self.reason})\n  help: {way_out}"
 
 

@@ -27,8 +27,8 @@ class KeyColumnRefused(RunError, TypeError):
 
     def message(self) -> str:
         return (
-            f"records cannot be grouped by the column {self.column!r}: its values are {self.type}, which are no keys\n"
-            f"  help: give a function that makes text or a tuple of it: by=lambda record: tuple(record.{self.column})"
+            f"records cannot be grouped by the column {self.column!r}: its values are {self.type}, which cannot be keys\n"
+            f"  help: give a function that makes a string or a tuple of it: by=lambda record: tuple(record.{self.column})"
         )
 
 
@@ -47,7 +47,7 @@ class ValueNotKept(RunError, TypeError):
             f"a key or a value of type {self.type} cannot be kept over windows: it would not come back as it was\n"
             "  help: give a function in `by` or `of` that makes plain data of it (an enumeration's value, a tuple of a class's\n"
             "        fields): None, bool, int, float, str, bytes, decimals, dates, times and durations of `datetime`, UUIDs,\n"
-            "        and lists, tuples and dicts with text keys of these"
+            "        and lists, tuples and dicts with string keys of these"
         )
 
 
@@ -69,9 +69,9 @@ class WindowsReopened(RunError, ValueError):
 
     def message(self) -> str:
         return (
-            f"{self.operator} has {self.wait} now, and had {self.kept}: windows that were over have been let go of, "
-            "and would begin anew without the records that they had\n"
-            "  help: set them back (together they may become shorter, not longer); or --fresh begins anew, with an empty output"
+            f"{self.operator} has {self.wait} now, and had {self.kept}: windows that had ended were closed, "
+            "and would begin again without their records\n"
+            "  help: restore these settings (together they may become shorter, not longer); or start over with --fresh and an empty output"
         )
 
 

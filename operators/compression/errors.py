@@ -47,7 +47,7 @@ class CompressionCorrupt(ReadError, ValueError):
 
     @override
     def message(self) -> str:
-        done = "" if self.unpacked is None else f" ({self.unpacked} bytes had been unpacked)"
+        done = "" if self.unpacked is None else f" ({self.unpacked} bytes were unpacked)"
         advice = self.help or "It is damaged: fetch or make it again, or leave it out (the scanner's ignore pattern)."
         if "memory" in self.reason.lower():
             advice = "Pack it again with a smaller dictionary or window: at most 256 MiB for xz, 128 MiB for zstd (--long=27)."
@@ -73,7 +73,7 @@ class CompressionTruncated(ReadError, EOFError):
 
     @override
     def message(self) -> str:
-        done = "" if self.unpacked is None else f"; {self.unpacked} bytes had been unpacked"
+        done = "" if self.unpacked is None else f"; {self.unpacked} bytes were unpacked"
         return (
             f"{self.path}: the file ends at byte {self.position}, within {self.format} data that begins at byte "
             f"{self.began}{done}.\nIt is incomplete: fetch or make it again, or leave it out (the scanner's ignore pattern)."

@@ -55,7 +55,7 @@ class RecordTooLong(ReadError):
     def message(self) -> str:
         return (
             f"{self.path}: the record that starts at {self.at(self.position)} is longer than max_record_bytes = {self.limit}.\n"
-            "Either the records end with something else (see the reader context's `terminators`), or the file holds no lines,\n"
+            "Either the records end with something else (see the reader context's `terminators`), or the file does not hold lines,\n"
             f"or records may be longer: {definition(self.reader, 'reader_context.max_record_bytes', self.limit * 4)}"
         )
 

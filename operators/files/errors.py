@@ -243,6 +243,6 @@ class DatasetRewritten(RunError):
         return (
             f"operator {self.operator!r}: the ledger of {self.path} does not hold what was read of it before\n"
             f"  before  entry {self.before}\n  now     {self.after}\n"
-            "  help: `dagflow verify` tells what is damaged; restore the dataset from a copy, or launch with --fresh,\n"
+            "  help: `dagflow verify` lists the damage; restore the dataset from a copy, or launch with --fresh,\n"
             "        which makes the outputs anew from what is there now"
         )

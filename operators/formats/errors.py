@@ -36,8 +36,8 @@ class NotOfFormat(ReadError, ValueError):
         known = _KNOWN.get(self.head[:4]) or recognise(self.head) or recognise_other(self.head)
         shown = f"it begins with {self.head[:8].hex(' ')}" + (f", which is {known}" if known else "")
         return (
-            f"{self.path}: at byte 0: this is no {self.format} file: {shown}\n"
-            "  help: read it with the format that it has, or leave it out (the scanner's ignore pattern)"
+            f"{self.path}: at byte 0: this is not {'an' if self.format[0] in 'AEIO' else 'a'} {self.format} file: {shown}\n"
+            "  help: read it with its own format, or leave it out (the scanner's ignore pattern)"
         )
 
 
@@ -136,5 +136,5 @@ class ValueMisfit(ReadError, TypeError):
     def message(self) -> str:
         return (
             f"{self.path}: where = {self.condition}: column {self.column!r} is of type {self.type} there: {self.reason}\n"
-            "  help: compare with a value of that type; for dates and times also text will do"
+            "  help: compare with a value of that type; dates and times may be strings"
         )

@@ -49,7 +49,7 @@ class JoinSideTooLarge(RunError):
 
     def message(self) -> str:
         unit = "records" if self.setting == "max_right_rows" else "bytes"
-        room = f"; or, where there is room, set {self.setting}" if self.most < LARGEST or unit == "records" else ""
+        room = f"; or, if memory allows, raise {self.setting}" if self.most < LARGEST or unit == "records" else ""
         return (
             f"operator {self.operator!r}: in window {self.window}, the right side has more than {self.most:,} {unit} "
             f"in partition {self.partition} of {self.partitions}, which keeps them in memory ({self.found:,} have come so far)\n"
@@ -96,8 +96,8 @@ class JoinColumnsUnknown(RunError, ValueError):
     def message(self) -> str:
         return (
             f"operator {self.operator!r}: in window {self.window}, no record came on the right side in partition "
-            f"{self.partition} of {self.partitions}, and nothing tells which columns its records have\n"
-            '  help: say them, right_columns="name: string, people: int64"; or annotate the function that makes these records'
+            f"{self.partition} of {self.partitions}, and the columns of its records are not declared\n"
+            '  help: declare them, right_columns="name: string, people: int64"; or annotate the function that makes these records'
         )
 
 
@@ -117,7 +117,7 @@ class JoinKeyRefused(RunError, TypeError):
     def message(self) -> str:
         return (
             f"operator {self.operator!r}: rows cannot be joined by the column {self.column!r} of the {self.side} side: "
-            f"its values are {self.type}, which are no keys\n"
+            f"its values are {self.type}, which cannot be keys\n"
             f"  help: join records: combine=…, and as the key a function, lambda record: tuple(record.{self.column})"
         )
 
@@ -142,8 +142,8 @@ class JoinColumnsDiffer(RunError, ValueError):
     def message(self) -> str:
         found, said = (", ".join(f"{name}: {kind}" for name, kind in columns) for columns in (self.found, self.said))
         return (
-            f"operator {self.operator!r}: in window {self.window}, the right side has other columns than right_columns says\n"
+            f"operator {self.operator!r}: in window {self.window}, the right side does not have the columns of right_columns\n"
             f"  right_columns  {said}\n"
-            f"  what comes     {found}\n"
-            "  help: say what comes, or make it so: a Map, or columns and schema of the reader"
+            f"  arrived        {found}\n"
+            "  help: declare the columns that arrive, or change them: with Map, or with columns and schema of the reader"
         )

@@ -32,7 +32,7 @@ class FileNameRefused(RunError, ValueError):
     def message(self) -> str:
         return (
             f"{self.operator}: {self.given_by} gave {self.name!r}: {self.reason}\n"
-            "  help: name files relative to the output folder, 'errors.txt' or '2026/errors.txt', no part with _ or . before it"
+            "  help: name files relative to the output folder, 'errors.txt' or '2026/errors.txt', no part begins with _ or ."
         )
 
 
@@ -50,7 +50,7 @@ class NotText(RunError, TypeError):
     def message(self) -> str:
         return (
             f"{self.operator} writes str, bytes and ReaderRecords of these; it was given {self.got}\n"
-            f"  help: put Map(…) before it, which makes text of the record, or override {self.method}(record)"
+            f"  help: put Map(…) before it to make a string of each record, or override {self.method}(record)"
         )
 
 
@@ -69,7 +69,7 @@ class PartitionColumnRefused(RunError, ValueError):
 
     def message(self) -> str:
         advice = f"there are {', '.join(self.known)}" if self.known else "take it out of partition_columns, or cast it before"
-        return f"{self.operator}: no folders can be named by column {self.column!r}: {self.reason}\n  help: {advice}"
+        return f"{self.operator}: folders cannot be named by column {self.column!r}: {self.reason}\n  help: {advice}"
 
 
 @error(kw_only=True)
@@ -114,7 +114,7 @@ class TypeNotWritable(RunError, TypeError):
 
     def message(self) -> str:
         what = f"column {self.column!r} is of type {self.type}"
-        return f"{self.operator}: {what}, which {self.format} has no form for\n  help: {self.help}"
+        return f"{self.operator}: {what}, which {self.format} does not support\n  help: {self.help}"
 
 
 @error(kw_only=True)
@@ -138,7 +138,7 @@ class ValueNotWritable(RunError, ValueError):
 
     def message(self) -> str:
         return (
-            f"{self.operator}: column {self.column!r} has {self.value}, which {self.format} has no form for\n  help: {self.help}"
+            f"{self.operator}: column {self.column!r} has {self.value}, which {self.format} does not support\n  help: {self.help}"
         )
 
 
@@ -158,5 +158,5 @@ class RowsNotWritable(RunError, ValueError):
     def message(self) -> str:
         return (
             f"{self.operator}: rows of {self.file} ({self.columns}) cannot be written: {self.reason}\n"
-            "  help: cast the column, or leave such rows out, before they come here"
+            "  help: cast the column or leave such rows out upstream"
         )

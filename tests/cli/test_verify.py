@@ -297,7 +297,7 @@ def test_replay_that_comes_out_differently(dagflow: Dagflow, launched: Path) -> 
     assert answer.code == 1
     assert answer.out.startswith(f"{launched}: clean, but not made again, 1 problem\n")
     assert answer.err.startswith(
-        "error[DF358] window 0 (entry 3), run again, does not make part-000000-0000 as it was committed: "
+        "error[DF358] window 0 (entry 3), replayed, does not give part-000000-0000 as it was committed: "
     )
     assert "row 2 is '.no', 'two' was committed (properties have changed since: keep.predicate = " in answer.err
 

@@ -234,7 +234,7 @@ DF207 the setting `input` is missing
     "settings in conflict": (
         lambda: build_run_settings(read_layers(definitions=["master=local[2]"], options={"remote": "sc://here"})),
         """\
-DF208 settings that do not go together: master and remote exclude each other
+DF208 settings that contradict each other: master and remote exclude each other
   master = 'local[2]' (-D)
   run.remote = 'sc://here' (--remote)""",
     ),
@@ -282,13 +282,13 @@ DF212 `Plain` cannot hold settings: it is not an attrs class (app)
     "a reserved name": (
         lambda: read_layers(Reserved),
         """\
-DF213 a setting may not be called `spark`, as `Reserved.spark` is: such keys mean something else
+DF213 a setting may not be called `spark`, as `Reserved.spark` is: keys that begin with it mean something else
   give it another name, for example `spark_name`""",
     ),
     "several": (
         lambda: build_settings(Settings, read_layers(Settings, definitions=["outptu=out", "input=logs", "size=big"])),
         """\
-DF299 3 things are wrong with the configuration
+DF299 3 problems in the configuration
 1. [DF201] there is no setting `outptu` (-D)
      did you mean `output`?
      settings of the application: input, output, prefix, size, password

@@ -213,7 +213,7 @@ def test_secrets_never_appear() -> None:
     assert "`tokens` cannot be ***" in message("password=abc", 'tokens=["hunter2", 1]')
     assert "`tokens` cannot be ***" in message("password=abc", "tokens=[hunter2]")
     assert "`database` cannot be ***" in message("password=abc", 'database={password = "hunter2", host = 1')
-    assert message("password=abc") == "settings that do not go together: password *** is not allowed\n  password = *** (-D)"
+    assert message("password=abc") == "settings that contradict each other: password *** is not allowed\n  password = *** (-D)"
 
 
 def test_classes_that_cannot_hold_settings() -> None:

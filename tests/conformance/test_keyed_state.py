@@ -237,4 +237,4 @@ def test_entries_of_other_keys_are_refused(source: Path, tmp_path: Path) -> None
     (source / "a.txt").write_text("a b c d e f g h i j\n")
     with pytest.raises(ForeignStateKey) as caught:
         run_dag(running(source, Collector[Counted](), 4, Wrong()), runner="local")
-    assert "is no key of its partition" in str(caught.value)
+    assert "is not a key of its partition" in str(caught.value)

@@ -217,11 +217,11 @@ def no_frame(frame: Any) -> Any:
             ["operator 'body' failed in its body", "`nowhere`", "the line that is told", "window  0"],
         ),
         (no_frame, OperatorFailed, ["it returned str, but must return a DataFrame"]),
-        (lambda f: f.select("word"), ColumnsDiffer, ["'body'", "what its body returns has no column 'n' (bigint)", "window  0"]),
+        (lambda f: f.select("word"), ColumnsDiffer, ["'body'", "the result of its body has no column 'n' (bigint)", "window  0"]),
         (
             lambda f: f.withColumn("n", f.n.cast("int")),
             ColumnsDiffer,
-            ["column 'n' as int, declared is bigint", "cast('bigint')"],
+            ["column 'n' as int, but bigint is declared", "cast('bigint')"],
         ),
         (lambda f: f.withColumn("more", f.n), ColumnsDiffer, ["a column 'more' (bigint) that is not declared"]),
         (
@@ -302,7 +302,7 @@ def test_columns_that_do_not_come_are_told_with_the_reader(runner: dict[str, str
     with pytest.raises(ColumnsDiffer, match="'body': its input has no column 'town'"):
         run_dag(populate_dag, **runner)
     wanted = "city: int64"
-    with pytest.raises(ColumnsDiffer, match="'body': its input has column 'city' as string, declared is int64"):
+    with pytest.raises(ColumnsDiffer, match="'body': its input has column 'city' as string, but int64 is declared"):
         run_dag(populate_dag, **runner)
 
 

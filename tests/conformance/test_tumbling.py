@@ -140,7 +140,7 @@ def test_a_watermark_that_nobody_tells_is_not_waited_for(tmp_path: Path, told: A
         return populate_dag
 
     if told is None:
-        with pytest.raises(WatermarkMissing, match=r"(?s)'windows' would never emit .*fire_at_end=False .*'files' tells none"):
+        with pytest.raises(WatermarkMissing, match=r"(?s)'windows' would never emit .*fire_at_end=False .*'files' has none"):
             run_dag(application(fire_at_end=False))
         run_dag(application())
     else:

@@ -93,7 +93,7 @@ def test_what_comes_out_differently(source: Path, out: Path) -> None:
     assert (report.windows, report.rows) == (2, 20)
     assert reasons(report) == ["it is not made at all"]
     assert str(report.problems[0]) == (
-        "window 1 (entry 4), run again, does not make part-000001-0000 as it was committed: it is not made at all"
+        "window 1 (entry 4), replayed, does not give part-000001-0000 as it was committed: it is not made at all"
     )
     some = replay(str(out), sought=Sought(trust=True, definitions=["prefix=b1"]))
     assert reasons(some) == ["it has 9 rows, 10 were committed"]
@@ -168,7 +168,7 @@ class TestMapsByKey:
         assert (report.windows, report.problems) == (1, ())
         assert left_out(report) == [(3, "StateForgotten"), (2, "StateForgotten"), (1, "StateForgotten")]
         told = str(report.left_out[0][1])
-        assert told.startswith("window 3 began with what 'counted' had kept of the windows before, which is no longer there")
+        assert told.startswith("window 3 began with state of 'counted' that is no longer stored")
         assert "launch the application on the same input into an empty folder" in told
 
 

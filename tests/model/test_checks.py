@@ -216,14 +216,15 @@ CASES: list[tuple[Callable[[DAG], object], type, str, str]] = [
         no_name,
         EmptyName,
         "DF002",
-        "'' is not a name for an operator (LINE)\n  help: names are text of letters, digits, '_', '-' and blanks, and not empty",
+        "'' is not a valid name for an operator (LINE)\n"
+        "  help: a name is not empty, and has letters, digits, '_', '-' and blanks",
     ),
-    (no_operator, NotAnOperator, "DF003", "'no operator' stands where an operator (named 'text') is wanted (LINE)"),
+    (no_operator, NotAnOperator, "DF003", "'no operator' was given where an operator (named 'text') is expected (LINE)"),
     (
         operator_as_port,
         NotAnOperator,
         "DF003",
-        "the operator Source (its ports: errors, output) stands where an output port (stream 'stream') is wanted (LINE)",
+        "the operator Source (its ports: errors, output) was given where an output port (stream 'stream') is expected (LINE)",
     ),
     (
         two_into_one,
@@ -290,8 +291,8 @@ CASES: list[tuple[Callable[[DAG], object], type, str, str]] = [
         cycle,
         Cycle,
         "DF013",
-        "the streams lead in a circle: a → b → a\n  a → b  stream 's2'  LINE\n  b → a  stream 's3'  LINE\n"
-        "  help: a DAG has no circles; remove one of these streams",
+        "the streams form a cycle: a → b → a\n  a → b  stream 's2'  LINE\n  b → a  stream 's3'  LINE\n"
+        "  help: a DAG has no cycles: remove one of these streams",
     ),
     (
         no_sink,
@@ -303,7 +304,7 @@ CASES: list[tuple[Callable[[DAG], object], type, str, str]] = [
         root,
         RootNotInput,
         "DF015",
-        "operator 'alone' (Step) gets no records: nothing is connected to it and it is not an input operator\n  LINE\n"
+        "operator 'alone' (Step) gets no records: nothing is connected to it, and it is not an input operator\n  LINE\n"
         "  help: connect one of its input ports, or derive its class from InputOperator",
     ),
     (

@@ -352,14 +352,17 @@ def test_a_class_where_an_object_belongs() -> None:
 
     found = [text.partition("\n")[::2] for text in told_by(fill)]
     assert [(first.partition(" (tests")[0], rest) for first, rest in found] == [
-        ("class Console stands where an operator (named 'show') is wanted", "  help: make an object of the class: Console(…)"),
-        ("class Wrong stands where a module (named 'wrong') is wanted", "  help: make an object of the class: Wrong(…)"),
         (
-            "port 'input' of a class stands where an input port (stream 'one') is wanted",
+            "class Console was given where an operator (named 'show') is expected",
+            "  help: make an object of the class: Console(…)",
+        ),
+        ("class Wrong was given where a module (named 'wrong') is expected", "  help: make an object of the class: Wrong(…)"),
+        (
+            "port 'input' of a class was given where an input port (stream 'one') is expected",
             "  help: name the port of the operator that dag.add_operator() has returned: operator.input",
         ),
         (
-            "class Console stands where an input port (stream 'other') is wanted",
+            "class Console was given where an input port (stream 'other') is expected",
             "  help: make an object of the class: Console(…)",
         ),
     ]

@@ -263,12 +263,16 @@ def like_a_property(module: Any, dag: DAG) -> None:
 @pytest.mark.parametrize(
     ("module", "kind", "words"),
     [
-        (Wrong(lambda m, dag: step(dag) and None), ProxyUnset, "nothing stands behind port m.input.*self.input.set"),
+        (
+            Wrong(lambda m, dag: step(dag) and None),
+            ProxyUnset,
+            "no port inside the module is bound to port m.input.*self.input.set",
+        ),
         (Wrong(raises), ModuleBroken, "module 'm': Wrong.populate_dag\\(\\) failed: KeyError: 'no such thing'.*in raises"),
         (Wrong(twice, least=0), PropertyRefused, "module 'm' refuses its properties: least is 0"),
         (Wrong(twice), DuplicateName, "two operators are called 'm.step'"),
         (Wrong(taken), PortTaken, "two streams lead into m.second.input.*'m.inner'.*'m.input'"),
-        (Wrong(own_port), NotAnOperator, "stands where an output port"),
+        (Wrong(own_port), NotAnOperator, "was given where an output port"),
         (Wrong(like_a_property), ClassWrong, "'least' is both a property and the name of an operator inside"),
         (Wrong(lambda m, dag: m.input.set(Step().input)), ForeignPort, "port 'm.input' names port Step.input"),
         (Wrong(lambda m, dag: m.input.set(step(dag).output)), NotAnOperator, r"where an input port \(port 'm.input'\)"),
@@ -352,7 +356,7 @@ def test_modules_and_operators_are_not_mistaken_for_each_other() -> None:
     dag.add_module("o", Step())  # type: ignore[type-var]
     first, second = dag.problems
     assert "help: dag.add_module(name, …)" in str(first)
-    assert "stands where a module (named 'o') is wanted" in str(second)
+    assert "was given where a module (named 'o') is expected" in str(second)
 
 
 def test_a_port_of_a_module_takes_and_starts_one_stream() -> None:

@@ -90,7 +90,7 @@ def no_key_at_all(dag: DAG, join: Join) -> None:
         (
             parallel_and_keyed,
             KeyConflict,
-            "port join.right is partitioned by record, and told to be parallel with the operator upstream (LINE)\n"
+            "port join.right is partitioned by record, but set to be parallel with the operator upstream (LINE)\n"
             "  help: remove one of partition_by and partition_parallel=True",
         ),
         (

@@ -268,7 +268,7 @@ def test_a_batch_of_keys() -> None:
 @pytest.mark.parametrize(
     ("before", "step", "error", "message"),
     [
-        ("", "N12", FirstNotSplitPoint, r"range \[\[12\], \[34\]\) is at \[12\] and no split point"),
+        ("", "N12", FirstNotSplitPoint, r"range \[\[12\], \[34\]\) is at \[12\], which is not a split point"),
         ("", "C11", RecordBeforeRange, r"at \[11\] lies before the range's start, \[12\]"),
         ("C12=T C23=T", "C13", PositionsDecrease, r"at \[13\] comes after the one at \[23\]"),
         ("C12=T", "C12", SplitPointTwice, r"at \[12\] has the position of the split point before it, \[12\]"),

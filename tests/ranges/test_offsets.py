@@ -179,8 +179,8 @@ def test_split_points_are_counted() -> None:
 @pytest.mark.parametrize(
     ("before", "call", "error", "message"),
     [
-        ("", "N120", FirstNotSplitPoint, r"range \[100, 200\) is at 120 and no split point"),
-        ("C210=F", "N220", FirstNotSplitPoint, r"range \[100, 200\) is at 220 and no split point"),
+        ("", "N120", FirstNotSplitPoint, r"range \[100, 200\) is at 120, which is not a split point"),
+        ("C210=F", "N220", FirstNotSplitPoint, r"range \[100, 200\) is at 220, which is not a split point"),
         ("", "C50", RecordBeforeRange, "split point at 50 lies before the range's start, 100"),
         ("", "B50,150", RecordBeforeRange, "split point at 50 lies before the range's start, 100"),
         ("C120=T", "C110", PositionsDecrease, "record at 110 comes after the one at 120"),

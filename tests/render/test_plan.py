@@ -39,7 +39,7 @@ def test_a_dag_and_its_plan_give_the_same_view(step: str) -> None:
 def test_the_first_steps_work_on_a_dag_with_mistakes() -> None:
     view = plan_view(sample.circle(), "logical")
     assert [o.name for o in view.operators] == ["one", "two"]
-    with pytest.raises(DagError, match="circle"):
+    with pytest.raises(DagError, match="cycle"):
         plan_view(sample.circle(), "checked")
 
 

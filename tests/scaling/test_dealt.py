@@ -47,7 +47,7 @@ def test_keys_of_no_partition_and_of_several_are_named() -> None:
     error = caught.value
     assert (error.operator, error.port, error.mask, error.nobody, error.several) == ("tally", "input", 3, (2, 3), {1: (0, 1)})
     assert error.message().splitlines()[:3] == [
-        "the keys of port tally.input (hash & 3) are not dealt to one partition each",
+        "the keys of port tally.input (hash & 3) are not assigned to one partition each",
         "  to no partition: 2, 3",
         "  to several: 1 (to 0 and 1)",
     ]

@@ -109,5 +109,5 @@ def test_a_lost_session_names_what_ran() -> None:
     assert isinstance(error, SparkLost)
     assert str(error) == (
         "Spark at local[2,4] has ended while it worked on 'app: window 7: reader → keep': [Errno 111] Connection refused\n"
-        "  help: launch again to go on from there (from a new Python process, or a restarted notebook kernel)"
+        "  help: launch again to resume from there (from a new Python process, or a restarted notebook kernel)"
     )

@@ -187,7 +187,7 @@ def test_a_missing_segment_is_named() -> None:
         log.restore(ref, 2, [SEEN])
     assert str(caught.value) == (
         f"the MapState after window 2 cannot be read: there is no memory store/{name}\n"
-        "  help: bring the file back from a copy of the run folder; or launch with --fresh to start over"
+        "  help: restore the file from a copy of the run folder, or launch with --fresh to start over"
     )
 
 

@@ -20,7 +20,7 @@ class NotAnOperator(DagError, TypeError):
     example = {"wanted": "an operator", "got": "the class Filter", "where": "app.py:12", "help": "make one: Filter(…)"}
 
     def message(self) -> str:
-        text = f"{self.got} stands where {self.wanted} is wanted ({self.where})"
+        text = f"{self.got} was given where {self.wanted} is expected ({self.where})"
         return text + (f"\n  help: {self.help}" if self.help else "")
 
 

@@ -48,8 +48,8 @@ class EmptyName(DagError):
 
     def message(self) -> str:
         return (
-            f"{self.name!r} is not a name for a{'n' if self.kind[0] in 'aeiou' else ''} {self.kind} ({self.where})\n"
-            "  help: names are text of letters, digits, '_', '-' and blanks, and not empty"
+            f"{self.name!r} is not a valid name for a{'n' if self.kind[0] in 'aeiou' else ''} {self.kind} ({self.where})\n"
+            "  help: a name is not empty, and has letters, digits, '_', '-' and blanks"
         )
 
 
@@ -69,8 +69,8 @@ class ForeignPort(DagError):
         if self.is_own:
             name = self.port.rpartition(".")[2]
             return (
-                f"{self.kind} {self.stream!r} names port {self.port} of the module itself, which is not in the DAG that it fills ({self.where})\n"
-                f"  help: say which port inside stands behind it: self.{name}.set(operator.port)"
+                f"{self.kind} {self.stream!r} names port {self.port} of the module itself, which is not in its own DAG ({self.where})\n"
+                f"  help: bind it to a port inside the module: self.{name}.set(operator.port)"
             )
         return (
             f"{self.kind} {self.stream!r} names port {self.port}, whose operator is not in this DAG ({self.where})\n"
@@ -242,7 +242,7 @@ class Cycle(DagError):
 
     def message(self) -> str:
         lines = "\n".join(f"  {line}" for line in self.where)
-        return f"the streams lead in a circle: {' → '.join(self.path)}\n{lines}\n  help: a DAG has no circles; remove one of these streams"
+        return f"the streams form a cycle: {' → '.join(self.path)}\n{lines}\n  help: a DAG has no cycles: remove one of these streams"
 
 
 @error
@@ -270,7 +270,7 @@ class RootNotInput(DagError):
 
     def message(self) -> str:
         return (
-            f"operator {self.operator!r} ({self.type}) gets no records: nothing is connected to it and it is not an input operator\n  {self.where}\n"
+            f"operator {self.operator!r} ({self.type}) gets no records: nothing is connected to it, and it is not an input operator\n  {self.where}\n"
             "  help: connect one of its input ports, or derive its class from InputOperator"
         )
 
@@ -393,9 +393,9 @@ class WatermarkMissing(DagError):
 
     def message(self) -> str:
         return (
-            f"{self.operator!r} would never emit anything: with {self.properties} it waits for the watermark of its sources, and "
-            f"{self.source!r} tells none ({self.where})\n"
-            f"  help: change one of these properties, or let the source tell its watermark "
+            f"{self.operator!r} would never emit anything: with {self.properties} it waits for the watermark of its sources, but "
+            f"{self.source!r} has none ({self.where})\n"
+            f"  help: change one of these properties, or give the source a watermark "
             "(FileSplitterInput(event_time='modified'); watermark() of your own)"
         )
 
@@ -413,8 +413,8 @@ class ProxyUnset(DagError):
     def message(self) -> str:
         name = self.port.rpartition(".")[2]
         return (
-            f"nothing stands behind port {self.port} of a module ({self.where})\n"
-            f"  help: in {self.type}.populate_dag(), say which port inside it is: self.{name}.set(operator.port)"
+            f"no port inside the module is bound to port {self.port} of a module ({self.where})\n"
+            f"  help: in {self.type}.populate_dag(), bind it: self.{name}.set(operator.port)"
         )
 
 

@@ -26,7 +26,7 @@ class KeyConflict(DagError):
 
     def message(self) -> str:
         return (
-            f"port {self.port} is partitioned by {self.key}, and told to be parallel with the operator upstream ({self.where})\n"
+            f"port {self.port} is partitioned by {self.key}, but set to be parallel with the operator upstream ({self.where})\n"
             "  help: remove one of partition_by and partition_parallel=True"
         )
 

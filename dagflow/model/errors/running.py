@@ -65,7 +65,7 @@ class WrongRecordType(RunError, TypeError):
         lines += [f"  window  {self.window}"] if self.window is not None else []
         if self.got in ("RecordBatch", "Table") and self.doing == "was emitted":
             lines.append(
-                f"  help: a batch goes by self.{self.port.rpartition('.')[2]}.emit_batch(batch); emit() takes one record"
+                f"  help: emit a batch with self.{self.port.rpartition('.')[2]}.emit_batch(batch); emit() takes one record"
             )
         return "\n".join(lines)
 
@@ -82,5 +82,5 @@ class StateNotPlain(RunError, TypeError):
     def message(self) -> str:
         return (
             f"{self.where} holds {self.got}, which cannot be kept durably\n"
-            "  help: keep None, bool, int, float, str, bytes, and lists, tuples, dicts with text keys and attrs classes of these"
+            "  help: keep None, bool, int, float, str, bytes, and lists, tuples, dicts with string keys, and attrs classes of these"
         )

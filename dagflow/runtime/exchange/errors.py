@@ -19,8 +19,8 @@ class CombinedKeyChanged(RunError, ValueError):
 
     def message(self) -> str:
         return (
-            f"the combiner of port {self.port} has made a record whose key, {self.key}, is not that of the records that it was given\n"
-            "  help: what it returns must have the key of both records, so that it meets the others of that key"
+            f"the combiner of port {self.port} returned a record whose key, {self.key}, is not that of the records that it was given\n"
+            "  help: the returned record must have the key of both records, so that it meets the others of that key"
         )
 
 
@@ -43,7 +43,7 @@ class ColumnsDiffer(RunError, TypeError):
     """The input or the result of a DataFrame operator does not have the declared columns.
 
     Attributes:
-        what: `its input` or `what its body returns`.
+        what: `its input` or `the result of its body`.
         column: the one that differs; `has`, `wanted`: its type, None where it is not there.
     """
 
@@ -71,7 +71,7 @@ class ColumnsDiffer(RunError, TypeError):
         elif self.wanted is None:
             difference = f"has a column {self.column!r} ({self.has}) that is not declared"
         else:
-            difference = f"has column {self.column!r} as {self.has}, declared is {self.wanted}"
+            difference = f"has column {self.column!r} as {self.has}, but {self.wanted} is declared"
         window = "" if self.window is None else f"\n  window  {self.window}"
         return f"operator {self.operator!r}: {self.what} {difference}{window}" + (f"\n  help: {self.help}" if self.help else "")
 
@@ -92,7 +92,7 @@ class TimeNotInSpark(RunError, ValueError):
         return (
             f"operator {self.operator!r}: its input has column {self.column!r} as {self.type}, and Spark's times are of "
             f"microseconds: {self.reason}\n"
-            "  help: declare int64: nanoseconds as a number; or cut them before, Map or schema of the reader"
+            "  help: declare int64: nanoseconds as an integer; or truncate the time before, with Map or the schema of the reader"
         )
 
 
@@ -108,6 +108,6 @@ class NullMade(RunError, ValueError):
 
     def message(self) -> str:
         return (
-            f"operator {self.operator!r}: what its body returns has a null in column {self.column!r}, but the column must have a value\n"
-            f"  help: declare it optional ({self.column}: … | None), or return no such rows: .na.drop(subset=[{self.column!r}])"
+            f"operator {self.operator!r}: the result of its body has a null in column {self.column!r}, but the column must have a value\n"
+            f"  help: declare it optional ({self.column}: … | None), or drop such rows: .na.drop(subset=[{self.column!r}])"
         )

@@ -69,7 +69,7 @@ class OutputOrphaned(ConfigError):
     def message(self) -> str:
         return (
             f"output folder {self.folder} belongs to the run in {self.run_folder}, whose log is gone: everything would be written twice\n"
-            "  help: bring the run folder back, name another output, or move the files in the output away and launch with --fresh"
+            "  help: restore the run folder, name another output, or move the files in the output away and launch with --fresh"
         )
 
 

@@ -21,6 +21,6 @@ class NotPicklable(DagError, TypeError):
 
     def message(self) -> str:
         return (
-            f"operator {self.operator!r} cannot travel to the tasks: its property {self.attribute!r} cannot be pickled ({self.reason})\n  {self.where}\n"
-            "  help: make such things (connections, locks, open files) in setup(); what setup makes stays where it was made"
+            f"operator {self.operator!r} cannot be sent to the tasks: its property {self.attribute!r} cannot be pickled ({self.reason})\n  {self.where}\n"
+            "  help: make connections, locks and open files in setup(), which each task calls"
         )

@@ -24,7 +24,7 @@ class WindowFailed(RunError):
         times = "once" if self.attempts == 1 else f"{self.attempts} times"
         lines = [f"window {self.window} failed {times}; the last time: {self.reason}", *(f"  {place}" for place in self.places)]
         see = f"`{self.look}` shows what is there; " if self.look else ""
-        return "\n".join([*lines, f"  help: {see}launch again to go on from this window"])
+        return "\n".join([*lines, f"  help: {see}launch again to resume from this window"])
 
 
 @error
@@ -38,7 +38,7 @@ class Interrupted(RunError):
     exit_code: ClassVar[int] = 130
 
     def message(self) -> str:
-        return f"stopped by {self.by}; launch again to go on from here"
+        return f"stopped by {self.by}; launch again to resume from here"
 
 
 @error
@@ -118,7 +118,7 @@ class FileLost(RunError):
     def message(self) -> str:
         return (
             f"window {self.window} cannot be published: {self.path} is not there, nor is it where it was written, {self.attempt}\n"
-            "  help: bring the file back to one of the two places, and launch again; or launch with --fresh to start over"
+            "  help: restore the file in one of the two places and launch again, or launch with --fresh to start over"
         )
 
 
@@ -142,7 +142,7 @@ class StagedFileDamaged(RunError):
     def message(self) -> str:
         return (
             f"window {self.window} cannot be published: {self.attempt}, which is to become {self.path}, is damaged ({self.reason})\n"
-            "  help: bring the file back from a copy, and launch again; or launch with --fresh to start over"
+            "  help: restore the file from a copy and launch again, or launch with --fresh to start over"
         )
 
 
@@ -163,7 +163,7 @@ class WindowHeldUp(InfrastructureError):
         times = "once" if self.attempts == 1 else f"{self.attempts} times"
         return (
             f"window {self.window}: {self.doing} failed {times}; the last time: {self.reason}\n"
-            "  help: launch again when the storage answers: the run goes on from there"
+            "  help: launch again when the storage answers: the run resumes from there"
         )
 
 
@@ -181,5 +181,5 @@ class WindowIncomplete(RunError):
     def message(self) -> str:
         if self.uncovered:
             more = f", and {len(self.uncovered) - 3} more" if len(self.uncovered) > 3 else ""
-            return f"window {self.window}: its tasks have not read all of it once: {'; '.join(self.uncovered[:3])}{more}"
+            return f"window {self.window}: its work items were not each read exactly once: {'; '.join(self.uncovered[:3])}{more}"
         return f"window {self.window}: no report from {', '.join(self.missing)}"

@@ -30,7 +30,7 @@ class NotDelimited(ReadError, ValueError):
 
     @override
     def message(self) -> str:
-        return f"{self.path}: this is no delimited text: its first bytes are those of {self.kind}.\n{self.advice}"
+        return f"{self.path}: this is not delimited text: its first bytes are those of {self.kind}.\n{self.advice}"
 
 
 @error(kw_only=True)
@@ -73,7 +73,7 @@ class QuoteLeftOpen(ReadError, ValueError):
         return (
             f"{self.path}: the quote at {self.at(self.opened)}, in {'' if self.column is None else f'column {self.column!r} of '}"
             f"the record that starts at {self.at(self.position)}, is not closed within max_record_bytes = {self.limit}.\n"
-            "Either it is no quote (then the file has other quotes, or none: "
+            "Either it is not a quote (then the file has other quotes, or none: "
             f"{definition(self.reader, 'format.quote', chr(39))}),\n"
             f"or records may be longer: {definition(self.reader, 'limits.max_record_bytes', self.limit * 4)}"
         )

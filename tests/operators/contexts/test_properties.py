@@ -144,7 +144,7 @@ def test_importing_contexts_loads_neither_numpy_nor_arrow() -> None:
 MESSAGES = {
     RecordTooLong(path="a.log", position=10, limit=64): """\
 a.log: the record that starts at byte 10 is longer than max_record_bytes = 64.
-Either the records end with something else (see the reader context's `terminators`), or the file holds no lines,
+Either the records end with something else (see the reader context's `terminators`), or the file does not hold lines,
 or records may be longer: -D operator.READER.reader_context.max_record_bytes=256""",
     FileShortened(path="a.log", expected=100, found=45): """\
 a.log: the file has 45 bytes, but had 100 when its blocks were planned.

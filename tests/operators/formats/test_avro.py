@@ -215,8 +215,8 @@ FIRST = Header.of(io.BytesIO(WHOLE), "", len(WHOLE)).end
 @pytest.mark.parametrize(
     ("data", "error", "told"),
     [
-        (b"a,b\n1,2\n", NotOfFormat, "at byte 0: this is no Avro file: it begins with 61 2c 62 0a 31 2c 32 0a"),
-        (b"\0" * 99, NotOfFormat, "at byte 0: this is no Avro file: it begins with 00 00 00 00 00 00 00 00"),
+        (b"a,b\n1,2\n", NotOfFormat, "at byte 0: this is not an Avro file: it begins with 61 2c 62 0a 31 2c 32 0a"),
+        (b"\0" * 99, NotOfFormat, "at byte 0: this is not an Avro file: it begins with 00 00 00 00 00 00 00 00"),
         (b"PAR1....", NotOfFormat, "which is Parquet"),
         (WHOLE[:4], FileCutShort, "the Avro file ends at byte 4, without the end of its header"),
         (WHOLE[: FIRST - 1], FileCutShort, f"the Avro file ends at byte {FIRST - 1}, without the end of its header"),

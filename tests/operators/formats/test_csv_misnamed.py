@@ -37,7 +37,7 @@ def test_what_is_told_of_parquet_says_where_and_what_to_do(
     with pytest.raises(NotDelimited) as caught:
         scan_table(ScanReader(CsvFormat(), **ask), file)
     assert str(caught.value) == (
-        f"{file}: this is no delimited text: its first bytes are those of Parquet.\nRead it with ParquetFormat."
+        f"{file}: this is not delimited text: its first bytes are those of Parquet.\nRead it with ParquetFormat."
     )
 
 

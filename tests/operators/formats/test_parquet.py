@@ -260,12 +260,12 @@ def whole() -> bytes:
 @pytest.mark.parametrize(
     ("data", "error", "told"),
     [
-        (b"a,b\n1,2\n", NotOfFormat, "at byte 0: this is no Parquet file: it begins with 61 2c 62 0a 31 2c 32 0a\n"),
-        (b"\0" * 100, NotOfFormat, "at byte 0: this is no Parquet file: it begins with 00 00 00 00 00 00 00 00\n"),
+        (b"a,b\n1,2\n", NotOfFormat, "at byte 0: this is not a Parquet file: it begins with 61 2c 62 0a 31 2c 32 0a\n"),
+        (b"\0" * 100, NotOfFormat, "at byte 0: this is not a Parquet file: it begins with 00 00 00 00 00 00 00 00\n"),
         (
             gzip.compress(whole(), mtime=0),
             NotOfFormat,
-            "this is no Parquet file: it begins with 1f 8b 08 00 00 00 00 00, which is gzip",
+            "this is not a Parquet file: it begins with 1f 8b 08 00 00 00 00 00, which is gzip",
         ),
         (
             b"PARE" + whole()[4:],

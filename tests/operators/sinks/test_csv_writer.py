@@ -140,9 +140,9 @@ def test_types_without_a_form(kind: pa.DataType) -> None:
 @pytest.mark.parametrize(
     ("properties", "values", "told"),
     [
-        ({"quoting": "none"}, ["x", "a,b"], "column 'a' has 'a,b', which CSV without quotes has no form for"),
-        ({"quoting": "none"}, [""], "column 'a' has '', which CSV without quotes has no form for"),
-        ({}, ["x", None], "column 'a' has nothing in a row of its own, which CSV has no form for"),
+        ({"quoting": "none"}, ["x", "a,b"], "column 'a' has 'a,b', which CSV without quotes does not support"),
+        ({"quoting": "none"}, [""], "column 'a' has '', which CSV without quotes does not support"),
+        ({}, ["x", None], "column 'a' has nothing in a row of its own, which CSV does not support"),
     ],
 )
 def test_values_without_a_form(properties: dict[str, Any], values: list[Any], told: str) -> None:

@@ -108,7 +108,7 @@ def test_numbers_that_are_none(value: str) -> None:
     batch = pa.record_batch({"a": [1, 2], "of": [{"b": [0.5]}, {"b": [None, float(value)]}]})
     with FakeTask(JsonLinesWriter("out")) as task, pytest.raises(ValueNotWritable) as caught:
         task.give("input", batch, "batch")
-    assert str(caught.value).startswith(f"JsonLinesWriter: column 'of.b[]' has {value}, which JSON has no form for")
+    assert str(caught.value).startswith(f"JsonLinesWriter: column 'of.b[]' has {value}, which JSON does not support")
     assert task.files.files == {}
 
 

@@ -257,7 +257,7 @@ def test_a_type_that_parquet_does_not_know() -> None:
     with FakeTask(ParquetWriter("out")) as task, pytest.raises(TypeNotWritable) as caught:
         task.give("input", batch, "batch")
     assert str(caught.value) == (
-        "ParquetWriter: column 'span' is of type month_day_nano_interval, which Parquet has no form for\n"
+        "ParquetWriter: column 'span' is of type month_day_nano_interval, which Parquet does not support\n"
         "  help: cast it, or leave it out, before it comes here"
     )
     assert task.files.files == {}

@@ -185,7 +185,7 @@ def test_names_that_are_refused(name: str, reason: str) -> None:
         task.give("input", [name])
     assert str(caught.value) == (
         f"OwnFile: get_file_name() gave {name!r}: {reason}\n"
-        "  help: name files relative to the output folder, 'errors.txt' or '2026/errors.txt', no part with _ or . before it"
+        "  help: name files relative to the output folder, 'errors.txt' or '2026/errors.txt', no part begins with _ or ."
     )
     assert task.files.contents == {}
 
@@ -210,7 +210,7 @@ def test_records_that_are_no_text(record: Any, got: str, form: str) -> None:
         task.give("input", [record], form)
     assert str(caught.value) == (
         f"RecordWriter writes str, bytes and ReaderRecords of these; it was given {got}\n"
-        "  help: put Map(…) before it, which makes text of the record, or override get_bytes_for_tuple(record)"
+        "  help: put Map(…) before it to make a string of each record, or override get_bytes_for_tuple(record)"
     )
 
 

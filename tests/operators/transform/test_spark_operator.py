@@ -82,21 +82,21 @@ def test_batches_are_made_to_fit() -> None:
     assert fitted(given, wanted, "body").schema == wanted
     with pytest.raises(ColumnsDiffer, match="has no column 'b'"):
         fitted(given.drop_columns(["b"]), wanted, "body")
-    with pytest.raises(ColumnsDiffer, match="has column 'a' as double, declared is int64"):
+    with pytest.raises(ColumnsDiffer, match="has column 'a' as double, but int64 is declared"):
         fitted(pa.RecordBatch.from_pydict({"a": [1.5], "b": ["x"]}), wanted, "body")
 
 
 @pytest.mark.parametrize("port", ["input", "output"])
 @pytest.mark.parametrize(
     ("kind", "help"),
-    [("uint64", "declare decimal128(20, 0)"), ("halffloat", "declare float32"), ("list<uint8>", "make another column")],
+    [("uint64", "declare decimal128(20, 0)"), ("halffloat", "declare float32"), ("list<uint8>", "convert the column before")],
 )
 def test_types_that_spark_has_not_are_refused_before_anything_runs(port: str, kind: str, help: str) -> None:
     schemas: Any = {"input_schema": "value: string", "output_schema": "value: string", f"{port}_schema": f"a: int8, c: {kind}"}
     with pytest.raises(TypeNotInSpark) as caught:
         planned(SparkOperator(same, **schemas))
     told = str(caught.value)
-    assert f"has column 'c' as {'list<item: uint8>' if 'list' in kind else kind}, and Spark has no such type" in told
+    assert f"has column 'c' as {'list<item: uint8>' if 'list' in kind else kind}, which Spark does not support" in told
     assert help in told
 
 
@@ -185,6 +185,6 @@ def test_columns_that_must_have_values(operator: Any, names: tuple[str, ...]) ->
     if "count" in names:
         made.setup(OperatorContext(name="body"))
         with pytest.raises(
-            NullMade, match=r"'body': what its body returns has a null in column 'count', but .* must have a value"
+            NullMade, match=r"'body': the result of its body has a null in column 'count', but .* must have a value"
         ):
             made.each(pa.record_batch({"host": ["a"], "count": pa.nulls(1, pa.int64())}))

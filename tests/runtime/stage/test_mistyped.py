@@ -117,7 +117,7 @@ def test_the_operator_that_emitted_it_is_named(how: str, form: str, exchange: bo
     assert error.where_in_run["operator"] == "emits"
     if how == "given batch":
         assert error.got == "RecordBatch"
-        assert "help: a batch goes by self.output.emit_batch(batch)" in str(error)
+        assert "help: emit a batch with self.output.emit_batch(batch)" in str(error)
     if how != "columns":
         assert "test_mistyped.py:" in error.frames
         assert " in each: self.output.emit(wrong)" in error.frames

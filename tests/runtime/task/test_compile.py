@@ -67,7 +67,7 @@ def test_what_cannot_travel_is_named_with_operator_and_property() -> None:
     with pytest.raises(NotPicklable) as caught:
         pickled(stage_program(plan, "s0"), plan)
     lines = str(caught.value).splitlines()
-    assert lines[0].startswith("operator 'mine' cannot travel to the tasks: its property 'held' cannot be pickled (TypeError: ")
+    assert lines[0].startswith("operator 'mine' cannot be sent to the tasks: its property 'held' cannot be pickled (TypeError: ")
     assert lines[1].startswith("  tests/runtime/task/test_compile.py:")
     assert lines[2].endswith("(connections, locks, open files) in setup(); what setup makes stays where it was made")
 

@@ -128,7 +128,7 @@ def test_the_record_is_named(source: Path, tmp_path: Path, middle: str, times: i
     assert told[0].startswith(f"window 0 failed {'once' if attempts == 1 else '3 times'}; the last time: a process ended with ")
     assert told[1].strip().partition(" died at ")[2] == f"{source}/b.txt, position {POSITION:,}"
     assert told[2:] == [
-        f"  help: `tail -c +{POSITION + 1} {source}/b.txt | head -1` shows what is there; launch again to go on from this window"
+        f"  help: `tail -c +{POSITION + 1} {source}/b.txt | head -1` shows what is there; launch again to resume from this window"
     ]
     command = told[2].split("`")[1]
     assert subprocess.run(command, shell=True, capture_output=True, check=True).stdout == b"a poisoned one\n"

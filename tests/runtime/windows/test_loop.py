@@ -98,7 +98,7 @@ def test_a_window_is_tried_so_often_and_no_more(source: Path, tmp_path: Path) ->
     with pytest.raises(WindowFailed) as caught:
         run(runner, source, tmp_path / "out", window_attempts=2)
     assert str(caught.value) == (
-        "window 1 failed 2 times; the last time: RuntimeError: lost\n  help: launch again to go on from this window"
+        "window 1 failed 2 times; the last time: RuntimeError: lost\n  help: launch again to resume from this window"
     )
     assert sorted(lines_in(tmp_path / "out")) == [b"a"]
     assert runner.closed
@@ -146,7 +146,7 @@ def test_a_run_that_is_stopped_cancels_and_the_next_goes_on(source: Path, tmp_pa
     while running.report.windows < 1 and time.monotonic() < until:
         time.sleep(0.01)
     running.stop("SIGTERM")
-    with pytest.raises(Interrupted, match="stopped by SIGTERM; launch again to go on from here"):
+    with pytest.raises(Interrupted, match="stopped by SIGTERM; launch again to resume from here"):
         running.wait(20)
     assert running.report.status == "interrupted"
     assert (runner.cancelled, runner.closed) == (1, True)

@@ -155,7 +155,7 @@ def test_a_window_whose_reports_are_not_its_plan_runs_again(
     _, events = run(source, tmp_path / "out", blocks=4, told=tmp_path / "told")
     retried = [event for event in events if isinstance(event, WindowRetried)]
     assert len(retried) == 1
-    assert "its tasks have not read all of it once: item " in retried[0].reason
+    assert "its work items were not each read exactly once: item " in retried[0].reason
     assert wrong in retried[0].reason
     assert lines_in(tmp_path / "out") == expected(source)
     assert lines_in(tmp_path / "told") == Counter([b"0", b"3000", b"6000", b"9000"])

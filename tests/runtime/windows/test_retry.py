@@ -63,7 +63,7 @@ class TestPatience:
         assert clock.monotonic() == pytest.approx(7.0)
         assert str(caught.value) == (
             "window 3: publishing its plan failed 4 times; the last time: OSError: [Errno 16] Device or resource busy\n"
-            "  help: launch again when the storage answers: the run goes on from there"
+            "  help: launch again when the storage answers: the run resumes from there"
         )
         assert caught.value.exit_code == 3
 
