@@ -8,7 +8,7 @@ from time import perf_counter
 from benchmarks.ledger.log import FILE, ROWS, Read, data_file
 from dagflow.ledger import (
     FORMAT,
-    Carried,
+    CarriedNumbers,
     DataFile,
     DataSlice,
     Event,
@@ -108,5 +108,5 @@ def _slice(state: ResumeState, window: int) -> DataSlice:
     return DataSlice(interval=interval, files=(file,), schema_hash=schema_hash(SCHEMA))
 
 
-def _entry(seq: int, last: str, now: int, event: Event, carried: Carried) -> LedgerEntry:
+def _entry(seq: int, last: str, now: int, event: Event, carried: CarriedNumbers) -> LedgerEntry:
     return LedgerEntry(seq=seq, prev_hash=last, system_time=now, event=event, carried=carried, format=FORMAT)

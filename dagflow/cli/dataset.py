@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from dagflow.cli.group import EXIT_CODES, NobodyReads, State, paths
+from dagflow.cli.group import EXIT_CODES, ErrorOutput, NobodyReads, paths
 
 if TYPE_CHECKING:
     from dagflow.lineage.trace import Sought
@@ -33,7 +33,7 @@ def dataset_command(
         def callback(context: click.Context, /, dataset: str, **rest: Any) -> Any:
             from dagflow.ledger.find import find_dataset
 
-            state = context.ensure_object(State)
+            state = context.ensure_object(ErrorOutput)
             state.debug, state.json = rest.pop("debug"), rest.pop("json")
             try:
                 return function(Asked(find_dataset(dataset), dataset, state.json), **rest)

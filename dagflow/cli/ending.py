@@ -9,7 +9,7 @@ import sys
 import traceback
 from typing import TextIO
 
-from dagflow.cli.group import State
+from dagflow.cli.group import ErrorOutput
 from dagflow.cli.main import FAILED
 from dagflow.errors import DagflowError, error
 from dagflow.errors.shown import visible_lines
@@ -35,7 +35,7 @@ def style_of(stream: TextIO) -> Style:
     return style_for(is_terminal, shutil.get_terminal_size().columns if is_terminal else None, os.environ)
 
 
-def tell(error: BaseException, state: State) -> int:
+def tell(error: BaseException, state: ErrorOutput) -> int:
     """Tells an error on standard error, and returns the exit code. No traceback for a user's mistake unless `--debug`."""
     style = style_of(sys.stderr)
     if state.debug:

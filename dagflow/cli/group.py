@@ -32,8 +32,8 @@ Exit codes:
 
 
 @attrs.define
-class State:
-    """What the command line has said of how to tell about errors."""
+class ErrorOutput:
+    """The options of the command line for the output of errors."""
 
     debug: bool = False
     json: bool = False

@@ -10,7 +10,7 @@ import sys
 import click
 
 from dagflow.cli.ending import style_of, tell
-from dagflow.cli.group import State
+from dagflow.cli.group import ErrorOutput
 from dagflow.cli.main import DONE, INTERRUPTED
 from dagflow.cli.options import Given, app_command
 from dagflow.cli.prepare import planned, spark_address
@@ -34,7 +34,7 @@ from dagflow.spark.address import DEFAULT
     "Progress goes to standard error, the closing report to standard output.",
 )
 @click.pass_obj
-def command(state: State, given: Given) -> int:
+def command(state: ErrorOutput, given: Given) -> int:
     """Runs; the exit code."""
     gc.enable()  # see `main`: from here on there is much to collect
     built, plan = planned(given)
@@ -51,7 +51,7 @@ def command(state: State, given: Given) -> int:
         if not state.json_progress:
             print(interrupted(run.report, stopping.by or "Ctrl-C"), file=sys.stderr)
         return INTERRUPTED
-    return tell(error, State(debug=state.debug, json_progress=state.json_progress))
+    return tell(error, ErrorOutput(debug=state.debug, json_progress=state.json_progress))
 
 
 def _run(run: Run, progress: Progress, first_line: str, here: bool) -> BaseException | None:

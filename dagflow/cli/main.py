@@ -40,9 +40,9 @@ def _main(arguments: Sequence[str] | None) -> int:
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a terminal that cannot show → is no error
     import click
 
-    from dagflow.cli.group import NobodyReads, State, commands
+    from dagflow.cli.group import ErrorOutput, NobodyReads, commands
 
-    state = State()
+    state = ErrorOutput()
     try:
         result = commands.main(list(arguments) if arguments is not None else None, "dagflow", standalone_mode=False, obj=state)
         sys.stdout.flush()

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 import attrs
 import click
 
-from dagflow.cli.group import EXIT_CODES, NobodyReads, State, paths
+from dagflow.cli.group import EXIT_CODES, ErrorOutput, NobodyReads, paths
 from dagflow.config import RunSettings, hints
 from dagflow.config.docs import field_docs
 from dagflow.config.errors import ConflictingSettings
@@ -39,7 +39,7 @@ def app_command(name: str, *, help: str, params: Sequence[click.Parameter] = ())
         @click.pass_context
         def callback(context: click.Context, /, app: str, define: Sequence[str], conf: Sequence[str], **rest: Any) -> Any:
             options, problems = _run_values({option: rest.pop(option.name or "") for option in run_options})
-            state = context.ensure_object(State)
+            state = context.ensure_object(ErrorOutput)
             state.debug, state.json = rest.pop("debug"), rest.pop("json")
             given = Given(app, tuple(define), tuple(conf), options, state.json, problems)
             state.json_progress = is_launch and given.options.get("progress") == "json"

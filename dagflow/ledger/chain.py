@@ -24,7 +24,7 @@ from dagflow.ledger.events import (
     KINDS,
     ROOT,
     AddData,
-    Carried,
+    CarriedNumbers,
     DataEvent,
     EntryRef,
     Event,
@@ -188,7 +188,7 @@ class Ledger(LedgerReader):
             prev_hash=None if head is None else head.hash,
             system_time=now if head is None else max(now, head.system_time),  # clocks go back, ledgers do not
             event=event,
-            carried=(Carried() if head is None else head.carried).after(seq, event),
+            carried=(CarriedNumbers() if head is None else head.carried).after(seq, event),
             format=FORMAT,
         )
 

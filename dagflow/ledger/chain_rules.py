@@ -10,7 +10,7 @@ from dagflow.ledger.events import (
     DERIVATIVE,
     ROOT,
     AddData,
-    Carried,
+    CarriedNumbers,
     ExecuteQuery,
     LedgerEntry,
     Seed,
@@ -71,8 +71,8 @@ def format_goes_on(before: ChainState, entry: LedgerEntry) -> Iterator[Violation
 @rule("DF526", "An entry carries the numbers of the newest schema, transform, sources, data and windows up to itself")
 def carried_on(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
     """So what is in effect is found by one read."""
-    expected = (Carried() if before.previous is None else before.previous.carried).after(entry.seq, entry.event)
-    for field in attrs.fields(Carried):
+    expected = (CarriedNumbers() if before.previous is None else before.previous.carried).after(entry.seq, entry.event)
+    for field in attrs.fields(CarriedNumbers):
         wanted, found = getattr(expected, field.name), getattr(entry.carried, field.name)
         # what newer versions carry beside, they know how to change
         if field.name != "unknown" and wanted != found:

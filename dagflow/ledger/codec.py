@@ -22,7 +22,7 @@ from dagflow.storage import hash_bytes
 FORMAT = 1
 
 
-class Unfit(ValueError):
+class NotCanonical(ValueError):
     """A value that has no place in an entry; the text says where and why."""
 
 
@@ -76,7 +76,7 @@ def decode_entry(stored: bytes, seq: int, place: str = "ledger") -> LedgerEntry:
         data = json.loads(body, parse_float=_no_floats, parse_constant=_no_floats)
         entry: LedgerEntry = _decode(data, LedgerEntry, "entry")
         if entry.format <= FORMAT and _dump(_encode(entry, LedgerEntry, "entry")) != body:
-            raise Unfit("it is not in the canonical encoding")
+            raise NotCanonical("it is not in the canonical encoding")
     except (ValueError, RecursionError) as error:
         raise EntryMalformed(place, seq, f"it is not an entry: {error}") from error
     return attrs.evolve(entry, hash=actual)
@@ -89,7 +89,7 @@ def _dump(value: Any) -> bytes:
 
 
 def _no_floats(text: str) -> NoReturn:
-    raise Unfit(f"{text} is not an integer")
+    raise NotCanonical(f"{text} is not an integer")
 
 
 def _plain(value: Any, where: str) -> Any:
@@ -100,7 +100,7 @@ def _plain(value: Any, where: str) -> Any:
         return {key: _plain(each, f"{where}.{key}") for key, each in value.items()}
     if kind in (list, tuple):
         return [_plain(each, f"{where}[{number}]") for number, each in enumerate(value)]
-    raise Unfit(
+    raise NotCanonical(
         f"{where} is {value!r}: only text, integers, booleans, null, lists, and objects of these have a place in a ledger"
     )
 
@@ -151,7 +151,7 @@ def _encode(value: Any, tp: Any, where: str) -> Any:
         if isinstance(value, UnknownEvent):
             return {**_plain(value.unknown, where), "kind": value.kind}
         if type(value).__name__ not in KINDS or type(value) is not KINDS[type(value).__name__]:
-            raise Unfit(f"{where} is {value!r}, not an event")
+            raise NotCanonical(f"{where} is {value!r}, not an event")
         return {**_encode(value, type(value), where), "kind": type(value).__name__}
     if shape == "list" and isinstance(value, tuple | list):
         return [_encode(each, inner, f"{where}[{number}]") for number, each in enumerate(value)]
@@ -160,7 +160,7 @@ def _encode(value: Any, tp: Any, where: str) -> Any:
     if shape == "scalar" and type(value) is inner:
         return value
     if shape != "class" or type(value) is not inner:
-        raise Unfit(f"{where} is {value!r}, not {_spelled(tp)}")
+        raise NotCanonical(f"{where} is {value!r}, not {_spelled(tp)}")
     return _encode_fields(value, inner, where)
 
 
@@ -191,7 +191,7 @@ def _decode(data: Any, tp: Any, where: str) -> Any:
         if shape == "event":
             kind = rest.pop("kind", None)
             if type(kind) is not str:
-                raise Unfit(f"{where} has no kind")
+                raise NotCanonical(f"{where} has no kind")
             if kind not in KINDS:
                 return UnknownEvent(kind, rest)
             inner = KINDS[kind]
@@ -200,8 +200,8 @@ def _decode(data: Any, tp: Any, where: str) -> Any:
             return inner(**fields, unknown=rest)
         except TypeError as error:
             missing = [name for name in _of(inner) if name not in fields and name not in _defaults(inner)]
-            raise Unfit(f"{where} lacks {', '.join(missing)}") from error
-    raise Unfit(f"{where} is {str(data)[:60]!r}, not {_spelled(tp)}")
+            raise NotCanonical(f"{where} lacks {', '.join(missing)}") from error
+    raise NotCanonical(f"{where} is {str(data)[:60]!r}, not {_spelled(tp)}")
 
 
 def _spelled(tp: Any) -> str:

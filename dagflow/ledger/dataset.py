@@ -11,7 +11,7 @@ from dagflow.ledger.columns import schema_of_fields
 from dagflow.ledger.errors import LedgerError, LedgerMissing, NoSuchEntry, ObjectDamaged, ObjectMissing
 from dagflow.ledger.events import DataFile, SchemaField, SetSchema
 from dagflow.ledger.find import find_dataset
-from dagflow.ledger.tables import Files, kind_of_file
+from dagflow.ledger.tables import FileGroup, kind_of_file
 from dagflow.ledger.tail import ENTRIES, HINTS, entry_name, entry_number
 from dagflow.storage import file_system, inside
 
@@ -99,7 +99,7 @@ def read_dataset(path: str | os.PathLike[str], as_of: int | datetime.datetime | 
     parts = []
     for kind, then, group in groups:
         written, names = ({}, ()) if then is None else (then.written, tuple(field.name for field in then.schema))
-        parts.append(Files(kind, group, ledger.folder, columns, written, names).dataset())
+        parts.append(FileGroup(kind, group, ledger.folder, columns, written, names).dataset())
     return parts[0] if len(parts) == 1 else ds.dataset(parts)
 
 

@@ -301,7 +301,7 @@ def kind_of(event: Event) -> str:
 
 
 @attrs.frozen(kw_only=True)
-class Carried:
+class CarriedNumbers:
     """The numbers of the newest entries of the rare kinds up to an entry, carried so that readers need not scan.
 
     Attributes:
@@ -323,7 +323,7 @@ class Carried:
     kinds: tuple[str, ...] = ()
     unknown: Mapping[str, Any] = attrs.field(factory=dict)
 
-    def after(self, seq: int, event: Event) -> Carried:
+    def after(self, seq: int, event: Event) -> CarriedNumbers:
         """Return the numbers that the next entry carries."""
         changes: dict[str, Any] = {}
         if isinstance(event, SetSchema):
@@ -360,7 +360,7 @@ class LedgerEntry:
     prev_hash: str | None = None
     system_time: int
     event: Event
-    carried: Carried
+    carried: CarriedNumbers
     format: int
     unknown: Mapping[str, Any] = attrs.field(factory=dict)
     hash: str = attrs.field(default="", eq=False, metadata={"stored": False})

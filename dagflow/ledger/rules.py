@@ -26,8 +26,8 @@ RULES: tuple[Rule, ...] = tuple(
 def broken_rules(before: ChainState, entry: LedgerEntry) -> Iterator[LedgerRuleError]:
     """All ways in which an entry breaks rules, in the order of the table.
 
-    >>> from dagflow.ledger import Carried, LedgerEntry, SetSource
-    >>> entry = LedgerEntry(seq=0, system_time=0, event=SetSource(name="logs"), carried=Carried(), format=1)
+    >>> from dagflow.ledger import CarriedNumbers, LedgerEntry, SetSource
+    >>> entry = LedgerEntry(seq=0, system_time=0, event=SetSource(name="logs"), carried=CarriedNumbers(), format=1)
     >>> [each.rule for each in broken_rules(ChainState(), entry)]
     ['DF520', 'DF526', 'DF526']
     """

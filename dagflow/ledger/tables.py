@@ -46,7 +46,7 @@ def packing_of(path: str) -> tuple[str, str | None]:
 
 
 @attrs.frozen
-class Files:
+class FileGroup:
     """Files that are read in one way, in the order of their rows.
 
     Attributes:

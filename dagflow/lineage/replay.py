@@ -15,7 +15,7 @@ from dagflow.errors import DagflowError
 from dagflow.launching.build import Built
 from dagflow.ledger import DataFile, Ledger, LedgerEntry
 from dagflow.ledger.find import find_dataset
-from dagflow.ledger.tables import Files, kind_of_file
+from dagflow.ledger.tables import FileGroup, kind_of_file
 from dagflow.lineage.errors import CodeNotNamed, ReplayDiffers, SourceChanged
 from dagflow.lineage.history import PastWindow, Written, changed_sources, stage_of, standing_in, states_kept
 from dagflow.lineage.row_search import leading_to
@@ -247,7 +247,7 @@ def _difference(made: str, rows: int, file: DataFile, dataset: str) -> str | Non
         kind = kind_of_file(file.path)
         if kind == "text":
             return _different_lines(made, committed)
-        same = Files(kind, [made]).dataset().to_table().equals(Files(kind, [committed]).dataset().to_table())
+        same = FileGroup(kind, [made]).dataset().to_table().equals(FileGroup(kind, [committed]).dataset().to_table())
         return None if same else "its rows are others"
     except FileNotFoundError:
         return "its bytes are others; the committed file is not there"

@@ -287,7 +287,7 @@ def infer(dag: ExpandedDag) -> tuple[dict[PortName, Any], list[DagError]]:
     """The type of every port, solved forward along the streams, and what does not fit."""
     if cycles(dag.operators, _edges(dag)):
         return {}, []
-    solving = _Solving(dag)
+    solving = _TypeSolver(dag)
     bound: dict[str, Bindings] = {name: own_bindings(node.operator) for name, node in dag.operators.items()}
     for name in order(dag.operators, _edges(dag)):
         node = dag.operators[name]
@@ -304,7 +304,7 @@ def infer(dag: ExpandedDag) -> tuple[dict[PortName, Any], list[DagError]]:
 
 
 @attrs.define
-class _Solving:
+class _TypeSolver:
     """The types found so far.
 
     `bound`: what the type variables of modules stand for. `problems`: by the two ends that do not fit.

@@ -53,7 +53,7 @@ def expand(dag: DAG, configure: Configure = lambda node: True) -> ExpandedDag:
 
     `configure` is called for each module before its `populate_dag`. Raises nothing: what is wrong is among the problems.
     """
-    filling = _Filling(configure, list(dag.problems))
+    filling = _Expansion(configure, list(dag.problems))
     filling.take(dag, 0)
     streams = dict(dag.streams)
     if filling.modules:
@@ -70,7 +70,7 @@ def expand(dag: DAG, configure: Configure = lambda node: True) -> ExpandedDag:
 
 
 @attrs.define
-class _Filling:
+class _Expansion:
     """The state of an expansion. `targets`: for each port of a module the ports behind it, one step further in."""
 
     configure: Configure
@@ -189,7 +189,7 @@ def _ends(
         yield from _ends(targets, target, (*through, port))
 
 
-def _joined(filling: _Filling) -> dict[str, Stream]:
+def _joined(filling: _Expansion) -> dict[str, Stream]:
     """The streams from operators to operators: those that begin at the same port become one, called as the outermost of them."""
     by_source: dict[PortName, Stream] = {}
     names: dict[str, str] = {}

@@ -29,10 +29,10 @@ import attrs
 from dagflow.model.map_state import ABSENT, Changes, TrackedDict
 from dagflow.model.plain import encode
 from dagflow.state.segment import (
-    Head,
+    MapEntries,
     MapHead,
     MapId,
-    Part,
+    SegmentHead,
     SegmentRef,
     keys_of,
     read,
@@ -49,7 +49,7 @@ T = TypeVar("T")
 Keys = dict[MapId, dict[Any, None]]
 
 
-class Trying(Protocol):
+class Retry(Protocol):
     """Calls an action, perhaps again and again until it succeeds."""
 
     def __call__(self, window: int, doing: str, action: Callable[[], T]) -> T:
@@ -101,7 +101,7 @@ class MapLog:
     """The maps of a run, saved window by window in a store, which no other writer uses at the same time.
 
     Args:
-        trying: calls what reads or writes for a window, as often as it likes; told the window, and what is being done.
+        retry: calls what reads or writes for a window, as often as it likes; told the window, and what is being done.
 
     Attributes:
         store: where the segments are.
@@ -120,11 +120,11 @@ class MapLog:
     {('files', 'seen'): {'a': 1}}
     """
 
-    def __init__(self, store: Store, policy: Policy | None = None, trying: Trying = _once) -> None:
+    def __init__(self, store: Store, policy: Policy | None = None, retry: Retry = _once) -> None:
         self.store = store
         self.changed: set[MapId] = set()
         self._policy = policy or Policy()
-        self._trying = trying
+        self._retry = retry
         self._newest: SegmentRef | None = None
         self._chain: list[_Segment] = []  # that count, the oldest one first
         self._maps: dict[MapId, _Map] = {}
@@ -185,7 +185,7 @@ class MapLog:
         if self._sweeping is not None:
             self._unswept = [(map_id, [key for key in found[map_id] if key not in said[map_id]]) for map_id in self._maps]
         counting = {segment.ref.name for segment in self._chain}
-        for name in self._trying(window, "listing segments of MapState", partial(segments, self.store)):
+        for name in self._retry(window, "listing segments of MapState", partial(segments, self.store)):
             if name not in counting:  # of a window that has no plan: it stays until that window has another one
                 self._bury(name, max(window, window_of(name)))
         return found
@@ -211,7 +211,7 @@ class MapLog:
             since, name = heapq.heappop(self._dead)
             if self._dead_from.get(name) == since:
                 del self._dead_from[name]
-                self._trying(needed_from, "removing old segments of MapState", partial(self.store.discard, name))
+                self._retry(needed_from, "removing old segments of MapState", partial(self.store.discard, name))
                 count += 1
         return count
 
@@ -219,11 +219,11 @@ class MapLog:
         self._dead_from[name] = since
         heapq.heappush(self._dead, (since, name))
 
-    def _segments(self, newest: SegmentRef | None, window: int) -> Iterator[tuple[SegmentRef, Head, list[Part]]]:
+    def _segments(self, newest: SegmentRef | None, window: int) -> Iterator[tuple[SegmentRef, SegmentHead, list[MapEntries]]]:
         """The segments that count, the newest one first. Raises SegmentMissing, SegmentDamaged."""
         ref, first = newest, 0
         while ref is not None and window_of(ref.name) >= first:
-            head, parts = self._trying(window, "reading its MapState", partial(read, self.store, ref, window))
+            head, parts = self._retry(window, "reading its MapState", partial(read, self.store, ref, window))
             first = max(first, head.first)
             yield ref, head, parts
             ref = head.previous
@@ -250,7 +250,7 @@ class MapLog:
             self._first, self._sweeping = self._sweeping, None
         left = [segment for segment in self._chain[:taken] if segment.window >= self._first]
         parts, weight = _parts(maps, keys, keep_removed=bool(left))
-        head = Head(
+        head = SegmentHead(
             window=window,
             level=level,
             weight=weight,
@@ -260,7 +260,7 @@ class MapLog:
             sweeping=self._sweeping,
             previous=left[-1].ref if left else None,
         )
-        self._newest = self._trying(window, "saving its MapState", partial(write, self.store, head, parts))
+        self._newest = self._retry(window, "saving its MapState", partial(write, self.store, head, parts))
         self._has_forgotten = False
         self._dead_from.pop(self._newest.name, None)  # a launch that died before its plan had written the same
         stay = {segment.ref.name for segment in left} | {self._newest.name}
@@ -316,7 +316,7 @@ def _weights(change: Changes[Any, Any], where: str) -> tuple[int, int]:
     return assigned - before, assigned + sum(weight_of(key) for key in change.removed)
 
 
-def _parts(maps: Mapping[MapId, TrackedDict[Any, Any]], keys: Keys, keep_removed: bool) -> tuple[list[Part], int]:
+def _parts(maps: Mapping[MapId, TrackedDict[Any, Any]], keys: Keys, keep_removed: bool) -> tuple[list[MapEntries], int]:
     """The parts of a segment with the entries of keys as they are now, and their weight."""
     parts, weight = [], 0
     for map_id, said in keys.items():
@@ -332,7 +332,7 @@ def _parts(maps: Mapping[MapId, TrackedDict[Any, Any]], keys: Keys, keep_removed
         values = encode(list(assigned.values()), _where(map_id))
         weight += sum(map(weight_of, assigned)) + sum(map(weight_of, values)) + sum(map(weight_of, removed))
         if assigned or removed:
-            parts.append(Part(map_id, list(assigned), values, removed))
+            parts.append(MapEntries(map_id, list(assigned), values, removed))
     return parts, weight
 
 

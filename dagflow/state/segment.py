@@ -52,7 +52,7 @@ class MapHead:
 
 
 @attrs.frozen(kw_only=True)
-class Head:
+class SegmentHead:
     """The header of a segment: itself, and those before it.
 
     Attributes:
@@ -77,7 +77,7 @@ class Head:
 
 
 @attrs.frozen
-class Part:
+class MapEntries:
     """The entries of one map in a segment: keys with their encoded values, and removed keys."""
 
     id: MapId
@@ -86,7 +86,7 @@ class Part:
     removed: list[Any]
 
 
-def write(store: Store, head: Head, parts: list[Part]) -> SegmentRef:
+def write(store: Store, head: SegmentHead, parts: list[MapEntries]) -> SegmentRef:
     """Publishes a segment."""
     body = [[*part.id, part.keys, part.values, part.removed] for part in parts]
     record = f"{FOLDER}/{head.window:010d}"
@@ -127,14 +127,14 @@ def _name(record: str, digest: str) -> str:
     return f"{record}-{digest.partition(':')[2][:16]}"
 
 
-def read(store: Store, ref: SegmentRef, needed_by: int) -> tuple[Head, list[Part]]:
+def read(store: Store, ref: SegmentRef, needed_by: int) -> tuple[SegmentHead, list[MapEntries]]:
     """A segment. Raises SegmentMissing, SegmentDamaged."""
     first, _, rest = check(store, ref, needed_by).partition(b"\n")
     found = loads(first)
     previous = found.pop("previous")
     maps = [MapHead(**each) for each in found.pop("maps")]
-    head = Head(**found, maps=maps, previous=None if previous is None else SegmentRef(**previous))
-    return head, [Part((part[0], part[1]), *part[2:]) for part in loads(rest)]
+    head = SegmentHead(**found, maps=maps, previous=None if previous is None else SegmentRef(**previous))
+    return head, [MapEntries((part[0], part[1]), *part[2:]) for part in loads(rest)]
 
 
 def window_of(name: str) -> int:
@@ -165,6 +165,6 @@ def weight_of(encoded: Any) -> int:
     return 8 if encoded is None or isinstance(encoded, int | float) else len(dumps(encoded)) + 1
 
 
-def keys_of(parts: list[Part], since: Mapping[MapId, int], window: int) -> dict[MapId, dict[Any, None]]:
+def keys_of(parts: list[MapEntries], since: Mapping[MapId, int], window: int) -> dict[MapId, dict[Any, None]]:
     """The keys that a segment of a window says something of, by map."""
     return {p.id: dict.fromkeys([*p.keys, *p.removed]) for p in parts if p.id in since and window >= since[p.id]}

@@ -8,7 +8,7 @@ from dagflow.ledger import (
     DERIVATIVE,
     FORMAT,
     AddData,
-    Carried,
+    CarriedNumbers,
     DataFile,
     DataSlice,
     Event,
@@ -80,7 +80,7 @@ def ingest(ledger: Ledger, window: int, count: int, watermark: int | None = None
 def chained(events: Iterable[Event]) -> list[LedgerEntry]:
     """Entries of events, linked and numbered rightly, whatever rules the events break."""
     made: list[LedgerEntry] = []
-    carried = Carried()
+    carried = CarriedNumbers()
     for seq, event in enumerate(events):
         carried = carried.after(seq, event)
         entry = LedgerEntry(
@@ -164,7 +164,7 @@ class MadeUpStore(MemoryStore):
             system_time=seq,
             event=event,
             format=FORMAT,
-            carried=Carried(
+            carried=CarriedNumbers(
                 schema=schemas[-1] if schemas else None,
                 data=data,
                 rows=before[-1] if before else None,

@@ -9,7 +9,7 @@ from dagflow.errors import WindowForgotten
 from dagflow.ledger import (
     FORMAT,
     AddData,
-    Carried,
+    CarriedNumbers,
     DataFile,
     DataSlice,
     EntryRef,
@@ -43,7 +43,7 @@ def made(**more: Any) -> Trace:
         prev_hash="sha256:00",
         system_time=1_795_000_000_123_456,
         event=AddData(txn=TXN, prev_offset=999, new_data=rows),
-        carried=Carried(),
+        carried=CarriedNumbers(),
         format=FORMAT,
         hash="sha256:ef",
     )

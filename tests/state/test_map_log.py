@@ -261,7 +261,7 @@ def test_what_may_pass_is_tried_again() -> None:
             heard.append((call, name))
             raise TimeoutError("busy")
 
-    def trying(window: int, doing: str, action: Any) -> Any:
+    def retry(window: int, doing: str, action: Any) -> Any:
         while True:
             try:
                 return action()
@@ -269,15 +269,15 @@ def test_what_may_pass_is_tried_again() -> None:
                 heard.append((window, doing))
 
     store = CountingStore(after=busy)
-    log = MapLog(store, trying=trying)
+    log = MapLog(store, retry=retry)
     kept: TrackedDict[str, int] = TrackedDict()
     for window in range(2):
         kept["a"] = window
         ref = log.save(window, {SEEN: kept})
     saving = heard[:]
     heard.clear()
-    assert MapLog(store, trying=trying).restore(ref, 1, [SEEN]) == {SEEN: {"a": 1}}
-    again = MapLog(store, trying=trying)
+    assert MapLog(store, retry=retry).restore(ref, 1, [SEEN]) == {SEEN: {"a": 1}}
+    again = MapLog(store, retry=retry)
     again.restore(None, -1, ())
     assert again.sweep(2) == 2
     assert {what for what in (*saving, *heard) if isinstance(what[0], int)} == {

@@ -121,7 +121,7 @@ class WindowLoop:
         keeping = {name: [o.name for o in program.operators if declared_states(o.operator)] for name, program in programs.items()}
         self._states = StateAssignment(keeping, [name for name in plan.driver if declared_states(plan.dag.nodes[name].operator)])
         self._rebalancing = Rebalancing.of(plan, settings.rebalance, runner, run_folder, keeping)
-        self._maps = MapLog(log.store, trying=self.patience.keep_trying)
+        self._maps = MapLog(log.store, retry=self.patience.keep_trying)
         self._running: deque[Running] = deque()
         self._before: Decision | None = None
         self._has_ended = True  # with no window there is nothing to end
