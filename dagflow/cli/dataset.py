@@ -11,7 +11,7 @@ import click
 from dagflow.cli.group import EXIT_CODES, ErrorOutput, NobodyReads, paths
 
 if TYPE_CHECKING:
-    from dagflow.lineage.trace import Sought
+    from dagflow.lineage.trace import ApplicationLocator
 
 
 @attrs.frozen
@@ -76,10 +76,12 @@ def application_options() -> list[click.Parameter]:
     ]
 
 
-def sought(run_folder: str | None, app: str | None, trust: bool, define: Sequence[str], conf: Sequence[str]) -> Sought:
-    """What `application_options` have said."""
-    from dagflow.lineage.trace import Sought
+def locator(
+    run_folder: str | None, app: str | None, trust: bool, define: Sequence[str], conf: Sequence[str]
+) -> ApplicationLocator:
+    """The locator that `application_options` describe."""
+    from dagflow.lineage.trace import ApplicationLocator
 
     if conf and app is None:
         raise click.UsageError("--conf goes with --app: without it, the settings are those that the run folder knows, and -D.")
-    return Sought(run_folder=run_folder, application=app, trust=trust, definitions=define, conf_files=conf)
+    return ApplicationLocator(run_folder=run_folder, application=app, trust=trust, definitions=define, conf_files=conf)

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from dagflow.cli.dataset import Asked, application_options, dataset_command, sought
+from dagflow.cli.dataset import Asked, application_options, dataset_command, locator
 from dagflow.cli.ending import exit_code, style_of
 from dagflow.cli.main import DONE
 from dagflow.lineage.trace import row_of, trace
@@ -48,9 +48,9 @@ def command(
         raise click.UsageError("Which row? Either --offset N, its number in the dataset, or --line N, its number in its file.")
     if not exact and (app is not None or trust or define or conf):
         raise click.UsageError("--app, --trust, -D and --conf go with --exact: without it, nothing is run again.")
-    again = sought(run_folder, app, trust, define, conf)
+    again = locator(run_folder, app, trust, define, conf)
     row = offset if offset is not None else row_of(asked.place, line or 0)
-    found = trace(asked.dataset, row, exact=exact, sought=again)
+    found = trace(asked.dataset, row, exact=exact, locator=again)
     if asked.json:
         print(json.dumps(trace_json(found), indent=2, ensure_ascii=False))
     else:

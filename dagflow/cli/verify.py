@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from dagflow.cli.dataset import Asked, application_options, dataset_command, sought
+from dagflow.cli.dataset import Asked, application_options, dataset_command, locator
 from dagflow.cli.ending import Refused, style_of
 from dagflow.cli.main import DONE, FAILED
 from dagflow.errors import DagflowError
@@ -25,7 +25,7 @@ from dagflow.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from dagflow.lineage.replay import ReplayReport
-    from dagflow.lineage.trace import Sought
+    from dagflow.lineage.trace import ApplicationLocator
     from dagflow.runtime.run_folder.verify import FolderReport
 
 
@@ -81,7 +81,7 @@ def command(
     """Prints what was checked, and what is damaged."""
     if not replay and (windows is not None or app is not None or trust or define or conf):
         raise click.UsageError("--windows, --app, --trust, -D and --conf go with --replay.")
-    again = sought(run_folder, app, trust, define, conf)
+    again = locator(run_folder, app, trust, define, conf)
     if replay:
         _check_trust(asked.dataset, again)
     ledger = Ledger.open(asked.dataset, durable=False)
@@ -143,16 +143,16 @@ def is_readable(report: VerifyReport) -> bool:
     return all(isinstance(problem, ObjectMissing | ObjectDamaged | StorageError) for problem in report.problems)
 
 
-def _check_trust(dataset: str, again: Sought) -> None:
+def _check_trust(dataset: str, again: ApplicationLocator) -> None:
     from dagflow.lineage.replay import check_trust
 
     check_trust(dataset, again)
 
 
-def _replayed(dataset: str, again: Sought, windows: int | None) -> ReplayReport:
+def _replayed(dataset: str, again: ApplicationLocator, windows: int | None) -> ReplayReport:
     from dagflow.lineage.replay import replay
 
-    return replay(dataset, sought=again, windows=windows)
+    return replay(dataset, locator=again, windows=windows)
 
 
 def inputs_of(

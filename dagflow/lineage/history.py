@@ -69,7 +69,7 @@ class Item:
 
 
 @attrs.frozen
-class Written:
+class FileOrigin:
     """Who wrote a file: the operator, in which task (None: on the driver), and which of this task's files by this operator."""
 
     operator: str
@@ -122,12 +122,12 @@ class PastWindow:
         found = here or alike
         return found[0] if len({each.folder for each in found}) == 1 else None
 
-    def written(self, file: StagedFile) -> Written:
+    def written(self, file: StagedFile) -> FileOrigin:
         """Who wrote a file of this window."""
         task, _ = _task_of(file)
         mine = [each for each in self.decision.files if each.operator == file.operator and _task_of(each)[0] == task]
         mine.sort(key=lambda each: _task_of(each)[1])
-        return Written(file.operator, task, mine.index(file))
+        return FileOrigin(file.operator, task, mine.index(file))
 
     def items(self, head: str, partition: int) -> list[Item]:
         """The work items that one partition of a stage had, in their order; of an item that it shared, its part."""
@@ -255,7 +255,7 @@ def _narrowed(value: Any, part: Part) -> Any:
     return {**value, **{name: encode(at, f"the {name} of a part") for name, at in bounds.items() if at is not None}}
 
 
-def stage_of(plan: Plan, written: Written, window: int) -> tuple[Stage, int]:
+def stage_of(plan: Plan, written: FileOrigin, window: int) -> tuple[Stage, int]:
     """The stage and the partition of a task that wrote a file. Raises MadeOnDriver."""
     if written.task is None:
         raise MadeOnDriver(written.operator, window)

@@ -17,13 +17,13 @@ from dagflow.ledger import DataFile, Ledger, LedgerEntry
 from dagflow.ledger.find import find_dataset
 from dagflow.ledger.tables import FileGroup, kind_of_file
 from dagflow.lineage.errors import CodeNotNamed, ReplayDiffers, SourceChanged
-from dagflow.lineage.history import PastWindow, Written, changed_sources, stage_of, standing_in, states_kept
+from dagflow.lineage.history import FileOrigin, PastWindow, changed_sources, stage_of, standing_in, states_kept
 from dagflow.lineage.row_search import leading_to
-from dagflow.lineage.trace import Sought
-from dagflow.local.spool import Spool, bodies_here
+from dagflow.lineage.trace import ApplicationLocator
+from dagflow.local.spool import Spool, transform_runner
 from dagflow.plan.plan import Plan, Stage
-from dagflow.runtime.exchange.channels import Passing
-from dagflow.runtime.exchange.dataframes import bodies
+from dagflow.runtime.exchange.channels import TaskChannels
+from dagflow.runtime.exchange.dataframes import transforms_of
 from dagflow.runtime.stage.failure import Abort
 from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.task.attempt_files import place
@@ -54,7 +54,7 @@ class ReplayReport:
     left_out: tuple[tuple[int, DagflowError], ...] = ()
 
 
-def replay(dataset: str, *, sought: Sought | None = None, windows: int | None = None) -> ReplayReport:
+def replay(dataset: str, *, locator: ApplicationLocator | None = None, windows: int | None = None) -> ReplayReport:
     """Runs the windows of a dataset again, in this process and in a temporary place, as far as their plans are kept.
 
     Files must have the hash that was committed; where they have not, their rows are compared: lines of text one by one, in
@@ -62,14 +62,14 @@ def replay(dataset: str, *, sought: Sought | None = None, windows: int | None = 
 
     Args:
         dataset: its folder, by path or URL, or anything in it.
-        sought: how to find the application again: it names the application or trusts the run folder.
+        locator: how to find the application again: it names the application or trusts the run folder.
         windows: only so many, the newest; None: all.
 
     Raises CodeNotNamed, LedgerError, and StorageError where the ledger cannot be read.
     """
     folder = find_dataset(dataset)
     ledger = Ledger.open(folder, durable=False)
-    replaying = _Replaying(folder, sought or Sought())
+    replaying = _Replaying(folder, locator or ApplicationLocator())
     report = ReplayReport()
     committed = (entry for entry in ledger.entries(newest_first=True) if entry.data is not None)
     for entry in islice(committed, windows):
@@ -92,13 +92,13 @@ def replay(dataset: str, *, sought: Sought | None = None, windows: int | None = 
     return report
 
 
-def check_trust(dataset: str, sought: Sought) -> None:
+def check_trust(dataset: str, locator: ApplicationLocator) -> None:
     """Raises CodeNotNamed where replaying the newest window would run code that only the run folder names. Runs nothing."""
-    if sought.application is not None or sought.trust:
+    if locator.application is not None or locator.trust:
         return
     try:
         entry = next(entry for entry in Ledger.open(dataset, durable=False).entries(newest_first=True) if entry.data is not None)
-        sought.built(PastWindow.of(dataset, entry, sought.run_folder))
+        locator.built(PastWindow.of(dataset, entry, locator.run_folder))
     except CodeNotNamed:
         raise
     except (StopIteration, DagflowError):  # which `verify` and `replay` tell
@@ -110,17 +110,17 @@ class _Replaying:
     """The applications that made the windows, each loaded once."""
 
     dataset: str
-    sought: Sought
+    locator: ApplicationLocator
     known: dict[str, tuple[Built, Plan, str]] = attrs.field(factory=dict)
 
     def window(self, entry: LedgerEntry) -> Iterator[ReplayDiffers]:
         """Runs the tasks of a window that lead to the dataset; what comes out differently."""
-        past = PastWindow.of(self.dataset, entry, self.sought.run_folder)
+        past = PastWindow.of(self.dataset, entry, self.locator.run_folder)
         built, plan, base = self._application(past)
         changed = past.check_application(built, plan)
         remark = f" (properties have changed since: {'; '.join(changed)})" if changed else ""
         assert entry.data is not None
-        expected: dict[Written, DataFile] = {}
+        expected: dict[FileOrigin, DataFile] = {}
         folders = {self.dataset}  # and as it was called then
         for file in entry.data.new_data.files if entry.data.new_data is not None else ():
             published = past.published(self.dataset, file)
@@ -136,23 +136,23 @@ class _Replaying:
         with standing_in(base), Spool() as spool, ExitStack() as stack:
             for stage, program in _leading(plan, sinks):
                 for spec in past.tasks(plan, stage, base):
-                    if (body := bodies(plan, [spec]).get(stage.name)) is not None:
-                        spool.through(body, stack.enter_context(closing(bodies_here())))
-                    passing = spool.passing(spec, levels_of(plan))
+                    if (transform := transforms_of(plan, [spec]).get(stage.name)) is not None:
+                        spool.through(transform, stack.enter_context(closing(transform_runner())))
+                    channels = spool.channels(spec, levels_of(plan))
                     with tempfile.TemporaryDirectory(prefix="dagflow-replay-") as temporary:
                         folder = _TemporaryFolder(temporary)
-                        _run(program, spec, folder, past.states(plan, stage, spec), passing)
+                        _run(program, spec, folder, past.states(plan, stage, spec), channels)
                         for name, reason in self._differences(spec.name, expected, folder, folders, base):
                             for change in changed_sources(past.items_of(stage, spec.partition)):
                                 raise SourceChanged(past.window, change)
                             yield ReplayDiffers(past.window, entry.seq, name, reason + remark)
 
     def _differences(
-        self, task: str, expected: Mapping[Written, DataFile], folder: _TemporaryFolder, folders: Collection[str], base: str
+        self, task: str, expected: Mapping[FileOrigin, DataFile], folder: _TemporaryFolder, folders: Collection[str], base: str
     ) -> Iterator[tuple[str, str]]:
         """The files of a task that are not as they were committed, each with how."""
         files = (file for file in folder.files.opened.values() if place(file.folder, base) in folders)
-        now = {Written(file.operator, task, file.number): file for file in files}
+        now = {FileOrigin(file.operator, task, file.number): file for file in files}
         for written, committed in expected.items():
             if written.task == task:
                 file = now.pop(written, None)
@@ -167,7 +167,7 @@ class _Replaying:
     def _application(self, past: PastWindow) -> tuple[Built, Plan, str]:
         launch = past.decision.round.rstrip("+").partition(".")[0]
         if launch not in self.known:
-            built, base, _ = self.sought.built(past)
+            built, base, _ = self.locator.built(past)
             with standing_in(base):
                 self.known[launch] = (built, built.plan(), base)
         return self.known[launch]
@@ -190,11 +190,11 @@ def _run(
     spec: TaskSpec,
     folder: _TemporaryFolder,
     states: TaskStates,
-    passing: Passing,
+    channels: TaskChannels,
 ) -> None:
     try:
         with few_collections(), states_kept(spec):
-            run_flow(program, spec, folder.files, states=states, passing=passing)
+            run_flow(program, spec, folder.files, states=states, channels=channels)
     except Abort as abort:
         raise abort.error from abort
     finally:

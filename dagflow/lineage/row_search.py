@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.lineage.history import Written
+from dagflow.lineage.history import FileOrigin
 from dagflow.model.protocols import LocatesRows
 from dagflow.model.records import BLOCK_ID, POSITION, ReaderRecord
 from dagflow.model.state import state_fields
@@ -27,7 +27,7 @@ PIECE = 256
 
 
 @attrs.frozen
-class Handed:
+class EmittedChunk:
     """What the head of a stage handed on.
 
     Attributes:
@@ -48,19 +48,19 @@ class Origin:
     """Where a row came from.
 
     Attributes:
-        handed: the record of which it was made; None when it was made of several, or that is not certain.
+        emitted: the record of which it was made; None when it was made of several, or that is not certain.
         arrived: what arrived at the sink.
         is_uncertain: the sink counted the row together with others, and did not write all that had arrived.
         keeping: operators between reader and sink that keep something between records: earlier ones may have a part in it.
     """
 
-    handed: Handed | None
+    emitted: EmittedChunk | None
     arrived: Any = None
     is_uncertain: bool = False
     keeping: tuple[str, ...] = ()
 
 
-def origin_of(program: bytes, spec: TaskSpec, states: TaskStates, *, head: str, written: Written, row: int) -> Origin | None:
+def origin_of(program: bytes, spec: TaskSpec, states: TaskStates, *, head: str, written: FileOrigin, row: int) -> Origin | None:
     """What a row was made of; None when the task, run again, does not write it.
 
     The task runs in chunks as always, which tells in which chunk the record was; then that chunk in pieces, then one piece
@@ -80,14 +80,14 @@ def origin_of(program: bytes, spec: TaskSpec, states: TaskStates, *, head: str, 
     while True:
         run = _Run(leading_to(loaded(program), [written.operator]), head, written.operator, (written.number, row), path)
         found = run.until_found(spec, states)
-        if found is None or found.handed is None or found.handed.record is not None:
+        if found is None or found.emitted is None or found.emitted.record is not None:
             return found
-        if found.handed.path[: len(path)] != path or len(found.handed.path) <= len(path):
-            return None if found.handed.path else found  # it did not do the same twice; or the row came before any record
-        path = found.handed.path
+        if found.emitted.path[: len(path)] != path or len(found.emitted.path) <= len(path):
+            return None if found.emitted.path else found  # it did not do the same twice; or the row came before any record
+        path = found.emitted.path
 
 
-def hash_of(program: bytes, spec: TaskSpec, states: TaskStates, *, written: Written, algorithm: str) -> str | None:
+def hash_of(program: bytes, spec: TaskSpec, states: TaskStates, *, written: FileOrigin, algorithm: str) -> str | None:
     """The hash of a file that a task writes when it is run again as a whole; None when it does not write that file.
 
     Args as for `origin_of`; `algorithm`: as in the hash that was committed. Raises DagflowError, as the task would.
@@ -102,19 +102,19 @@ def hash_of(program: bytes, spec: TaskSpec, states: TaskStates, *, written: Writ
     return f"{algorithm}:{hashes[made[written.number]].hexdigest()}" if written.number < len(made) else None
 
 
-class _Found(BaseException):
+class _RowWritten(BaseException):
     """The row was written. No `Exception`: nobody may catch it."""
 
-    def __init__(self, arrived: _Arrived | None) -> None:
+    def __init__(self, arrived: _Arrival | None) -> None:
         super().__init__()
         self.arrived = arrived
 
 
 @attrs.define
-class _Arrived:
+class _Arrival:
     """How much of what was handed on at once has arrived at the sink; `record`: the last of it, where it came alone."""
 
-    handed: Handed | None
+    emitted: EmittedChunk | None
     count: int
     record: Any = None
 
@@ -139,9 +139,9 @@ class _Run:
         self._chunks = 0
         self._place: Callable[[int], RowOrigin] | None = None
         self._item = 0
-        self._handed: Handed | None = None
-        self._arriving: _Arrived | None = None
-        self._uncounted: list[_Arrived] = []  # what has arrived at the sink since it last counted rows
+        self._emitted: EmittedChunk | None = None
+        self._arriving: _Arrival | None = None
+        self._uncounted: list[_Arrival] = []  # what has arrived at the sink since it last counted rows
 
     def until_found(self, spec: TaskSpec, states: TaskStates) -> Origin | None:
         """Runs the task; what was handed on when the row was written."""
@@ -151,13 +151,13 @@ class _Run:
             self._watch(flow)
             with flow, flow.window(spec.window):
                 for number, (item, part) in enumerate(spec.work.with_parts()):
-                    self._item, self._handed = number, Handed(number)
+                    self._item, self._emitted = number, EmittedChunk(number)
                     flow.deliver_item(item, flow.decoded(item), part)
-                self._handed = None
-        except _Found as found:
+                self._emitted = None
+        except _RowWritten as found:
             if found.arrived is None:
-                return Origin(handed=None, is_uncertain=True)
-            return Origin(handed=found.arrived.handed, arrived=found.arrived.record, keeping=self._keeping())
+                return Origin(emitted=None, is_uncertain=True)
+            return Origin(emitted=found.arrived.emitted, arrived=found.arrived.record, keeping=self._keeping())
         except Abort as abort:
             raise abort.error from abort
         return None
@@ -179,20 +179,20 @@ class _Run:
         for path, part in _taken_apart(chunk, (number,), self._path):
             single = _only(part) if _size(part) == 1 else None
             place = self._place(row) if self._place is not None and single is not None and not isinstance(chunk, list) else None
-            self._handed = Handed(self._item, path, single, place)
+            self._emitted = EmittedChunk(self._item, path, single, place)
             yield part
             row += _size(part)
-        self._handed = Handed(self._item, (number,))
+        self._emitted = EmittedChunk(self._item, (number,))
 
     def _arrivals(self, chunk: Any) -> Iterator[Any]:
         """Records arrive at the sink: what comes of a single record, one by one."""
-        is_single = self._handed is not None and self._handed.record is not None
+        is_single = self._emitted is not None and self._emitted.record is not None
         for part in _parts(chunk, 1) if is_single else (chunk,):
             last = self._uncounted[-1] if self._uncounted else None
-            if last is not None and last.handed is self._handed and not is_single:
+            if last is not None and last.emitted is self._emitted and not is_single:
                 last.count += _size(part)
             else:
-                self._uncounted.append(_Arrived(self._handed, _size(part), _only(part) if is_single else None))
+                self._uncounted.append(_Arrival(self._emitted, _size(part), _only(part) if is_single else None))
             self._arriving = self._uncounted[-1]
             yield part
             self._arriving = None
@@ -203,17 +203,17 @@ class _Run:
             return
         wanted, row = self._wanted
         if file.number == wanted and file.rows <= row < file.rows + rows:
-            raise _Found(self._made_of(row - file.rows, rows))
+            raise _RowWritten(self._made_of(row - file.rows, rows))
         self._uncounted.clear()
 
-    def _made_of(self, row: int, rows: int) -> _Arrived | None:
+    def _made_of(self, row: int, rows: int) -> _Arrival | None:
         since = self._uncounted
         if rows == sum(arrived.count for arrived in since):  # a row for each
             for arrived in since:
                 if row < arrived.count:
                     return arrived
                 row -= arrived.count
-        if since and all(arrived.handed is since[0].handed for arrived in since):  # all of one
+        if since and all(arrived.emitted is since[0].emitted for arrived in since):  # all of one
             return attrs.evolve(since[0], record=since[0].record if len(since) == 1 else None)
         if self._arriving is not None and rows <= self._arriving.count:  # the sink counts at once: what came before was dropped
             return self._arriving

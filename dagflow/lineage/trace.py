@@ -15,7 +15,7 @@ from dagflow.ledger import DataFile, ExecuteQuery, InputSlice, Ledger, LedgerEnt
 from dagflow.ledger.errors import NoSuchEntry
 from dagflow.ledger.find import find_dataset
 from dagflow.lineage.errors import BehindExchange, CodeNotNamed, SourceSilent
-from dagflow.lineage.history import Item, PastWindow, Written, changed_sources, stage_of, standing_in, states_kept
+from dagflow.lineage.history import FileOrigin, Item, PastWindow, changed_sources, stage_of, standing_in, states_kept
 from dagflow.lineage.row_search import Origin, hash_of, origin_of, position_of
 from dagflow.model.context import OperatorContext
 from dagflow.model.operator import ErrorRecord, Operator
@@ -78,7 +78,7 @@ class Trace:
     file: DataFile
     row: int
     run_folder: str | None = None
-    written: Written | None = None
+    written: FileOrigin | None = None
     head: str | None = None
     items: tuple[Item, ...] = ()
     inputs: tuple[InputSlice, ...] = ()
@@ -101,7 +101,7 @@ class Trace:
 
 
 @attrs.frozen(kw_only=True)
-class Sought:
+class ApplicationLocator:
     """How to find the application again: as the caller says now or, where the caller trusts it, as the run folder says.
 
     Attributes:
@@ -137,7 +137,7 @@ class Sought:
             return rebuild(known, self.definitions), known.folder, (remark,) if missing else ()
 
 
-def trace(dataset: str, offset: int, *, exact: bool = False, sought: Sought | None = None) -> Trace:
+def trace(dataset: str, offset: int, *, exact: bool = False, locator: ApplicationLocator | None = None) -> Trace:
     """Where a row of a dataset comes from.
 
     Args:
@@ -146,7 +146,7 @@ def trace(dataset: str, offset: int, *, exact: bool = False, sought: Sought | No
         exact: runs the row's task again up to the row, record by record, to find the record that it was made of, and reads
             that again from the source; then once as a whole, to compare the file with the committed one (a remark tells if it
             differs). Operators before the sink run; what they do outside of dagflow is done again.
-        sought: how to find the application again; with `exact`, it names the application or trusts the run folder.
+        locator: how to find the application again; with `exact`, it names the application or trusts the run folder.
 
     What stands in the way is in `problem` of the answer; raises only when there is no such row: NoSuchDataset, LedgerMissing,
     NoSuchEntry, LedgerDamaged.
@@ -159,7 +159,7 @@ def trace(dataset: str, offset: int, *, exact: bool = False, sought: Sought | No
     inputs = entry.data.inputs if isinstance(entry.data, ExecuteQuery) else ()
     found = Trace(dataset=folder, offset=offset, entry=entry, file=file, row=offset - file.interval.start, inputs=tuple(inputs))
     try:
-        for step in _steps(sought or Sought(), exact):
+        for step in _steps(locator or ApplicationLocator(), exact):
             found = step(found)
     except DagflowError as problem:
         found = attrs.evolve(found, problem=problem)
@@ -183,12 +183,12 @@ def row_of(place: str, line: int) -> int:
     raise NoSuchEntry(folder, f"committed file {name or place!r}", "only files that its ledger names are committed")
 
 
-def _steps(sought: Sought, exact: bool) -> Sequence[Callable[[Trace], Trace]]:
+def _steps(locator: ApplicationLocator, exact: bool) -> Sequence[Callable[[Trace], Trace]]:
     """Each knows more; one that cannot raises, and what the ones before have found stays."""
     past: list[PastWindow] = []
 
     def window(found: Trace) -> Trace:
-        past.append(PastWindow.of(found.dataset, found.entry, sought.run_folder))
+        past.append(PastWindow.of(found.dataset, found.entry, locator.run_folder))
         return attrs.evolve(found, run_folder=past[0].run_folder)
 
     def task(found: Trace) -> Trace:
@@ -207,16 +207,16 @@ def _steps(sought: Sought, exact: bool) -> Sequence[Callable[[Trace], Trace]]:
         return attrs.evolve(found, written=written, head=head, items=tuple(items))
 
     def record(found: Trace) -> Trace:
-        return _exactly(found, past[0], sought) if found.written is not None else found
+        return _exactly(found, past[0], locator) if found.written is not None else found
 
     return (window, task, record) if exact else (window, task)
 
 
-def _exactly(found: Trace, past: PastWindow, sought: Sought) -> Trace:
+def _exactly(found: Trace, past: PastWindow, locator: ApplicationLocator) -> Trace:
     written = _written(found)
     if written.task is not None and past.level_of(written.task):
         raise BehindExchange(written.operator, written.task)
-    built, folder, remarks = sought.built(past)
+    built, folder, remarks = locator.built(past)
     found = attrs.evolve(found, remarks=remarks)
     with standing_in(folder):
         plan = built.plan()
@@ -251,25 +251,25 @@ def _told(found: Trace, origin: Origin | None, plan: Plan, head: str, reader: Op
     if origin.keeping:
         remark = f"{', '.join(origin.keeping)} keeps something from record to record: earlier ones may have a part in the row"
         found = attrs.evolve(found, remarks=(*found.remarks, remark))
-    if origin.handed is None:
+    if origin.emitted is None:
         return attrs.evolve(found, several="it was written when all records of its task had been read")
-    at = origin.arrived if isinstance(origin.arrived, ErrorRecord) else origin.handed.record
+    at = origin.arrived if isinstance(origin.arrived, ErrorRecord) else origin.emitted.record
     if isinstance(at, BadRow):
         where = f"byte {at.position}" if at.line is None else f"byte {at.position}, line {at.line:,}"
         raise SourceSilent(head, kind, f"the row is a bad row, which has its place itself: {where} of {at.file_path}")
     if isinstance(at, ErrorRecord):
-        number = next((n for n, item in enumerate(found.items) if _holds(item, at)), origin.handed.item)
+        number = next((n for n, item in enumerate(found.items) if _holds(item, at)), origin.emitted.item)
         place = at.position
     else:
-        number = origin.handed.item
-        known = position_of(origin.arrived) or position_of(origin.handed.record)
+        number = origin.emitted.item
+        known = position_of(origin.arrived) or position_of(origin.emitted.record)
         place = None if known is None else known[1]
         if known is not None:
             number = next((n for n, item in enumerate(found.items) if _block_of(item) == known[0]), number)
     item = found.items[number]
     found = attrs.evolve(found, items=(item,))
-    if origin.handed.place is not None:
-        return attrs.evolve(found, source=_row(item, origin.handed.place, head, kind))
+    if origin.emitted.place is not None:
+        return attrs.evolve(found, source=_row(item, origin.emitted.place, head, kind))
     if place is None:
         raise SourceSilent(head, kind, "its records do not say where they were read")
     if not isinstance(reader, RereadsRecords):
@@ -302,7 +302,7 @@ def _row(item: Item, place: RowOrigin, head: str, kind: str) -> SourceRecord:
     )
 
 
-def _written(found: Trace) -> Written:
+def _written(found: Trace) -> FileOrigin:
     assert found.written is not None
     return found.written
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from dagflow.local.spool import BodiesHere, Spool, bodies_here
+from dagflow.local.spool import Spool, TransformRunner, transform_runner
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import Job, TaskSpec
@@ -25,7 +25,7 @@ class LocalRunner:
 
     def __init__(self) -> None:
         self._attempts = 0
-        self._here: BodiesHere | None = None  # a local Spark, where an application has bodies of DataFrames
+        self._here: TransformRunner | None = None  # a local Spark, where an application has DataFrame transforms
         self.stopping: Callable[[], bool] = lambda: False  # asked between tasks
 
     def open(self, application: str, run_folder: str) -> None:
@@ -36,7 +36,7 @@ class LocalRunner:
         future: Future[list[TaskOutcome]] = Future()
         try:
             future.set_result(self._ran(job))
-        except Exception as error:  # noqa: BLE001  # of a body of DataFrames: handed to whoever waits, as Spark's are
+        except Exception as error:  # noqa: BLE001  # of a DataFrame transform: handed to whoever waits, as Spark's are
             future.set_exception(error)
         return future
 
@@ -48,23 +48,23 @@ class LocalRunner:
                 if self.stopping():
                     break
                 self._attempts += 1
-                if spec.partition == 0 and spec.stage in job.bodies:
-                    self._here = self._here or bodies_here()
-                    spool.through(job.bodies[spec.stage], self._here)
+                if spec.partition == 0 and spec.stage in job.transforms:
+                    self._here = self._here or transform_runner()
+                    spool.through(job.transforms[spec.stage], self._here)
                 outcomes.append(self._run(job, spec, log, spool))
                 if outcomes[-1].error is not None:
                     break
         return outcomes
 
     def _run(self, job: Job, spec: TaskSpec, log: WindowLog, spool: Spool) -> TaskOutcome:
-        passing = spool.passing(spec, job.levels) if job.levels else None
-        return execute(job.programs[spec.stage], spec, log, str(self._attempts), passing=passing)
+        channels = spool.channels(spec, job.levels) if job.levels else None
+        return execute(job.programs[spec.stage], spec, log, str(self._attempts), channels=channels)
 
     def cancel(self) -> None:
         """Nothing runs between calls."""
 
     def close(self) -> None:
-        """Ends the Spark that bodies of DataFrames have needed."""
+        """Ends the Spark that DataFrame transforms have needed."""
         if self._here is not None:
             self._here.close()
             self._here = None

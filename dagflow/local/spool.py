@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from dagflow.runtime.exchange.channels import Passing
-from dagflow.runtime.exchange.dataframes import rows_made
+from dagflow.runtime.exchange.channels import TaskChannels
+from dagflow.runtime.exchange.dataframes import transformed_rows
 from dagflow.runtime.exchange.rows import Row, batch_of
-from dagflow.runtime.stage.program import Body, TaskSpec
+from dagflow.runtime.stage.program import DataFrameTransform, TaskSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 _IN_MEMORY = 64 << 20
 
 
-class BodiesHere(Protocol):
-    """What runs bodies of DataFrames for windows that run in this process."""
+class TransformRunner(Protocol):
+    """What runs DataFrame transforms for windows that run in this process."""
 
-    def made(self, body: Body, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """What a body makes of the batches for it."""
+    def made(self, transform: DataFrameTransform, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What a transform makes of the batches for it."""
         ...
 
     def close(self) -> None:
         """Lets go of what it has started."""
 
 
-def bodies_here() -> BodiesHere:
+def transform_runner() -> TransformRunner:
     """Starts nothing yet. Only here, and where runners are made, does Spark get loaded."""
     import importlib
 
     # by name: the rooms above this one are not imported by it, they are plugged in
-    made: BodiesHere = importlib.import_module("dagflow.spark.here").BodiesHere()
+    made: TransformRunner = importlib.import_module("dagflow.spark.local_transforms").LocalTransformRunner()
     return made
 
 
@@ -60,17 +60,17 @@ class Spool:
         self._file.write(row.blob)
         self._rows.setdefault((level, row.dst), []).append((row.src, row.seq, row.tag, start, self._file.tell() - start))
 
-    def through(self, body: Body, here: BodiesHere) -> None:
-        """Lets a body have the rows for its operator, and keeps what it makes in their place."""
-        tag = 2 * body.tag
-        places = [(body.level, body.first + number) for number in range(body.partitions)]
+    def through(self, transform: DataFrameTransform, here: TransformRunner) -> None:
+        """Lets a transform have the rows for its operator, and keeps what it makes in their place."""
+        tag = 2 * transform.tag
+        places = [(transform.level, transform.first + number) for number in range(transform.partitions)]
         rows = [row for place in places for row in self._found(place, lambda entry: entry[2] == tag)]
-        for row in rows_made(here.made(body, (batch_of(row.blob) for row in rows)), body, 0):
-            self.put(body.level, row)
+        for row in transformed_rows(here.made(transform, (batch_of(row.blob) for row in rows)), transform, 0):
+            self.put(transform.level, row)
 
-    def passing(self, spec: TaskSpec, levels: Mapping[int, int]) -> Passing:
+    def channels(self, spec: TaskSpec, levels: Mapping[int, int]) -> TaskChannels:
         """What a task has to do with exchanges, where they are all here. `levels`: where they lead to, by tag."""
-        return Passing(self.rows(spec.layout.level, spec.layout.place), lambda row: self.put(levels[row.tag >> 1], row))
+        return TaskChannels(self.rows(spec.layout.level, spec.layout.place), lambda row: self.put(levels[row.tag >> 1], row))
 
     def rows(self, level: int, place: int) -> Iterator[Row]:
         """The rows for a task."""

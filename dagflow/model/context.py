@@ -131,14 +131,14 @@ class BlamedRecord:
 class Cursor:
     """Which bytes a task is working on; shared by the operators of one task. `position` in bytes from the file's start.
 
-    `footprint`: in tasks that are tried again, where all of it is written down. `part`: of the work item at hand, where that is
-    not all of it. `sender`: where records have come from over an exchange: `task s0-0001`. `blame`: which record it is that an
-    operator has handled later than it came, and that failed then.
+    `crash_marker`: in tasks that are tried again, the file that tells where they are. `part`: of the work item at hand, where
+    that is not all of it. `sender`: where records have come from over an exchange: `task s0-0001`. `blame`: which record it is
+    that an operator has handled later than it came, and that failed then.
     """
 
     path: str | None = None
     position: int | None = None
-    footprint: Notes | None = None
+    crash_marker: Notes | None = None
     part: ItemPart | None = None
     sender: str | None = None
     blame: BlamedRecord | None = None
@@ -146,8 +146,8 @@ class Cursor:
     def move(self, path: str | None, position: int | None) -> None:
         """Goes on to other bytes."""
         self.path, self.position = path, position
-        if self.footprint is not None:
-            self.footprint.note(path, position)
+        if self.crash_marker is not None:
+            self.crash_marker.note(path, position)
 
 
 @attrs.define(kw_only=True)
@@ -248,8 +248,8 @@ class OperatorContext:
 
         Where a record is looked for that kills its process, each one's position is noted before.
         """
-        footprint = self.cursor.footprint
-        return iter(records) if footprint is None else footprint.each(self.cursor.path, positions, records)
+        crash_marker = self.cursor.crash_marker
+        return iter(records) if crash_marker is None else crash_marker.each(self.cursor.path, positions, records)
 
     def note(self, text: str) -> None:
         """Keeps a line for the driver: `show(lines, window)` of the operator gets it once the window is decided."""

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from dagflow.runtime.exchange.channels import Passing, checked, in_level
+from dagflow.runtime.exchange.channels import TaskChannels, checked, in_level
 from dagflow.runtime.exchange.errors import ExchangeBroken
 from dagflow.runtime.exchange.pump import Pump
 from dagflow.runtime.exchange.rows import OUTCOME, Row
@@ -19,9 +19,9 @@ from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import Job, TaskSpec
 from dagflow.runtime.task.execute import execute, keep_memory
-from dagflow.spark.bodies import through
 from dagflow.spark.seen import Mark
 from dagflow.spark.task import leave_quietly, pickled, settle
+from dagflow.spark.transforms import through
 from dagflow.storage import read_sealed, seal
 
 SCHEMA = "dst int, tag int, src int, seq bigint, blob binary"
@@ -35,13 +35,13 @@ PINNED = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
 }
 """What windows with exchanges rest on, in any session; see docs/explanation/exchanges.md."""
-PINNED_FOR_BODIES = {
-    # a body and all that passes it by read one exchange, and so do the sides of its joins with itself:
+PINNED_FOR_TRANSFORMS = {
+    # a transform and all that passes it by read one exchange, and so do the sides of its joins with itself:
     # else what is before it would run twice
     "spark.sql.exchange.reuse": "true",
 }
-"""The same for windows with bodies of DataFrames."""
-CHOSEN_FOR_BODIES = {"spark.sql.adaptive.enabled": "true"}
+"""The same for windows with DataFrame transforms."""
+CHOSEN_FOR_TRANSFORMS = {"spark.sql.adaptive.enabled": "true"}
 """In a session of ours: plans of joins and aggregations, and the number of partitions, follow from what there is."""
 
 
@@ -77,9 +77,9 @@ class LevelTasks:
         arriving = iter(()) if self.is_first else _received(batches, spec)
 
         def body(send: Callable[[Row], None]) -> TaskOutcome | None:
-            passing = Passing(checked(arriving, spec, self.levels, send), send)
+            channels = TaskChannels(checked(arriving, spec, self.levels, send), send)
             program = self.programs[spec.stage]
-            return in_level(spec, passing, lambda own: execute(program, spec, log, attempt, again, own))
+            return in_level(spec, channels, lambda own: execute(program, spec, log, attempt, again, own))
 
         if self.is_first:
             for _ in batches:  # one row: the partition's number
@@ -115,9 +115,9 @@ def chained(spark: Any, job: Job, mark: Mark | None) -> Any:
         if frame is None:
             rows = spark.range(0, count, 1, count)
         else:
-            bodies = [body for body in job.bodies.values() if body.level == tasks[0].layout.level]
-            if bodies:
-                frame = through(frame, bodies, count, SCHEMA)
+            transforms = [each for each in job.transforms.values() if each.level == tasks[0].layout.level]
+            if transforms:
+                frame = through(frame, transforms, count, SCHEMA)
             rows = frame.repartitionById(count, frame["dst"]).sortWithinPartitions("src", "seq")
         frame = rows.mapInArrow(function, SCHEMA)
     return frame

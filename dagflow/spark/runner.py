@@ -15,15 +15,15 @@ from dagflow.errors import DagflowError
 from dagflow.runtime.runner import TasksDied
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import Job
-from dagflow.spark.bodies import failed_within
 from dagflow.spark.errors import ClusterUnreachable, NoFreeSlots, RunFolderUnseen, SparkLost
 from dagflow.spark.failures import dead_partition, failure
-from dagflow.spark.levels import CHOSEN_FOR_BODIES, PINNED, PINNED_FOR_BODIES, chained, outcomes
+from dagflow.spark.levels import CHOSEN_FOR_TRANSFORMS, PINNED, PINNED_FOR_TRANSFORMS, chained, outcomes
 from dagflow.spark.links import ClassicLink, Link
 from dagflow.spark.seen import Mark, Probe, unseen
 from dagflow.spark.session import address_of, connect, forget
 from dagflow.spark.task import SCHEMA, SparkTasks
 from dagflow.spark.threads import JobThreads
+from dagflow.spark.transforms import failed_within
 
 CANCELLED_WITHIN = 10.0  # seconds that cancelled jobs get to return; Spark needs some hundredths
 
@@ -205,14 +205,14 @@ class SparkRunner:
     def _ran(self, link: Link, job: Job) -> list[TaskOutcome]:
         spark = link.spark
         if job.levels:
-            self._pin(spark, PINNED | (self._for_bodies() if job.bodies else {}))
+            self._pin(spark, PINNED | (self._for_transforms() if job.transforms else {}))
             try:
                 rows = chained(spark, job, self._mark).collect()
             except Exception as error:
                 found = outcomes(job, ())
                 if any(outcome.error is not None for outcome in found):
                     return found  # a task has failed before
-                if not link.is_lost() and (failed := failed_within(error, job.bodies)) is not None:
+                if not link.is_lost() and (failed := failed_within(error, job.transforms)) is not None:
                     raise failed from error
                 raise
             return outcomes(job, rows)
@@ -221,9 +221,11 @@ class SparkRunner:
         rows = spark.range(0, len(specs), 1, len(specs)).mapInArrow(tasks.__call__, SCHEMA).collect()
         return [pickle.loads(row[0]) for row in rows]  # made by our own tasks, handed over by Spark
 
-    def _for_bodies(self) -> dict[str, str]:
-        chosen = {key: value for key, value in CHOSEN_FOR_BODIES.items() if key not in self._wanted["conf"]} if self._ours else {}
-        return PINNED_FOR_BODIES | chosen
+    def _for_transforms(self) -> dict[str, str]:
+        chosen = (
+            {key: value for key, value in CHOSEN_FOR_TRANSFORMS.items() if key not in self._wanted["conf"]} if self._ours else {}
+        )
+        return PINNED_FOR_TRANSFORMS | chosen
 
     def _pin(self, spark: Any, wanted: Mapping[str, str]) -> None:
         """Sets what windows with exchanges rest on, once; `close` sets it back in a session that is not ours."""

@@ -1,4 +1,4 @@
-"""One operator with a body of DataFrames, in a local Spark."""
+"""One operator with a DataFrame transform, in a local Spark."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from dagflow.local.spool import bodies_here
+from dagflow.local.spool import transform_runner
 from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator
 from dagflow.model.forms import to_batch, to_records
 from dagflow.plan.errors import NotSupported
 from dagflow.runtime.exchange.dataframes import check_values
 from dagflow.runtime.exchange.fitting import fitted
-from dagflow.runtime.stage.program import Body
+from dagflow.runtime.stage.program import DataFrameTransform
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 _NAME = "operator"
 
 
-def run_body(operator: DataFrameOperator, windows: Sequence[Sequence[Any]], types: Mapping[str, Any], first: int) -> list[Any]:
+def run_transform(
+    operator: DataFrameOperator, windows: Sequence[Sequence[Any]], types: Mapping[str, Any], first: int
+) -> list[Any]:
     """What an operator makes of windows of records, or of batches. Raises NotSupported where nothing says its columns."""
     columns = {port: operator.columns(port, types[port]) for port in (INPUT, OUTPUT)}
     given, made = columns[INPUT], columns[OUTPUT]
@@ -30,9 +32,9 @@ def run_body(operator: DataFrameOperator, windows: Sequence[Sequence[Any]], type
         raise NotSupported(reason, "run_operator", f"{name}[In, Out](…), or input_schema=… and output_schema=…")
     with_values = sorted(operator.columns_with_values(types[OUTPUT]))
     found: list[Any] = []
-    with closing(bodies_here()) as here:
+    with closing(transform_runner()) as here:
         for number, records in enumerate(windows):
-            body = Body(
+            transform = DataFrameTransform(
                 operator=_NAME,
                 window=first + number,
                 level=1,
@@ -41,9 +43,9 @@ def run_body(operator: DataFrameOperator, windows: Sequence[Sequence[Any]], type
                 partitions=1,
                 given=given,
                 made=made,
-                transform=operator.transform,
+                function=operator.transform,
             )
-            for batch in here.made(body, (fitted(batch, given, _NAME) for batch in _batches(records, types[INPUT]))):
+            for batch in here.made(transform, (fitted(batch, given, _NAME) for batch in _batches(records, types[INPUT]))):
                 check_values(batch, with_values, _NAME)
                 found += to_records(batch, types[OUTPUT])
     return found

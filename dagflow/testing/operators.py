@@ -36,7 +36,7 @@ from dagflow.runtime.windows.event_time import latest
 from dagflow.runtime.windows.plan_window import fill, reset
 from dagflow.state.task_states import declared_states, encoded_states, restore_states
 from dagflow.storage import MemoryStore
-from dagflow.testing.dataframes import run_body
+from dagflow.testing.dataframes import run_transform
 from dagflow.testing.errors import ChangedInPlace
 
 Given = Mapping[str, Sequence[Any]]
@@ -116,7 +116,7 @@ def run_operator(
     """
     if isinstance(operator, DataFrameOperator):
         given = [each.get(INPUT, []) for each in windows_of(records)]
-        return Emitted({OUTPUT: run_body(operator, given, _types(operator, records), window)})
+        return Emitted({OUTPUT: run_transform(operator, given, _types(operator, records), window)})
     bench = Bench(operator, records, form=form)
     spec = TaskSpec(
         window=window,

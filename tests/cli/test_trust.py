@@ -12,7 +12,7 @@ import pytest
 
 from dagflow.errors import CodeNotNamed
 from dagflow.lineage.replay import replay
-from dagflow.lineage.trace import Sought, trace
+from dagflow.lineage.trace import ApplicationLocator, trace
 from tests.cli.conftest import Answer
 
 Dagflow = Callable[..., Answer]
@@ -104,5 +104,5 @@ def test_from_python_too(was_run: Path) -> None:
     with pytest.raises(CodeNotNamed):
         replay("out")
     with pytest.raises(CodeNotNamed):
-        replay("out", sought=Sought(definitions=["output=elsewhere"]))
+        replay("out", locator=ApplicationLocator(definitions=["output=elsewhere"]))
     assert not was_run.exists()

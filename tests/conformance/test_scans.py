@@ -18,7 +18,7 @@ from dagflow.errors import ColumnExtra, ColumnUnknown
 from dagflow.launching.launch import launch
 from dagflow.ledger import Ledger, read_dataset
 from dagflow.lineage.replay import replay
-from dagflow.lineage.trace import Sought
+from dagflow.lineage.trace import ApplicationLocator
 from dagflow.plan.view import plan_view
 from dagflow.render.plan import plan_text
 from dagflow.runtime.events import Event, Stolen
@@ -159,7 +159,7 @@ def test_windows_that_are_run_again_read_with_the_schema_of_then(
     (tmp_path / "scan_application.py").write_text(APPLICATION)
     application = importlib.import_module("scan_application")
     run_dag(application.populate_dag, {})
-    report = replay(str(tmp_path / "out"), sought=Sought(trust=True))
+    report = replay(str(tmp_path / "out"), locator=ApplicationLocator(trust=True))
     assert (report.windows, report.rows, report.problems, report.left_out) == (1, 120, (), ())
 
 

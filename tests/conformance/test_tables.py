@@ -13,7 +13,7 @@ from dagflow import DAG, Operator
 from dagflow.launching.launch import launch
 from dagflow.ledger import Ledger, read_dataset
 from dagflow.lineage.replay import replay
-from dagflow.lineage.trace import Sought, trace
+from dagflow.lineage.trace import ApplicationLocator, trace
 from dagflow.testing import run_dag
 from operators import (
     BlockReader,
@@ -118,7 +118,7 @@ def test_every_row_leads_to_its_record(source: Path, tmp_path: Path, kind: str) 
     launch(lines_as_tables, {"input": str(source), "output": str(out), "kind": kind}, runner="local", durability="process")
     rows = read_dataset(str(out)).to_table().to_pylist()
     for offset in range(0, len(rows), 7):
-        found = trace(str(out), offset, exact=True, sought=Sought(trust=True))
+        found = trace(str(out), offset, exact=True, locator=ApplicationLocator(trust=True))
         assert found.problem is None
         assert found.source is not None
         assert (found.source.position, found.source.data.decode()) == (rows[offset]["position"], rows[offset]["record"] + "\n")
@@ -130,6 +130,6 @@ def test_every_row_leads_to_its_record(source: Path, tmp_path: Path, kind: str) 
 def test_windows_run_again_make_the_same_files(source: Path, tmp_path: Path, kind: str, application: Any) -> None:
     out = tmp_path / "out"
     launch(application, {"input": str(source), "output": str(out), "kind": kind}, runner="local", durability="process")
-    report = replay(str(out), sought=Sought(trust=True))
+    report = replay(str(out), locator=ApplicationLocator(trust=True))
     assert (report.problems, report.left_out) == ((), ())
     assert report.rows == Ledger.open(str(out)).resume().next_offset

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dagflow.ledger import Ledger
 from dagflow.lineage.replay import ReplayReport, replay
-from dagflow.lineage.trace import Sought
+from dagflow.lineage.trace import ApplicationLocator
 from tests.lineage import traced
 from tests.lineage.test_trace import FILES, run
 from tests.tiers import examples
@@ -30,7 +30,7 @@ APPLICATIONS = (
     traced.lazily,
     traced.dealt,
 )
-TRUSTED = Sought(trust=True)
+TRUSTED = ApplicationLocator(trust=True)
 
 
 @pytest.fixture
@@ -75,29 +75,29 @@ def test_what_was_committed_is_made_again(files: Any, block_size: int, per_block
         run(application, source, out, block_size=block_size, per_block=per_block, threshold=threshold, readers=3)
         ledger = Ledger.open(str(out))
         windows = sum(entry.data is not None for entry in ledger.entries())
-        assert replay(str(out), sought=TRUSTED) == ReplayReport(windows=windows, rows=ledger.resume().next_offset)
+        assert replay(str(out), locator=TRUSTED) == ReplayReport(windows=windows, rows=ledger.resume().next_offset)
 
 
 @pytest.mark.parametrize("name", ["good", "bad"])
 def test_one_of_several_datasets(source: Path, out: Path, name: str) -> None:
     (source / "a").write_text("1\ntwo\n3\n")
     run(traced.with_errors, source, out, block_size=5)
-    report = replay(str(out / name), sought=TRUSTED)
+    report = replay(str(out / name), locator=TRUSTED)
     assert (report.windows, report.problems, report.left_out) == (1, (), ())
     assert report.rows == Ledger.open(str(out / name)).resume().next_offset
 
 
 def test_what_comes_out_differently(source: Path, out: Path) -> None:
     run(traced.filtered, source, out, threshold=1, readers=1)
-    report = replay(str(out), sought=Sought(trust=True, definitions=["prefix=b"]))
+    report = replay(str(out), locator=ApplicationLocator(trust=True, definitions=["prefix=b"]))
     assert (report.windows, report.rows) == (2, 20)
     assert reasons(report) == ["it is not made at all"]
     assert str(report.problems[0]) == (
         "window 1 (entry 4), replayed, does not give part-000001-0000 as it was committed: it is not made at all"
     )
-    some = replay(str(out), sought=Sought(trust=True, definitions=["prefix=b1"]))
+    some = replay(str(out), locator=ApplicationLocator(trust=True, definitions=["prefix=b1"]))
     assert reasons(some) == ["it has 9 rows, 10 were committed"]
-    more = replay(str(out), sought=Sought(trust=True, definitions=["middle.none=1"]))
+    more = replay(str(out), locator=ApplicationLocator(trust=True, definitions=["middle.none=1"]))
     assert len(more.left_out) == 3
 
 
@@ -109,33 +109,33 @@ def test_which_row_is_the_first_that_differs(source: Path, out: Path, monkeypatc
 
     traced_upper = traced.upper
     monkeypatch.setattr(traced, "upper", lower)
-    report = replay(str(out), sought=TRUSTED)
+    report = replay(str(out), locator=TRUSTED)
     assert reasons(report) == ["row 8 is '<b7>', '<B7>' was committed"]
     (out / "part-000001-0000").write_text("other\n")
-    assert reasons(replay(str(out), sought=TRUSTED)) == [
+    assert reasons(replay(str(out), locator=TRUSTED)) == [
         "its bytes are others; the committed file cannot be compared, for it has changed too"
     ]
     (out / "part-000001-0000").unlink()
-    assert reasons(replay(str(out), sought=TRUSTED)) == ["its bytes are others; the committed file is not there"]
+    assert reasons(replay(str(out), locator=TRUSTED)) == ["its bytes are others; the committed file is not there"]
 
 
 def test_the_same_rows_in_another_order_are_told(source: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(traced.split, source, out, threshold=1, readers=1)
     swapped = {"a3": ["a4"], "a4": ["a3"]}
     monkeypatch.setattr(traced, "words", lambda record: swapped.get(record.record, [record.record]))
-    assert reasons(replay(str(out), sought=TRUSTED)) == ["the same rows in another order: row 4 is 'a4', 'a3' was committed"]
+    assert reasons(replay(str(out), locator=TRUSTED)) == ["the same rows in another order: row 4 is 'a4', 'a3' was committed"]
 
 
 def test_windows_that_cannot_be_run_again(source: Path, out: Path, tmp_path: Path) -> None:
     run(traced.filtered, source, out, threshold=1, readers=1)
     (source / "b").write_text("changed\n")
-    report = replay(str(out), sought=TRUSTED)
+    report = replay(str(out), locator=TRUSTED)
     assert (report.windows, left_out(report)) == (2, [(1, "FileChanged")])
     (out / "_dagflow" / "plan" / "0000000000").unlink()
-    assert left_out(replay(str(out), sought=TRUSTED)) == [(1, "FileChanged"), (0, "WindowForgotten")]
-    assert left_out(replay(str(out), sought=TRUSTED, windows=1)) == []
+    assert left_out(replay(str(out), locator=TRUSTED)) == [(1, "FileChanged"), (0, "WindowForgotten")]
+    assert left_out(replay(str(out), locator=TRUSTED, windows=1)) == []
     shutil.rmtree(out / "_dagflow" / "launches")
-    assert [name for _, name in left_out(replay(str(out), sought=TRUSTED))] == [
+    assert [name for _, name in left_out(replay(str(out), locator=TRUSTED))] == [
         "ApplicationUnknown",
         "ApplicationUnknown",
         "WindowForgotten",
@@ -155,7 +155,7 @@ class TestMapsByKey:
     def test_windows_go_on_from_the_one_before(self, source: Path, out: Path, application: Application) -> None:
         run(application, source, out, block_size=4, readers=2)
         rows = Ledger.open(str(out)).resume().next_offset
-        report = replay(str(out), sought=TRUSTED)
+        report = replay(str(out), locator=TRUSTED)
         assert (report.rows, report.problems, report.left_out) == (rows, (), ())
         assert report.windows > 5
 
@@ -164,7 +164,7 @@ class TestMapsByKey:
         run(traced.running, source, out, readers=2, run_options={"max_windows": 1})
         (source / "d").write_text("d\n")
         run(traced.running, source, out, readers=3)  # which begins all chains anew
-        report = replay(str(out), sought=TRUSTED)
+        report = replay(str(out), locator=TRUSTED)
         assert (report.windows, report.problems) == (1, ())
         assert left_out(report) == [(3, "StateForgotten"), (2, "StateForgotten"), (1, "StateForgotten")]
         told = str(report.left_out[0][1])
@@ -174,15 +174,15 @@ class TestMapsByKey:
 
 def test_sources_that_the_reader_does_not_mind(source: Path, out: Path) -> None:
     run(traced.careless, source, out)
-    assert replay(str(out), sought=TRUSTED).windows == 1
+    assert replay(str(out), locator=TRUSTED).windows == 1
     (source / "b").write_text("changed\n")
-    assert left_out(replay(str(out), sought=TRUSTED)) == [(0, "SourceChanged")]
+    assert left_out(replay(str(out), locator=TRUSTED)) == [(0, "SourceChanged")]
 
 
 def test_a_dataset_that_has_moved(source: Path, out: Path, tmp_path: Path) -> None:
     run(traced.filtered, source, out)
     shutil.move(out, tmp_path / "moved")
-    report = replay(str(tmp_path / "moved"), sought=TRUSTED)
+    report = replay(str(tmp_path / "moved"), locator=TRUSTED)
     assert (report.windows, report.rows, report.problems) == (1, 30, ())
 
 
@@ -192,6 +192,6 @@ def test_nothing_is_left_and_nothing_is_touched(source: Path, out: Path, monkeyp
     run(traced.filtered, source, out, block_size=5)
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    replay(str(out), sought=TRUSTED)
+    replay(str(out), locator=TRUSTED)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     assert list(temporary.iterdir()) == []

@@ -26,7 +26,7 @@ from dagflow.errors import (
 from dagflow.ledger import Ledger
 from dagflow.lineage.history import PastWindow
 from dagflow.lineage.replay import replay
-from dagflow.lineage.trace import Sought, row_of, trace
+from dagflow.lineage.trace import ApplicationLocator, row_of, trace
 from dagflow.testing import run_dag
 from operators.readers.errors import FileChanged, FileGone
 from tests.lineage import traced
@@ -188,7 +188,7 @@ def test_what_either_runner_has_made(runner: str, source: Path, out: Path) -> No
     rows = rows_of(out)
     for offset in (0, 333, len(rows) - 1):
         assert record(exactly(out, offset)) == rows[offset]
-    report = replay(str(out), sought=Sought(trust=True))
+    report = replay(str(out), locator=ApplicationLocator(trust=True))
     assert (report.windows, report.rows, report.problems) == (1, len(rows), ())
 
 
@@ -209,7 +209,7 @@ def test_from_a_derived_dataset_through_the_one_before(source: Path, out: Path, 
     assert record(first) == b"b2\n"
     assert first.source is not None
     assert first.source.path == str(source / "b")
-    assert replay(str(totals), sought=Sought(trust=True)).windows == 2
+    assert replay(str(totals), locator=ApplicationLocator(trust=True)).windows == 2
 
 
 class TestState:
@@ -235,11 +235,11 @@ class TestWhatHasChangedSince:
         (source / "a").write_text("1\n2\n")
         run(traced.filtered, source, out)
         (source / "a").write_text("1\n2\n3\n")
-        found = trace(str(out), 1, exact=True, sought=Sought(trust=True))
+        found = trace(str(out), 1, exact=True, locator=ApplicationLocator(trust=True))
         assert isinstance(found.problem, FileChanged)
         assert [item.path for item in found.items] == [f"{source}/a"]
         (source / "a").unlink()
-        assert isinstance(trace(str(out), 1, exact=True, sought=Sought(trust=True)).problem, FileGone)
+        assert isinstance(trace(str(out), 1, exact=True, locator=ApplicationLocator(trust=True)).problem, FileGone)
 
     def test_a_source_that_may_change_and_did(self, source: Path, out: Path) -> None:
         (source / "a").write_text("1\n2\n")

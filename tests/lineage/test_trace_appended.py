@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dagflow.launching.launch import launch
-from dagflow.lineage.trace import Sought, trace
+from dagflow.lineage.trace import ApplicationLocator, trace
 from operators.readers.errors import FileChanged
 from tests.lineage import traced
 
@@ -20,11 +20,11 @@ def test_rows_of_parts_lead_to_their_lines(tmp_path: Path) -> None:
         launch(traced.filtered, given, runner="local", durability="process")
     lines = [("1\n", 0), ("22\n", 2), ("333\n", 5), ("4444\n", 11), ("5\n", 16)]
     for row, (line, position) in enumerate(lines):
-        found = trace(str(out), row, exact=True, sought=Sought(trust=True))
+        found = trace(str(out), row, exact=True, locator=ApplicationLocator(trust=True))
         assert found.source is not None, found.problem
         assert (found.source.data.decode(), found.source.position) == (line, position)
         assert found.remarks == ()
     with source.open("r+") as file:
         file.truncate(8)
-    assert isinstance(trace(str(out), 3, exact=True, sought=Sought(trust=True)).problem, FileChanged)
-    assert trace(str(out), 0, exact=True, sought=Sought(trust=True)).problem is None
+    assert isinstance(trace(str(out), 3, exact=True, locator=ApplicationLocator(trust=True)).problem, FileChanged)
+    assert trace(str(out), 0, exact=True, locator=ApplicationLocator(trust=True)).problem is None

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from dagflow import DAG, ErrorRecord, InputPort, Operator, OutputPort, ReaderRecord, State, WindowState
 from dagflow.config import Secret
-from dagflow.lineage.trace import Sought, Trace, trace
+from dagflow.lineage.trace import ApplicationLocator, Trace, trace
 from dagflow.scaling import StatelessPartitioner
 from operators import BlockReader, DatasetInput, FileSplitterInput, Filter, FlatMap, Map, RecordWriter, Tumbling
 from operators import Count as KeyCount
@@ -269,8 +269,8 @@ def derived(dag: DAG, conf: Settings) -> None:
     dag.add_stream("made", middle.output, sink.input)
 
 
-def exactly(out: Path, offset: int, **sought: Any) -> Trace:
-    found = trace(str(out), offset, exact=True, sought=Sought(**{"trust": True, **sought}))
+def exactly(out: Path, offset: int, **locator: Any) -> Trace:
+    found = trace(str(out), offset, exact=True, locator=ApplicationLocator(**{"trust": True, **locator}))
     if found.problem is not None:
         raise found.problem
     return found

@@ -99,7 +99,6 @@ ALLOWED: dict[str, dict[str, int]] = {
 
 ALLOWED_TWICE = {
     "Asked",
-    "BodiesHere",
     "Columns",
     "Entry",
     "FileBlocks",

@@ -19,7 +19,7 @@ from dagflow.ledger import (
     OffsetInterval,
     Txn,
 )
-from dagflow.lineage.history import Item, Written
+from dagflow.lineage.history import FileOrigin, Item
 from dagflow.lineage.trace import SourceRecord, Trace
 from dagflow.render.style import Style, cells
 from dagflow.render.trace import trace_json, trace_text
@@ -53,13 +53,13 @@ def made(**more: Any) -> Trace:
 
 def test_ranges(golden: Golden) -> None:
     items = (block(0), block(1), block(4), block(0, "logs/b.txt"))
-    golden("trace_ranges.txt", trace_text(made(written=Written("writer", "s0-0003", 0), head="reader", items=items)) + "\n")
+    golden("trace_ranges.txt", trace_text(made(written=FileOrigin("writer", "s0-0003", 0), head="reader", items=items)) + "\n")
 
 
 def test_exactly(golden: Golden) -> None:
     item = block(4)
     source = SourceRecord(item=item, path="/data/logs/a.txt", position=4_200_017, length=20, data="2026-11-20 größe\r\n".encode())
-    found = made(written=Written("writer", "s0-0003", 0), head="reader", items=(item,), source=source)
+    found = made(written=FileOrigin("writer", "s0-0003", 0), head="reader", items=(item,), source=source)
     golden("trace_exact.txt", trace_text(found) + "\n")
     told = trace_json(found)
     assert json.loads(json.dumps(told)) == told
@@ -99,7 +99,7 @@ def test_derived_datasets_name_their_inputs() -> None:
 
 def test_many_ranges_are_cut_and_lines_fit() -> None:
     items = tuple(block(2 * number) for number in range(100))
-    text = trace_text(made(items=items, written=Written("writer", None, 0)), Style(width=60))
+    text = trace_text(made(items=items, written=FileOrigin("writer", None, 0)), Style(width=60))
     assert max(cells(line) for line in text.split("\n")) <= 60
     assert "… and 80 ranges more" in text
     assert "writer, in the driver" in text

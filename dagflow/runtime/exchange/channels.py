@@ -19,24 +19,24 @@ def nothing_sent(row: Row) -> None:
 
 
 @attrs.frozen
-class Passing:
+class TaskChannels:
     """The rows that arrive for a task, and where it sends its own."""
 
-    arriving: Iterable[Row] = ()
+    incoming: Iterable[Row] = ()
     send: Callable[[Row], None] = nothing_sent
 
 
-def in_level(spec: TaskSpec, passing: Passing, execute: Callable[[Passing], TaskOutcome]) -> TaskOutcome | None:
+def in_level(spec: TaskSpec, channels: TaskChannels, execute: Callable[[TaskChannels], TaskOutcome]) -> TaskOutcome | None:
     """Runs a task; not, if one that it may depend on has failed (None). If it fails, those after it are told."""
-    rows = iter(passing.arriving)
+    rows = iter(channels.incoming)
     first = next(rows, None)
     if first is not None and is_failed(first):
         outcome = None
     else:
-        outcome = execute(Passing(chain(() if first is None else (first,), rows), passing.send))
+        outcome = execute(TaskChannels(chain(() if first is None else (first,), rows), channels.send))
     if outcome is None or outcome.error is not None:
         for row in failed_rows(spec.layout.next_tasks):
-            passing.send(row)
+            channels.send(row)
         for _ in rows:  # whoever sends them waits until all are taken
             pass
     return outcome

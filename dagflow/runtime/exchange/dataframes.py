@@ -15,14 +15,14 @@ from dagflow.model.ports import InputPort, OutputPort
 from dagflow.plan.plan import DATAFRAME, Exchange, Plan
 from dagflow.runtime.exchange.errors import NullMade
 from dagflow.runtime.exchange.rows import Row, arrow_blobs
-from dagflow.runtime.stage.program import BODY, Body, TaskSpec
+from dagflow.runtime.stage.program import TRANSFORMED, DataFrameTransform, TaskSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 def check_values(batch: pa.RecordBatch, names: Iterable[str], operator: str) -> None:
-    """Raises NullMade where what a body has made has a null in one of some columns."""
+    """Raises NullMade where what a transform has made has a null in one of some columns."""
     for name in names:
         if batch.column(name).null_count:
             raise NullMade(operator, name)
@@ -52,8 +52,8 @@ class Made(Operator):
         self.output.emit_batch(batch)
 
 
-def has_bodies(plan: Plan) -> bool:
-    """Whether windows have bodies: one may leave what another would see, a temporary view say, so no two run at once."""
+def has_transforms(plan: Plan) -> bool:
+    """Whether windows have transforms: one may leave what another would see, a temporary view say, so no two run at once."""
     return any(exchange.kind == DATAFRAME for exchange in plan.exchanges.values())
 
 
@@ -66,17 +66,17 @@ def columns_of_port(plan: Plan, operator: str, port: str) -> pa.Schema:
     return found
 
 
-def bodies(plan: Plan, tasks: Sequence[TaskSpec]) -> dict[str, Body]:
-    """The bodies of a window's tasks, by the stage that gets what they make."""
+def transforms_of(plan: Plan, tasks: Sequence[TaskSpec]) -> dict[str, DataFrameTransform]:
+    """The transforms of a window's tasks, by the stage that gets what they make."""
     exchanges = {e.sink.operator: e for e in plan.exchanges.values() if e.kind == DATAFRAME}
     first = (task for task in tasks if task.partition == 0 and task.head in exchanges and task.layout.level)
-    return {task.stage: _body(plan, exchanges[task.head], task) for task in first}
+    return {task.stage: _transform(plan, exchanges[task.head], task) for task in first}
 
 
-def _body(plan: Plan, exchange: Exchange, task: TaskSpec) -> Body:
+def _transform(plan: Plan, exchange: Exchange, task: TaskSpec) -> DataFrameTransform:
     operator = plan.dag.nodes[task.head].operator
     assert isinstance(operator, DataFrameOperator)
-    return Body(
+    return DataFrameTransform(
         operator=task.head,
         window=task.window,
         level=task.layout.level,
@@ -85,17 +85,17 @@ def _body(plan: Plan, exchange: Exchange, task: TaskSpec) -> Body:
         partitions=task.partitions,
         given=columns_of_port(plan, task.head, INPUT),
         made=columns_of_port(plan, task.head, OUTPUT),
-        transform=operator.transform,
+        function=operator.transform,
     )
 
 
-def rows_made(batches: Iterable[pa.RecordBatch], body: Body, partition: int) -> Iterator[Row]:
-    """The rows that bring what a body has made to the tasks of its operator. `partition`: in which one of Spark's it is."""
+def transformed_rows(batches: Iterable[pa.RecordBatch], transform: DataFrameTransform, partition: int) -> Iterator[Row]:
+    """The rows that bring what a transform has made to the tasks of its operator. `partition`: in which one of Spark's it is."""
     number = 0
     for batch in batches:
         if not batch.num_rows:
             continue
         for blob in arrow_blobs(batch):
-            place = body.first + (partition + number) % body.partitions
-            yield Row(place, 2 * body.tag, BODY + partition, (body.tag << 40) + number, blob)
+            place = transform.first + (partition + number) % transform.partitions
+            yield Row(place, 2 * transform.tag, TRANSFORMED + partition, (transform.tag << 40) + number, blob)
             number += 1

@@ -13,10 +13,10 @@ _CHARACTERS = 60
 
 
 @attrs.define
-class Hottest:
+class HotKeys:
     """Counts a sample of keys; when there are too many different ones, all counts fall by one (Misra and Gries, 1982).
 
-    >>> hot = Hottest(stride=1)
+    >>> hot = HotKeys(stride=1)
     >>> for key in "abacada":
     ...     hot.see(key)
     >>> hot.told()["'a'"]

@@ -19,10 +19,10 @@ from dagflow.model.types import type_name
 from dagflow.plan.plan import FORWARD, GATHER, HASH
 from dagflow.runtime.exchange.errors import ColumnsDiffer, CombinedKeyChanged, TimeNotInSpark
 from dagflow.runtime.exchange.fitting import fitted
-from dagflow.runtime.exchange.hot_keys import Hottest
+from dagflow.runtime.exchange.hot_keys import HotKeys
 from dagflow.runtime.exchange.rows import BLOB, Row, arrow_blobs, pickled_blobs
 from dagflow.runtime.run_folder.reports import ExchangeFigures
-from dagflow.runtime.stage.bad_row import culprit, raising
+from dagflow.runtime.stage.bad_row import first_failing_row, raising
 from dagflow.runtime.stage.failure import Abort, abort
 from dagflow.runtime.stage.mistyped import refuse_mistyped
 from dagflow.runtime.stage.program import SendPlan, SourcePlan, TaskSpec
@@ -71,7 +71,7 @@ class Sender:
         outer = get_origin(plan.type) or plan.type
         self._class = outer if isinstance(outer, type) else None
         self._portion = RECORDS if self._is_arrow else PICKLED
-        self._hottest = Hottest(Router.STRIDE)
+        self._hottest = HotKeys(Router.STRIDE)
         self.figures = ExchangeFigures()
         self._router: Router | None = None
         if plan.kind == HASH:
@@ -354,7 +354,7 @@ class Sender:
                 combined = _a_batch(self._combine_batch(batch))
                 self._check_keys(partition, combined)
             except Exception as error:
-                found = culprit(batch, self._plan.type, raising(self._combine_batch))
+                found = first_failing_row(batch, self._plan.type, raising(self._combine_batch))
                 record, error = (None, error) if found is None else (found.record, found.error)
                 raise self._failed("combine_batch()", error, record, self._here) from error
             batch = combined

@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen
-class Culprit:
+class FailingRow:
     """A record to blame, and what was raised for it alone."""
 
     record: Any
     error: Exception
 
 
-def culprit(batch: pa.RecordBatch, tp: Any, raises: Callable[[pa.RecordBatch], Exception | None]) -> Culprit | None:
+def first_failing_row(batch: pa.RecordBatch, tp: Any, raises: Callable[[pa.RecordBatch], Exception | None]) -> FailingRow | None:
     """The first row that raises on its own; None when it is not one row's fault. `tp`: the type of the records."""
     low, high = 0, batch.num_rows
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if raises(batch.slice(low, middle - low)) is not None else (middle, high)
     error = raises(batch.slice(low, 1)) if high > low else None
-    return None if error is None else Culprit(record_of(batch.slice(low, 1), tp), error)
+    return None if error is None else FailingRow(record_of(batch.slice(low, 1), tp), error)
 
 
 def raising(call: Callable[[pa.RecordBatch], object]) -> Callable[[pa.RecordBatch], Exception | None]:

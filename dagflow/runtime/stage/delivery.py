@@ -11,7 +11,7 @@ from dagflow.model.errors.running import WrongRecordType
 from dagflow.model.forms import to_batch, to_records
 from dagflow.model.ports import BATCH, STREAM
 from dagflow.model.records import ReaderRecord
-from dagflow.runtime.stage.bad_row import culprit, raising, record_of
+from dagflow.runtime.stage.bad_row import first_failing_row, raising, record_of
 from dagflow.runtime.stage.failure import Abort, emitting_frames
 from dagflow.runtime.stage.mistyped import refuse_mistyped
 from dagflow.runtime.stage.program import PortPlan
@@ -176,7 +176,7 @@ class Outlet:
         if self.tap is not None:
             return self.tap(records)
         cursor = self.node.context.cursor
-        return (records,) if cursor.footprint is None else cursor.footprint.portions(cursor.path, records)
+        return (records,) if cursor.crash_marker is None else cursor.crash_marker.portions(cursor.path, records)
 
     def hold(self) -> None:
         """From now on, keeps back what is emitted."""
@@ -360,7 +360,7 @@ class Inlet:
         is_fatal = getattr(error, "is_fatal", False)  # of no single row
         if not is_fatal and (blame is None or blame.error is not error):  # else the operator has said which record it is
             with self.node.discarding():
-                found = culprit(batch, self.type, raising(self.handler))
+                found = first_failing_row(batch, self.type, raising(self.handler))
             if found is not None:
                 self.node.fail(self._doing, found.error, found.record)
         self.node.fail(self._doing, error, None)

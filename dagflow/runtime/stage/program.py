@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-BODY = 1 << 24
-"""Where rows come from that a body of DataFrames has made: this and the number of Spark's partition."""
+TRANSFORMED = 1 << 24
+"""Where rows come from that a DataFrame transform has made: this and the number of Spark's partition."""
 
 
 @attrs.frozen
@@ -87,7 +87,7 @@ class SendPlan:
         kind, key: how records find their partition.
         type: of the records.
         combiner: what the sink's operator offers.
-        columns: of what it carries, where that is for a body of DataFrames.
+        columns: of what it carries, where that is for a DataFrame transform.
     """
 
     tag: int
@@ -279,20 +279,20 @@ class TaskSpec(TaskId):
         return KeyAssignment(self.partitions, self.layout.owners.get(self.stage, ()))
 
     def sender(self, number: int) -> str:
-        """Where a row has come from, by the number in it: a task of a lower level, or the body of its own operator.
+        """Where a row has come from, by the number in it: a task of a lower level, or the transform of its own operator.
 
         >>> layout = ExchangeLayout(senders={"s0": 0, "s1": 4})
         >>> TaskSpec(window=0, epoch="r", stage="s2", partition=0, partitions=1, layout=layout).sender(5)
         'task s1-0001'
         """
-        if number >= BODY:
+        if number >= TRANSFORMED:
             return f"what the body of {self.head} has made"
         stage, first = max(((s, n) for s, n in self.layout.senders.items() if n <= number), key=lambda pair: pair[1])
         return f"task {stage}-{number - first:04d}"
 
 
 @attrs.frozen(kw_only=True)
-class Body:
+class DataFrameTransform:
     """What Spark itself does between two levels of a window, for one operator. It stays on the driver.
 
     Attributes:
@@ -300,7 +300,7 @@ class Body:
         level: that of the tasks that get what it makes: `partitions` of them, from place `first` on.
         tag: the number of the exchange that leads to it; what it makes has the same.
         given, made: the columns.
-        transform: makes a DataFrame of a DataFrame.
+        function: makes a DataFrame of a DataFrame.
     """
 
     operator: str
@@ -311,14 +311,14 @@ class Body:
     partitions: int
     given: pa.Schema
     made: pa.Schema
-    transform: Callable[[Any], Any]
+    function: Callable[[Any], Any]
 
 
 @attrs.frozen(kw_only=True)
 class Job:
     """The tasks of one window, as a runner gets them: those of lower levels first.
 
-    `levels`: by the tag of an exchange, the level that it leads to; `bodies`: by the stage that gets what they make.
+    `levels`: by the tag of an exchange, the level that it leads to; `transforms`: by the stage that gets what they make.
     """
 
     window: int
@@ -329,7 +329,7 @@ class Job:
     run_folder: str
     durable: bool
     levels: dict[int, int] = attrs.field(factory=dict)
-    bodies: dict[str, Body] = attrs.field(factory=dict)
+    transforms: dict[str, DataFrameTransform] = attrs.field(factory=dict)
 
     def by_level(self) -> list[tuple[TaskSpec, ...]]:
         """The tasks of each level, in the order of their places."""

@@ -115,17 +115,18 @@ def pickled(program: Program, plan: Plan | None = None, *, travels: bool = True)
         return data
     except Exception as error:  # picklers raise anything
         found = [
-            (item.name, _culprit({**fields_of(item.operator), "(its class)": type(item.operator)})) for item in program.operators
+            (item.name, _not_picklable({**fields_of(item.operator), "(its class)": type(item.operator)}))
+            for item in program.operators
         ]
-        found += [(each.sink[0], _culprit({"partition_by": each.key})) for each in program.sends]
-        for name, culprit in found:
-            if culprit is not None:
+        found += [(each.sink[0], _not_picklable({"partition_by": each.key})) for each in program.sends]
+        for name, reason in found:
+            if reason is not None:
                 where = plan.dag.nodes[name].where if plan is not None and name in plan.dag.nodes else ""
-                raise NotPicklable(name, culprit[0], culprit[1], where) from error
+                raise NotPicklable(name, reason[0], reason[1], where) from error
         raise
 
 
-def _culprit(values: dict[str, Any]) -> tuple[str, str] | None:
+def _not_picklable(values: dict[str, Any]) -> tuple[str, str] | None:
     from dagflow.runtime.stage.by_value import dumps
 
     for name, value in values.items():

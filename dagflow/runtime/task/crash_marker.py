@@ -44,7 +44,7 @@ class Place:
         return None if plain is None else f"tail -c +{self.position + 1} {shlex.quote(plain)} | head -1"
 
 
-class Footprint:
+class CrashMarker:
     """The file of one task; who opens it finds where the attempt before has died, if one has."""
 
     def __init__(self, path: str) -> None:
@@ -95,14 +95,14 @@ class Footprint:
             os.unlink(self._path)
 
 
-def footprint(log: WindowLog, spec: TaskSpec) -> Footprint | None:
-    """Begins the footprint of a task; None where the run folder is no local folder, or takes none."""
+def open_crash_marker(log: WindowLog, spec: TaskSpec) -> CrashMarker | None:
+    """Begins the crash_marker of a task; None where the run folder is no local folder, or takes none."""
     path = _path(log, spec)
     if path is None:
         return None
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        return Footprint(path)
+        return CrashMarker(path)
     except OSError:  # the task itself needs none
         return None
 

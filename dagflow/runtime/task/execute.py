@@ -1,4 +1,4 @@
-"""One task of one window as every runner executes it: run the program, publish the report."""
+"""One task of one window as every runner executes it: its program runs, its report is published."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from dagflow.runtime.exchange.channels import Passing
+from dagflow.runtime.exchange.channels import TaskChannels
 from dagflow.runtime.rebalancing.forms import open_work
 from dagflow.runtime.rebalancing.ownership_log import AttemptFenced
 from dagflow.runtime.run_folder.reports import TaskReport
@@ -19,7 +19,7 @@ from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.task.attempt_files import AttemptFiles
-from dagflow.runtime.task.crash_marker import footprint
+from dagflow.runtime.task.crash_marker import open_crash_marker
 from dagflow.runtime.task.flow import Flow, failure_of, run_flow
 from dagflow.state.task_states import TaskStates
 
@@ -27,26 +27,28 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 
 
 def execute(
-    program: bytes, spec: TaskSpec, log: WindowLog, attempt: str, again: bool = False, passing: Passing | None = None
+    program: bytes, spec: TaskSpec, log: WindowLog, attempt: str, again: bool = False, channels: TaskChannels | None = None
 ) -> TaskOutcome:
     """Runs a task and publishes its report, create-if-absent. An error of user code comes back in the outcome.
 
-    `attempt` is a name that no other attempt of any task has within this round. `again`: the runner has tried the task before.
-    `passing`: what comes and goes over exchanges.
+    `attempt` is a name that no other attempt of any task has within this epoch. `again`: the runner has tried the task before.
+    `channels`: the rows of exchanges.
     """
     started = time.time()
     files = AttemptFiles(spec.window, spec.epoch, f"{spec.name}-{attempt}", spec.options.durable, spec.options.base)
-    careful = footprint(log, spec) if again or spec.trace_crash else None
+    crash_marker = open_crash_marker(log, spec) if again or spec.trace_crash else None
     try:
         with open_work(spec, log, attempt, again) as work, few_collections():
             if work.previous_report is not None:  # an earlier attempt has done it all
                 report = work.previous_report
-                if passing is not None:  # but what it sent is lost, or Spark would not ask again
-                    run_flow(program, work.repeated(), files, passing=passing)
+                if channels is not None:  # but what it sent is lost, or Spark would not ask again
+                    run_flow(program, work.repeated(), files, channels=channels)
                     files.abandon()
             else:
                 states = TaskStates(log.store, spec.options.durable, spec.window, spec.partition, spec.keys, spec.start)
-                flow = run_flow(program, spec, files, states=states, footprint=careful, work=work, passing=passing, stages=True)
+                flow = run_flow(
+                    program, spec, files, states=states, crash_marker=crash_marker, work=work, channels=channels, stages=True
+                )
                 report = work.publish(_report(flow, spec, files, states=states.save(), parts=work.parts()))
     except BaseException as error:
         files.abandon()
@@ -56,8 +58,8 @@ def execute(
             raise
         return TaskOutcome(task=spec.name, attempt=attempt, started=started, ended=time.time(), error=failure_of(error))
     finally:
-        if careful is not None:
-            careful.leave()
+        if crash_marker is not None:
+            crash_marker.leave()
     figures = [report.operators[name] for name in work.operators if name in report.operators]
     records = sum(head.counters.get("records", head.records_out) for head in figures)  # a reader may emit its blocks too
     return TaskOutcome(

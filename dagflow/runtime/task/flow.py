@@ -16,7 +16,7 @@ from dagflow.model.ports import BATCH, RECORD, STREAM, handlers_of, output_ports
 from dagflow.model.sink import Sink
 from dagflow.model.state import freeze, renew, thaw
 from dagflow.model.typecheck import type_check
-from dagflow.runtime.exchange.channels import Passing, nothing_sent
+from dagflow.runtime.exchange.channels import TaskChannels, nothing_sent
 from dagflow.runtime.exchange.rows import Row, batch_of, records_of
 from dagflow.runtime.exchange.sender import Sender
 from dagflow.runtime.rebalancing.task_work import TaskWork
@@ -28,7 +28,7 @@ from dagflow.runtime.stage.node import Node
 from dagflow.runtime.stage.parts import Part, narrowed
 from dagflow.runtime.stage.program import Program, ProgramOperator, SendPlan, TaskSpec
 from dagflow.runtime.stage.unchanged import Unchanged
-from dagflow.runtime.task.crash_marker import Footprint
+from dagflow.runtime.task.crash_marker import CrashMarker
 from dagflow.state.task_states import MergeFailed, TaskStates
 
 
@@ -251,20 +251,20 @@ def run_flow(
     files: FileMaker | None = None,
     clock: Clock | None = None,
     states: TaskStates | None = None,
-    footprint: Footprint | None = None,
+    crash_marker: CrashMarker | None = None,
     work: TaskWork | None = None,
-    passing: Passing | None = None,
+    channels: TaskChannels | None = None,
     stages: bool = False,
 ) -> Flow:
     """One task from setup to teardown; the flow that it leaves holds the figures. Raises Abort.
 
-    `states`: those of its operators; `footprint`: where to write down which record comes next; `work`: what there is to do, where
-    parts of it may go to other tasks; `passing`: what comes and goes over exchanges; `stages`: sinks may write to their stores.
+    `states`: those of its operators; `crash_marker`: the file that tells which record comes next; `work`: the items, where
+    other tasks may read parts of them; `channels`: the rows of exchanges; `stages`: sinks may write to their stores.
     """
     program: Program = pickle.loads(program_bytes)  # made by this launch, handed over in memory or by Spark
-    passing = passing or Passing()
-    flow = Flow(program, spec, files, clock, work, passing.send)
-    flow.cursor.footprint = footprint
+    channels = channels or TaskChannels()
+    flow = Flow(program, spec, files, clock, work, channels.send)
+    flow.cursor.crash_marker = crash_marker
     if states is not None:
         flow.restore(states)
     with flow:
@@ -276,7 +276,7 @@ def run_flow(
                 for item, part in spec.work.with_parts():
                     flow.deliver_item(item, flow.decoded(item), part)
             flow.cursor.move(None, None)
-            flow.deliver_rows(passing.arriving)
+            flow.deliver_rows(channels.incoming)
         if stages:
             flow.stage()
         if states is not None:

@@ -16,7 +16,7 @@ from dagflow.model.plain import block_text
 from dagflow.plan.late_columns import late_inputs
 from dagflow.plan.plan import Plan
 from dagflow.runtime.events import EntryAppended, Event, TaskEnded, Warned, WindowDecided, WindowPlanned
-from dagflow.runtime.exchange.dataframes import bodies
+from dagflow.runtime.exchange.dataframes import transforms_of
 from dagflow.runtime.run_folder.window_log import Decision, WindowPlan
 from dagflow.runtime.stage.errors import OperatorFailed
 from dagflow.runtime.stage.outcome import TaskOutcome
@@ -151,7 +151,7 @@ def job_of(
         run_folder=run_folder,
         durable=durable,
         levels=levels_of(plan),
-        bodies=bodies(plan, tasks),
+        transforms=transforms_of(plan, tasks),
     )
 
 

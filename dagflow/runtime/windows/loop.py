@@ -23,7 +23,7 @@ from dagflow.runtime.events import (
     WindowRetried,
     WindowStarted,
 )
-from dagflow.runtime.exchange.dataframes import has_bodies
+from dagflow.runtime.exchange.dataframes import has_transforms
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
 from dagflow.runtime.run_folder.standing import standing
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
@@ -269,7 +269,7 @@ class WindowLoop:
             self._events.send(Warned(text=f"window {plan.window}: an earlier launch has ended while it was running; {place}"))
         self._events.send(planned_event(plan, tasks, replayed))
         self._readers.planned(plan)
-        in_order = self._states.is_needed() or self._rebalancing.in_order or followers(self._plan) or has_bodies(self._plan)
+        in_order = self._states.is_needed() or self._rebalancing.in_order or followers(self._plan) or has_transforms(self._plan)
         self._has_ended = plan.is_end
         running = Running(plan, tasks, None, self._epoch)
         self._running.append(running if self._running and in_order else self._start(running))

@@ -1,4 +1,4 @@
-"""Windows with bodies of DataFrames: none begins before the one before it is decided."""
+"""Windows with DataFrame transforms: none begins before the one before it is decided."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dagflow.launching.launch import launch
 from dagflow.plan.plan import Plan
 from dagflow.plan.steps import make_plan
 from dagflow.runtime.events import Event, WindowDecided, WindowStarted
-from dagflow.runtime.exchange.dataframes import has_bodies
+from dagflow.runtime.exchange.dataframes import has_transforms
 from dagflow.runtime.windows import loop
 from operators import BlockReader, Count, FileSplitterInput, Map, RecordWriter, SparkOperator
 from tests.conformance.apps import chain
@@ -33,14 +33,14 @@ def planned(operator: Any) -> Plan:
 
 
 def test_which_windows_have_bodies() -> None:
-    assert has_bodies(planned(SparkOperator[str, str](lambda frame: frame)))
-    assert not has_bodies(planned(Count()))
+    assert has_transforms(planned(SparkOperator[str, str](lambda frame: frame)))
+    assert not has_transforms(planned(Count()))
 
 
 @pytest.mark.parametrize("has", [True, False])
 def test_windows_with_bodies_wait_for_the_one_before(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, has: bool) -> None:
-    """A body may leave a temporary view, say, which one that runs meanwhile would read."""
-    monkeypatch.setattr(loop, "has_bodies", lambda plan: has)
+    """A transform may leave a temporary view, say, which one that runs meanwhile would read."""
+    monkeypatch.setattr(loop, "has_transforms", lambda plan: has)
     (tmp_path / "a.txt").write_text("slow line\n" * 30)
     events: list[Event] = []
     application = chain(

@@ -14,7 +14,7 @@ import pytest
 
 from dagflow import DAG, ReaderRecord, launch
 from dagflow.local.spool import Spool
-from dagflow.runtime.exchange.channels import Passing
+from dagflow.runtime.exchange.channels import TaskChannels
 from dagflow.runtime.exchange.rows import Row
 from dagflow.runtime.rebalancing import failpoints
 from dagflow.runtime.run_folder.window_log import WindowLog
@@ -50,7 +50,7 @@ class ForgetfulRunner(ThreadRunner):
                 for row in self.again[spec.name]:
                     spool.put(1, Row(*row))
             outcomes += [
-                execute(job.programs[spec.stage], spec, log, "1", passing=spool.passing(spec, job.levels))
+                execute(job.programs[spec.stage], spec, log, "1", channels=spool.channels(spec, job.levels))
                 for spec in job.tasks[len(below) :]
             ]
         future: Future[list[TaskOutcome]] = Future()
@@ -61,8 +61,8 @@ class ForgetfulRunner(ThreadRunner):
         for attempt in range(ATTEMPTS):
             rows: list[Row] = []
             try:
-                passing = Passing((), rows.append)
-                outcome = execute(job.programs[spec.stage], spec, log, str(next(self._names)), attempt > 0, passing)
+                channels = TaskChannels((), rows.append)
+                outcome = execute(job.programs[spec.stage], spec, log, str(next(self._names)), attempt > 0, channels)
             except Killed:
                 self.deaths += 1
                 continue

@@ -18,7 +18,7 @@ from apps.key_ranges.app import KeyBlock, KeyRangeInput, KeyRangeReader
 from dagflow import DAG, ReaderRecord
 from dagflow.launching.launch import launch
 from dagflow.lineage.replay import replay
-from dagflow.lineage.trace import Sought, trace
+from dagflow.lineage.trace import ApplicationLocator, trace
 from dagflow.local.runner import LocalRunner
 from dagflow.model.plain import dumps, loads
 from dagflow.ranges import ByteKeyRangeTracker, OffsetRangeTracker
@@ -130,13 +130,13 @@ def test_what_was_taken_over_can_be_replayed_and_traced(
     settings = {"database": str(database), "output": str(tmp_path / "out")}
     report, _ = run(database, tmp_path, rebalance=rebalance)
     assert report.rebalanced
-    sought = Sought(application=skewed_keys, definitions=[f"{key}={value}" for key, value in settings.items()])
+    locator = ApplicationLocator(application=skewed_keys, definitions=[f"{key}={value}" for key, value in settings.items()])
     out = str(tmp_path / "out")
-    again = replay(out, sought=sought)
+    again = replay(out, locator=locator)
     assert (again.problems, again.left_out, again.windows, again.rows) == ((), (), 1, ROWS)
     rows = [line for path in sorted((tmp_path / "out").glob("part-*")) for line in path.read_bytes().splitlines()]
     for row in (0, ROWS // 2, ROWS - 1):
-        found = trace(out, row, exact=True, sought=sought)
+        found = trace(out, row, exact=True, locator=locator)
         assert found.problem is None
         assert found.source is not None
         assert found.source.data == rows[row]
@@ -149,8 +149,8 @@ def test_a_row_of_a_stream_without_seek_is_read_again(database: Path, tmp_path: 
     """By reading its block up to it, where the source says nothing of its own."""
     monkeypatch.delattr(KeyRangeReader, "record_at")
     run(database, tmp_path, LocalRunner())
-    sought = Sought(application=skewed_keys, definitions=[f"database={database}", f"output={tmp_path / 'out'}"])
-    found = trace(str(tmp_path / "out"), 3, exact=True, sought=sought)
+    locator = ApplicationLocator(application=skewed_keys, definitions=[f"database={database}", f"output={tmp_path / 'out'}"])
+    found = trace(str(tmp_path / "out"), 3, exact=True, locator=locator)
     assert found.source is not None
     assert found.source.data == '{"name": "person 0003 é", "age": 3}'.encode()
 

@@ -12,7 +12,7 @@ import pytest
 from dagflow import ReaderRecord
 from dagflow.launching.launch import launch
 from dagflow.lineage.replay import replay
-from dagflow.lineage.trace import Sought, trace
+from dagflow.lineage.trace import ApplicationLocator, trace
 from dagflow.runtime.events import Claimed, Stolen
 from dagflow.runtime.rebalancing import failpoints, imbalance, policy
 from dagflow.runtime.run_folder.window_log import WindowLog
@@ -214,13 +214,15 @@ def test_what_was_taken_over_can_be_replayed_and_traced(source: Path, tmp_path: 
     application = chain(source, Map(slowly), sink=RecordWriter(str(output)), reader=reader, block_size=4000)
     assert launch(application, runner=ThreadRunner(), durability="process", rebalance="auto").report.rebalanced
     fresh: Any = BlockReader(min_readers=2, max_readers=2)
-    sought = Sought(application=chain(source, Map(slowly), sink=RecordWriter(str(output)), reader=fresh, block_size=4000))
-    report = replay(str(output), sought=sought)
+    locator = ApplicationLocator(
+        application=chain(source, Map(slowly), sink=RecordWriter(str(output)), reader=fresh, block_size=4000)
+    )
+    report = replay(str(output), locator=locator)
     assert (report.problems, report.left_out, report.windows, report.rows) == ((), (), 1, 800)
     rows = b"".join(path.read_bytes() for path in written(output)).splitlines()
     data = (source / "a.txt").read_bytes()
     for row in (0, 399, 799):
-        found = trace(str(output), row, exact=True, sought=sought)
+        found = trace(str(output), row, exact=True, locator=locator)
         assert found.problem is None
         assert found.source is not None
         assert found.source.data.rstrip() == rows[row]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dagflow import DAG, ReaderRecord
 from dagflow.launching.launch import launch
 from dagflow.lineage.replay import replay
-from dagflow.lineage.trace import Sought
+from dagflow.lineage.trace import ApplicationLocator
 from dagflow.plan.steps import make_plan
 from dagflow.runtime.events import Stolen, WindowRetried
 from dagflow.runtime.rebalancing import yielding
@@ -77,7 +77,7 @@ def test_a_replay_reads_what_further_jobs_have_read(source: Path, tmp_path: Path
     conf = {"input": str(source), "output": str(tmp_path / "out")}
     report = launch(skewed, conf, runner=ThreadRunner(), durability="process", rebalance="yield").report
     assert report.rebalanced
-    found = replay(str(tmp_path / "out"), sought=Sought(trust=True))
+    found = replay(str(tmp_path / "out"), locator=ApplicationLocator(trust=True))
     assert (found.windows, found.rows, found.problems, found.left_out) == (1, 800, (), ())
 
 

@@ -22,7 +22,7 @@ from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.runner import TasksDied
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import Job, TaskSpec
-from dagflow.runtime.task.crash_marker import Place, footprint, places
+from dagflow.runtime.task.crash_marker import Place, open_crash_marker, places
 from dagflow.runtime.task.execute import execute
 from dagflow.testing import FakeClock
 from operators import BlockReader, Filter, Map, RecordWriter
@@ -178,13 +178,13 @@ def test_launches_that_it_kills_tell_the_next_ones(source: Path, tmp_path: Path)
     assert told[3].endswith(f"died at {source}/b.txt, position {POSITION:,}")
 
 
-class TestFootprint:
+class TestCrashMarker:
     def spec(self) -> TaskSpec:
         return TaskSpec(window=3, epoch="r", stage="s0", partition=1, partitions=2)
 
     def test_is_gone_when_the_task_has_ended_by_itself(self, tmp_path: Path) -> None:
         log = WindowLog.open(str(tmp_path), durable=False)
-        one = footprint(log, self.spec())
+        one = open_crash_marker(log, self.spec())
         assert one is not None
         assert places(log, [self.spec()]) == [], "it has not begun"
         one.note("a b.txt", 7)
@@ -198,11 +198,11 @@ class TestFootprint:
     def test_portions(self, tmp_path: Path) -> None:
         log = WindowLog.open(str(tmp_path), durable=False)
         records = [ReaderRecord(0, position, "x") for position in range(0, 100, 10)]
-        first = footprint(log, self.spec())
+        first = open_crash_marker(log, self.spec())
         assert first is not None
         assert list(first.portions("f", records)) == [records]
         assert list(first.portions("f", ["no", "positions"])) == [["no", "positions"]]
-        second = footprint(log, self.spec())
+        second = open_crash_marker(log, self.spec())
         assert second is not None
         assert list(second.portions("f", records)) == [[record] for record in records]
         assert list(second.portions("other", records)) == [records]
@@ -211,7 +211,7 @@ class TestFootprint:
         second.leave()
 
     def test_no_local_run_folder_has_none(self) -> None:
-        assert footprint(WindowLog.open("memory://run", durable=False), self.spec()) is None
+        assert open_crash_marker(WindowLog.open("memory://run", durable=False), self.spec()) is None
 
     def test_without_one_a_cursor_only_moves(self) -> None:
         cursor = Cursor()

@@ -1,4 +1,4 @@
-"""Bodies of DataFrames: between two levels of a window, Spark itself makes records of records."""
+"""DataFrame transforms: between two levels of a window, Spark itself makes records of records."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import pyarrow as pa
 from dagflow.model.dataframes import not_in_spark
 from dagflow.model.source import shown
 from dagflow.plan.errors import TypeNotInSpark
-from dagflow.runtime.exchange.dataframes import rows_made
+from dagflow.runtime.exchange.dataframes import transformed_rows
 from dagflow.runtime.exchange.errors import ColumnsDiffer
 from dagflow.runtime.exchange.rows import batch_of
 from dagflow.runtime.stage.errors import OperatorFailed
 from dagflow.runtime.stage.failure import user_frames
-from dagflow.runtime.stage.program import Body
+from dagflow.runtime.stage.program import DataFrameTransform
 from dagflow.runtime.task.execute import keep_memory
 from dagflow.spark.links import is_of_connect
 from dagflow.spark.task import leave_quietly
@@ -79,9 +79,9 @@ class Columns:
 
 @attrs.frozen
 class Rows:
-    """The function of a `mapInArrow` that makes rows of what a body has made."""
+    """The function of a `mapInArrow` that makes rows of what a transform has made."""
 
-    body: Body
+    transform: DataFrameTransform
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows for the tasks of its operator."""
@@ -92,50 +92,50 @@ class Rows:
         at_work()
         context = TaskContext.get()
         assert context is not None
-        made = (batch.cast(self.body.made) for batch in batches)
-        yield from together(rows_made(made, self.body, context.partitionId()))
+        made = (batch.cast(self.transform.made) for batch in batches)
+        yield from together(transformed_rows(made, self.transform, context.partitionId()))
 
 
-def through(frame: DataFrame, bodies: Iterable[Body], count: int, schema: str) -> DataFrame:
-    """What comes to a level of `count` tasks, where bodies take the rows for their operators.
+def through(frame: DataFrame, transforms: Iterable[DataFrameTransform], count: int, schema: str) -> DataFrame:
+    """What comes to a level of `count` tasks, where transforms take the rows for their operators.
 
     All of them read one exchange. Nothing of what they do may be moved below it, or what is before it would run once for each:
     Spark does not see through the functions of `mapInArrow`, and does not move filters that may be a matter of chance.
     """
-    bodies = list(bodies)
+    transforms = list(transforms)
     arrived = frame.repartitionById(count, frame["dst"])
     # SQL, since functions of columns are others in a session of Spark Connect
     tag = "coalesce(tag + floor(rand(0)), 0)"  # is the tag
-    found = arrived.filter(f"{tag} NOT IN ({', '.join(str(2 * body.tag) for body in bodies)})")
-    for body in bodies:
-        given = schema_in_spark(body.given, body.operator, "its input")
-        rows = arrived.filter(f"{tag} = {2 * body.tag}").sortWithinPartitions("src", "seq")
-        result = applied(body, rows.mapInArrow(Columns(as_arrow(given)).__call__, given))
+    found = arrived.filter(f"{tag} NOT IN ({', '.join(str(2 * transform.tag) for transform in transforms)})")
+    for transform in transforms:
+        given = schema_in_spark(transform.given, transform.operator, "its input")
+        rows = arrived.filter(f"{tag} = {2 * transform.tag}").sortWithinPartitions("src", "seq")
+        result = applied(transform, rows.mapInArrow(Columns(as_arrow(given)).__call__, given))
         # the same rows in the same order, however they have come: what is made again must be what was lost
         order = [quoted(field.name) for field in result.schema if is_ordered(field.dataType)]
         ordered = result.sortWithinPartitions(*order) if order else result
-        made = attrs.evolve(body, transform=_stays)
+        made = attrs.evolve(transform, function=_stays)
         found = found.unionAll(ordered.mapInArrow(Rows(made).__call__, schema))
     return found
 
 
 def _stays(frame: Any) -> Any:
-    """What the tasks know of a body: it is called on the driver only."""
+    """What the tasks know of a transform: it is called on the driver only."""
     raise NotImplementedError
 
 
-def applied(body: Body, frame: DataFrame) -> DataFrame:
-    """What a body makes of a frame, with its columns in their order. Raises OperatorFailed, ColumnsDiffer."""
+def applied(transform: DataFrameTransform, frame: DataFrame) -> DataFrame:
+    """What a transform makes of a frame, with its columns in their order. Raises OperatorFailed, ColumnsDiffer."""
     try:
         with functions_for(frame):
-            made = body.transform(frame)
+            made = transform.function(frame)
             if not hasattr(made, "mapInArrow"):
                 raise TypeError(f"it returned {type(made).__name__}, but must return a DataFrame")
             schema = made.schema  # Spark Connect looks at it only now
     except Exception as error:
-        raise body_failed(error, body.operator, body.window) from error
-    check_columns(body, schema)
-    result: DataFrame = made.select(*(quoted(field.name) for field in body.made))
+        raise transform_failed(error, transform.operator, transform.window) from error
+    check_columns(transform, schema)
+    result: DataFrame = made.select(*(quoted(field.name) for field in transform.made))
     return result
 
 
@@ -153,13 +153,13 @@ def functions_for(frame: DataFrame) -> Iterator[None]:
             os.environ[_CONNECT] = before
 
 
-def check_columns(body: Body, schema: StructType) -> None:
-    """Raises ColumnsDiffer where what a body returns has not the columns that are declared."""
-    wanted = schema_in_spark(body.made, body.operator, "its declared output")
+def check_columns(transform: DataFrameTransform, schema: StructType) -> None:
+    """Raises ColumnsDiffer where what a transform returns has not the columns that are declared."""
+    wanted = schema_in_spark(transform.made, transform.operator, "its declared output")
     has = {field.name: field.dataType.simpleString() for field in schema}
 
     def differ(column: str, has: str | None, wanted: str | None, help: str) -> ColumnsDiffer:
-        return ColumnsDiffer(body.operator, _RETURNED, column, has, wanted, help=help, window=body.window)
+        return ColumnsDiffer(transform.operator, _RETURNED, column, has, wanted, help=help, window=transform.window)
 
     for field in wanted:
         kind = field.dataType.simpleString()
@@ -195,8 +195,8 @@ def is_ordered(kind: Any) -> bool:
     return not isinstance(kind, MapType | VariantType)
 
 
-def body_failed(error: BaseException, operator: str, window: int) -> OperatorFailed:
-    """The error that an exception in a body stands for: what it says, and the user's own lines; nothing of the JVM."""
+def transform_failed(error: BaseException, operator: str, window: int) -> OperatorFailed:
+    """The error that an exception in a transform stands for: what it says, and the user's own lines; nothing of the JVM."""
     return OperatorFailed(
         operator=operator,
         doing="its body",
@@ -231,14 +231,14 @@ def called_at(error: BaseException) -> list[str]:
     return found
 
 
-def failed_within(error: BaseException, bodies: Mapping[str, Body]) -> OperatorFailed | None:
-    """The error of a body that has failed while Spark ran it; None for what is no body's fault."""
+def failed_within(error: BaseException, transforms: Mapping[str, DataFrameTransform]) -> OperatorFailed | None:
+    """The error of a transform that has failed while Spark ran it; None for what is no transform's fault."""
     from pyspark.errors import PySparkException
 
-    if not bodies or not isinstance(error, PySparkException) or not error.getCondition():
+    if not transforms or not isinstance(error, PySparkException) or not error.getCondition():
         return None
     text = str(error)
     if "dagflow/spark/" in text or "Job aborted" in text:
         return None
-    names = " or ".join(body.operator for body in bodies.values())
-    return body_failed(error, names, next(iter(bodies.values())).window)
+    names = " or ".join(transform.operator for transform in transforms.values())
+    return transform_failed(error, names, next(iter(transforms.values())).window)

@@ -5,8 +5,8 @@ import pytest
 
 from dagflow.errors import ExchangeBroken, OperatorFailed
 from dagflow.local.spool import Spool
-from dagflow.runtime.exchange.channels import Passing, checked, in_level
-from dagflow.runtime.exchange.hot_keys import Hottest
+from dagflow.runtime.exchange.channels import TaskChannels, checked, in_level
+from dagflow.runtime.exchange.hot_keys import HotKeys
 from dagflow.runtime.exchange.rows import FAILED, Row
 from dagflow.runtime.run_folder.reports import ExchangeFigures
 from dagflow.runtime.stage.outcome import TaskOutcome
@@ -37,18 +37,18 @@ def test_rows_that_do_not_belong_here_are_an_error(wrong: Row) -> None:
 def test_a_task_runs_on_all_that_arrives() -> None:
     seen: list[Row] = []
 
-    def execute(passing: Passing) -> TaskOutcome:
-        seen.extend(passing.arriving)
+    def execute(channels: TaskChannels) -> TaskOutcome:
+        seen.extend(channels.incoming)
         return DONE
 
-    assert in_level(SPEC, Passing([row(seq=1), row(seq=2)]), execute) is DONE
+    assert in_level(SPEC, TaskChannels([row(seq=1), row(seq=2)]), execute) is DONE
     assert [each.seq for each in seen] == [1, 2]
 
 
 def test_a_task_behind_one_that_failed_does_not_run_and_tells_those_behind_it() -> None:
     sent: list[Row] = []
     rows = iter([Row(2, FAILED, -1, 0, b""), row()])
-    assert in_level(SPEC, Passing(rows, sent.append), lambda passing: pytest.fail("it ran")) is None
+    assert in_level(SPEC, TaskChannels(rows, sent.append), lambda channels: pytest.fail("it ran")) is None
     assert [(each.dst, each.tag) for each in sent] == [(0, FAILED), (1, FAILED)]
     assert list(rows) == [], "all is taken: whoever sends it waits for that"
 
@@ -56,7 +56,7 @@ def test_a_task_behind_one_that_failed_does_not_run_and_tells_those_behind_it() 
 def test_a_task_that_fails_tells_those_behind_it() -> None:
     sent: list[Row] = []
     failed = attrs.evolve(DONE, error=OperatorFailed(operator="o", doing="d", error="e"))
-    assert in_level(SPEC, Passing((), sent.append), lambda passing: failed) is failed
+    assert in_level(SPEC, TaskChannels((), sent.append), lambda channels: failed) is failed
     assert [each.dst for each in sent] == [0, 1]
 
 
@@ -72,7 +72,7 @@ def test_a_spool_gives_each_task_its_rows_by_source_and_sequence() -> None:
 
 
 def test_hot_keys_are_found_among_many() -> None:
-    hot = Hottest(stride=1)
+    hot = HotKeys(stride=1)
     for number in range(20_000):
         hot.see("hot" if number % 4 == 0 else number)
     figures = ExchangeFigures(before=20_000, hottest=hot.told())
