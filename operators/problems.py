@@ -9,7 +9,7 @@ from dagflow.errors import DagflowError
 
 
 class PropertyProblems(ValueError):
-    """What is wrong with the properties of one operator; `problems` are the texts."""
+    """The properties of an operator have several problems; `problems` are the texts."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("\n  and ".join(problems))

@@ -18,7 +18,7 @@ HOUR = pc.strftime(pc.field("time"), format="%Y-%m-%dT%H:00:00Z")
 
 @attrs.frozen
 class StatusCount:
-    """How many requests had a status so far; None: the log does not say it."""
+    """The number of requests with a status so far; None where the log does not have the status."""
 
     status: int | None
     requests: int
@@ -26,7 +26,7 @@ class StatusCount:
 
 @attrs.frozen
 class HourCount:
-    """How many requests came in an hour (UTC) so far."""
+    """The number of requests in an hour (UTC) so far."""
 
     hour: str | None
     requests: int
@@ -53,7 +53,7 @@ class Settings:
 
 
 def populate_dag(dag: DAG, conf: Settings) -> None:
-    """Lines → rows → counts by status → CSV, and → hours → counts → CSV; lines that are no requests → JSON lines."""
+    """Lines → rows → counts by status → CSV, and → hours → counts → CSV; lines that are not requests → JSON lines."""
     splitter = dag.add_operator("splitter", FileSplitterInput(files=conf.input, block_size=conf.block_size))
     scan = ScanReader(RegexFormat(conf.pattern), columns=["time", "status"], on_bad_row="route")
     requests = dag.add_operator("requests", scan)

@@ -36,7 +36,7 @@ class ListedFiles(InputOperator):
             self.taken += 1
 
     def is_exhausted(self) -> bool:
-        """Whether all lines have been taken."""
+        """Return True if all lines have been taken."""
         return self.taken >= len(self._names)
 
 

@@ -1,4 +1,4 @@
-"""Reads a table by ranges of its keys: a source of one's own that is no file, whose blocks are split while they are read."""
+"""Reads a table by ranges of its keys: a source of one's own that is not a file, whose blocks are split while they are read."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ class KeyRangeInput(InputOperator):
             self.output.emit(KeyBlock(number, self.database, self.table, self.key, each.start, each.stop, size))
 
     def is_exhausted(self) -> bool:
-        """Whether the blocks have been emitted."""
+        """Return True if the blocks have been emitted."""
         return self.is_planned
 
 
 def key_of(connection: sqlite3.Connection, block: KeyBlock, rowid: int) -> bytes:
-    """The key of a row; empty where there is no such row any more."""
+    """The key of a row; empty where the row is gone."""
     found = connection.execute(f"SELECT CAST({block.key} AS BLOB) FROM {block.table} WHERE rowid = ?", [rowid]).fetchone()
     return b"" if found is None else found[0]
 

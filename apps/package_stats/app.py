@@ -1,4 +1,4 @@
-"""What Debian packages take, by section and by maintainer. An index has records of many lines, with blank lines between."""
+"""The disk space of Debian packages, by section and by maintainer. An index has records of several lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from operators import CsvWriter, FileInput, KeyValue, Map, ReadAheadLineReaderCo
 
 @attrs.frozen
 class Package:
-    """What an index says of a package; its installed size in KiB."""
+    """A package as the index describes it, with its installed size in KiB."""
 
     name: str
     section: str
@@ -42,7 +42,7 @@ def to_package(paragraph: bytes) -> Package | None:
     >>> to_package(b"Package: a\nSection: net\nMaintainer: A <a@b.org>\nDescription: an a\n with more\nInstalled-Size: 7\n")
     Package(name='a', section='net', maintainer='A <a@b.org>', installed_size=7)
     """
-    lines = (line for line in paragraph.decode().splitlines() if line and not line[0].isspace())  # others go on with a field
+    lines = (line for line in paragraph.decode().splitlines() if line and not line[0].isspace())  # others continue with a field
     fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     if not fields or fields.get("status", "installed").split()[-1:] != ["installed"]:
         return None
@@ -91,7 +91,7 @@ class PerSection(Operator):
 
 @attrs.define
 class Settings:
-    """What Debian packages take, by section and by maintainer."""
+    """The disk space of Debian packages, by section and by maintainer."""
 
     input: list[str]  # indexes: /var/lib/dpkg/status, /var/lib/apt/lists/*_Packages
     sections: str  # a folder

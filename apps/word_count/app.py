@@ -1,4 +1,4 @@
-"""How often each word occurs in files of text, over all windows and launches."""
+"""Count each word in text files, over all windows and launches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ONLY_WORDS = pc.utf8_trim_whitespace(pc.replace_substring_regex(pc.utf8_lower(LI
 
 @attrs.frozen
 class WordTotal:
-    """How often a word has occurred so far."""
+    """The number of times that a word has occurred so far."""
 
     word: str
     total: int

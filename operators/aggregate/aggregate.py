@@ -1,4 +1,4 @@
-"""What the aggregates of records by key have in common."""
+"""The base of aggregates of records by key."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LARGE = 1 << 63
 
 @attrs.frozen
 class KeyValue(Generic[K, V]):
-    """What an aggregate emits for each group. `key`: None where all records are one group, a tuple for several columns."""
+    """The result for a group. `key` is None where all records are one group, a tuple for several columns."""
 
     key: K
     value: V
@@ -38,9 +38,9 @@ class KeyValue(Generic[K, V]):
 
 @attrs.frozen
 class Partial(Generic[K, V]):
-    """What is known of a group in one partition; `count` of how many records or values.
+    """The partial result of a group in one partition, from `count` records or values.
 
-    A whole number that no column holds is `large`, in hexadecimal digits, and `value` is None.
+    An integer that no column holds is `large`, in hexadecimal digits, and `value` is None.
     """
 
     key: K
@@ -50,7 +50,7 @@ class Partial(Generic[K, V]):
 
     @classmethod
     def of(cls, key: K, value: V | None, count: int) -> Partial[K, V]:
-        """What is known of a group, so that columns hold it.
+        """Return a partial result whose value fits into a column.
 
         >>> Partial.of("a", 5, 2), Partial.of("a", 2**63, 2).large
         (Partial(key='a', value=5, count=2, large=None), '0x8000000000000000')
@@ -74,7 +74,7 @@ class Ahead(Operator, Generic[T, K, V]):
     columns = WindowState[Columns](factory=Columns)
 
     def setup(self, context: object) -> None:
-        """Called by the framework."""
+        """Make the grouping."""
         self._grouping = Grouping(self.by, self.of, self.merge)
 
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
@@ -83,13 +83,13 @@ class Ahead(Operator, Generic[T, K, V]):
 
     @input.stream
     def add_all(self, records: Iterator[T]) -> None:
-        """Takes records in."""
+        """Take records in."""
         self._grouping.add_records(self.groups, records)
         self._bound()
 
     @input.batch(when=no_function("by", "of"))
     def add_batch(self, batch: pa.RecordBatch) -> None:
-        """Takes a batch in."""
+        """Take a batch in."""
         if has_classes(batch, self.by, self.input):
             self.add_all(iter(self.input.records_of(batch)))
             return
@@ -123,7 +123,7 @@ class Aggregate(Operator, Generic[T, K, V]):
         combiner: whether records become groups where they come from, and only these cross the exchange; the result is the same.
         running: whether a window's result is that of all windows so far, of the groups that the window has records of. What is
             known of each group is kept over windows and launches (a `MapState`), so windows run one after the other. A launch
-            that goes on with another `running`, `by` or `of` is refused (of functions nobody knows whether they are others).
+            that continues with another `running`, `by` or `of` is refused (of functions nobody knows whether they are others).
     """
 
     partition_key_fixed: ClassVar[bool] = True
@@ -140,15 +140,15 @@ class Aggregate(Operator, Generic[T, K, V]):
     totals = MapState[str | int, list[Any]](partition_by=key_of)
 
     def grouping(self) -> Grouping:
-        """How records are grouped, and what is kept of them."""
+        """Return how records are grouped, and the values that are kept of them."""
         raise NotImplementedError
 
     def result(self, value: Any, count: int) -> Any:
-        """What is emitted for a group: the value; None where it has none."""
+        """Return the result for a group: its value, or None without any."""
         return value
 
     def result_column(self) -> str | None:
-        """What of `value` and `count` `result` gives, where it gives one of them."""
+        """Return `value` or `count` if `result` is one of them, otherwise None."""
         return VALUE if type(self).result is Aggregate.result else None
 
     def keeps(self, state: str) -> bool:
@@ -164,7 +164,7 @@ class Aggregate(Operator, Generic[T, K, V]):
         return ("running", "by", "of") if self.running else ("running",)
 
     def setup(self, context: OperatorContext) -> None:
-        """Called by the framework."""
+        """Keep the context, and make the grouping."""
         self._context = context
         self._grouping = self.grouping()
 
@@ -193,12 +193,12 @@ class Aggregate(Operator, Generic[T, K, V]):
 
     @input.stream
     def add_all(self, records: Iterator[T]) -> None:
-        """Takes records in."""
+        """Take records in."""
         self._grouping.add_records(self.groups, records)
 
     @input.batch(when=lambda operator: operator.grouping().is_by_names)
     def add_batch(self, batch: pa.RecordBatch) -> None:
-        """Takes a batch in."""
+        """Take a batch in."""
         if has_classes(batch, self.by, self.input):
             self.add_all(iter(self.input.records_of(batch)))
             return
@@ -213,7 +213,7 @@ class Aggregate(Operator, Generic[T, K, V]):
 
     @partials.batch
     def add_batch_of_partials(self, batch: pa.RecordBatch) -> None:
-        """The same for a batch."""
+        """Do the same for a batch."""
         if has_classes(batch, "key", self.partials):
             self.add_partials(iter(self.partials.records_of(batch)))
             return
@@ -254,7 +254,7 @@ class Aggregate(Operator, Generic[T, K, V]):
 
 @attrs.define
 class AggregateOfValues(Aggregate[T, K, V], Generic[T, K, V]):
-    """An aggregate of values of the records: of a function of the record, or of a column. None is no value."""
+    """An aggregate of values of the records: of a function of the record, or of a column. None is not a value."""
 
     of: Callable[[T], V] | str = attrs.field(default="value", validator=a_field)
 

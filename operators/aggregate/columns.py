@@ -26,7 +26,7 @@ _OF_OBJECTS = frozenset({"string", "binary", "int64", "double", "bool", "date32[
 
 @attrs.define
 class Columns:
-    """What batches have brought, in the order in which it came: groups, then rows that are not grouped yet.
+    """The content of batches in their order: groups, then rows that are not grouped yet.
 
     Attributes:
         merge: what pyarrow calls the way in which two values become one; None: there are no values.
@@ -50,11 +50,11 @@ class Columns:
         return copied
 
     def __len__(self) -> int:
-        """How many groups there were when those of one key were last put together."""
+        """Return the number of groups at the last compaction."""
         return self._merged
 
     def fits(self, table: pa.Table) -> bool:
-        """Whether rows, or groups, have the types of those before."""
+        """Return True if rows, or groups, have the types of those before."""
         return self._types is None or self._types == table.schema.types
 
     def take_rows(self, table: pa.Table) -> None:
@@ -71,7 +71,7 @@ class Columns:
 
     @property
     def is_full(self) -> bool:
-        """Whether `compact` is due."""
+        """True if `compact` is due."""
         return self._row_count >= ROWS or self._bytes >= BYTES or self._has_many
 
     def compact(self, *, last: bool = False) -> bool:
@@ -138,7 +138,7 @@ def _results(merge: str | None) -> list[str]:
 
 
 def is_plain(kind: pa.DataType) -> bool:
-    """Whether keys of a type are equal in pyarrow where they are in Python: not so NaN, 0.0 and -0.0, or times with zones."""
+    """Return True if pyarrow and Python agree on equal keys of a type: not so for NaN, 0.0 and -0.0, or times with zones."""
     import pyarrow as pa
 
     types: Any = pa.types
@@ -147,7 +147,7 @@ def is_plain(kind: pa.DataType) -> bool:
 
 
 def is_exact(values: pa.ChunkedArray | pa.Array, merge: str) -> bool:
-    """Whether pyarrow comes to what Python does: its sums of integers overflow silently, and some types are not there."""
+    """Return True if pyarrow comes to what Python does: its sums of integers overflow silently, and some types are not there."""
     import pyarrow as pa
     import pyarrow.compute
 

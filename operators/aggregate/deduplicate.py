@@ -47,7 +47,7 @@ class FirstOfEach(Operator, Generic[T]):
 
     @input.batch(when=no_function("by"))
     def pass_batch(self, batch: pa.RecordBatch) -> None:
-        """The same for a batch."""
+        """Do the same for a batch."""
         import pyarrow as pa
 
         names = names_of(self.by)

@@ -1,4 +1,4 @@
-"""What can be wrong with the keys of groups, and with what is kept of them.
+"""Errors of the keys of groups, and with what is kept of them.
 
 RunError
 ├── KeyColumnRefused   DF389   also a TypeError

@@ -1,4 +1,4 @@
-"""What records are grouped by, and which of their values count: functions of the record, or names of columns."""
+"""Keys and values of records: functions of the record, or names of columns."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def no_key(_: object) -> None:
 
 
 def key_of_groups(by: Any) -> Any:
-    """What brings all records of a group to one partition, that of the group's own key: of one name in a tuple, a tuple too."""
+    """Return the key that brings all records of a group to one partition. One name in a tuple stays a tuple."""
     return no_key if by is None else getter(by) if isinstance(by, tuple) and len(by) == 1 else by
 
 
@@ -99,7 +99,7 @@ def check_keys(batch: pa.RecordBatch, by: object) -> None:
 
 
 def has_classes(batch: pa.RecordBatch, by: object, port: InputPort[Any]) -> bool:
-    """Whether a key of columns is made of objects of a class, whose `==` only they know, not their columns."""
+    """Return True if a key of columns is made of objects of a class, whose `==` only they know, not their columns."""
     import pyarrow as pa
 
     names = [name for name in names_of(by) if name in batch.schema.names]
@@ -160,7 +160,7 @@ def names_of(what: object) -> tuple[str, ...]:
 
 
 def needed_of(port: str, **properties: object) -> dict[str, tuple[str, ...]]:
-    """What `Operator.needed_columns` says of properties that are fields of the records of `input`.
+    """Return the `needed_columns` of properties that are fields of the records of `input`.
 
     Not `value`: of a record that has no such field, it is the record itself.
 

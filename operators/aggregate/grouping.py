@@ -20,7 +20,7 @@ Groups = dict[Any, list[Any]]
 
 @attrs.frozen
 class Merge:
-    """How two values become one, and what pyarrow's group_by calls that."""
+    """The merge of two values, and its name in pyarrow's group_by."""
 
     both: Callable[[Any, Any], Any]
     arrow: str
@@ -46,11 +46,11 @@ class Grouping:
 
     @property
     def is_by_names(self) -> bool:
-        """Whether batches do as well."""
+        """True if batches can be grouped too."""
         return not callable(self.by) and not callable(self.of)
 
     def add_records(self, groups: Groups, records: Iterator[Any]) -> None:
-        """Takes records in."""
+        """Take records in."""
         key_of = getter(self.by)
         if self.merge is None:
             found: Counter[Any] = Counter()

@@ -15,7 +15,7 @@ from operators.aggregate.grouping import Grouping, Merge
 class Sum(AggregateOfValues[T, K, V], Generic[T, K, V]):
     """Adds up values of the records of each window, or of all so far: of each key, or of all.
 
-    Whole numbers are exact, of any size. The last digits of sums of floats depend on the order in which they are added.
+    Integers are exact, of any size. The last digits of sums of floats depend on the order in which they are added.
 
     Args:
         of: the values: a function of the record, or the name of a column. None is no value; where there is no other, the result

@@ -54,7 +54,7 @@ class Ranked(Operator, Generic[T]):
 
     @input.stream(when=lambda operator: operator.takes_records())
     def add_all(self, records: Iterator[T]) -> None:
-        """Takes records in."""
+        """Take records in."""
         n, smallest, groups = self.n, self.smallest, self.groups
         key_of, value_of = getter(self.by), getter(self.of)
         for record in records:
@@ -84,7 +84,7 @@ class Ranked(Operator, Generic[T]):
 
     @input.batch(when=no_function("by", "of"))
     def add_batch(self, batch: pa.RecordBatch) -> None:
-        """Takes a batch in."""
+        """Take a batch in."""
         check_keys(batch, self.by)
         check_values(batch.schema, self.of, "sort")
         self.batches.append(batch)
@@ -150,7 +150,7 @@ class TopN(Ranked[T], Generic[T]):
             batches too. None: all records are one group.
         smallest: the smallest values instead.
         running: whether they are the top ones of all windows so far, of the groups that a window has records of. They are kept
-            over windows and launches (a `MapState`); a launch that goes on with other properties is refused. `of` and `by`
+            over windows and launches (a `MapState`); a launch that continues with other properties is refused. `of` and `by`
             must be names, and records of a class that has columns.
         combiner: whether the top records are sought where they come from too, so that few cross the exchange.
 
@@ -169,7 +169,7 @@ class TopN(Ranked[T], Generic[T]):
     totals = MapState[str | int, list[Any]](partition_by=key_of)
 
     def check(self) -> None:
-        """Raises ValueError where the properties do not fit together."""
+        """Raise ValueError where properties contradict each other."""
         if self.running and (callable(self.of) or callable(self.by)):
             raise ValueError("running=True keeps rows: name columns in of and by, which a Map before it can make")
 
@@ -178,7 +178,7 @@ class TopN(Ranked[T], Generic[T]):
         return self.running or state != "totals"
 
     def state_properties(self) -> tuple[str, ...]:
-        """What is kept are the top records of all windows so far, and no others."""
+        """The top records of all windows so far depend on all properties."""
         return ("running", "n", "of", "by", "smallest") if self.running else ("running",)
 
     def takes_records(self) -> bool:

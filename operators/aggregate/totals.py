@@ -1,4 +1,4 @@
-"""What aggregates keep over windows, as plain data: the keys of their groups, and values that are not plain themselves."""
+"""Keys and values of groups as plain data, which aggregates keep over windows."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def as_plain(value: Any) -> Any:
 
 
 def from_plain(data: Any) -> Any:
-    """What `as_plain` was given."""
+    """Invert `as_plain`."""
     if type(data) is list:
         return [from_plain(each) for each in data]
     if type(data) is not dict:
@@ -66,7 +66,7 @@ def _each(function: Callable[[Any], Any], mapping: dict[str, Any]) -> dict[str, 
 
 
 def entry_of(key: Any) -> str | int:
-    r"""Under what a group is kept: text or a whole number, the same for keys that are equal, another for others.
+    r"""Under what a group is kept: text or an integer, the same for keys that are equal, another for others.
 
     Raises TypeError for a key that cannot be written down.
 
@@ -120,7 +120,7 @@ def _same_for_equal(key: Any) -> Any:
 
 
 def _number(key: float | decimal.Decimal) -> Any:
-    """A whole number as one, a fraction that a float holds as that float."""
+    """An integer as one, a fraction that a float holds as that float."""
     if key != key or abs(key) == float("inf"):
         return {"float": repr(float(key))}
     if key == int(key):

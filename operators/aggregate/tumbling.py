@@ -49,7 +49,7 @@ LAST = ((datetime.date.max - _EPOCH.date()).days + 1) * 86_400 * _SECOND - 1
 
 
 def a_record(_: Any) -> int:
-    """What counts where records are counted."""
+    """Stand for the value where records are counted."""
     return 1
 
 
@@ -89,7 +89,7 @@ def to_value(value: Any) -> Any:
 
 
 def microseconds(time: Any) -> int:
-    """A time as microseconds since the epoch: whole numbers are that, times without a zone are UTC. Raises TypeError, ValueError.
+    """A time as microseconds since the epoch: integers are that, times without a zone are UTC. Raises TypeError, ValueError.
 
     >>> microseconds(datetime.datetime(1970, 1, 1, 0, 0, 1)), microseconds(datetime.date(1970, 1, 2)), microseconds(5)
     (1000000, 86400000000, 5)
@@ -107,7 +107,7 @@ def microseconds(time: Any) -> int:
 
 @attrs.frozen
 class WindowValue(Generic[K, V]):
-    """What `Tumbling` emits for a key and a window of event time, which is `[start, stop)` in UTC.
+    """The result of `Tumbling` for a key and a window of event time, `[start, stop)` in UTC.
 
     Attributes:
         value: of `count` records or values.
@@ -136,7 +136,7 @@ class Tumbling(Operator, Generic[T, K, V]):
     there before it, and fires in the next one. At the end of a bounded run all that has not been emitted yet is (`fire_at_end`),
     in a window of its own; the watermark does not move by that, so a later launch goes on.
 
-    A later launch goes on with the windows that are kept. One with another `size`, `time`, `by`, `aggregate` or `of` is refused
+    A later launch continues with the windows that are kept. One with another `size`, `time`, `by`, `aggregate` or `of` is refused
     (of functions nobody knows whether they are others). So is a longer time until windows are over, `allowed_lateness` and
     `out_of_orderness` together (WindowsReopened): those that were would begin anew. It may become shorter.
 
@@ -150,7 +150,7 @@ class Tumbling(Operator, Generic[T, K, V]):
         by: what makes records of a window a group; None: all are. See `Aggregate`. Keys are kept over windows: plain data,
             decimals, dates and times, UUIDs, or tuples of these; others are refused (ValueNotKept).
         aggregate: `count` of the records, or `sum`, `min`, `max` of values.
-        of: the values: a function of the record or the name of a column; None is no value. Not for `count`.
+        of: the values: a function of the record or the name of a column; None is not a value. Not for `count`.
         allowed_lateness: in seconds, or a timedelta: for so long behind its end a window takes records in.
         out_of_orderness: in seconds, or a timedelta: so much later than others a record may come. None: the watermark is that of
             the sources instead (`FileSplitterInput(event_time="modified")`, say), the smallest of all.
@@ -204,12 +204,12 @@ class Tumbling(Operator, Generic[T, K, V]):
         return ("size", "time", "by", "aggregate", "of")
 
     def waits_for_sources(self) -> str | None:
-        """Where neither records nor the end of the run make windows fire."""
+        """Only watermarks of sources fire windows, where neither records nor the end of the run do."""
         waits = self.out_of_orderness is None and not self.fire_at_end
         return "out_of_orderness=None and fire_at_end=False" if waits else None
 
     def setup(self, context: OperatorContext) -> None:
-        """Called by the framework."""
+        """Read the event time of the window, and work out which windows are late."""
         self._context = context
         self._size = round(self.size * _SECOND)
         self._begin, self._end = -(-FIRST // self._size) * self._size, LAST // self._size * self._size
@@ -229,7 +229,7 @@ class Tumbling(Operator, Generic[T, K, V]):
             raise WindowsReopened(operator=self._context.name, wait=str(self._wait), kept=str(self.waited))
 
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
-        """What is late goes on as it came; windows come one by one."""
+        """Late records leave in the form in which they came, windows one by one."""
         return frozenset({"record"}) if port == "output" else super().emitted_forms(port, handled)
 
     def has_functions(self) -> bool:
@@ -238,7 +238,7 @@ class Tumbling(Operator, Generic[T, K, V]):
 
     @input.stream
     def add_all(self, records: Iterator[T]) -> None:
-        """Takes records in."""
+        """Take records in."""
         time_of, key_by, value_of = getter(self.time), getter(self.by), getter(self._grouping.of)
         groups, take, saw, size = self.groups, self._grouping.add, self._context.saw, self._size
         begin, end = self._begin, self._end
@@ -258,7 +258,7 @@ class Tumbling(Operator, Generic[T, K, V]):
 
     @input.batch(when=lambda operator: not operator.has_functions())
     def add_batch(self, batch: pa.RecordBatch) -> None:
-        """Takes a batch in."""
+        """Take a batch in."""
         import numpy as np
         import pyarrow as pa
 
@@ -335,7 +335,7 @@ def moment(time: int) -> datetime.datetime:
 
 
 def _entry(start: int, key: Any) -> str:
-    """Under what a window of a key is kept: which of text and whole numbers the key is cannot be lost."""
+    """Under what a window of a key is kept: which of text and integers the key is cannot be lost."""
     entry = entry_of(key)
     return f"{start} #{entry}" if isinstance(entry, int) else f"{start} '{entry}"
 

@@ -7,13 +7,13 @@ import attrs
 
 @attrs.frozen
 class Wait:
-    """How long `Tumbling` keeps windows behind their end, in seconds; `out_of_orderness` is None by the watermark of sources."""
+    """The seconds for which `Tumbling` keeps windows after their end; `out_of_orderness` is None for watermarks of sources."""
 
     allowed_lateness: float
     out_of_orderness: float | None
 
     def reopens(self, kept: Wait) -> bool:
-        """Whether a window that was over by `kept` may not be by this.
+        """Return True if a window that was over under `kept` may be open under these settings.
 
         >>> kept = Wait(60, 0)
         >>> [Wait(0, 60).reopens(kept), Wait(10, 10).reopens(kept), Wait(90, 0).reopens(kept), Wait(0, None).reopens(kept)]
@@ -29,5 +29,5 @@ class Wait:
 
 
 def first(kept: list[Wait | None]) -> Wait | None:
-    """What several partitions have kept: it is the same in all that have kept something."""
+    """Return what partitions have kept, which is the same in all of them."""
     return next((each for each in kept if each is not None), None)

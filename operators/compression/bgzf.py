@@ -61,7 +61,7 @@ class Members:
         return size
 
     def unpacked(self, at: int) -> tuple[bytes, int]:
-        """What a member holds, and where the next one stands. Raises CompressionCorrupt, CompressionTruncated."""
+        """Return the content of a member and the position of the next. Raises CompressionCorrupt, CompressionTruncated."""
         size = self.size_at(at)
         if not size:
             head = self.get(at, BGZF_HEADER)
@@ -83,7 +83,7 @@ class Members:
         return found, at + size
 
     def before(self, start: int) -> tuple[int, int]:
-        """Where the last member before `start` stands (`start` > 0), and where the next one does, at or after `start`."""
+        """Return the positions of the last member before `start` (> 0), and of the first at or after it."""
         low = max(0, start - LARGEST)
         data = self.get(low, start - low + BGZF_HEADER)
         tips: dict[int, int] = {}
@@ -138,7 +138,7 @@ class Members:
 
 @attrs.define(eq=False)
 class BgzfStream(DecodedStream):
-    """What the members hold that begin in a range [`first`, `last`) of the file; then what follows, as far as it is read.
+    """The content of the members that begin in a range [`first`, `last`) of the file; then of those that follow, if read.
 
     Positions count decompressed bytes from some member before the range on: `start` is where the range begins, at least
     `look_back` bytes (or all of the file's) are before it. `stop` is where the last of its members ends.
@@ -221,7 +221,7 @@ class BgzfStream(DecodedStream):
             del self._starts[:count], self._places[:count]
 
     def members(self, start: int, stop: int) -> tuple[list[int], list[int]]:
-        """Where the members begin that hold the decompressed bytes [start, stop): in what they hold, and in the file."""
+        """Return where the members with the decompressed bytes [start, stop) begin, in their content and in the file."""
         first, last = bisect_right(self._starts, start) - 1, bisect_right(self._starts, stop - 1)
         return self._starts[first:last], self._places[first:last]
 

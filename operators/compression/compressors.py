@@ -1,4 +1,4 @@
-"""What packs bytes while a file is written: a member (frame, stream) at a time, so that a file may be closed and appended to."""
+"""Compressors of files, one member (frame, stream) at a time, so that a file may be closed and appended to."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class BgzfCompressor:
 
 @attrs.frozen
 class Packer:
-    """How files are packed.
+    """The compression of a file.
 
     Attributes:
         suffix: the end of their names.

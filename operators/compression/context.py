@@ -97,15 +97,15 @@ class DecompressingContext(ReaderContext):
 
     @property
     def unit(self) -> str:
-        """What positions count: "" bytes of the file, "stream" decompressed bytes, "bgzf" virtual offsets."""
+        """The unit of positions: "" for bytes of the file, "stream" for decompressed bytes, "bgzf" for virtual offsets."""
         return "" if self._stream is None else "bgzf" if isinstance(self._stream, BgzfStream) else "stream"
 
     def newly_consumed(self) -> int:
-        """How many bytes of the compressed file have been read since this was asked last."""
+        """Return the number of bytes of the compressed file that have been read since the last call."""
         return 0 if self._stream is None else self._up_to(self._stream.consumed)
 
     def counts_at_end(self) -> dict[str, int]:
-        """What a reader counts when it has come to a block's end, by name; nothing when it is asked again."""
+        """Return the counts at the end of a block, by name; nothing in a second call."""
         counts = {} if self._stream is None else {"bytes": self._up_to(self._stream.whole)}
         if self.is_elsewhere:
             counts["blocks_unsplittable"] = 1

@@ -1,4 +1,4 @@
-"""What can be wrong with compressed files.
+"""Errors of compressed files.
 
 RunError: ReadError
 ├── CompressionCorrupt      DF314   also a ValueError

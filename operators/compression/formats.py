@@ -64,7 +64,7 @@ OTHER_BYTES = 265
 
 
 def recognise_other(head: bytes) -> str | None:
-    r"""What a file is that begins with these bytes (`OTHER_BYTES` of them), if that is packed in a way that is not supported.
+    r"""Return the packed, unsupported format of a file that begins with these bytes (`OTHER_BYTES` of them).
 
     >>> recognise_other(lzma.compress(b"text", lzma.FORMAT_ALONE)), recognise_other(b"]\0\0\0")
     ('lzma', None)
@@ -93,21 +93,21 @@ def member_size(data: bytes, at: int) -> int:
 
 
 class Decoder(Protocol):
-    """What takes one member (frame, stream) apart. As bz2.BZ2Decompressor."""
+    """A decompressor of one member (frame, stream), with the interface of bz2.BZ2Decompressor."""
 
     @property
     def eof(self) -> bool:
-        """Whether its end has been reached."""
+        """True if its end has been reached."""
         ...
 
     @property
     def needs_input(self) -> bool:
-        """Whether nothing more comes out before something is put in."""
+        """True if nothing more comes out before something is put in."""
         ...
 
     @property
     def unused_data(self) -> bytes:
-        """What was put in after its end."""
+        """The input behind its end."""
         ...
 
     def decompress(self, data: bytes, max_length: int = -1) -> bytes:
@@ -177,7 +177,7 @@ class FedDecoder:
 
 @attrs.frozen
 class Codec:
-    """How one kind of compressed data is read: a decoder for each member, what it raises, and what a member begins with."""
+    """A kind of compressed data: its decoder, the errors of that, and the bytes with which a member begins."""
 
     make: Callable[[], Decoder]
     errors: tuple[type[Exception], ...]

@@ -47,7 +47,7 @@ class DecodedSource(Source):
 
 @attrs.define(eq=False)
 class DecodedStream:
-    """What all streams of decompressed bytes share.
+    """The base of streams of decompressed bytes.
 
     Positions count decompressed bytes. They look ahead: as soon as the last byte of the range has been read, `stop` says so,
     and `is_at_end` if nothing follows it in the file.
@@ -66,16 +66,16 @@ class DecodedStream:
 
     @property
     def consumed(self) -> int:
-        """Where in the file reading has got to (bytes)."""
+        """The position in the file up to which has been read, in bytes."""
         raise NotImplementedError
 
     @property
     def whole(self) -> int:
-        """Where in the file reading will have got to when all of the range is read (bytes)."""
+        """The position in the file up to which the whole range reads, in bytes."""
         raise NotImplementedError
 
     def source_of(self, block: Any, position: int) -> Source:
-        """What the contexts read from: see Source.of."""
+        """Return the source that contexts read from; see Source.of."""
         source = DecodedSource(self, self.path, block.start, self.stop, None, position)
         source.is_at_end = self.is_at_end
         return source
@@ -119,7 +119,7 @@ class DecodedStream:
 class MemberStream(DecodedStream):
     """A whole compressed file, from its first byte; `stop` is its decompressed length, once that is known.
 
-    All members are read. Zero bytes behind a member are padding, where the format knows such; anything else that is no member
+    All members are read. Zero bytes behind a member are padding, where the format knows such; anything else that is not a member
     raises CompressionCorrupt. A file that ends within a member raises CompressionTruncated.
     """
 
@@ -206,7 +206,7 @@ class MemberStream(DecodedStream):
         return found
 
     def _is_begun(self) -> bool:
-        """Whether what is left could be the first bytes of a member that the file's end has cut."""
+        """Return True if the rest could be the first bytes of a member that the file's end has cut."""
         heads = {"gzip": b"\x1f\x8b\x08", "bz2": b"BZh", "xz": b"\xfd7zXZ\0", "zstd": b"\x28\xb5\x2f\xfd"}
         head = heads[self.format][: len(self._input)]
         return self._input.startswith(head)

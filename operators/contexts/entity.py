@@ -1,4 +1,4 @@
-"""What a reader context is, and what it yields: entities one at a time, or pieces of many records."""
+"""Reader contexts, and what they yield: entities one at a time, or pieces of many records."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Entity(NamedTuple):
 
 
 class BinaryStream(Protocol):
-    """What contexts need of a stream; `read` may return fewer bytes than it was asked for, and none at the end only."""
+    """A stream that contexts read. `read` may return fewer bytes than requested, but none only at the end."""
 
     def seek(self, position: int, /) -> Any:
         """Go on at this byte."""
@@ -41,7 +41,7 @@ class BinaryStream(Protocol):
 
 
 class ReaderContext(ABC):
-    """Fetches the bytes that make a record, and says how many it used (seed: Block Reader).
+    """Fetches the bytes that make a record, and says how many it used.
 
     The reader opens the stream (or keeps that of the previous block of the same file: `consecutive`), calls
     `initialize`, then `next` until it returns None, or `next_piece` where `supports_pieces`: one form for a block, never
@@ -66,11 +66,11 @@ class ReaderContext(ABC):
             cls.supports_pieces = False
 
     def can_be_cut(self) -> bool:
-        """Whether the block at hand may be split while it is read; asked after `initialize`, since the content may decide it."""
+        """Return True if the current block may be split while it is read. Called after `initialize`: content may decide."""
         return self.cuts == "any"
 
     def claimed_at(self, position: int) -> Any:
-        """Where in its source the split point of the record at a position is, in the unit of blocks: what a reader claims.
+        """Return the split point that a reader claims for the record at a position, in the unit of blocks.
 
         Asked for the record that `next` has returned last. Here: at the position itself. Of compressed files, positions are not
         bytes of the file, but blocks are; of a range of keys, it is the record's key.
@@ -78,7 +78,7 @@ class ReaderContext(ABC):
         return position
 
     def ends_records(self, end: bytes) -> bool:
-        """Whether a record ends behind any `end` in a file: files that are appended to may then be read in parts."""
+        """Return True if a record ends behind any `end` in a file. Files that are appended to may then be read in parts."""
         return False
 
     def look_back(self) -> int | None:

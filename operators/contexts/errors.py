@@ -1,4 +1,4 @@
-"""What can be wrong with the bytes that a reader context reads (all end a run: exit code 1).
+"""Errors of the bytes that a reader context reads. All of them end a run (exit code 1).
 
 RunError: ReadError
 ├── RecordTooLong   DF310
@@ -18,7 +18,7 @@ from dagflow.errors import RunError, definition, error
 
 @error(kw_only=True)
 class ReadError(RunError):
-    """What all of these share: `reader` is the operator's name, for the settings that a message shows.
+    """The base of these errors. `reader` is the operator's name, for the settings that a message shows.
 
     `unit` is what positions count: "" bytes of the file; "stream": of what was decompressed from it; "bgzf": virtual offsets.
     """
@@ -27,7 +27,7 @@ class ReadError(RunError):
     unit: str = ""
 
     def at(self, position: int) -> str:
-        """Where that is, in words."""
+        """Return the place in words."""
         if self.unit == "bgzf":
             member, byte = divmod(position, 1 << 16)
             return f"virtual offset {position} (byte {byte} of what the member at byte {member} holds)"

@@ -13,7 +13,7 @@ from operators.contexts.source import Source
 
 @attrs.define
 class LineReaderContext(LinesContext):
-    r"""Lines, without a look at what stands before the block (seed: Block Reader).
+    r"""Lines, without a look at what stands before the block.
 
     The last line that starts before the block's stop is read to its end; if a line ends exactly at stop, nothing is read
     past it. A block that begins inside a line yields the tail of that line as a record, which the block before
@@ -21,7 +21,7 @@ class LineReaderContext(LinesContext):
     So the records depend on the cuts, and used bytes sum to more than the file's length. Where every line is to come
     once and no test of a record is at hand, use ReadAheadLineReaderContext.
 
-    Departures from the original: blank lines are records; bytes are not decoded to find lines;
+    Departures from Malhar: blank lines are records; bytes are not decoded to find lines;
     the end of a file is found however long its last line is.
 
     >>> import io

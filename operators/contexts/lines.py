@@ -1,4 +1,4 @@
-"""What both contexts of lines share: from a place where a record starts to the last record that starts before `stop`."""
+"""The base of both contexts of lines: from a place where a record starts to the last record that starts before `stop`."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class LinesContext(PieceReaderContext):
 
     @abstractmethod
     def _reuse(self, stopped_at: int, source: Source) -> bool:
-        """Go on with the bytes that are left of a block of the same file that stopped there, if they serve this one."""
+        """Continue with the bytes that are left of a block of the same file that stopped there, if they serve this one."""
 
     @abstractmethod
     def _align(self, source: Source) -> None:

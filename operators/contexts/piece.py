@@ -32,10 +32,10 @@ class Even(NamedTuple):
 
 
 class Layout(Protocol):
-    """How the records lie in the bytes of a piece."""
+    """The layout of records in the bytes of a piece."""
 
     def offsets(self, data: bytes, begin: int, end: int) -> NDArray[np.int32]:
-        """Where each record of `data[begin:end]` starts, and after them `end`."""
+        """Return the starts of the records of `data[begin:end]`, and `end` after them."""
         ...
 
     def even(self, data: bytes, begin: int, end: int, offsets: Callable[[], NDArray[np.int32]]) -> Even:
@@ -89,7 +89,7 @@ class Piece:
 
     @property
     def offsets(self) -> NDArray[np.int32]:
-        """Where in `data` each record starts, and after them where the last one ends."""
+        """The starts of the records in `data`, and the end of the last one after them."""
         if self._offsets is None:
             assert self.layout is not None
             self._offsets = self.layout.offsets(self.data, self.begin, self.end)
@@ -97,7 +97,7 @@ class Piece:
 
     @property
     def positions(self) -> NDArray[np.int64]:
-        """Where in the file each record starts (int64)."""
+        """The positions in the file where records start (int64)."""
         import numpy as np
 
         return self.offsets[:-1].astype(np.int64) + (self.position - self.begin)
@@ -110,7 +110,7 @@ class Piece:
 
     @property
     def split_points(self) -> NDArray[np.int64]:
-        """What a reader claims of this piece: where in the file, in the unit of blocks, its split points are (int64).
+        """The split points that a reader claims of this piece: positions in the file, in the unit of blocks (int64).
 
         Here: every record is one, at its position. There may be none: all records then belong to what was claimed before.
         """
@@ -129,7 +129,7 @@ class Piece:
 
     @property
     def has_only_split_points(self) -> bool:
-        """Whether each record is a split point, at its own position in the file."""
+        """True if each record is a split point, at its own position in the file."""
         return type(self) is Piece
 
     def part(self, start: int, stop: int) -> Piece:
@@ -222,7 +222,7 @@ class Piece:
         if codec == "utf-8":
             array = self.binary_array()
             if delimiter and delimiter.isascii():
-                # An ASCII delimiter is no part of another character, so the records are UTF-8 if all of it is: one look at the
+                # An ASCII delimiter is not a part of another character, so the records are UTF-8 if all of it is: one look at the
                 # whole takes a quarter of the time of a look at each.
                 return (
                     _as_string(array) if _is_utf8(data, begin, end) else pa.array(self.text_list(encoding, errors), pa.string())

@@ -15,14 +15,14 @@ WINDOW_BYTES = 64 * KIB  # how much is looked at a time when going back over a r
 
 @attrs.define
 class ReadAheadLineReaderContext(LinesContext):
-    r"""Lines; a line belongs to the block in which it starts, whole, wherever the file was cut (seed: Block Reader).
+    r"""Lines; a line belongs to the block in which it starts, whole, wherever the file was cut.
 
     A block that does not begin its file looks at the byte before its start to know whether a line starts there, skips to
     the first line that does, and reads ahead, past its stop, to the end of the last line that starts before it, and no
     further than that takes. So every line comes once, and used bytes over all blocks sum to the file's length (without a
-    `\r` alone after the last line, which is no line).
+    `\r` alone after the last line, which is not a line).
 
-    Departures from the original: a line that starts exactly at a block's stop belongs to the next block, not to this
+    Departures from Malhar: a line that starts exactly at a block's stop belongs to the next block, not to this
     one; blank lines are records; text is never decoded to find lines.
     Terminators may be cut in half by a block's edge. Raises RecordTooLong, FileShortened.
 

@@ -1,4 +1,4 @@
-"""Where a byte stands in many: the scan that finds the ends of lines."""
+"""The search for a byte in many, which finds the ends of lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WORD = 8  # octets
 
 
 def places(is_hit: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Where a mask is True: `numpy.flatnonzero` for masks in which few are, in half to a third of its time.
+    """Return the positions where a mask is True: `numpy.flatnonzero` for masks with few of them, in half to a third of its time.
 
     Looks at words of eight first. Where a word has one hit, as when lines are not short, its place in the word is the product
     of the word with a constant; the few others are looked at again, without the hits that are known.

@@ -1,4 +1,4 @@
-"""Where records end: terminators, how they are found from any place in a file, and how they are taken off.
+"""Terminators of records, found from any place in a file, and taken off.
 
 Lines are defined by one scan of the file from its first byte. A block begins anywhere, so its reader must find, looking
 at a few bytes only, the same ends that the scan finds. `sync` is what makes this hold.
@@ -54,14 +54,14 @@ class Terminators(ABC):
 
     @abstractmethod
     def offsets(self, data: bytes, begin: int, end: int) -> NDArray[np.int32]:
-        """Where each record of `data[begin:end]` starts, and after them `end`."""
+        """Return the starts of the records of `data[begin:end]`, and `end` after them."""
 
     @abstractmethod
     def even(self, data: bytes, begin: int, end: int, offsets: Callable[[], NDArray[np.int32]]) -> Even:
         """The same records, all followed by the same delimiter."""
 
     def unterminated(self, data: bytes, begin: int, end: int) -> Even:
-        """The last record of a file, which has no terminator. Where nothing is left of it, it is no record."""
+        """The last record of a file, which has no terminator. Where nothing is left of it, it is not a record."""
         return Even(data, begin, end, b"")
 
     def sync(self, data: bytes, at: int, floor: int) -> int:

@@ -14,7 +14,7 @@ Codec = Literal["utf-8", "single", "other"]
 
 @functools.lru_cache(maxsize=64)
 def text_codec(encoding: str, by_lines: bool = True) -> Codec:
-    """How text of this encoding may be decoded: a whole piece at once ("utf-8", "single" byte) or record by record.
+    """Return how text of an encoding can be decoded: a whole piece at once ("utf-8", "single" byte) or record by record.
 
     Raises ValueError for a name that Python does not know, and for encodings in which the end of a line is not the
     byte 0A or 0D 0A: cutting such a file at that byte would cut its characters (records that are not lines, so not

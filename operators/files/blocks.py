@@ -58,17 +58,17 @@ class FileBlocks:
 
     @property
     def count(self) -> int:
-        """How many blocks the file has; none when it is empty."""
+        """Return the number of blocks of the file, 0 if it is empty."""
         return -(-(self.length - self.begin) // self.block_size)
 
     @property
     def left(self) -> int:
-        """How many blocks have not been handed out."""
+        """The number of blocks that have not been handed out."""
         return self.count - self.planned
 
     @property
     def bytes_left(self) -> int:
-        """How many bytes the blocks have that have not been handed out."""
+        """The number of bytes the blocks have that have not been handed out."""
         return max(0, self.length - self.begin - self.planned * self.block_size)
 
     def as_state(self) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class FileBlocks:
         return state
 
     def metadata(self, seconds: float, *, is_directory: bool = False, relative_path: str = "") -> FileMetadata:
-        """What there is to say of the file, found at that time (since the epoch)."""
+        """Return the metadata of the file, discovered at that time (since the epoch)."""
         return FileMetadata(
             file_path=self.path,
             file_name=self.path.rstrip("/").rpartition("/")[2],
@@ -130,7 +130,7 @@ def default_block_size(length: int, slots: int) -> int:
 
 
 def default_window_bytes(slots: int) -> int:
-    """How much a window holds where nothing is set: its fixed costs (about 0.15 s) stay below 3 % at 250 MB/s a slot.
+    """Return the default size of a window: its fixed costs (about 0.15 s) stay below 3 % at 250 MB/s a slot.
 
     `slots * 250 MB/s * 0.15 s / 0.03`, which is 1.25 GB a slot, or 5 s of work.
 

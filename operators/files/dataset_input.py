@@ -111,7 +111,7 @@ class DatasetInput(InputOperator):
         self._look()
 
     def begin_window(self, window: int) -> None:
-        """Called by the framework."""
+        """Remember where the window begins."""
         self.began = self.position
 
     def emit_tuples(self) -> None:
@@ -142,11 +142,11 @@ class DatasetInput(InputOperator):
             self._context.close_window()
 
     def is_exhausted(self) -> bool:
-        """Whether all has been taken that was committed at the first look. Never in a continuous run."""
+        """Return True if all has been taken that was committed at the first look. Never in a continuous run."""
         return not self._context.continuous and self._found.until is None
 
     def backlog(self) -> Backlog:
-        """What was committed at the last look and has not been emitted: its rows are known, what they weigh is estimated.
+        """Return what was committed at the last look and has not been emitted: its rows are known, their weight is estimated.
 
         By what rows have weighed in this launch: the entries to come are not read for that.
         """
@@ -162,7 +162,7 @@ class DatasetInput(InputOperator):
         return None if self.position is None else self.position.watermark
 
     def input_slice(self) -> InputSlice | None:
-        """What the window at hand has taken; None as long as there is no dataset."""
+        """Return the input of the current window; None as long as the dataset does not exist."""
         began, now = self.began, self.position
         if now is None:
             known = self.dataset_id()
@@ -203,7 +203,7 @@ class DatasetInput(InputOperator):
             found.rows = 0 if last is None else last + 1
 
     def _check_same(self) -> None:
-        """Raises DatasetReplaced when it is no wonder that the ledger is not the one that is known."""
+        """Raises DatasetReplaced when it is not wonder that the ledger is not the one that is known."""
         before = self._found.dataset_id if self.position is None else self.position.dataset_id
         after = Ledger.open(self.path)
         if before is not None and after.head() is not None and after.seed().dataset_id != before:
@@ -254,7 +254,7 @@ class DatasetInput(InputOperator):
         self.blocks_metadata_output.emit_all(blocks.take(blocks.count))
 
     def _status(self, entry: LedgerEntry, file: DataFile) -> FileStatus:
-        """What is there of a committed file. Raises PathOutside, ObjectMissing, ObjectDamaged, StorageError."""
+        """Return the status of a committed file. Raises PathOutside, ObjectMissing, ObjectDamaged, StorageError."""
         path = inside(self.input_path, file.path)
         with explained(path, "looking at a committed file"):
             try:
@@ -280,7 +280,7 @@ class DatasetInput(InputOperator):
 
 
 class Found:
-    """What is known of a dataset, for the time of a launch.
+    """A dataset as a launch knows it.
 
     Attributes:
         seen: the newest entry that was seen; -1: none.

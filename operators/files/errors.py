@@ -1,4 +1,4 @@
-"""What can be wrong with the files that a splitter is given.
+"""Errors of the files that a splitter is given.
 
 ConfigError
 ├── InputMissing       DF264   a file or folder of `files` is not there
@@ -38,7 +38,7 @@ class InputMissing(ConfigError):
     example = {"operator": "files", "path": "logs/b", "parent": "logs"}
 
     def message(self) -> str:
-        """What is missing, what is there instead, and how to wait for it."""
+        """Name what is missing, what is there instead, and how to wait for it."""
         lines = [f"operator {self.operator!r}: there is no file or folder {self.path}"]
         if self.with_commas:
             lines.append(f"  {self.with_commas} exists: commas separate paths")
@@ -97,7 +97,7 @@ class ScanFailed(RunError):
     general_remedy = "mend the line that is named"
 
     def message(self) -> str:
-        """Where, and the exception's own words."""
+        """Name the place, and repeat the words of the exception."""
         return f"operator {self.operator!r}: scanning {self.path} failed: {self.error}" + (f"\n  at {self.at}" if self.at else "")
 
 
@@ -190,7 +190,7 @@ class DatasetMissing(ConfigError):
     example = {"operator": "orders", "path": "out", "reason": "it has no ledger"}
 
     def message(self) -> str:
-        """What is missing, what is there instead, and how to wait for it."""
+        """Name what is missing, what is there instead, and how to wait for it."""
         lines = [f"operator {self.operator!r}: there is no dataset in {self.path}: {self.reason}"]
         if self.nearest:
             lines.append(f"  did you mean {self.nearest}?")

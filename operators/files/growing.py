@@ -36,7 +36,7 @@ class ReadPart:
 
 @attrs.frozen
 class Growth:
-    """What a look at a file has found.
+    """The result of a look at a file.
 
     Attributes:
         part: all whole records of the file, new ones and those that were planned before.
@@ -66,7 +66,7 @@ class RecordEnds:
     _is_quoted: bool = attrs.field(init=False, default=False)
 
     def last_in(self, chunk: bytes) -> int:
-        """How many bytes of the next chunk belong to whole records; 0: no record ends in it."""
+        """Return the number of bytes of the next chunk that belong to whole records; 0 if no record ends in it."""
         carried = len(self._carried)
         data = self._carried + chunk
         quoted = self._is_quoted != bool(self._quotes(data, carried, len(data)) % 2)

@@ -76,17 +76,17 @@ class ScanThread:
             return visit
 
     def waiting(self) -> tuple[Visit, ...]:
-        """What has been found and not been taken."""
+        """Return what has been found and not been taken."""
         with self._changed:
             return tuple(self._visits)
 
     def is_idle(self) -> bool:
-        """Whether there is nothing to take, and no scan under way or asked for."""
+        """Return True if there is nothing to take, and no scan under way or asked for."""
         with self._changed:
             return self._idle() and self._error is None
 
     def is_alive(self) -> bool:
-        """Whether the thread runs."""
+        """Return True if the thread runs."""
         return self._thread.is_alive()
 
     def _idle(self) -> bool:

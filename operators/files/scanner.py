@@ -147,7 +147,7 @@ class TimeBasedDirectoryScanner:
             copy.scan_now()
 
     def accept(self, path: str) -> bool:
-        """Whether a file is wanted, by its path. Override for rules of one's own; called in the scanner's thread."""
+        """Return True if a file is wanted, by its path. Override for rules of your own; called in the scanner's thread."""
         return True
 
     def scan_once(self) -> Iterator[Visit]:
@@ -155,7 +155,7 @@ class TimeBasedDirectoryScanner:
         return self._walk().visits(self._inputs or inputs(self.files))
 
     def take(self, seconds: float = 0.0) -> Visit | None:
-        """What was found next, None when there is nothing now; while a scan is under way, waits for it `seconds` at most.
+        """Return what was found next, None when there is nothing now. Waits for a running scan, `seconds` at most.
 
         Starts the next scan when it is time. Raises what ended the scanner's thread.
         """
@@ -166,19 +166,19 @@ class TimeBasedDirectoryScanner:
         return self._thread.take(seconds)
 
     def waiting(self) -> tuple[Visit, ...]:
-        """What has been found and not been taken."""
+        """Return what has been found and not been taken."""
         return () if self._thread is None else self._thread.waiting()
 
     def is_idle(self) -> bool:
-        """Whether nothing has been found that was not taken, and no scan is under way or asked for."""
+        """Return True if nothing has been found that was not taken, and no scan is under way or asked for."""
         return self._thread is None or self._thread.is_idle()
 
     def passed_over(self) -> str:
-        """What scans have passed over, in words; empty where that is nothing."""
+        """Return what scans have passed over, in words; empty for nothing."""
         return self._skipped.in_words()
 
     def newly_skipped(self) -> dict[str, int]:
-        """How many paths scans passed over since the last call, by reason."""
+        """Return the number of paths scans passed over since the last call, by reason."""
         return self._skipped.counts()
 
     def _scan(self, at: Callable[[str], None]) -> Iterator[Visit]:

@@ -1,4 +1,4 @@
-"""What all file splitters share, and the one that is told which files to split."""
+"""The base of file splitters, and the splitter that is told which files to split."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class AbstractFileSplitter(Operator):
         window_bytes: a window is full when its blocks hold this many bytes; None: such that its fixed costs stay below 3 %,
             1.25 GB for each slot (`slots * 250 MB/s * 0.15 s / 0.03`), where a block counts as at least 64 KiB, since
             opening a small file costs as much as reading that.
-        one_block_suffixes: files whose names end so (in any case) get one block: compressed text that is no BGZF cannot be read
+        one_block_suffixes: files whose names end so (in any case) get one block: compressed text that is not BGZF cannot be read
             by blocks. The splitter opens no file, so whoever calls BGZF files `.gz`, or copies files, sets it empty:
             readers go by content.
         idempotent: whether a window that is run again reads the same blocks of the same file versions, and fails where a file has
@@ -79,7 +79,7 @@ class AbstractFileSplitter(Operator):
                     problems.append(f"{name} is {value}, and must be at least 1 (leave it out for the default)")
 
     def setup(self, context: OperatorContext) -> None:
-        """Called by the framework."""
+        """Keep the context, and begin without work at hand."""
         self._context = context
         self._at_hand = AtHand()
         self._window_target = default_window_bytes(context.slots) if self.window_bytes is None else self.window_bytes
@@ -118,7 +118,7 @@ class AbstractFileSplitter(Operator):
         return file_system(path).status(path)
 
     def resume(self, blocks: FileBlocks) -> None:
-        """Called before a window goes on with the blocks of a file that an earlier one began."""
+        """Called before a window continues with the blocks of a file that an earlier one began."""
 
     def part_of(self, status: FileStatus) -> dict[str, Any]:
         """The fields of FileBlocks that say which part of a file is to be split; none of them: all of it."""
@@ -137,19 +137,19 @@ class AbstractFileSplitter(Operator):
 
     @property
     def context(self) -> OperatorContext:
-        """Where this operator runs."""
+        """The context of this operator."""
         return self._context
 
     def is_window_full(self) -> bool:
-        """Whether this window takes no more blocks."""
+        """Return True if this window takes no more blocks."""
         return self._room_for_blocks(1) <= 0
 
     def emit_tuples(self) -> None:
-        """Goes on with what is left of earlier windows. The framework calls it until the window is full or closed."""
+        """Continues with what is left of earlier windows. The framework calls it until the window is full or closed."""
         self.process()
 
     def is_exhausted(self) -> bool:
-        """Whether nothing is left of what has been begun."""
+        """Return True if nothing is left of what has been begun."""
         return self.unplanned is None
 
     def backlog(self) -> Backlog:
@@ -160,7 +160,7 @@ class AbstractFileSplitter(Operator):
         return Backlog(blocks.left, blocks.bytes_left)
 
     def blocks_of(self, status: FileStatus) -> Backlog:
-        """How many blocks a file will have, and how many bytes."""
+        """Return the number of blocks that a file will have, and of bytes."""
         if status.is_directory:
             return Backlog()
         self._at_hand.status = status
@@ -254,7 +254,7 @@ def relative_path(info: FileInfo) -> str:
 
 
 class AtHand:
-    """What a splitter has in hand, between windows too: nothing that must survive."""
+    """The work of a splitter, between windows too. It need not survive a restart."""
 
     status: FileStatus | None = None
 
@@ -293,7 +293,7 @@ class FileSplitterBase(AbstractFileSplitter):
         self.process()
 
     def begin_window(self, window: int) -> None:
-        """Goes on with what earlier windows left."""
+        """Continues with what earlier windows left."""
         if not self.is_exhausted():
             self.process()
 
@@ -309,7 +309,7 @@ class FileSplitterBase(AbstractFileSplitter):
         return FileInfo(folder, path[len(folder) + 1 :])
 
     def is_exhausted(self) -> bool:
-        """Whether nothing is left of what it was told."""
+        """Return True if nothing is left of what it was told."""
         return super().is_exhausted() and not self.waiting
 
     def _with_file_system(self, path: str) -> str:

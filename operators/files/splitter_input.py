@@ -57,11 +57,11 @@ class Arriving:
         return self.visit.root
 
     def begin(self, visit: Visit) -> None:
-        """Goes on with another visit."""
+        """Continues with another visit."""
         self.visit, self.found = visit, iter(visit.found)
 
     def weigh(self, waiting: Iterable[Visit], blocks_of: Callable[[FileStatus], Backlog]) -> Backlog:
-        """What is left of the visit at hand, and of those that wait."""
+        """Weigh what is left of the current visit, and of those that wait."""
         before = self.weighed
         self.weighed = []
         for visit in (self.visit, *waiting):
@@ -180,7 +180,7 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
             self.context.warn(f"found no file to read in {', '.join(self.input_paths())}; passed over: {passed_over}")
 
     def is_exhausted(self) -> bool:
-        """Whether all that the scan found has been split. Never in a continuous run."""
+        """Return True if all that the scan found has been split. Never in a continuous run."""
         if self.context.continuous or not super().is_exhausted():
             return False
         return length_hint(self._arriving.found) == 0 and self.scanner.is_idle()
@@ -215,7 +215,7 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
             arriving.begin(visit)
 
     def get_file_status(self, path: str) -> FileStatus:
-        """What the scan saw of the file that `get_file_info` returned last; of others, what is there now."""
+        """Return what the scan saw of the file that `get_file_info` returned last; of other files, what is there now."""
         last = self._arriving.last
         return last.status if last is not None and last.status.path == path else super().get_file_status(path)
 
@@ -230,7 +230,7 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
             self.file_times = [self._newest_time(), status.modified_ns // 1000 or None]
 
     def tells_watermark(self) -> bool:
-        """Where `event_time` wants that."""
+        """A watermark is known if `event_time` is set."""
         return self.event_time is not None
 
     def watermark(self) -> int | None:
@@ -336,7 +336,7 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
         return self._arriving.take(status)
 
     def _looked_into(self, status: FileStatus) -> Growth:
-        """What a file holds behind the part that was planned before. Raises FileNotAppended, FileNotFoundError, StorageError."""
+        """Return the growth of a file behind its planned part. Raises FileNotAppended, FileNotFoundError, StorageError."""
         scanner, name, key = self.scanner, self.context.name, key_of(status)
         known = self.parts.get(key)
         if known is None and key in self.seen:

@@ -27,7 +27,7 @@ def stamp(status: FileStatus) -> str:
 
 
 def is_same(before: str | None, status: FileStatus) -> bool:
-    """Whether a file is as its stamp says; None: there is no stamp. Stamps of earlier launches may lack the server's mark."""
+    """Return True if a file matches its stamp, None without a stamp. Stamps of earlier launches may lack the server's mark."""
     if before is None:
         return False
     now = stamp(status)

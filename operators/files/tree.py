@@ -15,7 +15,7 @@ _COPYING = "._COPYING_"  # `hdfs dfs -put` writes under such a name, and renames
 
 @attrs.frozen
 class Visit:
-    """What a scan found in one folder.
+    """The findings of a scan in one folder.
 
     Attributes:
         root: the input below which it lies; None when what was found is itself an input.
@@ -28,7 +28,7 @@ class Visit:
 
 @attrs.define
 class Skipped:
-    """What scans passed over. Noted in the scanner's thread, counted in the operator's.
+    """The paths that scans passed over. Noted in the scanner's thread, counted in the operator's.
 
     >>> skipped = Skipped()
     >>> for path in ("a", "b", "a"):
@@ -53,7 +53,7 @@ class Skipped:
         self._refused[why] = (number + 1, first)
 
     def in_words(self) -> str:
-        """What scans have passed over so far, as a sentence; empty where that is nothing.
+        """Return what scans have passed over so far, as a sentence; empty for nothing.
 
         >>> skipped = Skipped()
         >>> for path in ("a", "b"):
@@ -71,7 +71,7 @@ class Skipped:
         return "; ".join(parts)
 
     def counts(self) -> dict[str, int]:
-        """How many paths were noted since the last call, by reason."""
+        """Return the number of paths that were noted since the last call, by reason."""
         found: Counter[str] = Counter()
         while self._reasons:
             found[self._reasons.popleft()] += 1
@@ -88,7 +88,7 @@ class Walk:
         newest_ns: files modified later are passed over; None: none are.
         wait: whether an input that is not there is passed over instead of ending the scan.
         skip_unreadable: whether a folder that may not be read is passed over instead of ending the scan.
-        hidden: whether files and folders below the inputs are found whose names say that they are no input (`is_hidden`).
+        hidden: whether files and folders below the inputs are found whose names say that they are not input (`is_hidden`).
         skipped: takes note of what is passed over.
         at: the path at which the walk is.
     """
@@ -191,7 +191,7 @@ class Walk:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a name says, as Spark and Hadoop read it, that this is no input: temporary, metadata, or still being copied.
+    """Return True if Spark and Hadoop would not read a file of this name as input: temporary, metadata, or still being copied.
 
     Spark reads folders such as `_year=2026`, since that is the name of a column.
 

@@ -6,7 +6,7 @@ from typing import Protocol, overload
 
 
 class Triggered(Protocol):
-    """What can be asked for a scan, and asks those that run for it."""
+    """An object that can be asked for a scan, and passes that on to the running ones."""
 
     def scan_now(self) -> None:
         """Asks for a scan."""

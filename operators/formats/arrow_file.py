@@ -36,7 +36,7 @@ class ArrowFile:
         return False
 
     def tell(self) -> int:
-        """Where the next read begins."""
+        """Return the position of the next read."""
         return self._position
 
     def seek(self, position: int, whence: int = 0) -> int:
@@ -65,6 +65,6 @@ class ArrowFile:
 
 
 def is_of_storage(error: BaseException) -> bool:
-    """Whether an error is the storage's: Arrow's own have no number."""
+    """Return True if an error is the storage's: Arrow's own have no number."""
     known: Any = getattr(error, "errno", None)
     return known is not None

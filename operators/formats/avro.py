@@ -78,7 +78,7 @@ class AvroFormat(Format):
 
 @attrs.frozen(eq=False)
 class Header:
-    """What stands before the first block. `end`: where that begins."""
+    """The header before the first block, which begins at `end`."""
 
     path: str
     schema: AvroSchema
@@ -202,7 +202,7 @@ class AvroReader(ManagedReader[FileSchemaNegotiator]):
         self._buffer = b""
 
     def _first(self, start: int, stop: int) -> int | None:
-        """Where the first block begins that begins in a range: right behind a mark."""
+        """Return the start of the first block that begins in a range: right behind a mark."""
         if start <= self._header.end:
             return self._header.end if self._header.end < stop else None
         at, rest = start - SYNC, b""

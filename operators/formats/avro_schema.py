@@ -24,7 +24,7 @@ class NoArrowForm(ValueError):
 
 
 class NoSchema(NoArrowForm):
-    """What is none of Avro's schemas: the file is damaged."""
+    """The file is damaged: its schema is not an Avro schema."""
 
 
 @attrs.define
@@ -54,7 +54,7 @@ class AvroSchema:
 
     @property
     def is_record(self) -> bool:
-        """Whether rows are records."""
+        """True if rows are records."""
         return isinstance(self.parsed, Mapping) and self.parsed.get("type") in ("record", "error")
 
     def kind_of(self, column: str) -> tuple[pa.DataType, Mend | None]:
@@ -91,7 +91,7 @@ class AvroSchema:
                 self._note(kind, space)
 
     def _resolved(self, schema: Any, space: str) -> tuple[Any, str]:
-        """A schema that is no name; and the namespace in which names in it are meant."""
+        """A schema that is not a name; and the namespace in which names in it are meant."""
         while isinstance(schema, Mapping) and isinstance(schema.get("type"), list | Mapping):
             schema = schema["type"]
         if isinstance(schema, str) and schema not in PRIMITIVES:

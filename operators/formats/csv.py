@@ -28,7 +28,7 @@ def to_delimiter(value: Any) -> Any:
 
 
 def to_nulls(value: Any) -> tuple[str, ...]:
-    """What stands for null, as a tuple."""
+    """Return the texts for null as a tuple."""
     return texts("nulls", value)
 
 
@@ -48,10 +48,10 @@ class CsvFormat(Format):
         escape: one character that makes the next one text; None: there is none.
         comment: lines that begin so are skipped; None: there are none.
         encoding: any that Python knows. UTF-8 and those of single bytes can be cut anywhere; of all others, a file is one block.
-        infer_types: types are told from the first MiB of each file, before data flows: whole numbers, floats, truth values,
+        infer_types: types are told from the first MiB of each file, before data flows: integers, floats, truth values,
             dates, times, timestamps, text. False: all columns are text.
-        skip_lines: so many lines before the header are no part of the table.
-        trim: blanks around fields are no part of them.
+        skip_lines: so many lines before the header are not part of the table.
+        trim: blanks around fields are not part of them.
         nulls: what stands for null. Where it is quoted, it is text in columns of text.
         clean_header: names of columns are made of letters, digits and `_`. False: they are as they stand.
         extra_fields: fields beyond the last column: "ignore" them (counter `rows_with_extra_fields`), or the row is "bad".
@@ -93,18 +93,18 @@ class CsvFormat(Format):
 
     @property
     def dialect(self) -> Dialect:
-        """How fields and records are told apart."""
+        """The separation of fields and records."""
         escape = None if self.escape == self.quote else self.escape
         return Dialect(self.delimiter, self.quote or None, escape, self.comment or None, self.encoding, self.trim)
 
     @property
     def cuts(self) -> Literal["any", "none"]:  # type: ignore[override]  # the encoding decides
-        """Whether files can be cut anywhere: where marks can be found among bytes."""
+        """`any` if files can be cut anywhere, because marks can be found among bytes."""
         return "any" if self.dialect.is_bytewise else "none"
 
     @property
     def has_header(self) -> bool:  # type: ignore[override]  # it is another word for `header`
-        """Whether files name their columns."""
+        """True if files name their columns."""
         return self.header
 
     def column_name(self, asked: str) -> str:

@@ -1,4 +1,4 @@
-"""What can be wrong with files of binary formats.
+"""Errors of files of binary formats.
 
 RunError: ReadError
 ├── NotOfFormat     DF650   also a ValueError

@@ -42,13 +42,13 @@ def places(given: Any) -> dict[str, tuple[int, int]]:
 class FixedWidthFormat(Format):
     r"""Records of equal length in bytes: columns are found by their places, so a file can be cut anywhere.
 
-    The bytes of a column are its text, without blanks (spaces, NUL) around it; nothing but blanks is no value. A record whose
+    The bytes of a column are its text, without blanks (spaces, NUL) around it; nothing but blanks is not a value. A record whose
     text cannot be decoded, or that does not end as it should, is a bad row, and so is a last one that is cut short. As records
     are found by counting, a line that is too short or too long puts all that follow it out of step: they are bad rows, too.
 
     Args:
         columns: by name, `(offset, width)` in bytes, offsets counted from 0 at the record's start.
-        types: of columns that are no text, by name: `{"amount": "decimal128(9, 2)"}`.
+        types: of columns that are not text, by name: `{"amount": "decimal128(9, 2)"}`.
         line_end: what ends each record: "\n", "\r\n", or "" for nothing; the last one of a file may lack it.
         record_length: bytes of a record, its line end included; None: up to the end of its last column, and the line end.
         encoding: of the text.
@@ -200,7 +200,7 @@ class FixedWidthReader(LinesReader):
             return None
 
     def _wrong_end(self, record: bytes, position: int) -> str:
-        """What is wrong with a record that does not end as it should, and what may be the reason."""
+        """Explain why a record does not end as it should."""
         end = self._format.line_end.encode()
         told = f"{end!r} should end the record, and {record[-len(end) :]!r} stands there"
         if position == 0 and record.startswith(BOM_UTF8):

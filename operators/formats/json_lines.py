@@ -46,7 +46,7 @@ class JsonLinesFormat(Format):
     a member that was in no sample         what `drift.extra` says, its values as text; within structs what `drift.changed` says
     a key twice in an object               a bad row, if the column is asked for
     a blank line                           no row
-    a line that is no JSON object          a bad row; so is what is not UTF-8, nested more than 100 deep, or has an integer of
+    a line that is not a JSON object        a bad row; so is what is not UTF-8, nested more than 100 deep, or has an integer of
                                            4,300 digits or more
     only the number of rows (`[]`)         lines are counted by their ends, `{` and `}`, and not parsed
     =====================================  =========================================================================
@@ -213,7 +213,7 @@ def fast_parser(types: dict[str, pa.DataType], is_open: bool) -> Callable[[Piece
 
 
 def _is_plain(piece: Piece) -> bool:
-    """Whether bytes are UTF-8, and none of the numbers is one that only pyarrow reads."""
+    """Return True if bytes are UTF-8, and none of the numbers is one that only pyarrow reads."""
     import codecs
 
     data, begin, end = piece.data, piece.begin, piece.end
@@ -233,7 +233,7 @@ def _is_dangerous(piece: Piece) -> bool:
 
 
 def _has_word(piece: Piece, word: bytes) -> bool:
-    """Whether a word of three bytes stands somewhere: `bytes.find` takes five times as long."""
+    """Return True if a word of three bytes occurs: `bytes.find` takes five times as long."""
     import numpy as np
 
     octets = np.frombuffer(piece.data, np.uint8, piece.end - piece.begin, piece.begin)

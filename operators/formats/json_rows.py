@@ -33,7 +33,7 @@ _MEMBER = re.compile(r'"(?:[^"\\]|\\.)*"\s*:')
 
 
 class BadLine(ValueError):
-    """A line that is no row. `column`: which one is to blame."""
+    """A line that is not a row. `column`: which one is to blame."""
 
     def __init__(self, reason: str, column: str | None = None) -> None:
         super().__init__(reason)
@@ -79,7 +79,7 @@ _EXACT = json.JSONDecoder(object_pairs_hook=_object, parse_float=_decimal, parse
 
 
 def depth(data: bytes) -> int:
-    """How many objects and lists of a line are in one another.
+    """Return the depth of nested objects and lists of a line.
 
     >>> depth(b'{"a{": [{}, {}]}')
     3
@@ -92,12 +92,12 @@ def depth(data: bytes) -> int:
 
 
 def is_dangerous(data: bytes, begin: int, end: int) -> bool:
-    """Whether a run of bytes may have a line that is nested too deeply for pyarrow."""
+    """Return True if a run of bytes may have a line that is nested too deeply for pyarrow."""
     return data.count(b"{", begin, end) + data.count(b"[", begin, end) > DANGER
 
 
 def is_parsable(data: bytes) -> bool:
-    r"""Whether pyarrow may see some lines: it crashes where the first value is `null`, and where they are nested too deeply.
+    r"""Return True if pyarrow may see some lines: it crashes where the first value is `null`, and on deep nesting.
 
     So all lines must be objects at first sight, or blank. Bytes that are not UTF-8 it takes for text, and for names of columns.
 
@@ -144,7 +144,7 @@ def parse_line(data: bytes, exact: bool = False) -> dict[str, Any]:
 
 
 def _hint(text: str) -> str:
-    """What a line that is no JSON may be a part of."""
+    """Guess of what a line that is not JSON may be a part."""
     if text[:1] in ("[", "]"):
         return "; it looks like a JSON array, but each line must be an object: {…}"
     if text in ("{", "}", "},") or _MEMBER.match(text):
@@ -208,7 +208,7 @@ def _text(value: Any) -> str:
 
 
 def _is(value: Any, kind: pa.DataType) -> bool:
-    """Whether a value can stand in a column of a type as it is."""
+    """Return True if a value can stand in a column of a type as it is."""
     import pyarrow as pa
 
     types = pa.types
@@ -233,7 +233,7 @@ def _is(value: Any, kind: pa.DataType) -> bool:
 
 
 def _holds(kind: pa.DataType, value: float | Decimal) -> bool:
-    """Whether a number that is not infinite is none either as a float of a type."""
+    """Return True if a finite number stays finite as a float of a type."""
     try:
         return abs(float(value)) <= _LARGEST[kind.bit_width] or (isinstance(value, float) and not math.isfinite(value))
     except OverflowError:
@@ -289,7 +289,7 @@ def type_of_value(value: Any) -> pa.DataType:
 
 
 def is_exact(value: Any) -> bool:
-    """Whether a number is none that float64 would change.
+    """Return True if float64 holds a number exactly.
 
     >>> is_exact(2**53), is_exact(2**53 + 1), is_exact(0.1)
     (True, False, True)
@@ -301,7 +301,7 @@ def is_exact(value: Any) -> bool:
 
 
 def without_loss(kind: pa.DataType, values: Sequence[Any]) -> pa.DataType:
-    """A type that is wide enough for values, text in place of each float64 that would change a whole number among them.
+    """A type that is wide enough for values, text in place of each float64 that would change an integer among them.
 
     >>> import pyarrow as pa
     >>> without_loss(pa.struct([("a", pa.float64()), ("b", pa.float64())]), [{"a": 2**53 + 1, "b": 0.5}, {"a": 0.5}])
@@ -320,7 +320,7 @@ def without_loss(kind: pa.DataType, values: Sequence[Any]) -> pa.DataType:
 
 
 def has_large_floats(column: Any) -> bool:
-    """Whether a column has floats in it that may stand for whole numbers that float64 cannot tell from their neighbours."""
+    """Return True if a column has floats that may stand for integers which float64 cannot tell from their neighbours."""
     import pyarrow.compute
 
     c: Any = pyarrow.compute
@@ -328,7 +328,7 @@ def has_large_floats(column: Any) -> bool:
 
 
 def has_infinite(column: Any) -> bool:
-    """Whether a column has infinite numbers in it."""
+    """Return True if a column has infinite numbers in it."""
     import pyarrow.compute
 
     c: Any = pyarrow.compute
@@ -379,7 +379,7 @@ def type_of_rows(data: bytes) -> pa.Schema:
 
 
 def is_deep(types: Sequence[pa.DataType]) -> bool:
-    """Whether types are nested more deeply than lines may be."""
+    """Return True if types are nested more deeply than lines may be."""
     level = list(types)
     for _ in range(MOST_NESTED):
         level = [kind.field(n).type for kind in level for n in range(kind.num_fields)]

@@ -1,4 +1,4 @@
-"""What formats of lines share: whole lines, a piece at a time, of files that may be compressed."""
+"""The base of formats of lines: whole lines, a piece at a time, of files that may be compressed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
     """The base of readers of formats in which a line is a row: finds the lines of its range, and claims them.
 
     A subclass writes `begin`, which builds the loader, and `load`, which takes a piece of whole lines. Files may be compressed.
-    What finds rows that are no lines is made by `make_context`.
+    What finds rows that are not lines is made by `make_context`.
 
     Attributes:
         piece_bytes: how much is read, and loaded, at a time.
@@ -97,7 +97,7 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
         return True
 
     def _whole(self, piece: Piece) -> Iterator[Piece]:
-        """What is the reader's of a piece, claimed at once: nobody could take over the rest."""
+        """Return the reader's part of a piece, claimed at once: no other reader could steal the rest."""
         claimed = piece.split_points
         granted = self._negotiator.claim(claimed)
         self._claiming.is_over = granted < len(claimed)
@@ -121,7 +121,7 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
             self._context.close()
 
     def make_context(self, negotiator: FileSchemaNegotiator) -> PieceReaderContext:
-        """What finds the rows: here lines."""
+        """Return the context that finds the rows: here lines."""
         return ReadAheadLineReaderContext(max_record_bytes=negotiator.limits.max_record_bytes, piece_bytes=self.piece_bytes)
 
     @abstractmethod
@@ -133,7 +133,7 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
         """Loads whole lines: `piece.bytes_list()`, `.text_list()`, `.string_array()`, `.positions`."""
 
     def origin(self, piece: Piece, row: int) -> RowOrigin:
-        """Where line `row` of the piece at hand stands."""
+        """Return the place of line `row` of the current piece."""
         text = piece.part(row, row + 1).bytes_list()[0][:RAW_BYTES].decode("utf-8", "backslashreplace")
         line = None if self.first_line is None else self.first_line + row
         data = memoryview(piece.data)[int(piece.offsets[row]) : int(piece.offsets[row + 1])]

@@ -30,7 +30,7 @@ class LogPattern:
 
     Attributes:
         pattern: a regular expression whose named groups are the columns.
-        types: of columns that are no text.
+        types: of columns that are not text.
         times: how times are written that are not as ISO 8601 has them.
         null: texts that stand for no value.
     """

@@ -296,11 +296,11 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
                 yield n, chunk
 
     def _size(self, group: Any) -> int:
-        """How many bytes the wanted columns of a row group have, as they are encoded."""
+        """Return the number of bytes the wanted columns of a row group have, as they are encoded."""
         return sum(int(chunk.total_uncompressed_size) for _, chunk in self._chunks(group))
 
     def _rows_of(self, group: Any) -> int:
-        """How many rows a row group has. Raises ArrowInvalid where a column has another number of values."""
+        """Return the number of rows a row group has. Raises ArrowInvalid where a column has another number of values."""
         import pyarrow as pa
 
         schema = self._file.metadata.schema
@@ -312,7 +312,7 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
 
 
 def _begin(group: Any) -> int:
-    """Where a row group begins."""
+    """Return the start of a row group."""
     chunks = (group.column(n) for n in range(group.num_columns))
     return min(int(min(c.data_page_offset, c.dictionary_page_offset or c.data_page_offset)) for c in chunks)
 
@@ -327,7 +327,7 @@ def _statistics(chunk: Any, column: Any) -> Any:
 
 
 def folders_of(path: str) -> dict[str, str | None]:
-    """What the folders of a path say of its rows.
+    """Return the values that the folders of a path give its rows.
 
     >>> folders_of("/data/year=2026/country=s%2Fe/a.parquet")
     {'year': '2026', 'country': 's/e'}

@@ -60,7 +60,7 @@ class Predicate:
             raise ValueError(f"{self.column!r} {self.operator} {self.value!r}: give one value; no value is 'is null'")
 
     def holds_for(self, text: str | None) -> bool:
-        """Whether it holds for a value that is known as text, as that of a folder `day=2026-01-31`; None: there is no value.
+        """Return True if it holds for a value that is known as text, as in a folder `day=2026-01-31`; None stands for no value.
 
         >>> Predicate("n", ">", 9).holds_for("10"), Predicate("n", ">", "9").holds_for("10")
         (True, False)
@@ -77,7 +77,7 @@ class Predicate:
         return any(ORDER[self.operator](own, value) for own, value in pairs)
 
     def may_hold(self, statistics: Any, rows: int, kind: Any) -> bool:
-        """Whether there may be a row for which it holds, among so many of which Parquet's statistics say least and greatest."""
+        """Return True if it may hold for one of some rows, given the statistics of Parquet."""
         import pyarrow as pa
 
         nulls = statistics.null_count if statistics.has_null_count else None

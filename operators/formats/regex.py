@@ -41,7 +41,7 @@ def _is_encoding(_: object, __: object, value: str) -> None:
 
 
 def to_null(value: Any) -> tuple[str, ...]:
-    """What stands for no value, as a tuple."""
+    """Return the texts for no value as a tuple."""
     return texts("null", value)
 
 
@@ -57,7 +57,7 @@ class RegexFormat(Format):
             and nginx), `syslog` (RFC 3164), `syslog5424`; see `log_patterns.py` for their columns. Classes as `\w` and `\d` are
             those of ASCII. Arrow's RE2 matches lines a thousand at a time; patterns that it does not know (look around,
             backreferences, groups without names) are matched by Python, slower.
-        types: of columns that are no text, by name: `{"status": "int16"}`.
+        types: of columns that are not text, by name: `{"status": "int16"}`.
         times: of columns that are times, how they are written, as `datetime.strptime` has it. Those that ISO 8601 has need only
             a type.
         null: texts that stand for no value; the ready-made access logs know `-` too.
@@ -217,7 +217,7 @@ def matches(texts: Any, pattern: str) -> Any:
 
 @functools.lru_cache(maxsize=64)
 def is_known_to_arrow(pattern: str) -> bool:
-    """Whether Arrow can match a pattern, and finds the same groups in it as Python."""
+    """Return True if Arrow can match a pattern, and finds the same groups in it as Python."""
     import pyarrow as pa
     import pyarrow.compute
 

@@ -1,4 +1,4 @@
-"""What can be wrong with a join.
+"""Errors of a join.
 
 RunError
 ├── JoinSideTooLarge     DF386

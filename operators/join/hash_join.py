@@ -108,7 +108,7 @@ class HashJoin(Operator, Generic[L, R, O]):
     bytes_held = WindowState(0)
 
     def check(self) -> None:
-        """Raises ValueError where the properties do not fit together."""
+        """Raise ValueError where properties contradict each other."""
         if self.by is None:
             raise ValueError("by is None: what is the key?")
         keys = (self.by, self._right_by())
@@ -132,12 +132,12 @@ class HashJoin(Operator, Generic[L, R, O]):
         return self.by if port == "left" else self._right_by()
 
     def setup(self, context: OperatorContext) -> None:
-        """Called by the framework."""
+        """Make room for the left side."""
         self._context = context
         self._held = Held(MOST_LEFT_ROWS, MOST_LEFT_BYTES)
 
     def teardown(self) -> None:
-        """Called by the framework."""
+        """Remove the temporary file."""
         self._held.forget()
 
     @left.stream(when=is_function("combine"))
@@ -148,7 +148,7 @@ class HashJoin(Operator, Generic[L, R, O]):
 
     @left.batch(when=no_function("combine"))
     def hold_batch(self, batch: pa.RecordBatch) -> None:
-        """The same for a batch."""
+        """Do the same for a batch."""
         self._check_keys("left", batch.schema)
         self._held.add(batch, batch.num_rows)
 
@@ -164,7 +164,7 @@ class HashJoin(Operator, Generic[L, R, O]):
 
     @right.batch(when=no_function("combine"))
     def add_batch(self, batch: pa.RecordBatch) -> None:
-        """The same for a batch."""
+        """Do the same for a batch."""
         self._check_keys("right", batch.schema)
         self.batches.append(batch)
         self._count(batch.num_rows, batch.nbytes)

@@ -74,7 +74,7 @@ def _packed(chunk: Any) -> Any:
 
 
 def _unpacked(written: Any) -> Any:
-    """What `_packed` was given."""
+    """Invert `_packed`."""
     if isinstance(written, list | tuple):
         return written
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""How many bytes each row has: a batch of many rows may be more than memory, or a column of Arrow's, can hold."""
+"""The sizes of rows in bytes: a batch of many rows may be more than memory, or a column of Arrow, can hold."""
 
 from __future__ import annotations
 

@@ -52,9 +52,10 @@ def a_converter(_: object, attribute: attrs.Attribute[Any], value: object) -> No
 
 @attrs.define
 class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
-    """Reads blocks and emits their records, each with its block and position (seed: Block Reader).
+    """Reads blocks and emits their records, each with its block and position.
 
-    It knows no files: a block is anything with a `block_id`, and a `previous_block_id` where blocks share a stream with their
+    The model is Malhar's AbstractBlockReader (https://github.com/apache/apex-malhar, com.datatorrent.lib.io.block). It knows
+    no files: a block is anything with a `block_id`, and a `previous_block_id` where blocks share a stream with their
     successors. Subclasses say how a stream is opened (`setup_stream`); `reader_context` finds the records in it,
     `convert_to_record` makes of their bytes what is emitted. R, B and S are the types of records, of blocks and of streams.
 
@@ -90,18 +91,18 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
         stream.close()  # type: ignore[attr-defined]  # whose stream has no close() overrides this
 
     def convert_to_record(self, data: bytes) -> R | None:
-        """What is emitted for a record of these bytes; None drops it. Here: the bytes, unless a function was given."""
+        """Return the record to emit for these bytes; None drops it. By default the bytes, or the result of the function given."""
         return data if self.converter is None else self.converter(data)  # type: ignore[return-value]  # R is bytes then
 
     # For the planner
 
     @property
     def splittable(self) -> bool:
-        """Whether a block may be cut anywhere, also while it is being read."""
+        """True if a block may be cut anywhere, also while it is being read."""
         return self.reader_context.cuts == "any"
 
     def can_split(self, item: B) -> bool:
-        """Whether a block may be split into parts that are read by different readers."""
+        """Return True if a block may be split into parts that are read by different readers."""
         return self._is_cut_anywhere(item) and getattr(item, "as_planned", True)
 
     def tracker_of(self, block: B) -> Any:
@@ -155,7 +156,7 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
             raise
         task.last_block_id = block.block_id  # type: ignore[attr-defined]
         if self._claiming is not None and self._claiming.is_over:
-            self._let_go()  # it has not been read to its stop: nothing goes on from here
+            self._let_go()  # it has not been read to its stop: nothing continues from here
         part = task.context.part
         task.context.count("blocks", int(part is None or part.start is None))  # a block counts where its start is read
         task.end()
@@ -163,7 +164,7 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
             self.blocks_metadata_output.emit(block if part is None else part.whole)
 
     def claimed_at(self, position: int) -> Any:
-        """Where the split point of a record of the block at hand is, in the unit of blocks: what was claimed for it."""
+        """Return what was claimed for a record of the current block: its split point, in the unit of blocks."""
         return self._finder.claimed_at(position)
 
     def record_at(self, block: B, position: int) -> bytes | None:
@@ -208,7 +209,7 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
             self._finder.close()
 
     def _make_finder(self) -> ReaderContext:
-        """What finds the records in streams: `reader_context`, or something around it."""
+        """Return the context that finds the records in streams: `reader_context`, or a wrapper of it."""
         return self.reader_context
 
     def _count_bytes(self, used: int) -> None:
@@ -261,7 +262,7 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
             claiming.passed_on(count, claiming.clock.monotonic() - began)
 
     def _found(self, block: B, is_consecutive: bool) -> Iterator[Any]:
-        """What the context finds in a block. When it fails, what it has found before is passed on first."""
+        """Yield what the context finds in a block. When it fails, what it has found before is passed on first."""
         context, task = self._finder, self._task
         context.initialize(task.stream, block, is_consecutive)
         fetch: Callable[[], Any] = context.next_piece if self._has_pieces else context.next
@@ -335,7 +336,7 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
         self._emit_values(block, positions, values)
 
     def _refuse(self, error: Exception, block: B, position: int, data: bytes) -> None:
-        """What `on_error` says of a record that cannot be converted."""
+        """Apply `on_error` to a record that cannot be converted."""
         path = getattr(block, "file_path", None)
         text = data[: 4 * SHOWN_CHARACTERS].decode("utf-8", "backslashreplace")[:SHOWN_CHARACTERS]
         explained = self._explained(error, data, path, position)

@@ -70,7 +70,7 @@ class BlockReader(AbstractFSBlockReader[R], Generic[R]):
     compression: Compression = attrs.field(default="auto", kw_only=True, validator=one_of(COMPRESSIONS))
 
     def check(self) -> None:
-        """Raises ValueError where the properties do not fit together."""
+        """Raise ValueError where properties contradict each other."""
         with all_problems() as problems:
             with told_in(problems):
                 super().check()

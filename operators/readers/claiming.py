@@ -1,4 +1,4 @@
-"""How a block reader claims what it reads, where others may take over the rest of a block."""
+"""The claims of a block reader on what it reads, where others may steal the rest of a block."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Claiming:
 
     @property
     def limit(self) -> int:
-        """How many records may be claimed before they are passed on."""
+        """The number of records may be claimed before they are passed on."""
         return self._limit
 
     def _took(self, records: int, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""What can be wrong with a file when its blocks are read.
+"""Errors of a file when its blocks are read.
 
 RunError: ReadError
 ├── FileChanged   DF330

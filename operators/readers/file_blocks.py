@@ -16,7 +16,7 @@ from operators.readers.scaled_reader import ScaledReader
 
 
 class ReadableFiles(Protocol):
-    """What block readers need of a file system; `dagflow.storage.file_system(url)` has it."""
+    """The methods of a file system that block readers call; `dagflow.storage.file_system(url)` has them."""
 
     def open(self, path: str) -> BinaryReader:
         """An unbuffered reader of a file."""
@@ -62,7 +62,7 @@ class FileBlocks(ScaledReader):
     allow_growth: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
 
     def ends_records(self, end: str, quote: str | None) -> bool:
-        """Whether records of files are whole up to any `end` (outside of `quote`s): the splitter then reads on from there."""
+        """Return True if records of files are whole up to any `end` (outside of `quote`s): the splitter resumes there."""
         return False
 
     def check_parts(self, blocks: Iterable[FileBlockMetadata], name: str) -> None:
@@ -78,7 +78,7 @@ class FileBlocks(ScaledReader):
         return f"{type(self).__name__} does not say where records of a file that is appended to end"
 
     def get_file_system(self) -> ReadableFiles:
-        """Where the paths of blocks are opened. Override it for files that no URL names."""
+        """Return the file system of the blocks' paths. Override it for files that no URL names."""
         return FilesByUrl()
 
     def setup_stream(self, block: FileBlockMetadata) -> BinaryReader:

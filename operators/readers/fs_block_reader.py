@@ -16,7 +16,7 @@ from operators.readers.file_blocks import FileBlocks
 
 @attrs.define
 class AbstractFSBlockReader(FileBlocks, AbstractBlockReader[R, FileBlockMetadata, BinaryReader], Generic[R]):
-    """Reads blocks of files (seed: Block Reader). A file must have the length and time of modification that were planned.
+    """Reads blocks of files. A file must have the length and time of modification that were planned.
 
     Args:
         allow_growth: a file that has become longer since it was planned is read up to its planned length.
@@ -28,11 +28,11 @@ class AbstractFSBlockReader(FileBlocks, AbstractBlockReader[R, FileBlockMetadata
     """
 
     def ends_records(self, end: str, quote: str | None) -> bool:
-        """Whether the context says so."""
+        """Ask the context."""
         return quote is None and self.reader_context.ends_records(end.encode())
 
     def why_no_parts(self) -> str:
-        """What the context is."""
+        """Name the context."""
         return f"records of {type(self.reader_context).__name__} do not end there"
 
     def agree(self, items: Sequence[Any], before: Any, context: OperatorContext) -> Any:
@@ -53,7 +53,7 @@ class AbstractFSBlockReader(FileBlocks, AbstractBlockReader[R, FileBlockMetadata
                 yield from self._found_by_now(block)
 
     def _found_by_now(self, block: FileBlockMetadata) -> Iterator[Any]:
-        """What the context finds in a block of a file that may have changed: as much as is there of what was planned."""
+        """Yield what the context finds in a block of a file that may have changed: as much as is there of what was planned."""
         count = self._task.context.count
         try:
             length = self.get_file_system().status(block.file_path).length

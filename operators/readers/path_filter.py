@@ -38,7 +38,7 @@ class PathFilter:
                 )
 
     def keeps(self, facts: FileFacts) -> bool:
-        """Whether all conditions hold for a file. Raises ValueMisfit for values that cannot be compared."""
+        """Return True if all conditions hold for a file. Raises ValueMisfit for values that cannot be compared."""
         found = self._known.get(facts.path)
         if found is None:
             found = self._known[facts.path] = all(self._holds(condition, facts) for condition in self.conditions)

@@ -1,4 +1,4 @@
-"""What a block reader keeps while a task runs."""
+"""The state of a block reader while a task runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Reading:
     _counted_ms: int = 0
 
     def is_successor(self, block: Any) -> bool:
-        """Whether a block follows the one that was read last, so that its stream serves this one too."""
+        """Return True if a block follows the one that was read last, so that its stream serves this one too."""
         previous = getattr(block, "previous_block_id", -1)
         return self.has_stream and previous != -1 and previous == self.last_block_id
 
@@ -66,7 +66,7 @@ class Reading:
 
 
 def whole_numbers(values: Any) -> Any:
-    """A `pyarrow.Int64Array` of a sequence of whole numbers. A numpy array of 64 bits each is not copied.
+    """A `pyarrow.Int64Array` of a sequence of integers. A numpy array of 64 bits each is not copied.
 
     Not by pa.array(): that imports pandas, 0.4 s in each worker.
 

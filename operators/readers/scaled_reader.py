@@ -1,4 +1,4 @@
-"""How many readers there are: the half of a block reader that is a partitioner and a stats listener."""
+"""The number of readers: the half of a block reader that is a partitioner and a stats listener."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def a_policy(_: object, attribute: attrs.Attribute[Any], value: str | ScalingPol
 
 @attrs.define
 class ScaledReader(Operator):
-    """An operator whose partitions follow the backlog: its own `Partitioner` and `StatsListener` (seed: Block Reader).
+    """An operator whose partitions follow the backlog: its own `Partitioner` and `StatsListener`.
 
     >>> from dagflow.scaling import OperatorStats
     >>> from operators import BlockReader
@@ -40,7 +40,7 @@ class ScaledReader(Operator):
         min_readers, max_readers: how many readers a window has, from the first one on.
         collect_stats: whether their number follows the backlog; False: it is `min_readers`.
         interval_millis: how often it may change.
-        policy: how many readers a backlog is worth: `steady`, `power_of_two` (the original's) or an object with `name` and
+        policy: how many readers a backlog is worth: `steady`, `power_of_two` (Malhar's) or an object with `name` and
             `readers(load)`.
         sequential: the blocks of a file that a window has are read by one reader, in order; nothing is given to others.
     """
@@ -55,7 +55,7 @@ class ScaledReader(Operator):
     sequential: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
 
     def check(self) -> None:
-        """Raises ValueError where the properties do not fit together."""
+        """Raise ValueError where properties contradict each other."""
         with all_problems() as problems:
             with told_in(problems):
                 super().check()
@@ -73,12 +73,12 @@ class ScaledReader(Operator):
         return self._scaling().define_partitions(partitions, context)
 
     def item_weight(self, item: Any) -> int:
-        """How much work a block is, in bytes where they are known: blocks are shared out by it."""
+        """Return the weight of a block, in bytes where they are known. Blocks are distributed by it."""
         stop, start = getattr(item, "stop", None), getattr(item, "start", None)
         return max(1, stop - start) if isinstance(stop, int) and isinstance(start, int) else 1
 
     def item_group(self, item: Any) -> str | None:
-        """What must stay together on one reader: the blocks of a file, where the reader is `sequential`."""
+        """Return the group that stays together on one reader: the file of a block, where the reader is `sequential`."""
         return getattr(item, "file_path", None) if self.sequential else None
 
     def _scaling(self) -> BacklogPartitioner:

@@ -125,7 +125,7 @@ class ScanReader(FileBlocks, Generic[T]):
     errors = OutputPort[BadRow]()  # type: ignore[assignment]  # rows that cannot be read, with more than other operators know
 
     def check(self) -> None:
-        """Raises ValueError where the properties do not fit together."""
+        """Raise ValueError where properties contradict each other."""
         with all_problems() as problems:
             with told_in(problems):
                 super().check()
@@ -145,11 +145,11 @@ class ScanReader(FileBlocks, Generic[T]):
 
     @property
     def splittable(self) -> bool:
-        """Whether a block may be cut anywhere, also while it is being read."""
+        """True if a block may be cut anywhere, also while it is being read."""
         return self.format.cuts == "any"
 
     def can_split(self, item: FileBlockMetadata) -> bool:
-        """Whether a block may be split into parts that are read by different readers."""
+        """Return True if a block may be split into parts that are read by different readers."""
         return self.splittable and item.as_planned
 
     def tracker_of(self, item: FileBlockMetadata) -> OffsetRangeTracker:
@@ -161,11 +161,11 @@ class ScanReader(FileBlocks, Generic[T]):
         return frozenset({"batch"}) if port == "batches" else super().emitted_forms(port, handled)
 
     def ends_records(self, end: str, quote: str | None) -> bool:
-        """Whether the format says so."""
+        """Ask the format."""
         return self.format.ends_records(end, quote)
 
     def why_no_parts(self) -> str:
-        """What the format is."""
+        """Name the format."""
         return f"records of {type(self.format).__name__} do not end there"
 
     def agree(self, items: Sequence[FileBlockMetadata], before: Any, context: OperatorContext) -> Any:
@@ -217,7 +217,7 @@ class ScanReader(FileBlocks, Generic[T]):
         return column_names(said.projection, said.schema, said.drift) if port == "batches" else None
 
     def columns_told(self, port: str) -> str | None:
-        """Where the columns come from, for `dagflow plan`."""
+        """Name the source of the columns, for `dagflow plan`."""
         if port != "batches":
             return None
         return told(self.format, self.scan_settings)
@@ -258,7 +258,7 @@ class ScanReader(FileBlocks, Generic[T]):
             self._scan.close()
 
     def origin_of(self, row: int) -> RowOrigin:
-        """Where a row of the batch at hand stands, for whoever traces what was made of it."""
+        """Return the place of a row of the current batch, for `dagflow trace`."""
         return self._scan.origin(row)
 
     def _read(self, block: FileBlockMetadata) -> None:
@@ -289,7 +289,7 @@ class ScanReader(FileBlocks, Generic[T]):
 
     @property
     def scan_settings(self) -> ScanSettings:
-        """What the properties say of the scan, and the class of its records."""
+        """The settings of the scan, from the properties and the class of its records."""
         said = {field.name: getattr(self, field.name) for field in attrs.fields(ScanSettings)}
         if self.schema is None and self._record_class is not None:
             said["schema"] = TableSchema(self._record_class, strict=True)

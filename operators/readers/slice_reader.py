@@ -11,7 +11,7 @@ from operators.readers.fs_block_reader import AbstractFSBlockReader
 
 @attrs.define
 class FSSliceReader(AbstractFSBlockReader[bytes]):
-    """Reads blocks of files as slices of `reader_context.length` bytes that never cross a block's end (seed: Block Reader).
+    """Reads blocks of files as slices of `reader_context.length` bytes that never cross a block's end.
 
     A block's last slice is what remains. Batches are made over the bytes as they were read, nothing is copied.
 

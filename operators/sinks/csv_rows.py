@@ -18,7 +18,7 @@ Quoting = Literal["minimal", "all", "none"]
 
 @attrs.frozen
 class CsvRows:
-    """How rows are written.
+    """The form in which rows are written.
 
     Attributes:
         operator: named in errors.
@@ -58,7 +58,7 @@ class CsvRows:
         return c.binary_join_element_wise(*cells, self.delimiter)
 
     def _alone(self, name: str, cells: Any) -> Any:
-        """The only cells of their rows. An empty one would be a blank line, which is no row to most readers."""
+        """The only cells of their rows. An empty one would be a blank line, which is not a row to most readers."""
         import pyarrow.compute
 
         c: Any = pyarrow.compute

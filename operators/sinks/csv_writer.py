@@ -67,7 +67,7 @@ class CsvWriter(TableWriter[T], Generic[T]):
     terminator: str = attrs.field(default="\n", kw_only=True, validator=one_of(("\n", "\r\n")))
 
     def check(self) -> None:
-        """Raises ValueError where the properties do not fit together."""
+        """Raise ValueError where properties contradict each other."""
         with all_problems() as problems:
             with told_in(problems):
                 super().check()

@@ -1,4 +1,4 @@
-"""What can be wrong with what sinks are given.
+"""Errors of the records that sinks get.
 
 RunError
 ├── FileNameRefused          DF333   also a ValueError

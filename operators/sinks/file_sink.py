@@ -1,4 +1,4 @@
-"""What sinks that write files have in common: where they write, how files are called, and when the next one is begun."""
+"""The base of sinks that write files: folder, file names, and the begin of the next file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class FileSink(Operator):
     part_name = WindowState("")
 
     def check(self) -> None:
-        """Raises ValueError where the properties do not fit together."""
+        """Raise ValueError where properties contradict each other."""
         with all_problems() as problems:
             with told_in(problems):
                 super().check()

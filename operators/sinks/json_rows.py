@@ -21,7 +21,7 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 @attrs.frozen
 class JsonRows:
-    """How rows are written. `operator`: named in errors."""
+    """The form in which rows are written. Errors name the `operator`."""
 
     operator: str
 

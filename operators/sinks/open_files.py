@@ -91,7 +91,7 @@ class OpenFiles:
         self.is_limited = self.max_rows is not None or self.max_bytes is not None
 
     def fitting(self, name: str, ends: Sequence[int]) -> int:
-        """How many of the next records belong into the file at hand of a name, at least one.
+        """Return the number of the next records that belong into the current file of a name, at least one.
 
         `ends`: by record, how many bytes there are up to its end, counted from the first one's start.
         """
@@ -160,7 +160,7 @@ class OpenFiles:
         return series
 
     def _next(self, name: str, series: _Series) -> None:
-        """Goes on with the next name that no file of the window has."""
+        """Continues with the next name that no file of the window has."""
         plain = name.removesuffix(self.packed_suffix)
         while True:
             series.name = numbered(plain, series.number, self.suffix) + self.packed_suffix

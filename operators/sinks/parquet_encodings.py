@@ -1,4 +1,4 @@
-"""How the columns of a Parquet file are encoded, told from a sample of its first rows."""
+"""The encodings of the columns of a Parquet file, chosen from a sample of its first rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def encodings_of(table: pa.Table, large: Collection[str] = ()) -> dict[str, Any]
     """The options of pyarrow's ParquetWriter that say how columns are encoded: for a file that begins with these rows.
 
     Where values repeat, a dictionary makes a column smaller. Where they do not, looking each of them up costs more than all else
-    of writing it, and the column is as large at last: it has none, and what Parquet stores as whole numbers is packed by
+    of writing it, and the column is as large at last: it has none, and what Parquet stores as integers is packed by
     differences (DELTA_BINARY_PACKED). Nested columns are judged leaf by leaf. Large values have neither a dictionary nor
     statistics; `large`: columns that have such values in other rows.
 
@@ -78,7 +78,7 @@ def _has_large(column: Any) -> bool:
 
 
 def _paths(table: pa.Table) -> list[str]:
-    """What Parquet calls the columns that it makes of these."""
+    """Return the names that Parquet gives the columns that it makes of these."""
     empty = [(field.name, column.slice(0, 0).combine_chunks()) for field, column in zip(table.schema, table.columns, strict=True)]
     return [path for name, values in empty for path, _ in _leaves(name, values)]
 
@@ -103,7 +103,7 @@ def _leaves(path: str, values: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _repeats(values: Any) -> bool:
-    """Whether so many values repeat that a dictionary pays; where nobody can tell, it is what Parquet does by itself."""
+    """Return True if so many values repeat that a dictionary pays; where that is unknown, the default of Parquet."""
     import pyarrow as pa
     import pyarrow.compute
 
@@ -116,7 +116,7 @@ def _repeats(values: Any) -> bool:
 
 
 def _is_whole(kind: pa.DataType) -> bool:
-    """Whether Parquet stores values of a type as whole numbers of 32 or 64 bits."""
+    """Return True if Parquet stores values of a type as integers of 32 or 64 bits."""
     import pyarrow as pa
 
     types = pa.types

@@ -36,7 +36,7 @@ class Sink:
         return written
 
     def tell(self) -> int:
-        """How many bytes have been written."""
+        """Return the number of bytes that have been written."""
         return self.size
 
     def flush(self) -> None:

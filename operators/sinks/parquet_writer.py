@@ -75,7 +75,7 @@ class ParquetWriter(TableWriter[T], Generic[T]):
     buffer_bytes: Bytes = attrs.field(default=64 * MiB, kw_only=True, validator=attrs.validators.ge(1))
 
     def check(self) -> None:
-        """Raises ValueError where the properties do not fit together."""
+        """Raise ValueError where properties contradict each other."""
         with all_problems() as problems:
             with told_in(problems):
                 super().check()

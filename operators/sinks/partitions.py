@@ -73,7 +73,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _texts(values: Any) -> list[str]:
-    """What stands in the names of folders for values: characters that mean something in paths are written as %XX."""
+    """Return values as texts in folder names: characters that have a meaning in paths are written as %XX."""
     import pyarrow as pa
 
     own = "%5F" + NO_VALUE[1:]  # the text itself, which would come back as null

@@ -11,7 +11,7 @@ TEXT, NUMBER, REAL, OTHER = "text", "number", "real", "other"
 
 
 def kind_of_text(kind: pa.DataType) -> str | None:
-    """How values of a type are written: as `text`, a `number`, a `real` number (it may be none), or `other` (a date, say).
+    """Return the form of values of a type: `text`, a `number`, a `real` number (which may be NaN), or `other` (a date, say).
 
     None: neither format has a form for it, or it has parts.
     """

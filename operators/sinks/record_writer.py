@@ -36,7 +36,7 @@ class RecordWriter(FileSink, Generic[T]):
     Text is encoded, bytes are written as they are, of a ReaderRecord its record; for anything else override
     `get_bytes_for_tuple`. A file appears whole, when its window is decided.
     Each partition writes one file a window, `part-WINDOW-PARTITION` and `suffix`, if it has records. `per_block` makes it one
-    file a block, named by the block's id in hexadecimal (seed: Block Reader), or `ID-START` for what another reader has taken
+    file a block, named by the block's id in hexadecimal (as in Malhar), or `ID-START` for what another reader has taken
     over of it, from that position on; for other files override `get_file_name`, which may name sub-folders. Records without a
     file name are dropped, and counted as `dropped`. A file that is full is followed by `NAME_1`; see FileSink.
 
@@ -49,7 +49,7 @@ class RecordWriter(FileSink, Generic[T]):
         compression: `none`, `gzip`, `bgzf` (gzip to others, and read by many readers here), `bz2`, `xz` or `zstd`; its suffix is
             put behind all names.
 
-    Raises NotText for records that are no text, FileNameRefused for names outside the folder or beginning with `_` or `.`.
+    Raises NotText for records that are not text, FileNameRefused for names outside the folder or beginning with `_` or `.`.
 
     >>> from dagflow.testing import run_operator
     >>> import pathlib, tempfile
@@ -69,7 +69,7 @@ class RecordWriter(FileSink, Generic[T]):
     input = InputPort[T]()
 
     def check(self) -> None:
-        """Raises ValueError where the properties do not fit together."""
+        """Raise ValueError where properties contradict each other."""
         with all_problems() as problems:
             with told_in(problems):
                 super().check()

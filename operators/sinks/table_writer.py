@@ -1,4 +1,4 @@
-"""What sinks that write tables have in common: columns that must not change, and folders by the values of some of them."""
+"""The base of sinks that write tables: columns that must not change, and folders by the values of some of them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TableWriter(FileSink, Generic[T]):
     input = InputPort[T]()
 
     def check(self) -> None:
-        """Raises ValueError where the properties do not fit together."""
+        """Raise ValueError where properties contradict each other."""
         with all_problems() as problems:
             with told_in(problems):
                 super().check()
@@ -84,7 +84,7 @@ class TableWriter(FileSink, Generic[T]):
         return self._names[key]
 
     def prepared(self, batch: pa.RecordBatch) -> Any:
-        """What `write_part` gets of a batch. Raises where a row cannot be written."""
+        """Return the form of a batch that `write_part` gets. Raises where a row cannot be written."""
         return batch
 
     def write_part(self, key: tuple[str, int], part: Any) -> None:
@@ -137,7 +137,7 @@ def _with(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def differences(before: pa.Schema, after: pa.Schema) -> tuple[str, ...]:
-    """What differs between two schemas, column by column; what is new last.
+    """Return the differences between two schemas, column by column, new columns last.
 
     >>> import pyarrow as pa
     >>> differences(pa.schema({"a": pa.int64(), "b": pa.string()}), pa.schema({"a": pa.string(), "c": pa.int8()}))

@@ -23,12 +23,12 @@ _OTHER, _BYTES = b"\xff", b"\xfe"
 
 
 def contents(record: object) -> tuple[bytes, ...]:
-    r"""What a record says, as bytes, one for each of its fields: of two records the same just where these count as equal.
+    r"""Return the content of a record as bytes, one for each field. Records that count as equal have equal content.
 
     They do where they are equal in Python, and more, as a column does not keep what they were made of: a list is the tuple of
     the same values, an attrs class the mapping of its fields (all of them, whatever `eq` says), an enumeration its value, one
     NaN the other. Of a `ReaderRecord`, position and record count, not the block: that is a matter of how its file was cut.
-    Raises TypeError for what is no plain data: None, text, bytes, numbers, dates, enumerations, and lists, sets, mappings and
+    Raises TypeError for what is not plain data: None, text, bytes, numbers, dates, enumerations, and lists, sets, mappings and
     attrs classes of these.
 
     >>> contents("a"), contents(1.0) == contents(1), contents("1") == contents(1), contents(None) == contents("None")
@@ -79,7 +79,7 @@ def contents_of_column(column: pa.Array) -> Iterable[bytes]:
 
 
 def content_of(value: Any) -> bytes:
-    """What a value says, as bytes. Raises TypeError for what is no plain data."""
+    """Return the content of a value as bytes. Raises TypeError for what is not plain data."""
     if type(value) is str:
         return value.encode("utf-8", "surrogatepass")
     if isinstance(value, enum.Enum):
@@ -124,7 +124,7 @@ def _joined(brackets: str, texts: Iterable[str]) -> str:
 
 
 def _of_number(value: Any) -> str:
-    """A number, the same for an integer, an equal float and an equal decimal; all that are no numbers are one."""
+    """A number, the same for an integer, an equal float and an equal decimal; all that are not numbers are one."""
     if value != value or abs(value) == float("inf"):
         return repr(float(value))
     if value == int(value):
@@ -151,7 +151,7 @@ def _of_duration(value: datetime.timedelta) -> str:
 
 
 def nanoseconds_of(value: object) -> int:
-    """What a time or duration has below its microseconds: of pandas, which is what columns of nanoseconds give."""
+    """Return the nanoseconds of a time or duration below its microseconds; pandas' types have them."""
     return getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0)
 
 

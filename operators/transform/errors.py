@@ -1,4 +1,4 @@
-"""What can be wrong with a pyarrow expression.
+"""Errors of a pyarrow expression.
 
 RunError
 ├── ExpressionRefused   DF332   also a ValueError

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class Expression(Protocol):
-    """What we need to know of a `pyarrow.compute.Expression`: pyarrow has no types, and is loaded only when it is used."""
+    """The part of `pyarrow.compute.Expression` that type checkers see: pyarrow has no types, and is loaded only on use."""
 
     def cast(self, *arguments: Any, **options: Any) -> Any:
         """The same in another type."""
         ...
 
     def isin(self, values: Any, /) -> Any:
-        """Whether it is one of some values."""
+        """Return the expression that is true for one of some values."""
         ...
 
 
@@ -106,7 +106,7 @@ def _one_batch(table: pa.Table, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _explain(error: Exception, batch: pa.RecordBatch, expression: Any, operator: str) -> NoReturn:
-    """Words what pyarrow says of an expression; what it says of the data (a text that is no number, …) stays as it is."""
+    """Words what pyarrow says of an expression; what it says of the data (text that is not a number, …) stays."""
     columns = tuple((field.name, str(field.type)) for field in batch.schema)
     text = str(error).splitlines()[0]
     if missing := re.match(r"No match for FieldRef\.(?:Name|FieldPath)\((.*?)\) in ", text):

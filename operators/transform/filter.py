@@ -49,12 +49,12 @@ class Filter(Operator, Generic[T]):
 
     @input.stream(when=is_function("predicate"))
     def keep_all(self, records: Iterator[T]) -> None:
-        """The same for many records."""
+        """Do the same for many records."""
         self.output.emit_all(filter(self.predicate, records))  # type: ignore[arg-type]
 
     @input.batch(when=is_expression("predicate"))
     def keep_batch(self, batch: pa.RecordBatch) -> None:
-        """The same for an expression."""
+        """Do the same for an expression."""
         rows = kept(batch, self.predicate, type(self).__name__)
         if rows.num_rows:
             self.output.emit_batch(rows)

@@ -71,7 +71,7 @@ class FlatMap(Operator, Generic[T, U]):
 
     @input.stream(when=is_function("function"))
     def apply_all(self, records: Iterator[T]) -> None:
-        """The same for many records."""
+        """Do the same for many records."""
         self.output.emit_all(chain.from_iterable(map(self._several, map(self.function, records))))  # type: ignore[arg-type]
 
     def _several(self, found: Any) -> Any:
@@ -83,7 +83,7 @@ class FlatMap(Operator, Generic[T, U]):
 
     @input.batch(when=is_expression("function"))
     def apply_batch(self, batch: pa.RecordBatch) -> None:
-        """The same for an expression."""
+        """Do the same for an expression."""
         import pyarrow as pa
 
         lists = computed(batch, self.function, type(self).__name__)

@@ -49,12 +49,12 @@ class Map(Operator, Generic[T, U]):
 
     @input.stream(when=is_function("function"))
     def apply_all(self, records: Iterator[T]) -> None:
-        """The same for many records."""
+        """Do the same for many records."""
         self.output.emit_all(map(self.function, records))  # type: ignore[arg-type]
 
     @input.batch(when=is_expression("function"))
     def apply_batch(self, batch: pa.RecordBatch) -> None:
-        """The same for an expression."""
+        """Do the same for an expression."""
         import pyarrow as pa
 
         values = computed(batch, self.function, type(self).__name__)

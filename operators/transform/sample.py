@@ -67,12 +67,12 @@ class Sample(Operator, Generic[T]):
 
     @input.stream(when=lambda operator: operator.key is None or callable(operator.key))
     def choose_all(self, records: Iterator[T]) -> None:
-        """The same for many records."""
+        """Do the same for many records."""
         self.output.emit_all(filter(self._is_kept, records))
 
     @input.batch(when=no_function("key"))
     def choose_batch(self, batch: pa.RecordBatch) -> None:
-        """The same for a batch."""
+        """Do the same for a batch."""
         import numpy as np
         import pyarrow as pa
 

@@ -102,7 +102,7 @@ class Split(OwnPorts, Generic[T]):
 
     @input.stream(when=_has_functions)
     def split_all(self, records: Iterator[T]) -> None:
-        """The same for many records."""
+        """Do the same for many records."""
         routes = [(predicate, self.outputs[name].emit) for name, predicate in self.predicates.items()]
         first_only, rest = self.matches == "first", self.rest.emit
         for record in records:
@@ -118,7 +118,7 @@ class Split(OwnPorts, Generic[T]):
 
     @input.batch(when=lambda operator: not _has_functions(operator))
     def split_batch(self, batch: pa.RecordBatch) -> None:
-        """The same for expressions."""
+        """Do the same for expressions."""
         import pyarrow.compute
 
         pc: Any = pyarrow.compute

@@ -28,7 +28,7 @@ _LINE_END = re.compile(rb"\r\n?|\n")
 
 @attrs.frozen
 class Beginning:
-    """What stands before the first row of a file, at bytes from the file's start. `header` is None where there is none."""
+    """The beginning of a file before its first row, in bytes from the file's start. `header` is None without one."""
 
     header: bytes | None = None
     header_at: int = 0

@@ -31,7 +31,7 @@ _FORMS = (
 
 
 def is_direct(kind: pa.DataType) -> bool:
-    """Whether the parser makes columns of a type; others are made of text.
+    """Return True if the parser makes columns of a type; others are made of text.
 
     >>> is_direct(pa.date32()), is_direct(pa.list_(pa.int64()))
     (True, False)
@@ -51,7 +51,7 @@ def is_direct(kind: pa.DataType) -> bool:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether its values are text as it stands: a quoted "" is a text without characters, and no null."""
+    """Return True if its values are text as it stands: a quoted "" is a text without characters, and no null."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind))
 
 
@@ -103,7 +103,7 @@ class ColumnParser:
 
         name = self.names[0]
         convert = arrow_csv.ConvertOptions(include_columns=[name], column_types={name: pa.binary()})
-        text = pa.py_buffer(text.to_pybytes().translate(self._as_ascii))  # pyarrow cannot tell of a row that is no UTF-8
+        text = pa.py_buffer(text.to_pybytes().translate(self._as_ascii))  # pyarrow cannot tell of a row that is not UTF-8
         arrow_csv.read_csv(pa.BufferReader(text), self._read_options(text), self._options(note, has_blank_rows=True), convert)
         return odd
 
@@ -194,9 +194,9 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
 
 
 def canonical(cells: pa.Array, kind: pa.DataType, nulls: Sequence[str]) -> pa.Array:
-    """Text cells some of which are no values of a type, as text from which the others come as the parser makes them.
+    """Text cells some of which are not values of a type, as text from which the others come as the parser makes them.
 
-    Blanks around values are left out, nulls are null; cells that are no values stay as they are.
+    Blanks around values are left out, nulls are null; cells that are not values stay as they are.
 
     >>> canonical(pa.array(["yes", " no", "maybe", ""]), pa.bool_(), ("",)).to_pylist()
     ['true', 'false', 'maybe', None]

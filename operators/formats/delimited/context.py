@@ -33,12 +33,12 @@ class DelimitedContext(PieceReaderContext):
 
     A record belongs to the block in which it begins, so files can be cut anywhere, within quotes, too. Whether quotes are open
     at a block's start, is found by looking back. From the start of a line on, both possibilities are followed: as a rule
-    (a field that begins with a quote and goes on with a letter is enough), they soon come to the same. A record that would be
+    (a field that begins with a quote and continues with a letter is enough), they soon come to the same. A record that would be
     longer than `max_record_bytes` is none; that rules out one of both where there are no quotes. In files made to confuse, all
     that stands before is read.
 
     - `skip_lines`: so many lines come before the header.
-    - `has_header`: the first record is no data.
+    - `has_header`: the first record is not data.
     - `max_record_bytes` (16 MiB): a longer record raises RecordTooLong, or QuoteLeftOpen.
     - `piece_bytes` (1 MiB): how much is read, and handed on, at a time.
 
@@ -214,7 +214,7 @@ class DelimitedContext(PieceReaderContext):
         return (base, states[0]) if known_from is not None and len(states) == 1 else None
 
     def _undecided(self, tail: bytes, base: int, source: Source) -> bytes:
-        """What of bytes without a line end matters for those that follow. Raises RecordTooLong."""
+        """Return the part of bytes without a line end that matters for those that follow. Raises RecordTooLong."""
         if source.position - base > self.max_record_bytes:
             raise RecordTooLong(path=source.path, position=base, limit=self.max_record_bytes)
         return tail[self._lexer.undecided(tail) :]
@@ -315,7 +315,7 @@ class DelimitedContext(PieceReaderContext):
 
     @property
     def opened_at(self) -> int | None:
-        """Where `opened` stands in the data of the piece given last."""
+        """Return the position of `opened` in the data of the last piece."""
         return None if self.opened is None else self.opened - self._base
 
     def field_at_limit(self) -> int | None:

@@ -1,4 +1,4 @@
-"""How delimited text is written: delimiter, quote, escape, comment, encoding; as characters, and as bytes of a file."""
+"""The dialect of delimited text: delimiter, quote, escape, comment, encoding, as characters and as bytes of a file."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from operators.contexts.text import text_codec
 
 @attrs.frozen(slots=False)
 class Dialect:
-    r"""How fields and records are told apart: RFC 4180 by default. The rules are the same for all dialects.
+    r"""The separation of fields and records: RFC 4180 by default. The rules are the same for all dialects.
 
-    - A record ends with `\n`, `\r\n` or `\r` outside of quotes. A blank line is no record.
+    - A record ends with `\n`, `\r\n` or `\r` outside of quotes. A blank line is not a record.
     - A field is quoted if the quote is its very first character; there, delimiters and line ends are text, a doubled quote is
       one quote. What follows the closing quote up to the delimiter belongs to the field as it stands. Elsewhere a quote is text.
     - `escape` makes the next character text, in quotes or not. It is never the quote itself: that is doubled.
     - `comment`: lines that begin with it, where a record would begin, are skipped; quotes in them mean nothing.
-    - `trim`: blanks and tabs around a field are no part of it, also before its opening quote; in quotes they are.
+    - `trim`: blanks and tabs around a field are not part of it, also before its opening quote; in quotes they are.
 
     So Python's csv module reads them, and pyarrow, too. `delimiter` and `comment` may have several characters.
     """
@@ -32,7 +32,7 @@ class Dialect:
     trim: bool = False
 
     def problem(self) -> str | None:
-        """What is wrong with it, in words; None: nothing.
+        """Return the problem of the dialect in words, None without any.
 
         >>> Dialect(delimiter=";", escape=";").problem()
         "delimiter and escape are both ';'"
@@ -64,7 +64,7 @@ class Dialect:
 
     @cached_property
     def is_bytewise(self) -> bool:
-        """Whether its marks can be found among bytes: then files can be cut anywhere. Otherwise each is read as a whole.
+        """True if its marks can be found among bytes: then files can be cut anywhere. Otherwise each is read as a whole.
 
         UTF-8, and all encodings in which each byte is one character and the first 128 are ASCII.
 
@@ -75,7 +75,7 @@ class Dialect:
 
     @cached_property
     def is_utf8(self) -> bool:
-        """Whether the bytes are UTF-8."""
+        """Return True if the bytes are UTF-8."""
         return codecs.lookup(self.encoding).name in ("utf-8", "utf-8-sig")
 
     @property
@@ -102,17 +102,17 @@ class Dialect:
 
     @cached_property
     def comment_bytes(self) -> bytes:
-        """What comments begin with among bytes; none: b""."""
+        """The bytes that begin a comment; b"" for none."""
         return (self.comment or "").encode(self.bytes_encoding)
 
     @property
     def blanks(self) -> bytes:
-        """What `trim` takes off: blanks and tabs, but not the delimiter."""
+        """The characters that `trim` takes off: blanks and tabs, but not the delimiter."""
         return b" \t".replace(self.delimiter_bytes, b"")
 
     @cached_property
     def overlaps_itself(self) -> bool:
-        """Whether an end of the delimiter is its beginning (`||`): then only from the field's start on can one tell it.
+        """True if an end of the delimiter is its beginning (`||`): it can then be recognised only from the field's start.
 
         >>> Dialect(delimiter="||").overlaps_itself, Dialect(delimiter="<>").overlaps_itself
         (True, False)

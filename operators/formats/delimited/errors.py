@@ -1,4 +1,4 @@
-"""What can be wrong with a file of delimited text as a whole (exit code 1). Single bad rows are told as rows.
+"""Errors of a file of delimited text as a whole (exit code 1). Single bad rows are told as rows.
 
 ReadError
 ├── NotDelimited    DF630   also a ValueError

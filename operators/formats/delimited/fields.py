@@ -73,7 +73,7 @@ class FieldSplitter:
             at = next_at
 
     def _end_of_field(self, record: bytes, at: int) -> tuple[int, int | None]:
-        """Where the field ends, and where the next one begins; None: there is none."""
+        """Return the end of the field and the start of the next one, None without a next one."""
         while (found := self._delimiter.search(record, at)) is not None:
             if found.group() == self.dialect.delimiter_bytes:
                 return found.start(), found.end()

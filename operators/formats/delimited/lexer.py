@@ -1,4 +1,4 @@
-"""Where records end: vectorised where quotes stand as RFC 4180 has them, one mark after the other where they do not."""
+"""The ends of records: vectorised where quotes follow RFC 4180, one mark after the other where they do not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NONE: Numbers = np.zeros(0, np.int64)
 
 
 class Lexed(NamedTuple):
-    """What was found in some bytes.
+    """The marks found in some bytes.
 
     `ends`: just after the end of each record, blank lines and comments included (int64, offsets in the data); `opened`: where
     the quote stands that is open behind the last byte (-1: it was open before the first), None: none is.
@@ -245,7 +245,7 @@ class _Marks:
 
 
 def _found(data: bytes, mark: bytes, begin: int, end: int) -> int:
-    """Where a mark stands first; the end if nowhere."""
+    """Return the first position of a mark; the end without any."""
     at = data.find(mark, begin, end)
     return end if at < 0 else at
 
@@ -292,7 +292,7 @@ def _line_ends(data: bytes, octets: NDArray[np.uint8], begin: int, end: int, is_
 
 
 def _opening(quotes: Numbers, is_inside: bool) -> int:
-    """Where the quote stands that is open behind the last one; doubled quotes open nothing. -1: before the first."""
+    """Return the position of the open quote behind the last one; -1: before the first. Doubled quotes open nothing."""
     last = len(quotes) - 1
     before = quotes[last - 1 :: -2] if last > 0 else NONE
     apart = np.flatnonzero(before != quotes[last::-2][: len(before)] - 1)
@@ -301,7 +301,7 @@ def _opening(quotes: Numbers, is_inside: bool) -> int:
 
 
 def _escaped(octets: NDArray[np.uint8], escape: int) -> Numbers:
-    """Where escaped bytes stand, in order: behind every other escape of a run, from its first on."""
+    """Return the positions of escaped bytes in order: behind every other escape of a run, from its first on."""
     escapes = np.flatnonzero(octets == escape)
     number = np.arange(len(escapes))
     is_first = np.ones(len(escapes), bool)

@@ -12,7 +12,7 @@ from operators.contexts.sizes import MIB
 
 @attrs.define(eq=False)
 class LineNumbers:
-    r"""Counts line ends from the file's start on, and goes on from the place that was asked for before, if it can.
+    r"""Counts line ends from the file's start on, and continues from the place that was asked for before, if it can.
 
     `stream`: of which places are those of pieces.
 

@@ -1,4 +1,4 @@
-"""What reads a block of delimited text: pieces of whole records, and columns out of each."""
+"""The reader of blocks of delimited text: pieces of whole records, and columns out of each."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CsvReader(LinesReader):
     format: CsvFormat
 
     def make_context(self, negotiator: FileSchemaNegotiator) -> DelimitedContext:
-        """What finds the records."""
+        """Return the context that finds the records."""
         self._inner = context_of(self.format, negotiator.limits.max_record_bytes)
         self._inner.known = negotiator.left_behind.get(REACHED)
         return self._inner
@@ -135,7 +135,7 @@ class CsvReader(LinesReader):
             )
 
     def origin(self, piece: Piece, row: int) -> RowOrigin:
-        """Where record `row` of a piece stands."""
+        """Return the place of record `row` of a piece."""
         position = int(piece.positions[row])
         begin, end = int(piece.offsets[row]), int(piece.offsets[row + 1])
         raw = piece.data[begin : min(end, begin + SHOWN_BYTES)].rstrip(b"\r\n")
@@ -153,7 +153,7 @@ class CsvReader(LinesReader):
 
 
 def context_of(format: CsvFormat, max_record_bytes: int) -> DelimitedContext:
-    """What finds the records of files of a format."""
+    """Return the context that finds the records of files of a format."""
     return DelimitedContext(
         format.dialect, has_header=format.header, skip_lines=format.skip_lines, max_record_bytes=max_record_bytes
     )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SAMPLE_RECORD_BYTES = 16 * MIB
 
-# What would not be the same text again is no number: codes with leading zeros, whole numbers of more digits than floats keep.
+# What would not be the same text again is not a number: codes with leading zeros, integers of more digits than floats keep.
 _CODES = {pa.int64(): r"^[-+]?0[0-9xX]", pa.float64(): r"^[-+]?(0[0-9]|[0-9]{16,}$)"}
 
 _NANOSECONDS = r"\.[0-9]{7,}"

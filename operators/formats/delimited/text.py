@@ -18,7 +18,7 @@ from operators.formats.delimited.fields import FieldSplitter
 
 
 class BadRecord(NamedTuple):
-    """A record of a piece (by its number in it) that is no row, and why; `column` if it is one's fault."""
+    """A record of a piece (by its number in it) that is not a row, and why; `column` if it is one's fault."""
 
     number: int
     reason: str
@@ -30,7 +30,7 @@ Report = Callable[[Piece, BadRecord], None]
 
 @attrs.frozen(slots=False)
 class PieceText:
-    """Finds the rows in pieces of whole records. `report` is told of records whose bytes are no text."""
+    """Finds the rows in pieces of whole records. `report` is told of records whose bytes are not text."""
 
     dialect: Dialect
     report: Report = attrs.field(default=lambda piece, record: None)
@@ -94,12 +94,12 @@ class PieceText:
         return free, pa.py_buffer(data.replace(delimiter, free.encode()))
 
     def may_hold_delimiters(self, text: pa.Buffer) -> bool:
-        """Whether fields may have the delimiter in them."""
+        """Return True if fields may have the delimiter in them."""
         data = bytes(text)
         return any(mark and mark.encode() in data for mark in (self.dialect.quote, self.dialect.escape))
 
     def report_bytes(self, piece: Piece, number: int, column: str | None) -> None:
-        """Reports a record with bytes that are no text; the first of them is named by its place in the file."""
+        """Reports a record with bytes that are not text; the first of them is named by its place in the file."""
         begin = int(piece.offsets[number])
         record = piece.data[begin : int(piece.offsets[number + 1])]
         try:

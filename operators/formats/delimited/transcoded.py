@@ -28,9 +28,9 @@ class TranscodedSource(Source):
 
 
 class TranscodedStream:
-    """What a source holds, as UTF-8. It can be read from the beginning only.
+    """The content of a source as UTF-8. It can be read from the beginning only.
 
-    Raises BadText for bytes that are no text of the encoding.
+    Raises BadText for bytes that are not text of the encoding.
     """
 
     def __init__(self, source: Source, encoding: str) -> None:
@@ -40,7 +40,7 @@ class TranscodedStream:
         self._position = 0
 
     def source_of(self, block: Any, position: int) -> Source:
-        """What contexts read from: see Source.of."""
+        """Return the source that contexts read from; see Source.of."""
         return TranscodedSource(self, self._source.path, 0, UNBOUNDED, None, position)
 
     def seek(self, position: int, /) -> None:
