@@ -1,7 +1,7 @@
 """Range trackers: who owns which positions of a range, and how a range is split while it is read.
 
 A reader of the range [start, stop) returns the records from the first *split point* at or after start up to, not including,
-the first split point at or after stop. It asks the range's tracker before it returns a record; whoever wants part of the work
+the first split point at or after stop. It asks the range's tracker before it returns a record; a task that wants part of the work
 splits the same tracker, at any time, from any thread. `RangeTracker` is what all trackers do, and says the rules.
 """
 

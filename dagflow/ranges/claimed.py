@@ -23,7 +23,7 @@ class ClaimedRecords(Generic[P, R]):
     `found` yields (position, is_split_point, record) in order, from the first split point at or after the range's start; as far
     as it likes, for this ends at the first record that is refused, and closes `found`. It may look ahead: what it has
     found is not claimed. `has_next()` claims the record that it promises, once, however often it is asked, since a split must
-    not give away what was promised (the seed's rule for hasNext). For one thread; others may split the tracker.
+    not take what was promised (Beam's rule for `hasNext`). For one thread; others may split the tracker.
 
     >>> from dagflow.ranges import OffsetRangeTracker
     >>> tracker = OffsetRangeTracker(0, 10)
@@ -42,7 +42,7 @@ class ClaimedRecords(Generic[P, R]):
     _is_over: bool = attrs.field(init=False, default=False)
 
     def has_next(self) -> bool:
-        """Whether there is another record of the range: True is a promise that it will be returned."""
+        """Tell whether there is another record of the range. True is a promise that it will be returned."""
         if self._promised is None and not self._is_over:
             found = next(self._found, None)
             if found is not None and self.tracker.try_return_record_at(found[1], found[0]):

@@ -1,4 +1,4 @@
-"""What is wrong with the use of a range: mostly a reader that breaks the rules of positions.
+"""Errors in the use of a range: most are readers that break the rules of positions.
 
 RunError
 └── RangeError (ValueError)

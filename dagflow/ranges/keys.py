@@ -84,11 +84,11 @@ class ByteKeyRange:
         return f"[{self.start}, {self.stop or 'no end'})"
 
     def overlaps(self, other: ByteKeyRange) -> bool:
-        """Whether each starts before the other ends."""
+        """Tell whether each starts before the other ends."""
         return (not other.stop or self.start < other.stop) and (not self.stop or other.start < self.stop)
 
     def estimate_fraction_for_key(self, key: bytes) -> float:
-        """Where in the range a key lies: 0.0 at the start, 1.0 at the stop. Raises KeyOutsideRange.
+        """The fraction of the range at which a key lies: 0.0 at the start, 1.0 at the stop. Raises KeyOutsideRange.
 
         Where start and stop differ by zeros at the end only, all keys between them are at 0.0.
         """
@@ -172,7 +172,7 @@ class ByteKeyRangeTracker(PositionTracker[bytes]):
 
     @property
     def stop_position(self) -> ByteKey:
-        """Where the range stops, exclusive; `ByteKey.EMPTY` if it has no end."""
+        """The end of the range, exclusive; `ByteKey.EMPTY` if it has none."""
         return ByteKey.EMPTY if self._stop is None else ByteKey(self._stop)
 
     def _range(self, start: bytes, stop: bytes | None) -> ByteKeyRange:

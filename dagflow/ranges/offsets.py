@@ -59,7 +59,7 @@ class OffsetRangeTracker(PositionTracker[int]):
 
     @property
     def stop_position(self) -> int:
-        """Where the range stops, exclusive; OFFSET_INFINITY if it has no end."""
+        """The end of the range, exclusive; OFFSET_INFINITY if it has none."""
         assert self._stop is not None
         return self._stop
 

@@ -23,7 +23,7 @@ class SplitsItems(Protocol):
     """
 
     def can_split(self, item: Any) -> bool:
-        """Whether an item may be read in parts by different tasks."""
+        """Tell whether an item may be read in parts by different tasks."""
         ...
 
     def tracker_of(self, item: Any) -> RangeTracker[Any]:
@@ -43,7 +43,7 @@ def tracker_between(start: Any, stop: Any) -> RangeTracker[Any] | None:
 
 
 def fraction_at(tracker: RangeTracker[Any], position: Any) -> float:
-    """Where in the range of a tracker that has not begun a position lies: 0.0 at its start, 1.0 at its stop.
+    """The fraction at which a position lies in the range of a tracker that has not begun: 0.0 at its start, 1.0 at its stop.
 
     >>> fraction_at(ByteKeyRangeTracker(b"0", b"8"), b"2"), fraction_at(OffsetRangeTracker(10, 20), 20)
     (0.25, 1.0)

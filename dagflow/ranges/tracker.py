@@ -1,4 +1,4 @@
-"""What every range tracker does, and the one state machine behind those whose ranges can be split."""
+"""The protocol of range trackers, and the state machine behind those whose ranges can be split."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dagflow.ranges.errors import FirstNotSplitPoint, NoFraction, PositionsDecre
 
 
 class Ordered(Protocol):
-    """What positions can do: be compared with one another."""
+    """A position: positions can be compared with one another."""
 
     def __lt__(self, other: Any, /) -> bool: ...
     def __le__(self, other: Any, /) -> bool: ...
@@ -26,25 +26,27 @@ P = TypeVar("P", bound=Ordered)
 
 @runtime_checkable
 class RangeTracker(Protocol[P]):
-    """Decides which records belong to a range [start, stop) that is being read (seed: RangeTracker). Safe to use from any thread.
+    """Decides which records belong to a range [start, stop) that is being read as in Apache Beam. Safe to use from any thread.
 
     A *split point* is a record at which a range can begin: its position is the largest A such that reading [A, …) returns it
     first. Positions of split points are unique, those of other records never decrease. *Consumed* is every position up to that of
     the record returned last, or promised: who says that there is a next record has claimed it already (see ClaimedRecords).
 
-    The seed is the contract. Where it is silent, or Beam's Java and Python differ, this holds for all trackers:
+    The contract is the Javadoc of Beam's RangeTracker
+    (https://beam.apache.org/releases/javadoc/current/org/apache/beam/sdk/io/range/RangeTracker.html).
+    Where it is silent, or Beam's Java and Python differ, this holds for all trackers:
 
     - The start does not move, whatever the first record is (Java moves it).
     - The first record that is returned must be a split point: else FirstNotSplitPoint.
-    - A split point before the start raises RecordBeforeRange. A departure: the seed returns False there, which hides a reader's
+    - A split point before the start raises RecordBeforeRange. A departure: Beam's Javadoc returns False, which hides a reader's
       error until records come twice (Python returns True).
     - A record before the one returned last raises PositionsDecrease, a split point where the split point before it was raises
       SplitPointTwice. Both name both positions, for keys too (Java lets keys come twice).
     - A refused claim ends the range: later claims of split points and later splits are refused whatever their positions (Python
       would still split), and the fraction consumed is 1.0, even if nothing was returned.
-    - A record that is no split point belongs to the split point before it, also behind the stop, and also after a refused claim
+    - A record that is not a split point belongs to the split point before it, also behind the stop and after a refused claim
       (Java refuses it there for keys). After a claim was refused with nothing returned before, it still cannot be the first.
-    - A range that is not begun is not split by its tracker (Python's ordered tracker does): it can be given away whole.
+    - A range that is not begun is not split by its tracker (Python's ordered tracker does): its owner can pass it on whole.
     - A claim that raises changes nothing.
 
     `copy.copy` gives a tracker in the same state with a life of its own; trackers can be pickled, too.
@@ -52,21 +54,21 @@ class RangeTracker(Protocol[P]):
 
     @property
     def start_position(self) -> P:
-        """Where the range starts, inclusive. Never changes."""
+        """The start of the range, inclusive. Never changes."""
         ...
 
     @property
     def stop_position(self) -> P:
-        """Where the range stops, exclusive: the place of the last split, if there was one."""
+        """The end of the range, exclusive: the position of the last split, if there was one."""
         ...
 
     @property
     def fraction_consumed(self) -> float:
-        """How much of the current range is consumed: 0.0 at first, (last - start) / (stop - start), 1.0 after a refused claim."""
+        """The consumed fraction of the range: 0.0 at first, (last - start) / (stop - start), 1.0 after a refused claim."""
         ...
 
     def try_return_record_at(self, is_at_split_point: bool, record_start: P) -> bool:
-        """Whether the record that starts there may be returned; if so, it is consumed from now on.
+        """Claim the record that starts there. True: the reader may return it, and it is consumed from now on.
 
         False exactly if it is a split point and does not belong to the range: the reader ends there. Must be called for every
         split point before it is returned, may be for other records.
@@ -74,18 +76,18 @@ class RangeTracker(Protocol[P]):
         ...
 
     def try_return_batch_at(self, split_points: Sequence[P]) -> int:
-        """How many of these split points, which come next, may be returned: one claim for many records.
+        """Claim the next split points at once; return how many of them the reader may return.
 
         They must be sorted; only the first and the last are looked at, and all up to the last are consumed from now on. A batch
         that straddles the stop is cut there: the split points before the stop belong to the range and are consumed, the others
         do not, and the range is at its end, as after a refused claim. So any answer less than `len(split_points)` is the end.
-        An empty batch claims nothing. What was claimed cannot be given away, so a batch should be no larger than what is not
-        worth to be stolen.
+        An empty batch claims nothing. Claimed records cannot be stolen, so a batch should hold no more work than is not worth
+        stealing.
         """
         ...
 
     def try_split_at_position(self, position: P) -> bool:
-        """Whether the range now stops at `position`: then the caller owns [position, the stop before).
+        """Split the range. True: it now stops at `position`, and the caller owns [position, the previous stop).
 
         False if that position is consumed or not before the stop, before the first record, and after a refused claim.
         """
@@ -103,7 +105,7 @@ class RangeTracker(Protocol[P]):
         ...
 
     def split_points(self) -> tuple[int, int | None]:
-        """How many split points are consumed with all that belongs to them, and how many remain; None: nobody knows.
+        """The numbers of split points that are consumed with all that belongs to them, and that remain; None: not known.
 
         The one that is being read counts among the remaining.
         """
@@ -146,7 +148,7 @@ class PositionTracker(ABC, Generic[P]):
 
     @abstractmethod
     def _fraction_at(self, position: P) -> float:
-        """Where a position before the stop lies in the range."""
+        """The fraction of the range at which a position before the stop lies."""
 
     @abstractmethod
     def _position_at(self, fraction: float) -> P:

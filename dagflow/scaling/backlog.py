@@ -16,7 +16,7 @@ from dagflow.scaling.stats import OperatorStats, Response, summed, total
 DEFAULT_INTERVAL_MILLIS = 500
 """As long as a continuous run keeps a window open: no window has the readers of a smaller one before it.
 
-The original, whose windows follow each other endlessly, waits 120,000 ms.
+Apache Apex Malhar, whose windows follow each other endlessly, waits 120,000 ms.
 """
 
 
@@ -38,7 +38,7 @@ class BacklogPartitioner:
     >>> len(readers.define_partitions(partitions, None))
     10
 
-    Where the original differs (its documents and its source do too): it looks at the first partition that reports after an
+    Where Malhar differs (as its documents and its source do): it looks at the first partition that reports after an
     interval, here those that have not reported since count with what they told before; it does not apply the bounds where the
     backlog equals the number of readers, at the start, and after rounding; it removes readers from the front of the list.
 
@@ -72,7 +72,7 @@ class BacklogPartitioner:
 
     @property
     def readers(self) -> int:
-        """How many readers there are, or have been asked for."""
+        """The number of readers that there are, or that have been asked for."""
         return self._readers
 
     def process_stats(self, stats: OperatorStats | Sequence[OperatorStats]) -> Response:
@@ -90,7 +90,7 @@ class BacklogPartitioner:
         said: Any = self._policy.readers(load)
         if not isinstance(said, int):
             name = getattr(self._policy, "name", type(self._policy).__name__)
-            raise TypeError(f"policy {name!r} says {said!r} readers for {load}, but must say a whole number")
+            raise TypeError(f"policy {name!r} returned {said!r} readers for {load}, but must return an integer")
         wanted = load.clamped(said)
         changes = wanted != self._readers
         self._readers, self._asked = wanted, self._asked or changes

@@ -11,7 +11,7 @@ EXPECTED = "a number of partitions, MODULE.CLASS or MODULE.CLASS:NUMBER of a par
 
 
 def partitioner_named(given: Any) -> Any:
-    """What a text stands for: a number of partitions, or a class with or without a number; objects are themselves.
+    """Return the partitioner that a string stands for: a number of partitions, or a class with or without one. Objects stay.
 
     >>> partitioner_named("4")
     StatelessPartitioner(partition_count=4)

@@ -40,7 +40,7 @@ class PartitionKeys:
             raise ValueError(f"no hash & {self.mask} is ever {beyond[0]}: keys have no bits that the mask does not have")
 
     def holds(self, key_hash: int) -> bool:
-        """Whether the partition gets what has this hash."""
+        """Tell whether the partition gets the keys with this hash."""
         return key_hash & self.mask in self.keys
 
 
@@ -51,7 +51,7 @@ class Partition:
     Attributes:
         operator: the operator as it stands in the DAG; the copies are made of it in the tasks.
         stats: what it has before it, as it was told last.
-        counters: what it has counted, merged with those of the partitions that it has taken over.
+        counters: what it has counted, merged with those of the partitions that it has replaced.
         keys: by the name of an input port that has a `partition_by`, what it gets of that port's records. Where no partition has
             any, each has a run of neighbouring hashes.
     """
@@ -92,7 +92,7 @@ def resized(partitions: Sequence[Partition], count: int) -> list[Partition]:
 
 
 def assign_partition_keys(partitions: Collection[Partition], port: str) -> None:
-    """Deals the keys of a port to partitions: each key to exactly one (the original's rule).
+    """Assigns the keys of a port to partitions: each key to exactly one, as in Apache Apex.
 
     The mask has as many bits as the number of partitions needs; the keys 0 to mask are dealt in turn, so that the first
     partitions get two where the number is no power of two.

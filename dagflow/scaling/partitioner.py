@@ -1,4 +1,4 @@
-"""Who says how many partitions an operator has: the protocols, and the partitioner that always says the same."""
+"""The protocols of partitioners, which set an operator's number of partitions, and one that always sets the same number."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dagflow.scaling.stats import OperatorStats, Response
 
 @attrs.frozen(kw_only=True)
 class PartitioningContext:
-    """What a partitioner is told.
+    """The facts that a partitioner decides by.
 
     Attributes:
         slots: how many tasks can work at once; None: not known.
         grows: whether there will be as many slots as are asked for, after a while (dynamic allocation).
-        shares: whether readers take over work from each other within a window (rebalancing).
+        shares: readers steal work from each other within a window (rebalancing).
         clock: where time comes from.
         input_ports: the operator's connected input ports whose records go by key (`partition_by`): those of which keys are dealt.
     """
@@ -75,7 +75,7 @@ class StatelessPartitioner:
 
 @attrs.frozen
 class Bounds:
-    """What a plan tells of a partitioner, as far as it says so itself."""
+    """The description of a partitioner in a plan, its own if it has one."""
 
     min_readers: int | None = None
     max_readers: int | None = None

@@ -1,4 +1,4 @@
-"""How many readers a backlog is worth: pure functions of numbers."""
+"""Policies for the number of readers of a backlog: pure functions of numbers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MIB = 1024 * 1024
 LARGE_BLOCK = 64 * MIB
 """A block of more bytes than this is worth several readers: within a window they share it."""
 SLACK = 2
-"""How many readers for each slot, where each keeps what it was dealt: the last ones even out what the first ones leave."""
+"""Readers per slot where nothing is stolen: the last ones even out the differences of the first ones."""
 BLOCKS_PER_START = 2.25
-"""Where readers have to be started: one for the first block, and one for so many more (`benchmarks/decisions`)."""
+"""Blocks per reader where readers must be started: one for the first block, and one for so many more (`benchmarks/decisions`)."""
 
 
 @attrs.frozen(kw_only=True)
 class Load:
-    """What a policy decides by.
+    """The figures that a policy decides by.
 
     Attributes:
         backlog, size: blocks that are known and not committed, and their bytes.
@@ -28,7 +28,7 @@ class Load:
         min_readers, max_readers: what the number is brought to afterwards, whatever a policy says.
         slots: how many tasks can work at once; None: not known.
         grows: whether there will be as many slots as are asked for, after a while (dynamic allocation).
-        shares: whether readers of a window take over from each other, so that it needs no more of them than there are slots.
+        shares: readers of a window steal from each other, so that it needs no more of them than there are slots.
         records_in_per_second, records_out_per_second, latency: of all readers together, as `OperatorStats` says it of each.
     """
 
@@ -55,7 +55,7 @@ class ScalingPolicy(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in plans and reports."""
+        """Its name in plans and reports."""
         ...
 
     def readers(self, load: Load) -> int:
@@ -93,9 +93,9 @@ class Steady:
 
 @attrs.frozen
 class PowerOfTwo:
-    """The policy of the original: the largest power of two that is not above the backlog; bounds beyond them. No hysteresis.
+    """The policy of Apex Malhar: the largest power of two that is not above the backlog; bounds beyond them. No hysteresis.
 
-    The original leaves out the bounds where the backlog equals the number of readers, and after rounding; here they hold always.
+    Malhar leaves out the bounds where the backlog equals the number of readers, and after rounding; here they hold always.
 
     >>> [PowerOfTwo().readers(Load(backlog=n)) for n in (0, 1, 2, 3, 7, 12, 16, 17)]
     [1, 1, 2, 2, 4, 8, 16, 16]

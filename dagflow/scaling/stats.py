@@ -1,4 +1,4 @@
-"""What is measured: the work that waits; and what a listener answers."""
+"""The measured figures: the backlog of each partition; and the answer of a listener."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class KnowsBacklog(Protocol):
 
 @attrs.frozen
 class OperatorStats:
-    """What one partition has before it, and how quick it was: blocks that are known and not committed, and their bytes.
+    """The backlog of one partition and its recent speed: blocks that are known and not committed, and their bytes.
 
     >>> OperatorStats(0, queue_size=10, records_out_per_second=1200.0)
     OperatorStats(operator_id=0, queue_size=10, queue_bytes=0,
@@ -65,7 +65,7 @@ class OperatorStats:
 
 @attrs.frozen
 class Response:
-    """What a stats listener answers.
+    """The answer of a stats listener.
 
     Attributes:
         repartition_required: whether `define_partitions` is to be called before the next window.

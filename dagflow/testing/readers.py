@@ -178,7 +178,7 @@ class _Read:
     last: tuple[int, int] | None = None  # of the record before: its split point, its position
 
     def records(self, block: Any, files: CountedFiles) -> Iterator[tuple[Any, bool, Any]]:
-        """What it reads of a block."""
+        """The records that it reads of a block."""
         for port in map(self.reader.__getattribute__, self.ports):
             port.emit = port.emit_all = port.emit_batch = _nowhere
             port.is_connected = port.wants_batches = False
@@ -208,7 +208,7 @@ class _Read:
         self.take(map(_Row, batch["position"].to_pylist(), batch["record"].to_pylist()))
 
     def returned(self) -> Iterator[tuple[int, bool, Any]]:
-        """What has been emitted, each with its split point."""
+        """The emitted records, each with its split point."""
         found, self.found = self.found, []
         for at, position, record in found:
             again = self.last is not None and self.last[0] == at and self.last[1] != position
@@ -216,7 +216,7 @@ class _Read:
             yield at, not again and at not in self.tracker.within, record
 
     def claimed_at_once(self, found: list[tuple[int, bool, Any]]) -> Iterator[tuple[int, bool, Any]]:
-        """Records of a block of which nothing is given away, as far as they belong to the range."""
+        """Records of a block from which nothing is stolen, as far as they belong to the range."""
         points = [at for at, is_split_point, _ in found if is_split_point]
         granted = self.tracker.try_return_batch_at(points) if points else 0
         refused = points[granted] if granted < len(points) else None
@@ -242,4 +242,4 @@ class _Row:
 
 
 def _nowhere(what: object) -> None:
-    """Where records of other ports go."""
+    """A sink for the records of other ports."""

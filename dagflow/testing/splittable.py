@@ -357,7 +357,7 @@ class _Proof:
     # What is tried, and what is said
 
     def places(self, count: int) -> list[Any]:
-        """Where the whole range is cut: everywhere if it is short, else at records and at random."""
+        """The positions at which the whole range is cut: all if it is short, else records and random ones."""
         start, stop = self.bounds
         if isinstance(start, int) and stop - start <= ALL_CUTS_BELOW and count > 3:
             return list(range(start, stop + 1))
@@ -369,7 +369,7 @@ class _Proof:
         return sorted(place for place in found if start <= place and place != b"" and (stop == b"" or place <= stop))
 
     def times(self, count: int) -> int:
-        """How often something is tried that reads all records, if it is tried `count` times with a short file."""
+        """The number of trials that read all records, where a short file gets `count`."""
         return max(2, int(self.effort * min(count, MOST_RECORDS // (1 + len(self.whole)))))
 
     def after(self, position: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A tracker that is watched: what it answers must follow from what it was asked before, whoever reads and splits."""
+"""A tracker under observation: its answers must follow from the calls before, whichever thread reads or splits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Fail = Callable[[str, str], NoReturn]
 
 
 def is_before(position: Any, stop: Any) -> bool:
-    """Whether a position lies before a stop; before no end, every one does."""
+    """Tell whether a position lies before a stop; without an end, every one does."""
     return stop in (b"", None) or bool(position < stop)
 
 
@@ -208,7 +208,7 @@ def check_tracker(make_tracker: Callable[[Any, Any], Any], bounds: tuple[Any, An
 
 
 def has_fractions(tracker: RangeTracker[Any]) -> bool:
-    """Whether a range has an end, or its tracker knows fractions without one."""
+    """Tell whether a range has an end, or its tracker knows fractions without one."""
     try:
         tracker.position_at_fraction(0.5)
     except UnboundedRange:

@@ -133,7 +133,7 @@ def test_the_bounds_hold_whatever_a_policy_says(answers: list[int], low: int, mo
 def test_a_policy_that_says_no_whole_number_is_named() -> None:
     half: Any = 2.5
     with pytest.raises(
-        TypeError, match=r"^policy 'wild' says 2\.5 readers for Load\(backlog=1, .*, but must say a whole number$"
+        TypeError, match=r"^policy 'wild' returned 2\.5 readers for Load\(backlog=1, .*, but must return an integer$"
     ):
         following(FakeClock(), policy=Wild([half])).process_stats(OperatorStats(0, 1))
 

@@ -1,4 +1,4 @@
-"""Whether the work of a window was even, and if not, why nothing was stolen: from the figures of its tasks at their ends."""
+"""The imbalance of a window in which nothing was stolen, and the reason for it, from the figures of its tasks at their ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether an idle task steals, from which task, and how much: pure functions of a few figures."""
+"""The policy of stealing: if an idle task steals, from which task, and how much. Pure functions of a few figures."""
 
 from __future__ import annotations
 

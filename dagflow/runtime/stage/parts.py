@@ -36,12 +36,12 @@ class Part(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is all of the item."""
+        """Tell whether it is all of the item."""
         return self.start is None and self.stop is None
 
     @property
     def place(self) -> tuple[int, bool, Any]:
-        """Where it stands among parts, by items and within each: what they are sorted by.
+        """The key by which parts are sorted: by items, and by positions within each.
 
         >>> sorted([Part(1, 5), Part(1), Part(0, 7)], key=lambda part: part.place) == [Part(0, 7), Part(1), Part(1, 5)]
         True
@@ -78,7 +78,7 @@ def narrowed(item: Any, part: Part) -> Any:
 
 
 def contains(outer: Part, inner: Part) -> bool:
-    """Whether a part lies within another one.
+    """Tell whether a part lies within another one.
 
     >>> contains(Part(1, 5, None), Part(1, 7, 9)), contains(Part(1, 5, 9), Part(1, 7, None))
     (True, False)
@@ -91,7 +91,7 @@ def contains(outer: Part, inner: Part) -> bool:
 
 
 def without(parts: Iterable[Part], gone: Iterable[Part]) -> list[Part]:
-    """What is left of parts. Raises ValueError for what is not there.
+    """The rest of parts when others are removed from them. Raises ValueError if these are not in them.
 
     >>> without([Part(1), Part(2)], [Part(2), Part(1, 5, 7)])
     [Part(number=1, start=None, stop=5, completes=False), Part(number=1, start=7, stop=None, completes=False)]
@@ -100,7 +100,7 @@ def without(parts: Iterable[Part], gone: Iterable[Part]) -> list[Part]:
     for part in gone:
         at = next((n for n, each in enumerate(left) if contains(each, part)), None)
         if at is None:
-            raise ValueError(f"{part} is given away by somebody who does not have it")
+            raise ValueError(f"{part} was stolen from a task that does not own it")
         whole = left[at]
         rest = []
         if part.start != whole.start:
@@ -112,12 +112,12 @@ def without(parts: Iterable[Part], gone: Iterable[Part]) -> list[Part]:
 
 
 def uncovered(parts: Iterable[Part], items: int) -> list[str]:
-    """What is wrong if parts do not make up all of so many items, each byte once. Empty: nothing.
+    """The problems of parts that do not make up all of so many items, each byte once. Empty: there is none.
 
     >>> uncovered([Part(1, 5, None), Part(0), Part(1, None, 5)], 2)
     []
     >>> uncovered([Part(1, 5, None), Part(1, None, 4)], 2)
-    ['item 0: nobody has read it', 'item 1: nobody has read 4 to 5']
+    ['item 0: it has not been read', 'item 1: 4 to 5 has not been read']
     """
     by_number: dict[int, list[Part]] = {}
     for part in parts:
@@ -125,7 +125,7 @@ def uncovered(parts: Iterable[Part], items: int) -> list[str]:
     wrong = [f"item {number}: there is no such item" for number in by_number if not 0 <= number < items]
     for number in range(items):
         mine = sorted(by_number.get(number, ()), key=lambda part: part.place)
-        problem = _gap(mine) if mine else "nobody has read it"
+        problem = _gap(mine) if mine else "it has not been read"
         if problem:
             wrong.append(f"item {number}: {problem}")
     return wrong
@@ -139,8 +139,8 @@ def _gap(parts: list[Part]) -> str | None:
         if part.start != at:
             if at is not None and part.start is not None and part.start < at:
                 return f"{part.start} to {at} have been read twice"
-            return f"nobody has read {'its start' if at is None else at} to {part.start}"
+            return f"{'its start' if at is None else at} to {part.start} has not been read"
         if part.stop is None and number < len(parts) - 1:
             return "its end has been read twice"
         at = part.stop
-    return None if at is None else f"nobody has read {at} to its end"
+    return None if at is None else f"{at} to its end has not been read"

@@ -1,4 +1,4 @@
-"""How far the readers of a window are, by the gauges that they write for each other: for progress, and nothing depends on it."""
+"""The progress of a window's readers, from the gauges that they write for each other. Nothing depends on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EVERY = 1.0  # seconds between looks
 
 @attrs.define
 class ProgressWatch:
-    """Looks at the gauges of a window's tasks once a second, and tells what fraction of its work is consumed.
+    """Reads the gauges of a window's tasks once a second, and sends the fraction of its work that is consumed.
 
     Only tasks that share their work have gauges. What small tasks have done that wrote none does not count.
     """
@@ -29,7 +29,7 @@ class ProgressWatch:
     _fraction: float = attrs.field(init=False, default=0.0)
 
     def look(self, log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec], now: float) -> None:
-        """Looks, if it is time. `now`: of a clock that never goes back."""
+        """Read the gauges if it is time. `now`: of the monotonic clock."""
         shared = [task for task in tasks if task.work.form == "steal"]
         folder = local_path(log.passing.url) if shared else None
         if folder is None:

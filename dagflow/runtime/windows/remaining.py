@@ -1,4 +1,4 @@
-"""What the tasks of a window have left when they stopped early, as the tasks of a further job of the same window."""
+"""The tasks of a further job of a window: they read the rest that tasks which stopped early have left."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dagflow.runtime.stage.parts import Part, part_of, without
 from dagflow.runtime.stage.program import TaskSpec
 
 Hold = Callable[[str, Any, Part], PendingItem]
-"""What knows of a part of an item, by the operator at the head of its stage and the item as it travels."""
+"""Makes a pending item of the head of a stage, an item as it travels, and a part of it."""
 
 
 def holder(plan: Plan) -> Hold:
-    """What says of the parts of items, on the driver, how much each is and where it can be cut."""
+    """Make pending items on the driver, where tasks do not run."""
 
     def held(head: str, item: Any, part: Part) -> PendingItem:
         port, encoded = item
@@ -34,7 +34,7 @@ def holder(plan: Plan) -> Hold:
 def further(
     log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec], outcomes: Iterable[TaskOutcome], hold: Hold
 ) -> tuple[TaskSpec, ...]:
-    """The tasks of a further job; none where nothing has been left, or where reports are wrong: then the window is not decided.
+    """The tasks of a further job; none if nothing is left, or if reports are wrong, since then the window is not decided.
 
     The number of each follows those before, so that its report and files have names of their own.
     """
@@ -65,7 +65,7 @@ def further(
 
 
 def _left(log: WindowLog, tasks: Sequence[TaskSpec], items: int) -> list[Part]:
-    """What nobody has read of so many items; nothing where what they say cannot be."""
+    """The parts of so many items that no task has read; none if the reports contradict each other."""
     reports = read_reports(log, tasks)
     read = [part_of(part) for report in reports if report is not None for part in report.parts]
     whole = {part.number for part in read if part.is_whole}
@@ -77,7 +77,7 @@ def _left(log: WindowLog, tasks: Sequence[TaskSpec], items: int) -> list[Part]:
 
 
 def _dealt(left: Iterable[PendingItem], slots: int) -> list[list[PendingItem]]:
-    """Parts for each of so many slots: of what had been begun each gets a piece, as its pace is that of one; else in turn.
+    """Parts for each of so many slots. Of an item that had been begun each slot gets a piece; other items are assigned in turn.
 
     Those not begun come first: what begins with a piece that is slow would take them to be as slow.
     """

@@ -35,13 +35,13 @@ def _merged(parts: list[Part]) -> list[Part]:
 @pytest.mark.parametrize(
     ("parts", "problem"),
     [
-        ([], "item 0: nobody has read it"),
+        ([], "item 0: it has not been read"),
         ([Part(0), Part(0)], "item 0: its end has been read twice"),
         ([Part(0, None, 3), Part(0, None, 4), Part(0, 4, None)], "item 0: it has been read twice"),
         ([Part(0), Part(1)], "item 1: there is no such item"),
-        ([Part(0, 3, None)], "item 0: nobody has read its start to 3"),
-        ([Part(0, None, 3)], "item 0: nobody has read 3 to its end"),
-        ([Part(0, None, 3), Part(0, 4, None)], "item 0: nobody has read 3 to 4"),
+        ([Part(0, 3, None)], "item 0: its start to 3 has not been read"),
+        ([Part(0, None, 3)], "item 0: 3 to its end has not been read"),
+        ([Part(0, None, 3), Part(0, 4, None)], "item 0: 3 to 4 has not been read"),
         ([Part(0, None, 4), Part(0, 3, None)], "item 0: 3 to 4 have been read twice"),
         ([Part(0, None, 4), Part(0, 4, None), Part(0, 6, None)], "item 0: its end has been read twice"),
     ],

@@ -138,7 +138,7 @@ def test_tasks_are_told_how_many_slots_there_are_when_their_window_starts(tmp_pa
 
 @pytest.mark.parametrize(
     ("tell", "wrong"),
-    [(lambda parts: parts[:-1], "nobody has read"), (lambda parts: [*parts, parts[-1]], "read twice")],
+    [(lambda parts: parts[:-1], "has not been read"), (lambda parts: [*parts, parts[-1]], "read twice")],
     ids=["a part is missing", "a part is there twice"],
 )
 def test_a_window_whose_reports_are_not_its_plan_runs_again(
