@@ -71,9 +71,13 @@ class ForgetfulRunner(ThreadRunner):
         raise RuntimeError(f"{spec.name} died {ATTEMPTS} times")
 
 
+STOLEN: Path | None = None
+"""A file: until it is there, lines are slow, so that the machine may be as slow as it likes."""
+
+
 def slowly(line: ReaderRecord[str]) -> ReaderRecord[str]:
-    if line.record.startswith("slow"):
-        time.sleep(0.01)
+    if line.record.startswith("slow") and STOLEN is not None and not STOLEN.exists():
+        time.sleep(0.25)
     return line
 
 
@@ -84,7 +88,9 @@ def no_hook() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("step", [None, "after grant", "after report"])
-def test_what_is_sent_again_is_the_same(tmp_path: Path, step: str | None) -> None:
+def test_what_is_sent_again_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str | None) -> None:
+    stolen = tmp_path / "stolen"
+    monkeypatch.setattr("tests.runtime.rebalancing.test_exchanges.STOLEN", stolen)
     source = tmp_path / "in"
     source.mkdir()
     (source / "a").write_text("".join(f"slow {n} slow{n % 9}\n" for n in range(60)) + "".join(f"fast {n}\n" for n in range(3000)))
@@ -104,6 +110,8 @@ def test_what_is_sent_again_is_the_same(tmp_path: Path, step: str | None) -> Non
     killed = threading.Event()
 
     def kill(at: str) -> None:
+        if at == "stolen":
+            stolen.touch()
         if at == step and not killed.is_set():
             killed.set()
             raise Killed

@@ -50,6 +50,6 @@ def test_what_is_wrong_is_said(parts: list[Part], problem: str) -> None:
     assert uncovered(parts, 1) == [problem]
 
 
-def test_nobody_gives_what_it_does_not_have() -> None:
-    with pytest.raises(ValueError, match="does not have it"):
+def test_only_owned_parts_can_be_stolen() -> None:
+    with pytest.raises(ValueError, match="does not own it"):
         without([Part(0, None, 5)], [Part(0, 4, 6)])
