@@ -13,7 +13,7 @@ from dagflow.cli.group import ErrorOutput
 from dagflow.cli.main import FAILED
 from dagflow.errors import DagflowError, error
 from dagflow.errors.shown import visible_lines
-from dagflow.launching.hidden_modules import hidden_module
+from dagflow.launching.shadowing import hidden_module
 from dagflow.render.errors import each, error_json, error_text
 from dagflow.render.style import Style, style_for
 

@@ -16,7 +16,7 @@ from dagflow.cli.options import Given, app_command
 from dagflow.cli.prepare import planned, spark_address
 from dagflow.cli.progress import Progress, make_progress
 from dagflow.cli.stopping import Stopping
-from dagflow.launching.build import Built
+from dagflow.launching.build import LoadedApplication
 from dagflow.launching.launch import start
 from dagflow.launching.run import Run
 from dagflow.model.source import shown
@@ -75,7 +75,7 @@ def _run(run: Run, progress: Progress, first_line: str, here: bool) -> BaseExcep
     return None
 
 
-def what_runs_where(built: Built, plan: Plan) -> str:
+def what_runs_where(built: LoadedApplication, plan: Plan) -> str:
     """One line before the run: the application, its runner, where it writes, and where it keeps its log."""
     settings = built.run
     runner = "in this process"

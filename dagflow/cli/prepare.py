@@ -7,13 +7,13 @@ import os
 from dagflow.cli.ending import Refused
 from dagflow.cli.options import Given
 from dagflow.config import Problems
-from dagflow.launching.build import Built, build, examine
+from dagflow.launching.build import LoadedApplication, build, examine
 from dagflow.launching.places import place_problems
 from dagflow.plan.plan import Plan
 from dagflow.spark.address import Address
 
 
-def built(given: Given) -> Built:
+def built(given: Given) -> LoadedApplication:
     """The application with its settings; its DAG is not checked. Raises ConfigError."""
     problems, made = Problems(), None
     for problem in given.problems:
@@ -31,7 +31,7 @@ def built(given: Given) -> Built:
     return made
 
 
-def planned(given: Given, places: bool = False) -> tuple[Built, Plan]:
+def planned(given: Given, places: bool = False) -> tuple[LoadedApplication, Plan]:
     """The application and its plan. Raises DagflowError with all that is wrong; `places`: also with what it reads and writes."""
     found, plan, others = examine(
         given.application,
@@ -52,7 +52,7 @@ def planned(given: Given, places: bool = False) -> tuple[Built, Plan]:
     return found, plan
 
 
-def spark_address(built: Built) -> Address | None:
+def spark_address(built: LoadedApplication) -> Address | None:
     """Where Spark would run an application, and what says so; None with the local runner. Raises SparkLost."""
     if built.run.runner == "local":
         return None

@@ -65,8 +65,8 @@ class RunSettings:
     retry_delay: Seconds = attrs.field(default=1.0, validator=not_negative)
     """how long to wait before trying again what may pass; twice as long each time, a minute at the most"""
 
-    keep_windows: int = attrs.field(default=1000, validator=_at_least_one)
-    """of how many finished windows the run folder keeps plan and decision, for trace and replay; the ledger keeps all"""
+    retain_windows: int = attrs.field(default=1000, validator=_at_least_one)
+    """how many finished windows keep their plan and decision in the run folder, for trace and replay; the ledger keeps all"""
 
     shared_paths: bool = False
     """the local paths of this application are seen by all machines of the cluster (NFS, say)"""
@@ -83,3 +83,5 @@ class RunSettings:
 
 
 RUN_NAMES: tuple[str, ...] = tuple(attribute.name for attribute in attrs.fields(RunSettings))
+RENAMED = {"keep_windows": "retain_windows"}
+"""Old names of settings, which still work and warn."""

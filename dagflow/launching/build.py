@@ -28,8 +28,7 @@ from dagflow.config.errors import BadConfFile, BadDefinition, BadValue, ConfFile
 from dagflow.errors import DagError, DagflowError
 from dagflow.launching.application import Application, application_of, load_application
 from dagflow.launching.errors import ApplicationBroken
-from dagflow.launching.hidden_modules import hidden_module
-from dagflow.launching.shadowing import shadow_of
+from dagflow.launching.shadowing import hidden_module, shadow_of
 from dagflow.model.dag import DAG, OPERATOR_ATTRIBUTES, OperatorNode, PortName
 from dagflow.model.expand import ExpandedDag, expand
 from dagflow.model.module import ModuleNode
@@ -44,7 +43,7 @@ PORT_ATTRIBUTES = {"partition_parallel": bool | None, "partition_by": str | None
 
 
 @attrs.frozen
-class Built:
+class LoadedApplication:
     """An application with its settings, and what has been made of them: the DAG as written, and with its modules inlined."""
 
     application: Application
@@ -72,7 +71,7 @@ def build(
     definitions: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
     run: Mapping[str, Any] | None = None,
-) -> Built:
+) -> LoadedApplication:
     """Loads an application (a spec, a function or an object with populate_dag), fills its DAG and applies all settings.
 
     Raises ConfigError for what is wrong with settings or application; the DAG is not checked yet.
@@ -90,7 +89,7 @@ def build(
     return built
 
 
-def examine(application: Any, **given: Any) -> tuple[Built | None, Plan | None, tuple[DagflowError, ...]]:
+def examine(application: Any, **given: Any) -> tuple[LoadedApplication | None, Plan | None, tuple[DagflowError, ...]]:
     """All that is wrong with an application and its settings, found without starting anything. Takes what `build` takes.
 
     The application's settings must be right before the DAG can be filled; then what is wrong with operators' properties and
@@ -116,7 +115,7 @@ def examine(application: Any, **given: Any) -> tuple[Built | None, Plan | None, 
     return built, plan, tuple(found)
 
 
-def _filled(application: Any, given: Mapping[str, Any], problems: Problems) -> Built | None:
+def _filled(application: Any, given: Mapping[str, Any], problems: Problems) -> LoadedApplication | None:
     """An application with its DAG. Problems go to `problems`; None: with these there can be no DAG.
 
     Raises DagflowError: what the application raised when it filled the DAG.
@@ -167,7 +166,7 @@ def _filled(application: Any, given: Mapping[str, Any], problems: Problems) -> B
     with found:
         applied |= apply_operators(operators, layers, OPERATOR_ATTRIBUTES, modules)
     partitioned, ports = _partitioned(expanded, layers, found), _ports(expanded, layers, found)
-    return Built(app, layers, settings, run_settings, spark, dag, expanded, applied, ports, partitioned)
+    return LoadedApplication(app, layers, settings, run_settings, spark, dag, expanded, applied, ports, partitioned)
 
 
 def _populate(app: Application, dag: DAG, settings: Any) -> None:

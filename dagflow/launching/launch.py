@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.launching.build import Built, build
+from dagflow.launching.build import LoadedApplication, build
 from dagflow.launching.record import launch_record
 from dagflow.launching.run import Run
 from dagflow.local.runner import LocalRunner
@@ -85,7 +85,9 @@ def launch(
     return run
 
 
-def start(built: Built, runner: Runner | None = None, subscribers: Iterable[Subscriber] = (), clock: Clock | None = None) -> Run:
+def start(
+    built: LoadedApplication, runner: Runner | None = None, subscribers: Iterable[Subscriber] = (), clock: Clock | None = None
+) -> Run:
     """A run of a built application, not yet running. Raises DagError."""
     plan = built.plan()
     report = RunReport(application=built.dag.name, operators={})
@@ -94,7 +96,7 @@ def start(built: Built, runner: Runner | None = None, subscribers: Iterable[Subs
 
 @attrs.define
 class _Launch:
-    built: Built
+    built: LoadedApplication
     plan: Plan
     runner: Runner | None
     subscribers: tuple[Subscriber, ...]
@@ -203,7 +205,7 @@ class _Launch:
                 node.operator.check_inputs(OperatorContext(name=name, continuous=self.built.run.continuous, clock=self.clock))
 
 
-def make_runner(built: Built) -> Runner:
+def make_runner(built: LoadedApplication) -> Runner:
     """The runner that the settings name. Only here does Spark get loaded."""
     if built.run.runner == "local":
         return LocalRunner()

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dagflow.errors import DagflowError
-from dagflow.launching.build import Built
+from dagflow.launching.build import LoadedApplication
 from dagflow.model.context import OperatorContext, SystemClock
 from dagflow.model.operator import InputOperator, Operator
 from dagflow.runtime.run_folder.folders import Folders, foreign_files, outputs_in_inputs
 from dagflow.storage import explained
 
 
-def place_problems(built: Built) -> tuple[DagflowError, ...]:
+def place_problems(built: LoadedApplication) -> tuple[DagflowError, ...]:
     """Find missing inputs, outputs in or equal to inputs, and output folders with files that no run wrote.
 
     Operators whose own check refuses their properties are left out: what else is wrong with them would tell nothing.

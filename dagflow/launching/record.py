@@ -13,14 +13,14 @@ from dagflow.config import effective
 from dagflow.config.hints import settable
 from dagflow.config.layers import split_key
 from dagflow.errors.shown import HIDDEN, sounds_secret, without_secrets
-from dagflow.launching.build import Built, build
+from dagflow.launching.build import LoadedApplication, build
 from dagflow.launching.errors import ApplicationUnknown
 from dagflow.model.errors.running import StateNotPlain
 from dagflow.model.plain import encode
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
 
 
-def launch_record(built: Built) -> LaunchRecord:
+def launch_record(built: LoadedApplication) -> LaunchRecord:
     """The record to keep of a built application."""
     is_secret = _secrets(built)
     definitions: list[str] = []
@@ -57,7 +57,7 @@ def launch_record(built: Built) -> LaunchRecord:
     )
 
 
-def rebuild(record: LaunchRecord, definitions: Sequence[str] = ()) -> Built:
+def rebuild(record: LaunchRecord, definitions: Sequence[str] = ()) -> LoadedApplication:
     """Build the application of a launch again; the process must stand in its `folder`.
 
     `definitions`: settings in the place of those that are kept, or were left out. Raises ApplicationUnknown, ConfigError,
@@ -68,7 +68,7 @@ def rebuild(record: LaunchRecord, definitions: Sequence[str] = ()) -> Built:
     return build(record.application, code=record.code, definitions=(*record.definitions, *definitions))
 
 
-def _secrets(built: Built) -> Callable[[str], bool]:
+def _secrets(built: LoadedApplication) -> Callable[[str], bool]:
     """Whether the value of a key is, holds, or is a part of a secret."""
     hidden = [_parts(row.key) for row in _rows(built) if row.value == HIDDEN]
 
@@ -91,7 +91,7 @@ def _importable(function: Any) -> str:
     return f"{module}:{name}"
 
 
-def _rows(built: Built) -> list[Any]:
+def _rows(built: LoadedApplication) -> list[Any]:
     return effective(
         built.application.settings_class,
         built.layers,

@@ -1,11 +1,11 @@
-"""A package or module `operators` of the user's own, which `import operators` finds instead of the library."""
+"""Detects modules of the user that shadow others: an `operators` before the library, a `queue.py` before the standard one."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dagflow.model.source import shown
 
 if TYPE_CHECKING:
-    from dagflow.launching.errors import OperatorsShadowed
+    from dagflow.launching.errors import OperatorsShadowed, StandardModuleHidden
 
 NAME = "operators"
 
@@ -94,3 +94,44 @@ def _library_names() -> set[str]:
         if isinstance(node, ast.Assign) and any(isinstance(each, ast.Name) and each.id == "__all__" for each in node.targets):
             return set(ast.literal_eval(node.value))
     return set()
+
+
+def hidden_module(error: BaseException) -> StandardModuleHidden | None:
+    """Return the error for a user's file that hides a standard module (a `queue.py`), if an exception comes from that.
+
+    Such a file is found only by what it breaks: a `statistics.py` that no import needs does no harm.
+    """
+    import re
+    import sysconfig
+    from importlib.machinery import PathFinder
+
+    from dagflow.launching.errors import StandardModuleHidden  # `import dagflow` need not load these
+
+    for cause in _chain(error):
+        name = _module_of(cause)
+        if name in sys.stdlib_module_names:
+            found = PathFinder.find_spec(name, sys.path)
+            path = found.origin if found is not None else None
+            if path and not path.startswith(tuple(sysconfig.get_paths()[key] for key in ("stdlib", "platstdlib"))):
+                place = path.removesuffix("/__init__.py")
+                what = re.sub(r" \(.*\)$", "", str(cause))  # without its path, or the advice of newer Pythons
+                return StandardModuleHidden(path=shown(place), name=name, error=f"{type(cause).__name__}: {what}")
+    return None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def _module_of(error: BaseException) -> str:
+    """Return the name of the module that lacks an attribute or cannot be imported."""
+    if isinstance(error, ImportError):
+        return (error.name or "").partition(".")[0]
+    if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
+        return error.obj.__name__.partition(".")[0]
+    return ""

@@ -43,7 +43,7 @@ class WindowForgotten(NotTraceable):
         kept = "it keeps none" if self.oldest is None else f"the oldest is {self.oldest}"
         return (
             f"the run folder {self.run_folder} no longer keeps window {self.window}; {kept}\n"
-            "  help: the setting keep_windows says how many it keeps"
+            "  help: the setting retain_windows says how many it keeps"
         )
 
 

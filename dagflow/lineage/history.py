@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from dagflow.errors import InfrastructureError
-from dagflow.launching.build import Built
+from dagflow.launching.build import LoadedApplication
 from dagflow.launching.errors import ApplicationUnknown
 from dagflow.ledger import DataFile, LedgerEntry
 from dagflow.lineage.errors import ApplicationChanged, MadeOnDriver, RunFolderMissing, StateForgotten, WindowForgotten
@@ -179,7 +179,7 @@ class PastWindow:
             raise ApplicationUnknown(f"of window {self.window}", f"{self.run_folder} does not keep how it was launched")
         return found
 
-    def check_application(self, built: Built, plan: Plan) -> tuple[str, ...]:
+    def check_application(self, built: LoadedApplication, plan: Plan) -> tuple[str, ...]:
         """What has changed of its properties since. Raises ApplicationChanged when it is another one."""
         found = differences(self.plan, plan)
         if found:

@@ -12,7 +12,7 @@ from typing import IO, Any
 import attrs
 
 from dagflow.errors import DagflowError
-from dagflow.launching.build import Built
+from dagflow.launching.build import LoadedApplication
 from dagflow.ledger import DataFile, Ledger, LedgerEntry
 from dagflow.ledger.find import find_dataset
 from dagflow.ledger.tables import FileGroup, kind_of_file
@@ -111,7 +111,7 @@ class _Replaying:
 
     dataset: str
     locator: ApplicationLocator
-    known: dict[str, tuple[Built, Plan, str]] = attrs.field(factory=dict)
+    known: dict[str, tuple[LoadedApplication, Plan, str]] = attrs.field(factory=dict)
 
     def window(self, entry: LedgerEntry) -> Iterator[ReplayDiffers]:
         """Runs the tasks of a window that lead to the dataset; what comes out differently."""
@@ -164,7 +164,7 @@ class _Replaying:
             if extra.rows:
                 yield extra.name, f"it was not made then, and has {extra.rows} rows now"
 
-    def _application(self, past: PastWindow) -> tuple[Built, Plan, str]:
+    def _application(self, past: PastWindow) -> tuple[LoadedApplication, Plan, str]:
         launch = past.decision.round.rstrip("+").partition(".")[0]
         if launch not in self.known:
             built, base, _ = self.locator.built(past)

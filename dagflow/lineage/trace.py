@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from dagflow.errors import DagflowError
-from dagflow.launching.build import Built, build
+from dagflow.launching.build import LoadedApplication, build
 from dagflow.launching.record import rebuild
 from dagflow.ledger import DataFile, ExecuteQuery, InputSlice, Ledger, LedgerEntry
 from dagflow.ledger.errors import NoSuchEntry
@@ -117,7 +117,7 @@ class ApplicationLocator:
     definitions: Sequence[str] = ()
     conf_files: Sequence[str] = ()
 
-    def built(self, window: PastWindow) -> tuple[Built, str, tuple[str, ...]]:
+    def built(self, window: PastWindow) -> tuple[LoadedApplication, str, tuple[str, ...]]:
         """The application that made a window, the folder where it ran, and remarks.
 
         Raises NotTraceable (CodeNotNamed: nothing was loaded), ConfigError, DagError.

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from dagflow.errors import DagflowError
-from dagflow.launching.build import Built, build, examine
+from dagflow.launching.build import LoadedApplication, build, examine
 from dagflow.launching.places import place_problems
 from dagflow.model.dag import DAG
 from dagflow.model.expand import ExpandedDag
@@ -32,7 +32,7 @@ class Validation:
     problems: tuple[DagflowError, ...] = ()
 
     @classmethod
-    def of(cls, built: Built | None, plan: Plan | None, problems: tuple[DagflowError, ...] = ()) -> Validation:
+    def of(cls, built: LoadedApplication | None, plan: Plan | None, problems: tuple[DagflowError, ...] = ()) -> Validation:
         """The figures of an application, as far as it could be built and planned."""
         name = None if built is None else built.dag.name
         problems = tuple(single for problem in problems for single in each(problem))

@@ -172,7 +172,7 @@ class WindowDone(Event):
 
 @attrs.frozen(kw_only=True)
 class WindowRetried(Event):
-    """A window failed for a passing reason and is run again from its plan, after `delay` seconds."""
+    """A window failed for a transient reason and is run again from its plan, after `delay` seconds."""
 
     kind: ClassVar[str] = "window_retried"
     window: int
@@ -183,7 +183,7 @@ class WindowRetried(Event):
 
 @attrs.frozen(kw_only=True)
 class StepRetried(Event):
-    """What the driver was `doing` for a window failed for a passing reason; it is tried again, after `delay` seconds."""
+    """What the driver was `doing` for a window failed for a transient reason; it is tried again, after `delay` seconds."""
 
     kind: ClassVar[str] = "step_retried"
     window: int

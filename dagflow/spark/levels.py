@@ -95,7 +95,7 @@ class LevelTasks:
     def _noted(self, log: WindowLog, spec: TaskSpec, outcome: TaskOutcome | None) -> None:
         """Leaves an outcome in the run folder: it differs from attempt to attempt, and rows that cross must not."""
         if outcome is not None:
-            log.passing.create(outcome_name(spec), seal(outcome_name(spec), pickled(outcome)))
+            log.unsynced.create(outcome_name(spec), seal(outcome_name(spec), pickled(outcome)))
 
 
 def outcome_name(spec: TaskSpec) -> str:
@@ -126,7 +126,7 @@ def chained(spark: Any, job: Job, mark: Mark | None) -> Any:
 def outcomes(job: Job, rows: Sequence[Any]) -> list[TaskOutcome]:
     """What became of the tasks of a window, those of lower levels first."""
     log = WindowLog.open(job.run_folder, job.durable)
-    sealed = (read_sealed(log.passing, outcome_name(spec)) for spec in job.tasks if spec.layout.next_tasks)
+    sealed = (read_sealed(log.unsynced, outcome_name(spec)) for spec in job.tasks if spec.layout.next_tasks)
     noted = (found.body for found in sealed if found is not None)
     last = (bytes(row["blob"]) for row in rows if row["tag"] == OUTCOME)
     # made by our own tasks, handed over in the run folder and by Spark

@@ -147,7 +147,7 @@ def main(folder: Path, stride: int, pairs: int) -> dict[str, Any]:
         for call in itertools.count(first % stride, stride):
             durability = "machine" if call % 4 == 0 else "process"
             place = folder / f"{next(numbers)}"
-            killed, found = case(place, (step, call), keep_windows=2 + call % 2, durability=durability)
+            killed, found = case(place, (step, call), retain_windows=2 + call % 2, durability=durability)
             wrong += found
             if not any(killed):
                 break

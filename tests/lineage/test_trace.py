@@ -280,7 +280,7 @@ class TestWhatHasChangedSince:
     def test_windows_that_are_no_longer_kept(self, source: Path, out: Path) -> None:
         for name in "abc":
             (source / name).write_text("1\n")
-        run(traced.filtered, source, out, threshold=1, run_options={"keep_windows": 1})
+        run(traced.filtered, source, out, threshold=1, run_options={"retain_windows": 1})
         found = trace(str(out), 0)
         assert isinstance(found.problem, WindowForgotten)
         assert "the oldest is 2" in str(found.problem)

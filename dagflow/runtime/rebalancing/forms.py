@@ -50,7 +50,7 @@ def read_reports(log: WindowLog, tasks: Sequence[TaskSpec]) -> list[TaskReport |
 
 
 def _log_of(log: WindowLog, task: TaskSpec) -> TaskLog:
-    found = TaskLog(log.passing, task_name(task.claims_area, task.partition))
+    found = TaskLog(log.unsynced, task_name(task.claims_area, task.partition))
     found.catch_up()
     return found
 

@@ -76,7 +76,7 @@ class StealingWork(MovableWork):
     @classmethod
     def of(cls, spec: TaskSpec, log: WindowLog, attempt: str, again: bool) -> StealingWork:
         """The work of a task whose run folder is on this machine's disk, or mounted there."""
-        store, area = log.passing, spec.claims_area
+        store, area = log.unsynced, spec.claims_area
         folder = local_path(store.url)
         assert folder is not None
         assigned = dict(zip(spec.work.numbers, spec.work.items, strict=True))

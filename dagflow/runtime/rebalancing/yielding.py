@@ -29,7 +29,7 @@ class YieldingWork(MovableWork):
 
     def __init__(self, spec: TaskSpec, log: WindowLog, clock: Clock | None = None) -> None:
         super().__init__(spec, log, clock)
-        self._store = log.passing
+        self._store = log.unsynced
         self._first_parts = list(planned_parts(spec))
         self._looked_at = self._clock.monotonic()
         self._is_wanted = False

@@ -212,8 +212,8 @@ class Folders:
                 file_system(folder).sync_folder(folder)  # the files are gone for good before the log that knows them
         for folder in self.outputs:
             erase(folder)
-        for name in list(stored(log.passing, (kind for kind in KINDS if kind.fresh and not kind.in_outputs))):
-            log.passing.discard(name)
+        for name in list(stored(log.unsynced, (kind for kind in KINDS if kind.fresh and not kind.in_outputs))):
+            log.unsynced.discard(name)
         for folder in {self.run_folder, *(join(output, OWN_FOLDER) for output in self.outputs)}:
             file_system(folder).sync_folder(folder)  # what is gone stays gone, before that is forgotten
         store.discard(STARTING_OVER.form)

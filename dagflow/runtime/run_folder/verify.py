@@ -12,7 +12,7 @@ from dagflow.errors import DagflowError
 from dagflow.runtime.run_folder.errors import RecordMissing
 from dagflow.runtime.run_folder.folders import read_app_id
 from dagflow.runtime.run_folder.layout import APP_ID, DECISION, DONE, KEYED_STATE, KINDS, PLAN, STATE, record_name, stored
-from dagflow.runtime.run_folder.standing import standing
+from dagflow.runtime.run_folder.progress import progress_of
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
 from dagflow.state import MapLog, SegmentRef, segments, task_states, unseal_segment
 from dagflow.state.driver_state import newest_segment
@@ -84,7 +84,7 @@ class _Verifying:
         for kind, windows in (("plan", planned), ("decision", decided)):
             for window, after in _gaps(windows):
                 self._tell(RecordMissing(store.url, record_name(kind, window), f"{record_name(kind, after)} builds on it"))
-        self._read(standing, log, counts=False)
+        self._read(progress_of, log, counts=False)
         for name in stored(store, _SINGLE):
             self._read(read_sealed, store, name)
         keyed = open_store(task_states.keyed_folder(self.folder), durable=False)

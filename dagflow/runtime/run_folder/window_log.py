@@ -129,11 +129,11 @@ class WindowLog:
 
     A plan builds on the plan before it, the first one on the run's id. A decision builds on its plan and on the decision before
     it, a mark of done on its decision. Reading a record checks its seal, its name, and those that it builds on, where these are
-    still there. `dagflow.runtime.run_folder.standing` knows which must be.
+    still there. `dagflow.runtime.run_folder.progress` knows which must be.
 
     Args:
         store: for plans and decisions.
-        passing: for what may be lost in a power cut: reports (the window then runs again) and marks of done (what follows from
+        unsynced: for what may be lost in a power cut: reports (the window then runs again) and marks of done (what follows from
             the decision is then done again). The same place as `store`, without its syncs.
         outputs: the output folders of the run; every plan and decision keeps them.
         moved: what has become of the output folders that a record names, by their names then. What the record says of files is
@@ -145,13 +145,13 @@ class WindowLog:
     def __init__(
         self,
         store: Store,
-        passing: Store | None = None,
+        unsynced: Store | None = None,
         outputs: Sequence[str] = (),
         moved: Moved | None = None,
         owns: Owns | None = None,
     ) -> None:
         self.store = store
-        self.passing = passing or store
+        self.unsynced = unsynced or store
         self.secured: set[str] = set()  # the folders whose way from the top has been made durable
         self._outputs = list(outputs)
         self._moved = moved
@@ -185,9 +185,9 @@ class WindowLog:
         """Marks that all that follows from a decision has been done."""
         name = record_name("done", window)
         data = seal(name, b"{}", self._hashes_of([record_name("decision", window)]))
-        if not self.passing.create(name, data) and not self.is_done(window):
-            self.passing.discard(name)  # it is not synced: a power cut may have left it empty
-            self.passing.create(name, data)
+        if not self.unsynced.create(name, data) and not self.is_done(window):
+            self.unsynced.discard(name)  # it is not synced: a power cut may have left it empty
+            self.unsynced.create(name, data)
 
     def read_plan(self, window: int) -> WindowPlan | None:
         """The plan of a window. Raises RecordRefused, PlanMismatch."""
@@ -240,22 +240,22 @@ class WindowLog:
 
     def report(self, name: str, report: TaskReport) -> TaskReport:
         """Publishes a task's report; the first one counts. Raises RecordRefused for one that is there and damaged."""
-        if self.passing.create(name, seal(name, dumps(encode(report, name)))):
+        if self.unsynced.create(name, seal(name, dumps(encode(report, name)))):
             return report
         return self.read_report(name) or report
 
     def read_report(self, name: str) -> TaskReport | None:
         """The report of a task. Raises RecordRefused, PlanMismatch."""
-        found = read_sealed(self.passing, name)
+        found = read_sealed(self.unsynced, name)
         return None if found is None else _decoded(found, TaskReport, self.store.url)
 
     def reported_files(self, window: int) -> Iterator[StagedFile]:
         """The files in the reports and logs of claims that a window has left, in any round; of those that are whole."""
         plan = self.read_plan(window)
         moved = {} if plan is None else self._moves(plan.outputs)
-        for name in stored(self.passing, (REPORT, CLAIM), window):
+        for name in stored(self.unsynced, (REPORT, CLAIM), window):
             try:
-                found = read_sealed(self.passing, name)
+                found = read_sealed(self.unsynced, name)
                 report = _report_in(found, self.store.url)
             except (RecordRefused, PlanMismatch):  # what a power cut has left
                 continue
@@ -263,37 +263,37 @@ class WindowLog:
 
     def forget(self, windows: Collection[int]) -> None:
         """Removes the reports and claims of windows that are done."""
-        for name in list(stored(self.passing, _SWEPT)):
+        for name in list(stored(self.unsynced, _SWEPT)):
             if int(name.rpartition("/")[2].partition(".")[0]) in windows:
-                self.passing.discard(name)
+                self.unsynced.discard(name)
 
     def launched(self, launch: str, record: LaunchRecord, keep: int) -> None:
         """Keeps how the application was launched, and forgets the oldest of more than `keep` launches."""
-        for name in list(stored(self.passing, (LAUNCH,)))[: 1 - keep or None]:
-            self.passing.discard(name)
+        for name in list(stored(self.unsynced, (LAUNCH,)))[: 1 - keep or None]:
+            self.unsynced.discard(name)
         name = LAUNCH.name(launch=launch)
-        self.passing.create(name, seal(name, dumps(encode(record, f"launch {launch}"))))
+        self.unsynced.create(name, seal(name, dumps(encode(record, f"launch {launch}"))))
 
     def read_launched(self, round: str) -> LaunchRecord | None:
         """How the application was launched in whose `round` a window was decided; None when that is not kept.
 
         Raises RecordRefused, PlanMismatch.
         """
-        found = read_sealed(self.passing, LAUNCH.name(launch=round.rstrip("+").partition(".")[0]))
+        found = read_sealed(self.unsynced, LAUNCH.name(launch=round.rstrip("+").partition(".")[0]))
         return None if found is None else _decoded(found, LaunchRecord, self.store.url)
 
     def sweep_temporaries(self) -> None:
         """Removes the half-written reports and states of tasks that were killed."""
-        if isinstance(self.passing, LocalStore):
+        if isinstance(self.unsynced, LocalStore):
             now = time.time()
             for folder in sorted({kind.folder for kind in KINDS if kind.writer == "task" and not kind.in_outputs}):
-                LocalStore(join(self.passing.folder, folder)).sweep(before=now)  # a zombie whose file goes writes it again
+                LocalStore(join(self.unsynced.folder, folder)).sweep(before=now)  # a zombie whose file goes writes it again
 
     def drop(self, windows: Iterable[int]) -> None:
         """Removes plan, decision and mark of windows that are done. Never a decision before its plan: that would run again."""
         for window in windows:
             for kind in _AGED:
-                self.passing.discard(kind.name(window=window))
+                self.unsynced.discard(kind.name(window=window))
 
     def hash_of(self, name: str) -> str | None:
         """The hash of a record by its seal, None when it is not there. Raises RecordDamaged, RecordMisplaced, PlanMismatch."""

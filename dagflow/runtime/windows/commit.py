@@ -28,7 +28,7 @@ from dagflow.state import PartitionStates, task_states
 from dagflow.state.references import states_after
 from dagflow.storage import file_system, passes
 
-KeepTrying = Callable[[int, str, Callable[[], Any]], Any]
+Retry = Callable[[int, str, Callable[[], Any]], Any]
 
 
 def decide(
@@ -93,7 +93,7 @@ def _staged(reports: Iterable[TaskReport]) -> dict[str, list[Any]]:
 
 
 @attrs.frozen
-class Followed:
+class RollForwardResult:
     """What has followed from a decision: the entries of ledgers by folder, and the files that were taken away since."""
 
     entries: list[tuple[str, LedgerEntry]]
@@ -107,14 +107,14 @@ def roll_forward(
     durable: bool,
     again: bool = False,
     datasets: Datasets | None = None,
-    keep_trying: KeepTrying | None = None,
-) -> Followed:
+    retry: Retry | None = None,
+) -> RollForwardResult:
     """Does what follows from a decision, as often as it takes: names, entries, `committed`, `show`, sweeping, the mark of done.
 
-    `again`: another launch may have done some of it. `keep_trying`: runs a step, again where an error is transient.
+    `again`: another launch may have done some of it. `retry`: runs a step, again where an error is transient.
     Raises FileLost and FileInTheWay where a decided file is not there, unless its ledger says that it was published.
     """
-    window, keep_trying = decision.window, keep_trying or _once
+    window, retry = decision.window, retry or _once
     entries: dict[str, LedgerEntry] = {}
     tries = itertools.count()
 
@@ -132,16 +132,16 @@ def roll_forward(
             staged = tuple(decision.staged.get(name, ()))
             sinks.append((f"publishing it to {name!r}", _Guarded(name, operator), StagedWindow(application, window, staged)))
     for doing, sink, staged_window in sinks:
-        keep_trying(window, doing, functools.partial(_publish, sink, staged_window, again))
-    keep_trying(window, "appending its ledger entries", append)
+        retry(window, doing, functools.partial(_publish, sink, staged_window, again))
+    retry(window, "appending its ledger entries", append)
     for name, operator in operators.items():
         _tell(name, window, "committed()", functools.partial(operator.committed, window))
         if (lines := decision.notes.get(name)) is not None:
             _tell(name, window, "show()", functools.partial(operator.show, lines, window))
-    keep_trying(window, "marking it as done", lambda: _finish(log, decision))
+    retry(window, "marking it as done", lambda: _finish(log, decision))
     for _, sink, staged_window in sinks:
-        keep_trying(window, "removing what has been staged before", functools.partial(sink.sweep, staged_window))
-    return Followed(list(entries.items()), files.taken_away)
+        retry(window, "removing what has been staged before", functools.partial(sink.sweep, staged_window))
+    return RollForwardResult(list(entries.items()), files.taken_away)
 
 
 def _publish(sink: PublishesWindows, window: StagedWindow, again: bool) -> None:
@@ -189,7 +189,7 @@ def _once(window: int, doing: str, action: Callable[[], Any]) -> Any:
 
 
 def _finish(log: WindowLog, decision: Decision) -> None:
-    task_states.sweep(log.passing, decision.window, decision.partition_states)
+    task_states.sweep(log.unsynced, decision.window, decision.partition_states)
     log.done(decision.window)
     log.forget({decision.window - 1})  # so the folder of reports never becomes empty, and is not removed and made again
 

@@ -60,7 +60,7 @@ class ReadsDataset(Protocol):
 
 
 @attrs.frozen(kw_only=True)
-class Fed:
+class OutputDataset:
     """A dataset as the application sees it.
 
     Attributes:
@@ -84,7 +84,7 @@ class Fed:
         return DERIVATIVE if self.inputs and len(self.datasets) == len(self.inputs) else ROOT
 
 
-def datasets_of(plan: Plan) -> Iterator[Fed]:
+def datasets_of(plan: Plan) -> Iterator[OutputDataset]:
     """The datasets that an application writes. Raises SchemasDiffer when sinks of one folder write rows of different kinds."""
     sinks: dict[str, list[str]] = {}
     for name, node in plan.dag.nodes.items():
@@ -105,7 +105,7 @@ def datasets_of(plan: Plan) -> Iterator[Fed]:
         ids = {name: operator.dataset_id() for name, operator in operators.items() if isinstance(operator, ReadsDataset)}
         _refuse_twice(folder, ids)
         late = names[0] if not first.schema and plan.dag.nodes[names[0]].operator.written_schema() is None else None
-        yield Fed(folder=folder, schema=first, inputs=inputs, datasets=ids, late=late)
+        yield OutputDataset(folder=folder, schema=first, inputs=inputs, datasets=ids, late=late)
 
 
 def _refuse_twice(folder: str, ids: Mapping[str, str | None]) -> None:
@@ -149,7 +149,7 @@ class Datasets:
         self.app_id = self._app_id = app_id
         self._durable = durable
         self._now = now
-        self._ledgers: dict[str, tuple[Fed, Ledger]] = {}
+        self._ledgers: dict[str, tuple[OutputDataset, Ledger]] = {}
 
     def open(self, log: WindowLog | None = None) -> None:
         """Begins the ledgers that are not there, and notes what has changed of schema, sources and inputs.
@@ -226,7 +226,7 @@ class Datasets:
                 continue
             yield folder, entry
 
-    def _late(self, fed: Fed, ledger: Ledger, decision: Decision) -> Fed:
+    def _late(self, fed: OutputDataset, ledger: Ledger, decision: Decision) -> OutputDataset:
         """A dataset with the columns that its readers have agreed on by now: what is new in them is set before the window's rows.
 
         What the ledger says already stays, as rows rely on it; types may become wider ones.
@@ -244,7 +244,7 @@ class Datasets:
             self._ledgers[fed.folder] = (fed, ledger)
         return fed
 
-    def _event(self, fed: Fed, ledger: Ledger, state: ResumeState, decision: Decision) -> AddData | ExecuteQuery | None:
+    def _event(self, fed: OutputDataset, ledger: Ledger, state: ResumeState, decision: Decision) -> AddData | ExecuteQuery | None:
         files = [file for file in decision.files if absolute(file.folder) == fed.folder]
         rows = state.data_slice(
             [(file.name, file.records, file.size, file.hash) for file in files], schema_hash=schema_hash(fed.schema)
@@ -263,7 +263,7 @@ class Datasets:
         ]
         return state.add_data(txn, rows, watermark=watermark, sources=advanced)
 
-    def _slices(self, fed: Fed, ledger: Ledger, state: ResumeState, decision: Decision) -> list[InputSlice]:
+    def _slices(self, fed: OutputDataset, ledger: Ledger, state: ResumeState, decision: Decision) -> list[InputSlice]:
         """What a window took of all declared inputs. An input that is there now, and was not before, is declared first."""
         taken = {name: decode(decision.inputs[name], InputSlice) for name in fed.datasets if name in decision.inputs}
         ids = {name: each.dataset_id for name, each in taken.items()}

@@ -22,7 +22,7 @@ from dagflow.runtime.stage.errors import OperatorFailed
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.parts import Part
 from dagflow.runtime.stage.program import ExchangeLayout, Job, RunOptions, TaskSpec, WindowFacts, Work
-from dagflow.runtime.windows.commit import Followed
+from dagflow.runtime.windows.commit import RollForwardResult
 from dagflow.state import StateAssignment
 
 _TOLD = 3
@@ -187,7 +187,7 @@ def decided_event(decision: Decision) -> WindowDecided:
     return WindowDecided(window=decision.window, files=len(decision.files), bytes=size, records=records)
 
 
-def followed_events(window: int, followed: Followed) -> Iterator[Event]:
+def followed_events(window: int, followed: RollForwardResult) -> Iterator[Event]:
     """What has followed from a window's decision."""
     for folder, entry in followed.entries:
         rows = 0 if entry.data is None or entry.data.new_data is None else entry.data.new_data.interval.rows

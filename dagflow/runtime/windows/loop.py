@@ -25,7 +25,7 @@ from dagflow.runtime.events import (
 )
 from dagflow.runtime.exchange.dataframes import has_transforms
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
-from dagflow.runtime.run_folder.standing import standing
+from dagflow.runtime.run_folder.progress import progress_of
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
 from dagflow.runtime.run_report import RunReport
 from dagflow.runtime.runner import Runner, TasksDied
@@ -58,7 +58,7 @@ from dagflow.runtime.windows.progress import ProgressWatch
 from dagflow.runtime.windows.readers import Readers
 from dagflow.runtime.windows.rebalance import Rebalancing, tell_slots_are_wanted
 from dagflow.runtime.windows.remaining import further, holder
-from dagflow.runtime.windows.retry import POLL, Patience
+from dagflow.runtime.windows.retry import POLL, RetryPolicy
 from dagflow.state import MapLog, StateAssignment
 from dagflow.state.driver_state import check_left
 from dagflow.state.task_states import declared_states
@@ -110,7 +110,7 @@ class WindowLoop:
         self._watching = ProgressWatch(events.send)
         self._report = report
         self._stopping = stopping
-        self.patience = Patience(
+        self.retries = RetryPolicy(
             attempts=settings.window_attempts, delay=settings.retry_delay, clock=clock, events=events, stopping=stopping
         )
         self._durable = settings.durability == "machine"
@@ -121,7 +121,7 @@ class WindowLoop:
         keeping = {name: [o.name for o in program.operators if declared_states(o.operator)] for name, program in programs.items()}
         self._states = StateAssignment(keeping, [name for name in plan.driver if declared_states(plan.dag.nodes[name].operator)])
         self._rebalancing = Rebalancing.of(plan, settings.rebalance, runner, run_folder, keeping)
-        self._maps = MapLog(log.store, retry=self.patience.keep_trying)
+        self._maps = MapLog(log.store, retry=self.retries.retry)
         self._running: deque[Running] = deque()
         self._before: Decision | None = None
         self._has_ended = True  # with no window there is nothing to end
@@ -137,10 +137,10 @@ class WindowLoop:
 
     def run(self) -> None:
         """Runs until the input is exhausted, the maximum of windows is reached, or the run is stopped. Raises DagflowError."""
-        found = standing(self._log)
+        found = progress_of(self._log)
         for window in found.undone:  # their files appear, whatever happens then; operators hear of it when they live
             again = functools.partial(self._publish_again, window)
-            self.patience.keep_trying(window, "giving its files their final names", again)
+            self.retries.retry(window, "giving its files their final names", again)
         # Windows are decided in order. An older plan without its decision is one whose removal a power cut has undone.
         self._log.drop(window for window in found.planned if window < found.newest and window not in found.decided)
         last = self._log.read_plan(found.planned[-1]) if found.planned else None
@@ -210,18 +210,18 @@ class WindowLoop:
 
     def _work(self, driver: Driver, waiting: deque[int], next_window: int) -> None:
         while True:
-            self.patience.check_stop()
+            self.retries.check_stop()
             while len(self._running) < self._settings.windows_in_flight:
                 if waiting:
                     window = waiting.popleft()
-                    plan = self.patience.keep_trying(window, "reading its plan", functools.partial(self._log.read_plan, window))
+                    plan = self.retries.retry(window, "reading its plan", functools.partial(self._log.read_plan, window))
                     assert plan is not None
                     self._begin(plan, replayed=True)
                     continue
                 if self._enough() or (driver.exhausted and not self._settings.continuous):
                     break
                 fresh = driver.plan_window(next_window, seconds_open(self._settings), self._attend)
-                self.patience.check_stop()
+                self.retries.check_stop()
                 if fresh is not None:
                     next_window += 1
                     self._planned += 1
@@ -244,7 +244,7 @@ class WindowLoop:
 
     def _publish(self, plan: WindowPlan) -> None:
         publishing = functools.partial(self._log.plan, plan)
-        self._begin(self.patience.keep_trying(plan.window, "publishing its plan", publishing), replayed=False)
+        self._begin(self.retries.retry(plan.window, "publishing its plan", publishing), replayed=False)
 
     def _attend(self) -> bool:
         """Asked while a window is being filled: decides windows whose tasks have ended meanwhile. Whether to stop."""
@@ -261,8 +261,8 @@ class WindowLoop:
 
     def _begin(self, plan: WindowPlan, replayed: bool) -> None:
         if self._launched is not None:  # a launch without windows leaves nothing
-            noting = functools.partial(self._log.launched, self._launch, self._launched, keep=self._settings.keep_windows)
-            self.patience.keep_trying(plan.window, "noting how it was launched", noting)
+            noting = functools.partial(self._log.launched, self._launch, self._launched, keep=self._settings.retain_windows)
+            self.retries.retry(plan.window, "noting how it was launched", noting)
             self._launched = None
         tasks = tasks_of(self._plan, plan, self._options, self._epoch, again=replayed)
         for place in places(self._log, tasks) if replayed else ():
@@ -297,7 +297,7 @@ class WindowLoop:
     def _goes_on(self, window: Running, outcomes: list[TaskOutcome]) -> bool:
         """Whether tasks of a window have left something; then a further job of it has begun."""
         looking = functools.partial(further, self._log, window.plan, window.tasks, outcomes, holder(self._plan))
-        tasks = self.patience.keep_trying(window.plan.window, "looking at what is left of it", looking)
+        tasks = self.retries.retry(window.plan.window, "looking at what is left of it", looking)
         if tasks:
             self._running[0] = window.further(tasks, self._run_job(window, tasks), outcomes)
         return bool(tasks)
@@ -311,7 +311,7 @@ class WindowLoop:
                 outcomes = oldest.future.result(timeout=POLL if wait else 0)
                 break
             except StillRunning:
-                self.patience.check_stop()
+                self.retries.check_stop()
                 self._watching.look(self._log, oldest.plan, oldest.tasks, self._clock.monotonic())
                 if not wait:
                     return
@@ -337,7 +337,7 @@ class WindowLoop:
             return
         outcomes = [*oldest.outcomes, *outcomes]
         try:
-            decision = self.patience.keep_trying(oldest.plan.window, "deciding it", lambda: self._decide(oldest))
+            decision = self.retries.retry(oldest.plan.window, "deciding it", lambda: self._decide(oldest))
         except (WindowIncomplete, RecordRefused) as error:  # reports are not synced: without them the window runs again
             self._again(oldest, error.message())
             return
@@ -359,16 +359,16 @@ class WindowLoop:
 
     def _again(self, failed: Running, reason: str, dead: tuple[str, ...] = ()) -> None:
         """Runs a window again from its plan, and the later ones with it: a failed window discards them."""
-        self.patience.check_stop()
+        self.retries.check_stop()
         if failed.attempt >= self._settings.window_attempts:
             found = places(self._log, failed.tasks, dead)
             raise WindowFailed(
                 failed.plan.window, failed.attempt, reason, tuple(map(str, found)), found[0].look() if found else None
             )
-        delay = self.patience.delay_after(failed.attempt)
+        delay = self.retries.delay_after(failed.attempt)
         self._events.send(WindowRetried(window=failed.plan.window, attempt=failed.attempt + 1, reason=reason, delay=delay))
         self._runner.cancel()
-        self.patience.pause(delay)
+        self.retries.pause(delay)
         discarded = list(self._running)
         self._running.clear()
         for old in discarded:
@@ -383,12 +383,10 @@ class WindowLoop:
             self._running.append(self._start(Running(old.plan, tasks, None, again, attempt)))
 
     def _follow(self, decision: Decision, again: bool = False) -> None:
-        followed = roll_forward(
-            self._log, decision, self._halves, self._durable, again, self._datasets, self.patience.keep_trying
-        )
+        followed = roll_forward(self._log, decision, self._halves, self._durable, again, self._datasets, self.retries.retry)
         for event in followed_events(decision.window, followed):
             self._events.send(event)
-        if (oldest := decision.window - self._settings.keep_windows) >= 0:
+        if (oldest := decision.window - self._settings.retain_windows) >= 0:
             self._log.drop([oldest])
         self._maps.sweep(decision.window)
         self._events.send(WindowDone(window=decision.window))
@@ -398,7 +396,7 @@ class WindowLoop:
         done = self._log.windows("done")
         sweep(self._log, set(done), self._report.outputs)
         self._log.sweep_temporaries()
-        self._log.drop(done[: -self._settings.keep_windows])
+        self._log.drop(done[: -self._settings.retain_windows])
 
 
 def run_through(make: Callable[[WindowLoop | None], WindowLoop], loop: WindowLoop) -> None:
@@ -421,6 +419,6 @@ def run_through(make: Callable[[WindowLoop | None], WindowLoop], loop: WindowLoo
             window = loop.first_window()
             attempt = attempt + 1 if window == at else 1
             at = window
-            delay = loop.patience.allow(window, "planning it", attempt, error)
-        loop.patience.pause(delay)
+            delay = loop.retries.next_delay(window, "planning it", attempt, error)
+        loop.retries.pause(delay)
         loop = make(loop)

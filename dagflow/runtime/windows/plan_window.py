@@ -27,7 +27,7 @@ from dagflow.runtime.task.flow import Flow
 from dagflow.runtime.windows.compatibility import added, properties, shape
 from dagflow.runtime.windows.datasets import ReadsDataset
 from dagflow.runtime.windows.event_time import followers
-from dagflow.runtime.windows.readers import Dealt, Readers, known_to
+from dagflow.runtime.windows.readers import ItemAssignment, Readers, known_to
 from dagflow.scaling import KnowsBacklog
 from dagflow.state import MapLog
 from dagflow.state.driver_state import DriverStates, types_of
@@ -162,7 +162,7 @@ class Driver:
         self, window: int, items: dict[str, list[Any]], driver: TaskReport, slices: Mapping[str, InputSlice]
     ) -> WindowPlan:
         by_stage: dict[str, list[list[Any]]] = {}
-        dealt: dict[str, Dealt] = {}
+        dealt: dict[str, ItemAssignment] = {}
         known = known_to(self.plan, {n.name: n.call("backlog") for n in self._inputs if isinstance(n.operator, KnowsBacklog)})
         for stage in (each for each in self.plan.stages if each.level == 0):
             mine = [(port, item) for name, port in self._ports.items() if port.operator == stage.head for item in items[name]]

@@ -31,7 +31,7 @@ class ProgressWatch:
     def look(self, log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec], now: float) -> None:
         """Read the gauges if it is time. `now`: of the monotonic clock."""
         shared = [task for task in tasks if task.work.form == "steal"]
-        folder = local_path(log.passing.url) if shared else None
+        folder = local_path(log.unsynced.url) if shared else None
         if folder is None:
             return
         window = plan.window, shared[0].epoch

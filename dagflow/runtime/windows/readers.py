@@ -43,7 +43,7 @@ EMPTY: Mapping[str, ReaderFigures] = MappingProxyType({})
 
 
 @attrs.frozen
-class Dealt:
+class ItemAssignment:
     """How a window's items were dealt: the number of partitions, the partition of each item, the weight of each partition."""
 
     partitions: int
@@ -131,7 +131,7 @@ class Readers:
             if of.figures is not None or of.has_partitioner
         }
 
-    def assign(self, stage: Stage, window: int, items: Sequence[Any], known: Backlog) -> Dealt:
+    def assign(self, stage: Stage, window: int, items: Sequence[Any], known: Backlog) -> ItemAssignment:
         """Deals a window's items, after the partitioner has been told what waits. `known`: what the driver has not emitted.
 
         Raises PartitionerFailed.
@@ -150,7 +150,7 @@ class Readers:
         sums = [0] * count
         for place, weight in zip(places, weights, strict=True):
             sums[place] += weight
-        return Dealt(count, places, sums)
+        return ItemAssignment(count, places, sums)
 
     def above(self, stage: Stage, window: int, readers: int) -> int:
         """How many partitions a stage behind an exchange has in a window with so many readers. Raises PartitionerFailed."""

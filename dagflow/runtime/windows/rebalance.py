@@ -152,4 +152,4 @@ def tell_slots_are_wanted(log: WindowLog, tasks: Sequence[TaskSpec], before: Seq
         return
     several = any(task.stage != tasks[0].stage for task in tasks)
     for name in {task.slots_wanted for task in (*before, *(tasks if several else ())) if task.work.moves}:
-        log.passing.create(name, seal(name, b""))
+        log.unsynced.create(name, seal(name, b""))

@@ -1,4 +1,4 @@
-"""Patience with what passes: so many attempts, with a longer pause before each; a request to stop ends a pause at once."""
+"""The retry policy for transient errors: a number of attempts, with growing pauses that a request to stop ends at once."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _NOTHING = 1e-6  # seconds
 Result = TypeVar("Result")
 
 
-class Patience:
-    """How often something is tried for a window, and how long to wait before it is tried again.
+class RetryPolicy:
+    """Retries the steps of a window that fail with transient errors.
 
     Args:
-        attempts: how often in all.
+        attempts: the number of attempts in all.
         delay: seconds before the second attempt; each further pause is twice as long, up to a minute.
-        stopping: says by whom the run is to be stopped.
+        stopping: returns the source of a request to stop the run, None without one.
     """
 
     def __init__(
@@ -38,17 +38,17 @@ class Patience:
         self._stopping = stopping
 
     def check_stop(self) -> None:
-        """Raises Interrupted when the run is to be stopped."""
+        """Raise Interrupted if the run is to be stopped."""
         by = self._stopping()
         if by is not None:
             raise Interrupted(by)
 
     def delay_after(self, attempt: int) -> float:
-        """Seconds to wait after attempt number `attempt`, from 1, has failed."""
+        """Return the seconds to wait after attempt number `attempt`, counted from 1, has failed."""
         return min(self._delay * 2.0 ** min(attempt - 1, 30), LONGEST)
 
     def pause(self, seconds: float) -> None:
-        """Waits. Raises Interrupted as soon as the run is to be stopped."""
+        """Wait. Raises Interrupted as soon as the run is to be stopped."""
         until = self._clock.monotonic() + seconds
         while True:
             self.check_stop()
@@ -57,10 +57,10 @@ class Patience:
                 return
             self._clock.sleep(min(left, POLL))
 
-    def keep_trying(self, window: int, doing: str, action: Callable[[], Result]) -> Result:
-        """What `action` returns, which may be called several times: as long as what it raises may pass.
+    def retry(self, window: int, doing: str, action: Callable[[], Result]) -> Result:
+        """Call `action` until it returns or raises an error that is not transient, and return its result.
 
-        Raises WindowHeldUp once it has failed as often as it may; what cannot pass, and Interrupted, at once.
+        Raises WindowHeldUp after the last attempt; other errors and Interrupted at once.
         """
         attempt = 0
         while True:
@@ -70,13 +70,13 @@ class Patience:
             except Exception as error:
                 if not passes(error):
                     raise
-                delay = self.allow(window, doing, attempt, error)
+                delay = self.next_delay(window, doing, attempt, error)
             self.pause(delay)
 
-    def allow(self, window: int, doing: str, attempt: int, error: Exception) -> float:
-        """Tells that a step has failed at an attempt, from 1, for what may pass; the seconds to wait before the next one.
+    def next_delay(self, window: int, doing: str, attempt: int, error: Exception) -> float:
+        """Report that a step failed with a transient error, and return the seconds to wait before the next attempt.
 
-        Raises WindowHeldUp when that was the last.
+        `attempt` counts from 1. Raises WindowHeldUp after the last one.
         """
         reason = error.message() if isinstance(error, DagflowError) else describe(error)
         if attempt >= self.attempts:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from dagflow.errors import FileLost, PlanMismatch, RecordDamaged, RecordMisplaced, RecordMissing, WindowIncomplete
 from dagflow.model.operator import Operator
+from dagflow.runtime.run_folder.progress import progress_of
 from dagflow.runtime.run_folder.reports import OperatorFigures, StagedFile, TaskReport, summed
-from dagflow.runtime.run_folder.standing import standing
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
 from dagflow.runtime.stage.program import TaskSpec, Work
 from dagflow.runtime.windows.commit import decide, roll_forward, sweep
@@ -158,7 +158,7 @@ class TestLinks:
         log = WindowLog(store)
         assert log.read_plan(2) is not None
         assert log.read_decision(2) is not None
-        found = standing(log)
+        found = progress_of(log)
         assert (found.newest, found.undone, found.waiting) == (2, [], [])
 
     @pytest.mark.parametrize("gone", ["plan/0000000002", "decision/0000000002"])
@@ -166,24 +166,24 @@ class TestLinks:
         store.discard(gone)
         needed_by = "done/0000000002" if gone.startswith("decision") else "decision/0000000002"
         with pytest.raises(RecordMissing, match=f"{gone} is missing .{needed_by} builds on it"):
-            standing(WindowLog(store))
+            progress_of(WindowLog(store))
 
     def test_a_gap_between_plans_is_missed(self, store: MemoryStore) -> None:
         log = WindowLog(store)
         for window in (3, 4):
             log.plan(plan(window))
-        assert standing(WindowLog(store)).waiting == [3, 4]
+        assert progress_of(WindowLog(store)).waiting == [3, 4]
         store.discard("plan/0000000003")
         with pytest.raises(RecordMissing, match=r"plan/0000000003 is missing .plan/0000000004 builds on it"):
-            standing(WindowLog(store))
+            progress_of(WindowLog(store))
 
     @pytest.mark.parametrize("mark", [b"", b"{}\n", None])
     def test_a_mark_of_done_that_says_nothing_is_made_again(self, store: MemoryStore, mark: bytes | None) -> None:
         data = store.read("done/0000000001") if mark is None else mark
         log = self.replaced(store, "done/0000000002", data)
-        assert standing(log).undone == [2]
+        assert progress_of(log).undone == [2]
         log.done(2)
-        assert standing(WindowLog(store)).undone == []
+        assert progress_of(WindowLog(store)).undone == []
 
 
 def test_reports_must_cover_the_plan_exactly() -> None:

@@ -79,7 +79,7 @@ def test_a_year(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dagflow.launching.build import build
     from dagflow.launching.launch import start
 
-    options = {"continuous": True, "durability": "process", "runner": "local", "keep_windows": KEEP, "window": 0.5}
+    options = {"continuous": True, "durability": "process", "runner": "local", "retain_windows": KEEP, "window": 0.5}
     built = build(populate_dag, code={"out": str(out)}, run=options)
     runs.append(start(built, subscribers=[look], clock=FakeClock(1_700_000_000.0)))
     runs[0].run_in_background()

@@ -156,7 +156,7 @@ class TestEntries:
 
     def test_starting_over_removes_files_that_only_the_ledger_knows(self, tmp_path: Path) -> None:
         out = tmp_path / "out"
-        run(Application(WINDOWS, [str(out)]), keep_windows=1)
+        run(Application(WINDOWS, [str(out)]), retain_windows=1)
         run(Application([["x"]], [str(out)]), fresh=True)
         assert [file.read_text() for file in out.glob("part-*")] == ["x\n"]
 
@@ -246,20 +246,20 @@ class TestRefused:
             run(Application(WINDOWS, [str(out)]))
         assert run(Application(WINDOWS, [str(out)]), fresh=True).status == "done"
 
-    @pytest.mark.parametrize("keep_windows", [1, 1000])
-    def test_a_ledger_of_yesterday(self, tmp_path: Path, keep_windows: int) -> None:
+    @pytest.mark.parametrize("retain_windows", [1, 1000])
+    def test_a_ledger_of_yesterday(self, tmp_path: Path, retain_windows: int) -> None:
         """Its hint is of yesterday too: only the run folder knows that there was more."""
         out, older = tmp_path / "out", tmp_path / "older"
         application = Application([*WINDOWS, []], [str(out)])
-        run(application, max_windows=2, keep_windows=keep_windows)
+        run(application, max_windows=2, retain_windows=retain_windows)
         shutil.copytree(out / "_dagflow", older)
-        run(application, max_windows=1, keep_windows=keep_windows)
+        run(application, max_windows=1, retain_windows=retain_windows)
         for name in ("ledger", "ledger-hint"):
             shutil.rmtree(out / "_dagflow" / name)
             shutil.copytree(older / name, out / "_dagflow" / name)
         before = Ledger.open(str(out)).head()
         with pytest.raises(LedgerCut, match=r"entry 4: it is the newest, but the run has committed window 2 after it"):
-            run(application, keep_windows=keep_windows)
+            run(application, retain_windows=retain_windows)
         assert Ledger.open(str(out)).head() == before
 
     def test_a_window_log_of_yesterday(self, tmp_path: Path) -> None:

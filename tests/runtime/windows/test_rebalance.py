@@ -67,15 +67,15 @@ def test_room_is_what_others_leave(stages: tuple[int, ...], others: int, room: l
 def test_who_is_told_that_slots_are_wanted(stages: tuple[int, ...], before: tuple[int, ...], told: list[int]) -> None:
     log = WindowLog(MemoryStore())
     tell_slots_are_wanted(log, tasks(1, *stages), tasks(0, *before))
-    assert log.passing.names() == [f"claims/{window:010d}.r.wanted" for window in told]
+    assert log.unsynced.names() == [f"claims/{window:010d}.r.wanted" for window in told]
     log.forget(told)
-    assert log.passing.names() == []
+    assert log.unsynced.names() == []
 
 
 def test_tasks_that_share_nothing_are_told_nothing() -> None:
     log = WindowLog(MemoryStore())
     tell_slots_are_wanted(log, tasks(1, 9), [attrs.evolve(task, work=Work()) for task in tasks(0, 2)])
-    assert log.passing.names() == []
+    assert log.unsynced.names() == []
 
 
 @pytest.mark.parametrize("sequential", [True, False])

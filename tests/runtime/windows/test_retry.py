@@ -16,7 +16,7 @@ from dagflow.launching.build import build
 from dagflow.launching.launch import launch, start
 from dagflow.ledger import Ledger
 from dagflow.runtime.events import Event, EventStream, StepRetried, WindowRetried
-from dagflow.runtime.windows.retry import Patience
+from dagflow.runtime.windows.retry import RetryPolicy
 from dagflow.storage.localstore import LocalStore
 from dagflow.testing import FakeClock
 from operators import BlockReader, RecordWriter
@@ -28,15 +28,15 @@ FULL = OSError(errno.ENOSPC, "No space left on device")
 
 
 class TestPatience:
-    def patience(self, clock: FakeClock, heard: list[Event], stopping: Callable[[], str | None] = lambda: None) -> Patience:
+    def retries(self, clock: FakeClock, heard: list[Event], stopping: Callable[[], str | None] = lambda: None) -> RetryPolicy:
         events = EventStream(clock.now)
         events.subscribe(heard.append)
-        return Patience(attempts=4, delay=1.0, clock=clock, events=events, stopping=stopping)
+        return RetryPolicy(attempts=4, delay=1.0, clock=clock, events=events, stopping=stopping)
 
     def test_pauses_double_up_to_a_minute(self) -> None:
-        patience = self.patience(FakeClock(), [])
-        assert [patience.delay_after(attempt) for attempt in range(1, 9)] == [1, 2, 4, 8, 16, 32, 60, 60]
-        assert patience.delay_after(10_000) == 60
+        retries = self.retries(FakeClock(), [])
+        assert [retries.delay_after(attempt) for attempt in range(1, 9)] == [1, 2, 4, 8, 16, 32, 60, 60]
+        assert retries.delay_after(10_000) == 60
 
     def test_tries_so_often_and_tells_each_time(self) -> None:
         clock, heard = FakeClock(), list[Event]()
@@ -47,7 +47,7 @@ class TestPatience:
                 raise error
             return "done"
 
-        assert self.patience(clock, heard).keep_trying(3, "publishing its plan", action) == "done"
+        assert self.retries(clock, heard).retry(3, "publishing its plan", action) == "done"
         assert clock.monotonic() == pytest.approx(3.0)
         steps = [event for event in heard if isinstance(event, StepRetried)]
         assert [(e.window, e.doing, e.attempt, e.delay) for e in steps] == [
@@ -59,7 +59,7 @@ class TestPatience:
     def test_ends_with_the_window_and_what_was_being_done(self) -> None:
         clock = FakeClock()
         with pytest.raises(WindowHeldUp) as caught:
-            self.patience(clock, []).keep_trying(3, "publishing its plan", lambda: _raise(BUSY))
+            self.retries(clock, []).retry(3, "publishing its plan", lambda: _raise(BUSY))
         assert clock.monotonic() == pytest.approx(7.0)
         assert str(caught.value) == (
             "window 3: publishing its plan failed 4 times; the last time: OSError: [Errno 16] Device or resource busy\n"
@@ -70,7 +70,7 @@ class TestPatience:
     def test_what_does_not_pass_ends_at_once(self) -> None:
         clock = FakeClock()
         with pytest.raises(OSError, match="No space left"):
-            self.patience(clock, []).keep_trying(3, "publishing its plan", lambda: _raise(FULL))
+            self.retries(clock, []).retry(3, "publishing its plan", lambda: _raise(FULL))
         assert clock.monotonic() == 0
 
     def test_a_stop_ends_the_wait_at_once(self) -> None:
@@ -80,7 +80,7 @@ class TestPatience:
             return "SIGTERM" if clock.monotonic() > 10 else None
 
         with pytest.raises(Interrupted, match="SIGTERM"):
-            self.patience(clock, [], stopping).pause(60)
+            self.retries(clock, [], stopping).pause(60)
         assert 10 < clock.monotonic() < 10.2
 
 

@@ -16,7 +16,7 @@ from dagflow.storage import explained, file_system
 
 
 @attrs.frozen(kw_only=True)
-class Standing:
+class RunProgress:
     """What a window log says, checked.
 
     Attributes:
@@ -33,7 +33,7 @@ class Standing:
     waiting: list[int]
 
 
-def standing(log: WindowLog) -> Standing:
+def progress_of(log: WindowLog) -> RunProgress:
     """Where the run of a log stands. Raises RecordRefused for a record that is missing, damaged or out of place; PlanMismatch."""
     planned, decided, marked = (log.windows(kind) for kind in ("plan", "decision", "done"))
     newest = max(decided, default=-1)
@@ -55,7 +55,7 @@ def standing(log: WindowLog) -> Standing:
         if log.is_done(window):
             break
         undone.add(window)
-    return Standing(planned=planned, decided=decided, undone=sorted(undone & set(decided)), newest=newest, waiting=waiting)
+    return RunProgress(planned=planned, decided=decided, undone=sorted(undone & set(decided)), newest=newest, waiting=waiting)
 
 
 def _refuse_published(log: WindowLog, window: int) -> None:
