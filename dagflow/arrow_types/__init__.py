@@ -36,7 +36,7 @@ _ELSEWHERE = {
     "array": "list",
     "dict": "struct",
 }
-"""What other systems call a type, and its name here: for the hint."""
+"""The names of types in other systems, and their names here: for the hint."""
 _NESTED = re.compile(r"(\w+)<(.*)>(?:\[(\d+)\])?", re.DOTALL)
 _BRACKETS = re.compile(r"(\w+)\s*[(\[]([^()\[\]]*)[)\]]")
 _MAP_FIELD = re.compile(r" \('.*'\)$", re.DOTALL)
@@ -142,7 +142,7 @@ def _colons(text: str) -> list[int]:
 
 
 def _parts(text: str) -> list[str]:
-    """What stands between commas."""
+    """Return the parts between commas."""
     commas = [n for n, character in _outside(text) if character == ","]
     return [text[a:b].strip() for a, b in zip([0, *(n + 1 for n in commas)], [*commas, len(text)], strict=True)]
 
@@ -243,7 +243,7 @@ def _wider_struct(one: Any, other: Any) -> pa.DataType:
 
 
 def is_wider(kind: pa.DataType, than: pa.DataType) -> bool:
-    """Whether a type is another one, to which all values of the second convert.
+    """Return True if `kind` is another type than `than` and holds all of its values.
 
     >>> is_wider(pa.float64(), pa.int8()), is_wider(pa.int8(), pa.float64()), is_wider(pa.int8(), pa.int8())
     (True, False, False)

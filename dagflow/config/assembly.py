@@ -108,7 +108,7 @@ class Assembly:
         self.problems.add(BadValue(key=setting.key, value=shown, origin=setting.origin, **words))
 
     def with_parts(self, hint: Any, current: Any, entries: Sequence[Entry], place: str) -> Any:
-        """What the fields or keys that `entries` name make of `current`."""
+        """Return `current` with the fields or keys that `entries` name."""
         if attrs.has(type(current)):
             return self.fields(type(current), current, entries, place)
         classes = [kind(part) for part in hints.members(hint) if hints.is_attrs(part)]
@@ -124,7 +124,7 @@ class Assembly:
         return FAILED
 
     def keys(self, hint: Any, current: Mapping[str, Any], entries: Sequence[Entry], place: str) -> Any:
-        """A mapping with the keys that `entries` name replaced. A key holds dots where its value is no table."""
+        """A mapping with the keys that `entries` name replaced. A key holds dots where its value is not a table."""
         nested = any(hints.is_table(part) or kind(part) is Any for part in hints.members(hint))
         groups: dict[str, list[Entry]] = {}
         for entry in entries:
@@ -221,7 +221,7 @@ def default_of(field: attrs.Attribute[Any]) -> Any:
 
 
 def missing_setting(cls: type, key: str, field: attrs.Attribute[Any]) -> MissingSetting:
-    """The error for a field that nobody gave."""
+    """Return the error for a field that was not given."""
     from dagflow.config.docs import field_docs
 
     hint = hints.field_hint(cls, field)

@@ -1,4 +1,4 @@
-"""What a field is for: read from where its author wrote it down."""
+"""The description of a field, read from where its author wrote it."""
 
 from __future__ import annotations
 

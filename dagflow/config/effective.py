@@ -136,7 +136,7 @@ def _origin(path: str, value: Any, default: Any, origins: Mapping[str, Setting],
 
 
 def _default(field: attrs.Attribute[Any], thing: Any) -> Any:
-    """What the constructor makes of a field that is not given."""
+    """Return the value that the constructor gives a field that was left out."""
     default: Any = field.default
     try:
         own = isinstance(default, attrs.Factory) and default.takes_self  # type: ignore[arg-type]  # Factory is a class

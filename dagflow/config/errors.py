@@ -1,23 +1,6 @@
-"""What can be wrong with settings, configuration files and the command line: one class a cause.
+"""Errors in settings, configuration files and the command line.
 
-    ConfigError
-    ├── UnknownSetting        DF201   a key that nobody reads
-    ├── UnknownOperatorName   DF202   operator.NAME…: the DAG has no such operator
-    ├── UnknownProperty       DF203   operator.NAME.PROPERTY: the operator has no such property
-    ├── UnknownPortName       DF204   operator.NAME.port.PORT…: the operator has no such port
-    ├── UnknownPortAttribute  DF205   operator.NAME.port.PORT.ATTRIBUTE: ports have no such attribute
-    ├── BadValue              DF206   a value of the wrong type, or one that a validator refuses
-    ├── MissingSetting        DF207   a setting without default that nobody gave
-    ├── ConflictingSettings   DF208   each value is right, together they are not
-    ├── BadConfFile           DF209   a configuration file that is not TOML
-    ├── ConfFileMissing       DF210   a configuration file that cannot be read
-    ├── BadDefinition         DF211   -D without KEY=VALUE
-    ├── NotASettingsClass     DF212   conf is annotated with a class that is not made by attrs
-    ├── ReservedSettingName   DF213   a setting named like the beginning of other keys
-    ├── RepeatedDefinition    DF214   -D gives one key several values
-    └── ConfigErrors          DF299   several of these at once
-
-No message and no field holds the value of a secret: whoever raises passes `***` instead.
+No message and no field holds the value of a secret: the code that raises passes `***` instead.
 """
 
 from __future__ import annotations

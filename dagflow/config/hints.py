@@ -121,7 +121,7 @@ def unit_of(hint: Any) -> str | None:
 
 
 def is_secret(hint: Any) -> bool:
-    """Whether the type, or a part of it, is marked as a secret."""
+    """Return True if the type, or a part of it, is marked as a secret."""
     bare, notes = unwrap(hint)
     if any(isinstance(note, SecretMarker) for note in notes):
         return True
@@ -143,27 +143,27 @@ def kind(hint: Any) -> Any:
 
 
 def is_list(hint: Any) -> bool:
-    """Whether values of this type are written as an array."""
+    """Return True if values of this type are written as an array."""
     return kind(hint) in (*LISTS, *SETS, tuple)
 
 
 def is_dict(hint: Any) -> bool:
-    """Whether this is a mapping by text, written as a table."""
+    """Return True for a mapping with string keys, which is written as a table."""
     return kind(hint) in DICTS
 
 
 def is_attrs(hint: Any) -> bool:
-    """Whether this is an attrs class, written as a table."""
+    """Return True for an attrs class, which is written as a table."""
     return isinstance(kind(hint), type) and attrs.has(kind(hint))
 
 
 def is_table(hint: Any) -> bool:
-    """Whether values of this type are written as a table."""
+    """Return True if values of this type are written as a table."""
     return is_dict(hint) or is_attrs(hint)
 
 
 def is_text(hint: Any) -> bool:
-    """Whether any text is fit to be such a value."""
+    """Return True if any text can be such a value."""
     return kind(hint) in TEXTS
 
 
@@ -207,7 +207,7 @@ def type_name(hint: Any) -> str:
 
 
 def expected(hint: Any) -> str:
-    """What a value of this type looks like, for people.
+    """Describe the values of a type, for messages.
 
     >>> from dagflow.config import Bytes
     >>> expected(Bytes | None)
@@ -224,7 +224,7 @@ def expected(hint: Any) -> str:
     if unit == "bytes":
         return "a size in bytes, such as 4096, 64MiB or 1GB"
     if unit is not None:
-        return f"a duration, such as 500ms, 2s or 5min (a bare {'whole ' if what is int else ''}number is in {unit})"
+        return f"a duration, such as 500ms, 2s or 5min (a bare {'integer' if what is int else 'number'} is in {unit})"
     if what is Literal:
         return ("one of " if len(arguments) > 1 else "") + ", ".join(map(str, arguments))
     if is_list(hint):
@@ -239,7 +239,7 @@ def expected(hint: Any) -> str:
         return f"one of {', '.join(what.__members__)}"
     simple: dict[Any, str] = {
         bool: "true or false",
-        int: "a whole number, such as 8",
+        int: "an integer, such as 8",
         float: "a number, such as 0.5",
         str: "text",
         bytes: "text, in UTF-8",

@@ -1,7 +1,7 @@
-"""Where settings come from, which of them wins, and which part of dagflow they are for.
+"""The sources of settings, their order of precedence, and the part of dagflow that each setting is for.
 
 Precedence, highest first: options of the command line and `-D`; `--conf` files, later ones first; the environment; code;
-defaults. Nothing here knows types: values of `-D` and of the environment stay text until somebody asks for a type.
+defaults. Nothing here knows types: values of `-D` and of the environment stay strings until a type is asked for.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Setting:
 
     @property
     def any_case(self) -> bool:
-        """Whether the key is to be matched regardless of case: names of the environment."""
+        """Return True if the key is matched regardless of case: names of the environment."""
         return self.is_text and self.origin.startswith("env ")
 
     @property
@@ -93,7 +93,7 @@ class Layers:
     names: frozenset[str] = frozenset()
 
     def application(self) -> Layers:
-        """What is for the application's settings, and what nobody knows."""
+        """The settings of the application, and unknown ones."""
         return self._only("application")
 
     def operators(self) -> Layers:

@@ -176,7 +176,7 @@ def apply_ports(
 
 
 def reachable(operator: Any, path: Sequence[str], *, any_case: bool = False) -> bool:
-    """Whether an operator has the property of a path; parts of a table of any keys count as had."""
+    """Return True if an operator has the property of a path, or a table with any keys on the way to it."""
     current, hint = operator, type(operator)
     for part in path:
         declared = next((kind(member) for member in hints.members(hint) if hints.is_attrs(member)), None)
@@ -193,7 +193,7 @@ def reachable(operator: Any, path: Sequence[str], *, any_case: bool = False) -> 
 
 
 def _is_for(match: _Match, module: Any) -> bool:
-    """Whether a setting that names a module, or any, is for the module itself: what it lacks may be inside."""
+    """Return True if a setting that names a module, or `*`, is for the module itself and not for operators inside."""
     path, any_case = match.path, match.setting.any_case
     if _for_port(path):
         return False
@@ -222,7 +222,7 @@ def _matches(operators: Mapping[str, Any], layers: Layers, problems: Problems) -
 
 
 def _name_length(path: Sequence[str], operators: Iterable[str], any_case: bool) -> int:
-    """How many parts of the path are the operator's name: names of operators in modules hold dots. 0: no such operator."""
+    """Return the number of parts that are the operator's name, since names in modules hold dots. 0: no such operator."""
     names = list(operators)
     lengths = (n for n in range(len(path), 0, -1) if find_name(".".join(path[:n]), names, any_case=any_case) is not None)
     return next(lengths, 0)

@@ -14,7 +14,7 @@ _at_least_one = integer_from(1)
 
 @attrs.frozen(kw_only=True)
 class RunSettings:
-    """How an application is run. Each has an option of the command line too: `--window 500ms`.
+    """The settings of a run. Each has an option of the command line too: `--window 500ms`.
 
     >>> RunSettings(runner="local").windows_in_flight
     2

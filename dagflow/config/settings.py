@@ -18,9 +18,9 @@ from dagflow.errors.shown import sounds_secret
 
 
 class SettingsMapping(Mapping[str, Any]):
-    """What `conf` is for an application without a class of its settings: read-only, by dotted key.
+    """The `conf` of an application without a class of its settings: read-only, by dotted key.
 
-    Values are text, unless they begin with `[` or `{`, come from a TOML file or from code. A key that nobody gave raises
+    Values are text, unless they begin with `[` or `{`, come from a TOML file or from code. A key that was not given raises
     MissingSetting, which is a KeyError.
 
     >>> SettingsMapping({"input": "logs"})["input"]
@@ -42,7 +42,7 @@ class SettingsMapping(Mapping[str, Any]):
         return len(self._items)
 
     def __repr__(self) -> str:
-        return f"SettingsMapping({', '.join(self._items)})"  # keys only: nobody has said which of the values are secrets
+        return f"SettingsMapping({', '.join(self._items)})"  # keys only: any of the values may be a secret
 
 
 def build_settings(settings_class: type | None, layers: Layers) -> Any:
@@ -79,7 +79,7 @@ def assemble_settings(settings_class: type | None, layers: Layers) -> tuple[Any,
         settings_class = type(mine.base)
     if settings_class is None:
         return _mapping(mine)
-    setting_names(settings_class)  # refuses what is no class for settings
+    setting_names(settings_class)  # refuses classes that cannot hold settings
     entries = [Entry(setting.path, setting) for setting in mine]
     assembly = Assembly(unknown=_unknown(settings_class))
     if mine.base is not None and not isinstance(mine.base, settings_class):
@@ -109,7 +109,7 @@ def assemble_run_settings(layers: Layers) -> tuple[RunSettings, dict[str, Settin
 def _refuse_spark_beside_local(settings: RunSettings, origins: Mapping[str, Setting]) -> None:
     """Raises ConflictingSettings when one command line names both the local runner and where Spark is.
 
-    In other layers that is no contradiction: a file may say where Spark is, and a command line try it without.
+    In other layers this does not contradict: a file may say where Spark is, and a command line try it without.
     """
     typed = {key: setting for key, setting in origins.items() if setting.origin.startswith("-")}
     places = [key for key in ("master", "remote", "spark.master", "spark.remote") if key in typed]

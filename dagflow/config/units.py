@@ -1,7 +1,7 @@
 """Sizes and durations in words, and the annotations that ask for them.
 
 Code writes plain numbers (`64 * MiB`), configuration writes words (`64MiB`, `500ms`). All arithmetic is exact:
-`1.5KiB` is 1536, and `0.3KiB`, which is no whole number of bytes, is an error.
+`1.5KiB` is 1536, and `0.3KiB`, which is not an integer number of bytes, is an error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TiB = 1024 * GiB
 
 @attrs.frozen
 class Unit:
-    """What a number counts: `bytes`, `seconds` or `milliseconds`. Stands in `Annotated[int, Unit("bytes")]`."""
+    """The unit of a number: `bytes`, `seconds` or `milliseconds`. Used in `Annotated[int, Unit("bytes")]`."""
 
     name: str
 
@@ -60,18 +60,18 @@ _PART = re.compile(r"([0-9]+(?:_[0-9]+)*)(?:\.([0-9]+))?\s*([^\W\d_]+)\s*")
 
 
 def parse_whole(text: str) -> int:
-    """A whole number: digits with an optional sign, `_` between digits allowed. ValueError for anything else.
+    """An integer: digits with an optional sign, `_` between digits allowed. ValueError for anything else.
 
     >>> parse_whole("1_000")
     1000
     """
     if not _WHOLE.fullmatch(text):
-        raise ValueError("it is not a whole number")
+        raise ValueError("it is not an integer")
     return int(text)
 
 
 def parse_size(text: str) -> int:
-    """Bytes from words; a bare whole number is bytes.
+    """Bytes from words; a bare integer is bytes.
 
     Units: B, KB, MB, GB, TB, PB (powers of 1000), KiB, MiB, GiB, TiB, PiB (powers of 1024), in any case.
 
@@ -88,11 +88,11 @@ def parse_size(text: str) -> int:
     if unit not in _SIZE_WORDS:
         letter = unit[0].upper()
         if unit in {"k", "m", "g", "t", "p", "ki", "mi", "gi", "ti", "pi"}:
-            raise ValueError(f"`{match[3]}` is no unit: say {letter}B (a power of 1000) or {letter}iB (a power of 1024)")
-        raise ValueError(f"`{match[3]}` is no unit of size")
+            raise ValueError(f"`{match[3]}` is not a unit: write {letter}B (a power of 1000) or {letter}iB (a power of 1024)")
+        raise ValueError(f"`{match[3]}` is not a unit of size")
     numerator, denominator = _ratio(match, _SIZE_WORDS[unit])
     if numerator % denominator:
-        raise ValueError("it is not a whole number of bytes")
+        raise ValueError("it is not an integer number of bytes")
     return numerator // denominator
 
 
@@ -122,7 +122,7 @@ def parse_seconds(text: str) -> float:
     except ValueError:
         numerator, denominator = _nanoseconds(text)
         try:
-            return numerator / (denominator * 10**9)  # correctly rounded: a quotient of whole numbers
+            return numerator / (denominator * 10**9)  # correctly rounded: a quotient of integers
         except OverflowError:
             raise ValueError("it is too long") from None
     if not math.isfinite(bare):
@@ -131,7 +131,7 @@ def parse_seconds(text: str) -> float:
 
 
 def parse_millis(text: str) -> int:
-    """Milliseconds from words; a bare whole number is milliseconds.
+    """Milliseconds from words; a bare integer is milliseconds.
 
     >>> parse_millis("2s"), parse_millis("250"), parse_millis("0.5s")
     (2000, 250, 500)
@@ -141,7 +141,7 @@ def parse_millis(text: str) -> int:
         return int(text)
     numerator, denominator = _nanoseconds(text)
     if numerator % (denominator * 10**6):
-        raise ValueError("it is not a whole number of milliseconds")
+        raise ValueError("it is not an integer number of milliseconds")
     return numerator // (denominator * 10**6)
 
 
@@ -182,7 +182,7 @@ def _format_nanoseconds(count: int) -> str:
 
 
 def _nanoseconds(text: str) -> tuple[int, int]:
-    """The sum of all parts, as a ratio of whole numbers."""
+    """The sum of all parts, as a ratio of integers."""
     numerator, denominator, position = 0, 1, 0
     while position < len(text) or position == 0:
         match = _PART.match(text, position)
@@ -190,7 +190,7 @@ def _nanoseconds(text: str) -> tuple[int, int]:
             raise ValueError("it is not a number with a unit")
         if match[3] not in _DURATION_WORDS:
             hint = ": say min for minutes" if match[3] == "m" else ""
-            raise ValueError(f"`{match[3]}` is no unit of time{hint}")
+            raise ValueError(f"`{match[3]}` is not a unit of time{hint}")
         part, scale = _ratio(match, _DURATION_WORDS[match[3]])
         numerator, denominator = numerator * scale + part * denominator, denominator * scale
         position = match.end()

@@ -1,6 +1,6 @@
 """From text, or from a value that is typed already, to a value of an annotated type.
 
-Nothing is bent silently: 8.7 is no whole number, `yes` is no boolean, `abc` is not the list of its letters.
+Nothing is converted silently: 8.7 is not an integer, `yes` is not a boolean, `abc` is not the list of its letters.
 The rules are written down for users in docs/reference/settings.md.
 """
 
@@ -111,7 +111,7 @@ def toml_value(hint: Any, text: str) -> Any:
         words = f"what begins with {text.lstrip()[0]} must be a TOML {what}, with text in quotes ({reason})"
         raise Mismatch(hints.expected(hint), words) from None
     if list(document) != ["it"]:
-        raise Mismatch(hints.expected(hint), "it goes on after its end")
+        raise Mismatch(hints.expected(hint), "there is more text after its end")
     return document["it"]
 
 
@@ -175,7 +175,7 @@ def attrs_from_table(cls: type, table: Mapping[str, Any], from_code: bool = Fals
 
 
 def holds_secret(hint: Any) -> bool:
-    """Whether values of this type contain a secret, in fields of attrs classes too."""
+    """Return True if values of this type contain a secret, also in fields of attrs classes."""
     return _holds_secret(hint, ())
 
 
@@ -353,7 +353,7 @@ def _from_words(unit: str, what: Any, text: str) -> Any:
         return units.parse_millis(text)
     if unit == "seconds" and what is float:
         return units.parse_seconds(text)
-    return units.parse_whole(text) if what is int else float(text)  # a unit of somebody's own: plain numbers
+    return units.parse_whole(text) if what is int else float(text)  # a unit of the application: plain numbers
 
 
 def _enum_member(hint: Any, what: type[enum.Enum], text: str) -> enum.Enum:

@@ -56,7 +56,7 @@ class DagflowError(Exception):
     general_remedy: ClassVar[str] = ""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Sees to it that the messages of all classes are without secrets, wherever they are shown or stored."""
+        """Mask secrets in the messages of all classes, wherever they are shown or stored."""
         super().__init_subclass__(**options)
         if "message" in vars(cls):
             cls.message = _without_secrets(vars(cls)["message"])  # type: ignore[assignment, method-assign]
@@ -70,17 +70,17 @@ class DagflowError(Exception):
 
     @property
     def notes(self) -> list[str]:
-        """Where it happened, as whoever let it pass has noted: `error.add_note(…)`."""
+        """The places where it happened, as callers have noted them: `error.add_note(…)`."""
         return [without_secrets(note) for note in getattr(self, "__notes__", ())]
 
     @property
     def where_in_run(self) -> dict[str, Any]:
-        """Where in a run it happened, as far as it is known: `operator`, `window`, `path`, `position`."""
+        """The place in a run, as far as it is known: `operator`, `window`, `path`, `position`."""
         own = {name: getattr(self, name, None) for name in ("operator", "window", "path", "position")}
         return {**self.__dict__.get("_where_in_run", {}), **{name: value for name, value in own.items() if value is not None}}
 
     def happened(self, **place: Any) -> None:
-        """Notes `operator`, `window`, `path` or `position` beside the fields. What is known better already stays."""
+        """Note `operator`, `window`, `path` or `position` beside the fields. What is known already stays."""
         known = self.__dict__.get("_where_in_run", {})
         self.__dict__["_where_in_run"] = {**{name: value for name, value in place.items() if value is not None}, **known}
 

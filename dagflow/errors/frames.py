@@ -9,7 +9,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def raised(error: BaseException) -> tuple[str, str]:
-    """What the user's code raised, and its frames, the innermost first."""
+    """Return the text of what the user's code raised, and its frames, the innermost first."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if "importlib" not in f.filename and not is_ours(f.filename)]
     lines = [f"  at {f.filename}:{f.lineno} in {f.name}{f': {f.line}' if f.line else ''}" for f in reversed(own[-6:])]
@@ -17,7 +17,7 @@ def raised(error: BaseException) -> tuple[str, str]:
 
 
 def is_ours(path: str) -> bool:
-    """Whether a file of source is dagflow's own, or one of its operators; or none: what attrs has generated."""
+    """Return True for a source file of dagflow or its operators, and for code that attrs generated."""
     if path.startswith("<attrs generated"):
         return True
     library = os.path.join(os.path.dirname(_PACKAGE), "operators")

@@ -1,4 +1,4 @@
-"""What people and files may see of a text: no secrets in URLs, and on terminals no control characters."""
+"""Texts that may be shown or stored: without secrets in URLs, and on terminals without control characters."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def _mapped(value: Value, change: Callable[[str], str]) -> Value:
-    """Return data of the same form with every text changed. Exceptions and what is no plain data stay as they are."""
+    """Return data of the same form with every text changed. Exceptions and other objects stay as they are."""
     found: Any = value
     if isinstance(found, str):
         return cast("Value", change(found)) if type(found) is str else value

@@ -1,26 +1,4 @@
-"""The errors of a ledger, and of entries that are appended to it.
-
-LedgerError (RunError)                 code DF5xx, exit code 1
-├── LedgerRuleError (ValueError)       an entry breaks a rule: fields rule (its code), seq, field, expected, actual
-│   ├── NothingAdded, NothingExecuted  there was nothing to write
-│   └── InputDiverged                  an entry contradicts the ledger of an input
-├── LedgerDamaged                      what is stored is not what was written
-│   ├── EntryMalformed                 an entry's bytes: torn, flipped, not canonical, not an entry
-│   ├── EntryMissing                   a hole: later entries are there
-│   ├── LedgerCut                      the newest entries are gone, and a hint knows it
-│   ├── EntryRewritten                 an entry is not the one whose hash is known
-│   ├── ForeignObject                  something lies among the entries that is none
-│   ├── ObjectMissing                  a data file that an entry names is not there
-│   └── ObjectDamaged                  … or has another size or hash
-├── HeadMoved                          another writer was faster
-├── WindowConflict                     another pipeline has committed a window under the same application id
-├── WindowPassed                       a later window of the application is in the ledger already
-├── LedgerTaken                        there is a ledger of another dataset
-├── NewerLedger                        a newer dagflow has written it: to be read, not to be appended to
-├── LedgerMissing (LookupError)        there is no ledger
-├── NoSuchDataset (LookupError)        … nor a folder where it was looked for
-└── NoSuchEntry (LookupError)          … no such entry, or row
-"""
+"""Errors of a ledger: of its entries and rules, of what is stored, and of appending to it."""
 
 from __future__ import annotations
 
@@ -63,7 +41,6 @@ class LedgerRuleError(LedgerError, ValueError):
         self.__dict__["code"] = self.rule  # users look up the rule, not the class
 
     def message(self) -> str:
-        """Name the entry, the field, both values and the rule."""
         return (
             f"entry {self.seq}: {self.field} is {_shown(self.actual)}, expected {_shown(self.expected)} (rule: {self.sentence})"
         )

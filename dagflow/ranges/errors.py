@@ -1,16 +1,4 @@
-"""Errors in the use of a range: most are readers that break the rules of positions.
-
-RunError
-└── RangeError (ValueError)
-    ├── NoRange              DF340
-    ├── FirstNotSplitPoint   DF341
-    ├── RecordBeforeRange    DF342
-    ├── PositionsDecrease    DF343
-    ├── SplitPointTwice      DF344
-    ├── UnboundedRange       DF345
-    ├── NoFraction           DF346
-    └── KeyOutsideRange      DF347
-"""
+"""Errors in the use of a range, mostly of a reader that breaks the rules of positions."""
 
 from __future__ import annotations
 

@@ -1,20 +1,4 @@
-"""What can be wrong with a scan.
-
-RunError: ScanError
-├── ReaderFailed        DF600   a format's reader raised something that is no error of ours
-├── BadRowFound         DF601   also a ValueError
-├── RowTooLarge         DF602   also a ValueError
-├── ColumnUnknown       DF603   also a LookupError
-├── ColumnMissing       DF604   also a LookupError
-├── ColumnExtra         DF605   also a ValueError
-├── ColumnNoSuchPart    DF606   also a TypeError
-├── ReaderMisbehaves    DF607
-├── KeyMisfit           DF609   also a ValueError
-├── ColumnTwice         DF611   also a ValueError
-├── ColumnReserved      DF612   also a ValueError
-└── MissingUntold       DF613   also a ValueError
-ConfigError: ProjectionError   DF271
-"""
+"""Errors of scans."""
 
 from __future__ import annotations
 
@@ -104,7 +88,7 @@ class BadRowFound(ScanError, ValueError):
         )
 
     def _about_type(self) -> str:
-        """What else may be done where the column's type is too narrow: it may come from a look at some of the files only."""
+        """Return further help where the type of the column may be too narrow: it may come from some of the files only."""
         if self.column is None or " is no " not in self.reason:
             return ""
         finer = _FINE.search(self.reason)

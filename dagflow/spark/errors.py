@@ -183,7 +183,6 @@ class JavaMissing(InfrastructureError):
     least: int
 
     def message(self) -> str:
-        """What was found where, and the two ways out."""
         places = "".join(f"\n  {line}" for line in self.looked)
         return (
             f"Spark needs Java {self.least} or newer, and none was found.\nLooked at:{places}\n"
@@ -210,7 +209,6 @@ class JavaUnsuitable(InfrastructureError):
     otherwise: str = ""
 
     def message(self) -> str:
-        """What is wrong with it, and what to set instead."""
         text = (
             f"JAVA_HOME is {self.home!r}, and Spark cannot use it: {self.trouble}.\n"
             f"Set it to the folder of a Java {self.least} or newer (the one with bin/java in it):\n"
@@ -236,7 +234,6 @@ class JavaNotRunnable(InfrastructureError):
     tried: tuple[str, ...]
 
     def message(self) -> str:
-        """Which folders were tried, and the two ways out."""
         places = "".join(f"\n  {line}" for line in self.tried)
         return (
             f"The Java in {self.home} lacks a module that Spark's launcher asks for, and the script that works around it "

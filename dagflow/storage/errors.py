@@ -64,7 +64,6 @@ class StorageError(InfrastructureError):
     at: str | None = None
 
     def message(self) -> str:
-        """What, where, while doing what, and what to do."""
         at = f" (at {self.at})" if self.at and self.at != self.path else ""
         advice = self.advice()
         return f"{self.path}: {self.what()}{at}, while {self.doing}." + (f" {advice}" if advice else "")
@@ -74,7 +73,7 @@ class StorageError(InfrastructureError):
         return self.reason or "the operating system refused"
 
     def advice(self) -> str:
-        """What a user can do about it; may be empty."""
+        """Return the remedy; may be empty."""
         return ""
 
 
@@ -275,7 +274,6 @@ class FolderInUse(InfrastructureError):
     remove: str | None = None
 
     def message(self) -> str:
-        """Who holds the folder, since when, and what to do."""
         holder = f"process {self.pid} on {self.host}" if self.pid else "another process"
         since = f" since {self.since}" if self.since else ""
         who = f" ({self.who})" if self.who else ""
@@ -300,7 +298,6 @@ class UnknownScheme(InfrastructureError):
     nearest: str | None = None
 
     def message(self) -> str:
-        """The URL, and the nearest scheme that is known."""
         hint = (
             f"Did you mean {self.nearest}://?"
             if self.nearest
@@ -323,7 +320,6 @@ class DriverMissing(InfrastructureError):
     reason: str = ""
 
     def message(self) -> str:
-        """What to install."""
         reason = f" ({self.reason})" if self.reason else ""
         return (
             f"{self.url}: a package for {self.scheme}:// is missing{reason}. Install it here, and where the tasks run: "
@@ -343,7 +339,6 @@ class StoreRefused(InfrastructureError):
     why: str
 
     def message(self) -> str:
-        """Why, and where records can be published."""
         return (
             f"{self.url} cannot hold a run folder: {self.why}. dagflow publishes each record by creating it if it is absent, "
             "which this place does not guarantee. Choose a local or shared disk (with hard links), or s3://, gs:// or abfs://."
@@ -362,7 +357,6 @@ class OutcomeUnknown(InfrastructureError):
     reason: str
 
     def message(self) -> str:
-        """What is not known, and that a launch will find out."""
         return (
             f"{self.url}: whether this record was published is not known ({self.reason}). Nothing was deleted: launch again when "
             "the store answers, and the run continues from what is there."
@@ -382,7 +376,6 @@ class BadUrl(ConfigError):
     why: str
 
     def message(self) -> str:
-        """The URL and what is wrong with it."""
         return f"{self.url}: {self.why}."
 
 

@@ -1,11 +1,4 @@
-"""Errors of the keys of groups, and with what is kept of them.
-
-RunError
-├── KeyColumnRefused   DF389   also a TypeError
-├── ValueNotKept       DF390   also a TypeError
-├── WindowsReopened    DF391   also a ValueError
-└── ValueColumnRefused DF394   also a TypeError
-"""
+"""Errors of keys and values that are grouped, aggregated or kept."""
 
 from __future__ import annotations
 

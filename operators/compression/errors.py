@@ -1,13 +1,4 @@
-"""Errors of compressed files.
-
-RunError: ReadError
-├── CompressionCorrupt      DF314   also a ValueError
-├── CompressionTruncated    DF315   also an EOFError
-├── CompressionUnexpected   DF316   also a ValueError
-└── CompressionUnsupported  DF656   also a NotImplementedError
-InfrastructureError
-└── CodecMissing                    DF437
-"""
+"""Errors of compressed files."""
 
 from __future__ import annotations
 

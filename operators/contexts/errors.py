@@ -1,11 +1,4 @@
-"""Errors of the bytes that a reader context reads. All of them end a run (exit code 1).
-
-RunError: ReadError
-├── RecordTooLong   DF310
-├── FileShortened   DF311
-├── BadText         DF312   also a ValueError
-└── PartialRecord   DF313   also a ValueError
-"""
+"""Errors of the bytes that a reader context reads."""
 
 from __future__ import annotations
 

@@ -1,17 +1,4 @@
-"""Errors of the files that a splitter is given.
-
-ConfigError
-├── InputMissing       DF264   a file or folder of `files` is not there
-├── InputNotFile       DF265   a pipe, socket or device among `files`
-└── DatasetMissing     DF266   there is no dataset where one is to be read
-RunError
-├── ScanFailed         DF322   the scanner's thread ended with an exception
-├── FileModified       DF323   a file that was split before has changed, and `modified` is "error"
-├── PlannedFileGone           DF324   a file vanished before all of its blocks were planned
-├── DatasetReplaced    DF326   there is another dataset than the one that was read before
-├── FileNotAppended    DF614   the part of a file that was read before is not what it was, and `modified` is "append"
-└── DatasetRewritten   DF327   the entries of a dataset that were read before are not in its ledger any more
-"""
+"""Errors of the files and datasets that an input operator is given."""
 
 from __future__ import annotations
 
@@ -38,7 +25,6 @@ class InputMissing(ConfigError):
     example = {"operator": "files", "path": "logs/b", "parent": "logs"}
 
     def message(self) -> str:
-        """Name what is missing, what is there instead, and how to wait for it."""
         lines = [f"operator {self.operator!r}: there is no file or folder {self.path}"]
         if self.with_commas:
             lines.append(f"  {self.with_commas} exists: commas separate paths")
@@ -74,7 +60,6 @@ class InputNotFile(ConfigError):
     example = {"operator": "files", "path": "logs/pipe"}
 
     def message(self) -> str:
-        """Why it cannot be split."""
         return (
             f"operator {self.operator!r}: {self.path} is neither a file nor a folder, and cannot be split at positions\n"
             "  help: copy what comes out of it to a file first"
@@ -97,7 +82,6 @@ class ScanFailed(RunError):
     general_remedy = "mend the line that is named"
 
     def message(self) -> str:
-        """Name the place, and repeat the words of the exception."""
         return f"operator {self.operator!r}: scanning {self.path} failed: {self.error}" + (f"\n  at {self.at}" if self.at else "")
 
 
@@ -118,7 +102,6 @@ class FileModified(RunError):
     }
 
     def message(self) -> str:
-        """The file, both of its states, and the other values of `modified`."""
         again = definition(self.operator, "scanner.modified", "reread")
         later = definition(self.operator, "scanner.min_age", "1min")
         return (
@@ -145,7 +128,6 @@ class FileNotAppended(RunError):
     example = {"operator": "files", "path": "logs/a.txt", "read": 4096, "length": 100, "why": "it is shorter"}
 
     def message(self) -> str:
-        """The file, how much of it had been read, and what can be done."""
         again = definition(self.operator, "scanner.modified", "reread")
         skip = definition(self.operator, "on_error", "skip")
         return (
@@ -169,7 +151,6 @@ class PlannedFileGone(RunError):
     example = {"operator": "files", "path": "logs/a.txt", "planned": 2, "blocks": 5}
 
     def message(self) -> str:
-        """The file, and how far it had got."""
         return (
             f"operator {self.operator!r}: {self.path} is gone; {self.planned:,} of its {self.blocks:,} blocks had been planned\n"
             f"  help: put it back and launch again; or go on without the rest: {definition(self.operator, 'on_error', 'skip')}"
@@ -190,7 +171,6 @@ class DatasetMissing(ConfigError):
     example = {"operator": "orders", "path": "out", "reason": "it has no ledger"}
 
     def message(self) -> str:
-        """Name what is missing, what is there instead, and how to wait for it."""
         lines = [f"operator {self.operator!r}: there is no dataset in {self.path}: {self.reason}"]
         if self.nearest:
             lines.append(f"  did you mean {self.nearest}?")
@@ -216,7 +196,6 @@ class DatasetReplaced(RunError):
     example = {"operator": "orders", "path": "out", "before": "did:odf:a", "after": "did:odf:b"}
 
     def message(self) -> str:
-        """Both datasets, and what can be done."""
         return (
             f"operator {self.operator!r}: {self.path} holds another dataset than the one that was read so far\n"
             f"  before  {self.before}\n  now     {self.after}\n"
@@ -239,7 +218,6 @@ class DatasetRewritten(RunError):
     example = {"operator": "orders", "path": "out", "before": "5 (sha256:ab…)", "after": "entry 5 (sha256:cd…)"}
 
     def message(self) -> str:
-        """Both entries, and what can be done."""
         return (
             f"operator {self.operator!r}: the ledger of {self.path} does not hold what was read of it before\n"
             f"  before  entry {self.before}\n  now     {self.after}\n"

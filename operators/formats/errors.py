@@ -1,12 +1,4 @@
-"""Errors of files of binary formats.
-
-RunError: ReadError
-├── NotOfFormat     DF650   also a ValueError
-├── FileCutShort    DF651   also an EOFError
-├── FileDamaged     DF652   also a ValueError
-├── ValueMisfit     DF653   also a TypeError
-└── FormatUnsupported DF655 also a NotImplementedError
-"""
+"""Errors of files of binary formats."""
 
 from __future__ import annotations
 

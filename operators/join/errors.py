@@ -1,12 +1,4 @@
-"""Errors of a join.
-
-RunError
-├── JoinSideTooLarge     DF386
-├── JoinColumnsClash     DF387   also a ValueError
-├── JoinColumnsUnknown   DF388   also a ValueError
-├── JoinKeyRefused       DF392   also a TypeError
-└── JoinColumnsDiffer    DF393   also a ValueError
-"""
+"""Errors of joins."""
 
 from __future__ import annotations
 
@@ -15,7 +7,7 @@ from typing import ClassVar
 from dagflow.errors import RunError, error
 
 LARGEST = (1 << 31) - 1
-"""How many bytes of text a column of Arrow's holds in one piece, and so how many a side of a join may be."""
+"""The most bytes that a string column of Arrow holds in one piece, and so the largest side of a join."""
 
 
 @error(kw_only=True)

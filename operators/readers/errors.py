@@ -1,10 +1,4 @@
-"""Errors of a file when its blocks are read.
-
-RunError: ReadError
-├── FileChanged   DF330
-└── FileGone      DF331   also a LookupError
-ConfigError: PartsNotReadable   DF272
-"""
+"""Errors of files whose blocks are read."""
 
 from __future__ import annotations
 

@@ -1,14 +1,4 @@
-"""Errors of the records that sinks get.
-
-RunError
-├── FileNameRefused          DF333   also a ValueError
-├── NotText                  DF334   also a TypeError
-├── PartitionColumnRefused   DF335   also a ValueError
-├── ColumnsChanged           DF336   also a TypeError
-├── TypeNotWritable          DF337   also a TypeError
-├── ValueNotWritable         DF338   also a ValueError
-└── RowsNotWritable          DF654   also a ValueError
-"""
+"""Errors of records that a sink cannot write."""
 
 from __future__ import annotations
 

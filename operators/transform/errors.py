@@ -1,9 +1,4 @@
-"""Errors of a pyarrow expression.
-
-RunError
-├── ExpressionRefused   DF332   also a ValueError
-└── NotSeveral          DF384   also a TypeError
-"""
+"""Errors of pyarrow expressions and of functions of records."""
 
 from __future__ import annotations
 

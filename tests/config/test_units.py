@@ -71,10 +71,10 @@ def test_sizes(text: str, size: int) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("64M", "`M` is no unit: say MB (a power of 1000) or MiB (a power of 1024)"),
-        ("64k", "`k` is no unit: say KB (a power of 1000) or KiB (a power of 1024)"),
-        ("64 parsecs", "`parsecs` is no unit of size"),
-        ("0.3KiB", "it is not a whole number of bytes"),
+        ("64M", "`M` is not a unit: write MB (a power of 1000) or MiB (a power of 1024)"),
+        ("64k", "`k` is not a unit: write KB (a power of 1000) or KiB (a power of 1024)"),
+        ("64 parsecs", "`parsecs` is not a unit of size"),
+        ("0.3KiB", "it is not an integer number of bytes"),
         ("1.5", "it is not a number with a unit"),
         ("MiB", "it is not a number with a unit"),
         ("-1MiB", "it is not a number with a unit"),
@@ -111,9 +111,9 @@ def test_durations(text: str, seconds: float) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("5m", "`m` is no unit of time: say min for minutes"),
-        ("5 fortnights", "`fortnights` is no unit of time"),
-        ("5 S", "`S` is no unit of time"),
+        ("5m", "`m` is not a unit of time: say min for minutes"),
+        ("5 fortnights", "`fortnights` is not a unit of time"),
+        ("5 S", "`S` is not a unit of time"),
         ("soon", "it is not a number with a unit"),
         ("1s!", "it is not a number with a unit"),
         ("", "it is not a number with a unit"),
@@ -129,11 +129,11 @@ def test_what_is_no_duration(text: str, reason: str) -> None:
 
 def test_milliseconds_are_whole() -> None:
     assert parse_millis("1.5s") == 1500
-    with pytest.raises(ValueError, match="whole number of milliseconds"):
+    with pytest.raises(ValueError, match="integer number of milliseconds"):
         parse_millis("1.5ms")
 
 
 @pytest.mark.parametrize("text", ["8.7", "", "8 ", "eight", "_8", "8_", "0x10"])
 def test_what_is_no_whole_number(text: str) -> None:
-    with pytest.raises(ValueError, match="not a whole number"):
+    with pytest.raises(ValueError, match="not an integer"):
         parse_whole(text)

@@ -125,40 +125,40 @@ def test_text(hint: Any, text: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("hint", "text", "message"),
     [
-        (int, "8.7", "expected a whole number, such as 8"),
-        (int, "8.0", "expected a whole number, such as 8"),
-        (int, "", "expected a whole number, such as 8"),
-        (int, "9" * 5000, "expected a whole number, such as 8"),
+        (int, "8.7", "expected an integer, such as 8"),
+        (int, "8.0", "expected an integer, such as 8"),
+        (int, "", "expected an integer, such as 8"),
+        (int, "9" * 5000, "expected an integer, such as 8"),
         (float, "fast", "expected a number, such as 0.5"),
         (bool, "True", "expected true or false"),
         (bool, "yes", "expected true or false"),
         (bool, "1", "expected true or false"),
-        (int | None, "nil", "expected a whole number, such as 8, or none"),
-        (int | bool, "x", "expected a whole number, such as 8, or true or false"),
+        (int | None, "nil", "expected an integer, such as 8, or none"),
+        (int | bool, "x", "expected an integer, such as 8, or true or false"),
         (Bytes, "lots", "expected a size in bytes, such as 4096, 64MiB or 1GB"),
         (
             Bytes | None,
             "1G",
-            ("`G` is no unit: say GB (a power of 1000) or GiB (a power of 1024); "
+            ("`G` is not a unit: write GB (a power of 1000) or GiB (a power of 1024); "
             "expected a size in bytes, such as 4096, 64MiB or 1GB, or none"),
         ),
-        (Seconds, "5m", ("`m` is no unit of time: say min for minutes; "
+        (Seconds, "5m", ("`m` is not a unit of time: say min for minutes; "
          "expected a duration, such as 500ms, 2s or 5min (a bare number is in seconds)")),
         (Millis, "0.5", ("it is not a number with a unit; "
-         "expected a duration, such as 500ms, 2s or 5min (a bare whole number is in milliseconds)")),
-        (list[int], '[1, "x"]', ("element 2 is 'x', expected a whole number, such as 8; "
-         "expected a list, each element a whole number, such as 8")),
-        (list[int], "abc", "expected a list, each element a whole number, such as 8"),
+         "expected a duration, such as 500ms, 2s or 5min (a bare integer is in milliseconds)")),
+        (list[int], '[1, "x"]', ("element 2 is 'x', expected an integer, such as 8; "
+         "expected a list, each element an integer, such as 8")),
+        (list[int], "abc", "expected a list, each element an integer, such as 8"),
         (list[str], "[1]", "expected a list, each element text"),
         (
             list[str],
             "[a-z]*",
             "what begins with [ must be a TOML array, with text in quotes (Invalid value); expected a list, each element text",
         ),
-        (list[str], '["a"] # c\nx = 1', "it goes on after its end; expected a list, each element text"),
-        (tuple[int, int], "[1]", "it has 1 elements; expected a list of 2: a whole number, such as 8, a whole number, such as 8"),
-        (dict[str, int], "x", "expected a table, each value a whole number, such as 8"),
-        (dict[str, int], "{a = 1.5}", "`a` is 1.5, expected a whole number, such as 8; expected a whole number, such as 8"),
+        (list[str], '["a"] # c\nx = 1', "there is more text after its end; expected a list, each element text"),
+        (tuple[int, int], "[1]", "it has 1 elements; expected a list of 2: an integer, such as 8, an integer, such as 8"),
+        (dict[str, int], "x", "expected a table, each value an integer, such as 8"),
+        (dict[str, int], "{a = 1.5}", "`a` is 1.5, expected an integer, such as 8; expected an integer, such as 8"),
         (Literal["a", "b"], "c", "expected one of a, b"),
         (Colour, "green", "expected one of RED, light_blue"),
         (re.Pattern[str], "(", "missing ), unterminated subpattern at position 0; expected a regular expression"),

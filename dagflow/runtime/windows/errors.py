@@ -159,7 +159,6 @@ class WindowHeldUp(InfrastructureError):
     reason: str
 
     def message(self) -> str:
-        """The window, what was being done for it, and why it failed the last time."""
         times = "once" if self.attempts == 1 else f"{self.attempts} times"
         return (
             f"window {self.window}: {self.doing} failed {times}; the last time: {self.reason}\n"

@@ -1,10 +1,4 @@
-"""Errors of a file of delimited text as a whole (exit code 1). Single bad rows are told as rows.
-
-ReadError
-├── NotDelimited    DF630   also a ValueError
-├── HeaderBad       DF631   also a ValueError
-└── QuoteLeftOpen   DF632   also a ValueError
-"""
+"""Errors of a file of delimited text as a whole. Single bad rows are reported as rows."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def routed(path: Path, text: str | bytes, block_size: int | None = None, **prope
         pytest.param(
             ['{"m": [9007199254740993]}', '{"m": [0.5]}'],
             [{"m": ["9007199254740993"]}, {"m": ["0.5"]}],
-            id="whole numbers beside fractions",
+            id="integers beside fractions",
         ),
         pytest.param(
             ['{"a": [123456789012345678901234567890, 1]}', '{"a": [-9223372036854775809]}'],

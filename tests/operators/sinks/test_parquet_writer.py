@@ -235,7 +235,7 @@ def test_metadata_and_nullability_are_no_other_columns() -> None:
     ("partition_columns", "reason"),
     [
         (["x"], "there is none\n  help: there are a, b"),
-        (["b"], "it is of type double: folders are named by text, whole numbers, dates and booleans\n  help: take it out of"),
+        (["b"], "it is of type double: folders are named by text, integers, dates and booleans\n  help: take it out of"),
         (["a"], None),
     ],
 )
