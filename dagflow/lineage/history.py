@@ -54,13 +54,13 @@ class Item:
 
     @property
     def start(self) -> int | None:
-        """Where in the file it begins."""
+        """The position in the file at which it begins."""
         found = self._part("start")
         return found if isinstance(found, int) else None
 
     @property
     def stop(self) -> int | None:
-        """Where it ends; not in it any more."""
+        """The position behind its last byte."""
         found = self._part("stop")
         return found if isinstance(found, int) else None
 
@@ -114,7 +114,7 @@ class PastWindow:
         return self.plan.window
 
     def published(self, dataset: str, file: DataFile) -> StagedFile | None:
-        """What the decision says of a committed file; the dataset may have been moved since."""
+        """The record of a committed file in the decision; the dataset may have been moved since."""
         alike = [
             each for each in self.decision.files if (each.name, each.records, each.size) == (file.path, file.rows, file.size)
         ]
@@ -180,7 +180,7 @@ class PastWindow:
         return found
 
     def check_application(self, built: LoadedApplication, plan: Plan) -> tuple[str, ...]:
-        """What has changed of its properties since. Raises ApplicationChanged when it is another one."""
+        """The properties that have changed since. Raises ApplicationChanged when it is another one."""
         found = differences(self.plan, plan)
         if found:
             raise ApplicationChanged(built.dag.name, self.window, found)
@@ -220,7 +220,7 @@ class PastWindow:
         return TaskStates(self.log.store, False, self.window, task.partition, task.keys, task.start)
 
     def _before(self) -> Decision | None:
-        """What the window before has left; None where that is no longer kept."""
+        """The decision of the window before; None where it is no longer stored."""
         return self.log.read_decision(self.window - 1) if self.window else None
 
 
@@ -291,7 +291,7 @@ def standing_in(folder: str) -> Iterator[None]:
 
 
 def run_folder_of(dataset: str) -> str:
-    """Where the window log of a dataset is, by what its owner has noted; with the dataset, if it has moved with it."""
+    """The folder of a dataset's window log, as its owner has noted it; beside the dataset, if it has moved with it."""
     ours = join(dataset, OWN_FOLDER)
     found = open_store(ours, durable=False).read(OWNER.form)
     if found is None:

@@ -40,7 +40,7 @@ _PIECE = 1 << 20
 
 @attrs.frozen(kw_only=True)
 class ReplayReport:
-    """What replaying has shown.
+    """The result of a replay.
 
     Attributes:
         windows, rows: how many were made again, and came out as they were committed.
@@ -57,7 +57,7 @@ class ReplayReport:
 def replay(dataset: str, *, locator: ApplicationLocator | None = None, windows: int | None = None) -> ReplayReport:
     """Runs the windows of a dataset again, in this process and in a temporary place, as far as their plans are kept.
 
-    Files must have the hash that was committed; where they have not, their rows are compared: lines of text one by one, in
+    Files must have the hash that was committed; where hashes differ, their rows are compared: lines of text one by one, in
     their order; Parquet and the like as tables.
 
     Args:
@@ -235,7 +235,7 @@ class _TemporaryFolder:
 
 
 def _difference(made: str, rows: int, file: DataFile, dataset: str) -> str | None:
-    """How the file that was made now differs from the committed one; None: not at all."""
+    """The difference between the file made now and the committed one; None: they are equal."""
     if _hash(made, file.physical_hash.partition(":")[0]) == file.physical_hash:
         return None
     if rows != file.rows:
@@ -254,7 +254,7 @@ def _difference(made: str, rows: int, file: DataFile, dataset: str) -> str | Non
 
 
 def _different_lines(made: str, committed: str) -> str | None:
-    """How lines differ: which is the first, and whether they are the same ones in another order."""
+    """The first line that differs, and whether the lines are the same in another order."""
     first: str | None = None
     balance = 0
     with closing(file_system(made).open(made)) as one, closing(file_system(committed).open(committed)) as other:

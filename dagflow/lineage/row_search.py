@@ -1,4 +1,4 @@
-"""A task, run again until one row of one of its files is written: what was handed on by the reader when it was."""
+"""Runs a task again until it writes one row, and finds the record that the reader emitted for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PIECE = 256
 
 @attrs.frozen
 class EmittedChunk:
-    """What the head of a stage handed on.
+    """A chunk, a piece of one or a record that the head of a stage emitted.
 
     Attributes:
         item: the number of the work item.
@@ -45,7 +45,7 @@ class EmittedChunk:
 
 @attrs.frozen(kw_only=True)
 class Origin:
-    """Where a row came from.
+    """The source of a row.
 
     Attributes:
         emitted: the record of which it was made; None when it was made of several, or that is not certain.
@@ -61,7 +61,7 @@ class Origin:
 
 
 def origin_of(program: bytes, spec: TaskSpec, states: TaskStates, *, head: str, written: FileOrigin, row: int) -> Origin | None:
-    """What a row was made of; None when the task, run again, does not write it.
+    """The source of a row; None when the task, run again, does not write it.
 
     The task runs in chunks as always, which tells in which chunk the record was; then that chunk in pieces, then one piece
     record by record. So it takes three times as long as the task had taken up to the row.
@@ -103,7 +103,7 @@ def hash_of(program: bytes, spec: TaskSpec, states: TaskStates, *, written: File
 
 
 class _RowWritten(BaseException):
-    """The row was written. No `Exception`: nobody may catch it."""
+    """The row was written. Not an `Exception`: user code must not catch it."""
 
     def __init__(self, arrived: _Arrival | None) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class _RowWritten(BaseException):
 
 @attrs.define
 class _Arrival:
-    """How much of what was handed on at once has arrived at the sink; `record`: the last of it, where it came alone."""
+    """Records of one emitted chunk that have arrived at the sink; `record`: the last one, where it came alone."""
 
     emitted: EmittedChunk | None
     count: int
@@ -173,7 +173,7 @@ class _Run:
         flow.tap(emitted={self._head: self._portions}, received={self._sink: self._arrivals})
 
     def _portions(self, chunk: Any) -> Iterator[Any]:
-        """How the head hands on a chunk: as a whole, or taken apart as far as the path says."""
+        """Hands on a chunk of the head: as a whole, or taken apart as far as the path says."""
         number, self._chunks = self._chunks, self._chunks + 1
         row = 0
         for path, part in _taken_apart(chunk, (number,), self._path):

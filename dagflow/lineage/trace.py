@@ -33,7 +33,7 @@ _NOT_AGAIN = (
     "(`dagflow verify --replay` compares row by row)"
 )
 _BEHIND = "it was written behind an exchange: any of these ranges may have a part in it"
-_KEPT = "so may what earlier windows had brought: {names} goes on from window to window"
+_KEPT = "so may what earlier windows had brought: {names} continues from window to window"
 
 
 @attrs.frozen(kw_only=True)
@@ -58,7 +58,7 @@ class SourceRecord:
 
 @attrs.frozen(kw_only=True)
 class Trace:
-    """Where a row comes from.
+    """The way of a row from its source.
 
     Attributes:
         entry, file, row: the entry that committed it, the file that holds it, and which row of that it is (from 0).
@@ -102,7 +102,7 @@ class Trace:
 
 @attrs.frozen(kw_only=True)
 class ApplicationLocator:
-    """How to find the application again: as the caller says now or, where the caller trusts it, as the run folder says.
+    """Finds the application again: as the caller names it or, where the caller trusts it, as the run folder does.
 
     Attributes:
         run_folder: where the run folder is now, if not where the dataset says.
@@ -138,7 +138,7 @@ class ApplicationLocator:
 
 
 def trace(dataset: str, offset: int, *, exact: bool = False, locator: ApplicationLocator | None = None) -> Trace:
-    """Where a row of a dataset comes from.
+    """Trace a row of a dataset to its source.
 
     Args:
         dataset: its folder, by path or URL, or anything in it.
@@ -242,7 +242,7 @@ def _exactly(found: Trace, past: PastWindow, locator: ApplicationLocator) -> Tra
 
 
 def _told(found: Trace, origin: Origin | None, plan: Plan, head: str, reader: Operator) -> Trace:
-    """What running the task again has shown."""
+    """The trace, with what the task has shown when it ran again."""
     kind = type(reader).__name__
     if origin is not None and origin.is_uncertain:
         raise SourceSilent(head, kind, f"operator {_written(found).operator!r} counts its rows too late to tell which is whose")

@@ -36,7 +36,7 @@ class LocalRunner:
         future: Future[list[TaskOutcome]] = Future()
         try:
             future.set_result(self._ran(job))
-        except Exception as error:  # noqa: BLE001  # of a DataFrame transform: handed to whoever waits, as Spark's are
+        except Exception as error:  # noqa: BLE001  # of a DataFrame transform: raised where the result is awaited, as Spark's are
             future.set_exception(error)
         return future
 

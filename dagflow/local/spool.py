@@ -21,10 +21,10 @@ _IN_MEMORY = 64 << 20
 
 
 class TransformRunner(Protocol):
-    """What runs DataFrame transforms for windows that run in this process."""
+    """Runs DataFrame transforms for windows that run in this process."""
 
     def made(self, transform: DataFrameTransform, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """What a transform makes of the batches for it."""
+        """The batches that a transform returns for some batches."""
         ...
 
     def close(self) -> None:
@@ -35,7 +35,7 @@ def transform_runner() -> TransformRunner:
     """Starts nothing yet. Only here, and where runners are made, does Spark get loaded."""
     import importlib
 
-    # by name: the rooms above this one are not imported by it, they are plugged in
+    # by name: layers above this one are plugged in, not imported
     made: TransformRunner = importlib.import_module("dagflow.spark.local_transforms").LocalTransformRunner()
     return made
 
@@ -69,7 +69,7 @@ class Spool:
             self.put(transform.level, row)
 
     def channels(self, spec: TaskSpec, levels: Mapping[int, int]) -> TaskChannels:
-        """What a task has to do with exchanges, where they are all here. `levels`: where they lead to, by tag."""
+        """The channels of a task whose exchanges are all in this process. `levels`: by tag, where exchanges lead to."""
         return TaskChannels(self.rows(spec.layout.level, spec.layout.place), lambda row: self.put(levels[row.tag >> 1], row))
 
     def rows(self, level: int, place: int) -> Iterator[Row]:

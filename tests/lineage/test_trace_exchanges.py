@@ -45,4 +45,4 @@ def test_what_goes_on_over_windows_is_told(tmp_path: Path) -> None:
     run(traced.windows, source, out, block_size=4)
     found = trace(str(out), 0)
     assert (found.problem, found.items) == (None, ())
-    assert found.remarks == ("so may what earlier windows had brought: counts goes on from window to window",)
+    assert found.remarks == ("so may what earlier windows had brought: counts continues from window to window",)

@@ -1,5 +1,6 @@
-"""What crosses from one level of a window to the next: rows of Arrow batches, sent by key, dealt, to one or along.
+"""Exchanges: rows of Arrow batches that cross from one level of a window to the next by hash, round-robin, gather or forward.
 
-`rows` says what a row is, `sender` makes them, `arrival` hands them to the operators of the next level, `pump` lets a task hand
-rows on while it works, `spool` keeps them for the in-process runner.
+Read `rows` (the row), `sender` (makes rows of records, and samples keys with `hot_keys`), then `channels` (the rows that arrive
+for a task, and where it sends its own) and `pump` (lets a task send rows while it works). `dataframes` and `fitting` serve
+operators whose body is a function of DataFrames.
 """

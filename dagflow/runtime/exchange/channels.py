@@ -1,4 +1,4 @@
-"""What a task has to do with exchanges: rows that arrive, and where those that it makes go."""
+"""The channels of a task: the rows that arrive for it, and where it sends its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dagflow.runtime.stage.program import TaskSpec
 
 
 def nothing_sent(row: Row) -> None:
-    """Where a task sends rows that has no exchange behind it."""
+    """Refuses rows: the task has no exchange behind it."""
     raise AssertionError(f"tag {row.tag}: this task sends nothing")
 
 
@@ -37,7 +37,7 @@ def in_level(spec: TaskSpec, channels: TaskChannels, execute: Callable[[TaskChan
     if outcome is None or outcome.error is not None:
         for row in failed_rows(spec.layout.next_tasks):
             channels.send(row)
-        for _ in rows:  # whoever sends them waits until all are taken
+        for _ in rows:  # their sender waits until all are taken
             pass
     return outcome
 

@@ -53,7 +53,7 @@ class Made(Operator):
 
 
 def has_transforms(plan: Plan) -> bool:
-    """Whether windows have transforms: one may leave what another would see, a temporary view say, so no two run at once."""
+    """Tell whether windows have DataFrame transforms. They run one at a time: their temporary views would collide."""
     return any(exchange.kind == DATAFRAME for exchange in plan.exchanges.values())
 
 

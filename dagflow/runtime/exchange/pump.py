@@ -15,7 +15,7 @@ AHEAD = 4
 
 
 class _Abandoned(BaseException):
-    """Nobody takes the rows any more. No `Exception`: the task's own code must not swallow it."""
+    """The rows are no longer taken. Not an `Exception`: the task's own code must not swallow it."""
 
 
 class Pump(Generic[R]):

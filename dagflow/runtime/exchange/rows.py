@@ -16,7 +16,7 @@ FAILED, OUTCOME = -1, -2
 
 
 class Row(NamedTuple):
-    """What crosses. Nothing in it depends on the attempt that made it, or Spark could not make it again.
+    """A row that crosses. Nothing in it depends on the attempt that made it, or Spark could not make it again.
 
     Attributes:
         dst: the number of the task in its level that it is for.
@@ -78,7 +78,7 @@ def records_of(blob: Any) -> list[Any]:
 
 
 def is_failed(row: Row) -> bool:
-    """Whether it says that a task of a level before has failed."""
+    """Tell whether a row says that a task of a level before has failed."""
     return row.tag == FAILED
 
 

@@ -85,7 +85,7 @@ class Sender:
 
     @property
     def port(self) -> str:
-        """Where it leads to: `operator.port`."""
+        """The port that it leads to: `operator.port`."""
         return self._plan.port
 
     def steps(self, chunk: list[Any] | pa.RecordBatch) -> Iterator[Step]:
@@ -373,7 +373,7 @@ class Sender:
 
 
 def _a_batch(found: Any) -> pa.RecordBatch:
-    """What `combine_batch` has returned. Raises TypeError where it is no batch."""
+    """The batch that `combine_batch` has returned. Raises TypeError for anything else."""
     import pyarrow as pa
 
     if not isinstance(found, pa.RecordBatch):

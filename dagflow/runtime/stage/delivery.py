@@ -1,4 +1,4 @@
-"""How records flow inside one task: outlets collect what operators emit, inlets hand it to handlers in the form they take."""
+"""Records flow inside one task: outlets collect what operators emit, inlets hand it to handlers in the form they take."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Steps:
 
     @property
     def is_deep(self) -> bool:
-        """Whether handlers nest so deep already that what the innermost one emits has to wait until it returns."""
+        """Tell whether handlers nest so deep already that what the innermost one emits has to wait until it returns."""
         return self._nested >= MAX_NESTED
 
     def run(self, steps: Iterator[Step]) -> None:
@@ -69,7 +69,7 @@ class Steps:
 
 
 class Outlet:
-    """What stands behind a connected output port: a buffer, and the inlets of the stream's sinks; senders to other levels.
+    """The end of a connected output port: a buffer, and the inlets of the stream's sinks; senders to other levels.
 
     A buffer never outlives the chunk that its operator is working on, so memory is bounded by the chunks that readers make.
     """
@@ -194,7 +194,7 @@ class Outlet:
 
     @property
     def pending(self) -> int:
-        """How many records have been emitted and not handed on."""
+        """The number of records that are emitted and not handed on."""
         return len(self.buffer) + sum(count for count, _ in self._held or ())
 
     def drop(self) -> None:
@@ -222,7 +222,7 @@ class Unconnected:
 
 
 class Inlet:
-    """What stands before an input port: turns what arrives into the form of the handler, and deals with bad records."""
+    """The front of an input port: turns what arrives into the form of the handler, and deals with bad records."""
 
     def __init__(
         self, node: Node, port: str, plan: PortPlan, handler: Callable[[Any], None], emitter: Node | None = None

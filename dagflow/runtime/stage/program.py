@@ -1,4 +1,4 @@
-"""What travels to the tasks: the fused operators of one stage, as data that pickles."""
+"""Programs and tasks as data that pickles: the fused operators of a stage, and what one of its tasks is to do."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 TRANSFORMED = 1 << 24
-"""Where rows come from that a DataFrame transform has made: this and the number of Spark's partition."""
+"""The source of rows that a DataFrame transform has made: this plus the number of Spark's partition."""
 
 
 @attrs.frozen
@@ -63,7 +63,7 @@ class ProgramOperator:
 
 @attrs.frozen
 class Combiner:
-    """What makes fewer records of those for a port before they cross an exchange: methods of its operator, not set up."""
+    """Combines the records for a port before they cross an exchange, by methods of its operator, which is not set up."""
 
     operator: Operator
     methods: dict[str, str]
@@ -102,7 +102,7 @@ class SendPlan:
 
     @property
     def port(self) -> str:
-        """Where it leads to: `operator.port`."""
+        """The port that it leads to: `operator.port`."""
         return ".".join(self.sink)
 
 
@@ -160,7 +160,7 @@ class TaskId:
 
     @property
     def claims_area(self) -> str:
-        """What the logs of claims of the tasks of its stage are called, up to the partition."""
+        """The name of the logs of claims of its stage, up to the partition."""
         return stage_area(CLAIM, self.window, self.epoch, self.stage)
 
     @property
@@ -175,12 +175,12 @@ class TaskId:
 
     @property
     def reports_of_stage(self) -> str:
-        """What the reports of the tasks of its stage are called, up to the partition."""
+        """The name of the reports of its stage, up to the partition."""
         return stage_area(REPORT, self.window, self.epoch, self.stage)
 
     @property
     def report_name(self) -> str:
-        """Where the task's report stands in the run folder."""
+        """The name of the task's report in the run folder."""
         return task_name(self.reports_of_stage, self.partition)
 
 
@@ -279,7 +279,7 @@ class TaskSpec(TaskId):
         return KeyAssignment(self.partitions, self.layout.owners.get(self.stage, ()))
 
     def sender(self, number: int) -> str:
-        """Where a row has come from, by the number in it: a task of a lower level, or the transform of its own operator.
+        """The source of a row, by the number in it: a task of a lower level, or the transform of its own operator.
 
         >>> layout = ExchangeLayout(senders={"s0": 0, "s1": 4})
         >>> TaskSpec(window=0, epoch="r", stage="s2", partition=0, partitions=1, layout=layout).sender(5)
@@ -293,7 +293,7 @@ class TaskSpec(TaskId):
 
 @attrs.frozen(kw_only=True)
 class DataFrameTransform:
-    """What Spark itself does between two levels of a window, for one operator. It stays on the driver.
+    """A function of DataFrames that Spark runs between two levels of a window, for one operator. It stays on the driver.
 
     Attributes:
         operator, window: which one, and when.

@@ -30,7 +30,7 @@ class WorkItems(Operator):
         self.__dict__.setdefault("collected", []).append(item)
 
     def take(self) -> list[Any]:
-        """What has been collected since the last call."""
+        """Take the records collected since the last call."""
         items: list[Any] = self.__dict__.pop("collected", [])
         return items
 

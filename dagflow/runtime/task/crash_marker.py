@@ -1,7 +1,7 @@
-"""Where a task is, in a small file that outlives its process: so a record that kills its worker is found by its position.
+"""A small file that tells which record a task works on. It outlives the process, so a record that kills its worker is found.
 
 A record may end the process that works on it: by `os._exit`, a crash in native code, all memory. No report tells of that. So
-tasks that are tried again write down where they are before each portion of records that a reader hands on; and the one after, in
+tasks that run again write down where they are before each portion of records that a reader hands on; and the one after, in
 the portion where its predecessor died, before each record. First attempts write nothing: it would cost each task a file.
 """
 
@@ -27,7 +27,7 @@ _TOLD = 5  # tasks that a message names at the most
 
 @attrs.frozen
 class Place:
-    """Where a task was when it ended: a position in a file, or of a source without files; None: behind its last record."""
+    """The place at which a task ended: a position in a file, or of a source without files; None: behind its last record."""
 
     task: str
     path: str
@@ -45,7 +45,7 @@ class Place:
 
 
 class CrashMarker:
-    """The file of one task; who opens it finds where the attempt before has died, if one has."""
+    """The file of one task; the next attempt reads in it where the one before died."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -83,12 +83,12 @@ class CrashMarker:
             return False
         before = self._before[1]
         first, last = _plain(positions[0]), _plain(positions[-1])
-        if type(before) is not type(first):  # the start of a block that is no range of such positions
+        if type(before) is not type(first):  # the start of a block whose positions are of another kind
             return False
         return first <= before <= last or before in positions  # positions of a source without files need not be in order
 
     def leave(self) -> None:
-        """The task has ended by itself: nobody is to look for it."""
+        """Removes the file: the task has ended by itself."""
         with contextlib.suppress(OSError):
             os.close(self._file)
         with contextlib.suppress(OSError):
@@ -96,7 +96,7 @@ class CrashMarker:
 
 
 def open_crash_marker(log: WindowLog, spec: TaskSpec) -> CrashMarker | None:
-    """Begins the crash_marker of a task; None where the run folder is no local folder, or takes none."""
+    """Opens the crash marker of a task; None where the run folder is not a local folder, or refuses it."""
     path = _path(log, spec)
     if path is None:
         return None
@@ -108,7 +108,7 @@ def open_crash_marker(log: WindowLog, spec: TaskSpec) -> CrashMarker | None:
 
 
 def places(log: WindowLog, tasks: Iterable[TaskSpec], among: Collection[str] = ()) -> list[Place]:
-    """Where tasks of a window were that have ended without a report. `among`: the names of those that died, where known."""
+    """The places of tasks that have ended without a report. `among`: the names of those that died, where known."""
     found = []
     for task in tasks:
         path = _path(log, task)
@@ -142,7 +142,7 @@ def _plain(position: Any) -> Any:
 
 
 def _positions(records: Any) -> Sequence[Any] | None:
-    """Where each record starts, of records that come from a reader."""
+    """The start of each record that comes from a reader."""
     if isinstance(records, list):
         return [record.position for record in records] if records and isinstance(records[0], ReaderRecord) else None
     names = records.schema.names

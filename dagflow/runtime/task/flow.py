@@ -1,4 +1,4 @@
-"""The stage program: what one task does, the same in process and on Spark. Runners only call `run_task`."""
+"""The stage program: what one task does, the same in process and on Spark. Runners call `execute`, which calls `run_flow`."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ class Flow:
         return {name: node.total() for name, node in self.nodes.items()}
 
     def exchanges(self) -> dict[str, ExchangeFigures]:
-        """What went over exchanges, by the port that they lead to."""
+        """The figures of exchanges, by the port that they lead to."""
         return {sender.port: sender.figures for senders in self.senders.values() for sender in senders}
 
     def event_times(self) -> dict[str, int]:
@@ -241,7 +241,7 @@ class Flow:
         return {name: node.context.latest for name, node in self.nodes.items() if node.context.latest is not None}
 
     def notes(self) -> dict[str, list[str]]:
-        """What the operators have noted for the driver."""
+        """The notes of operators for the driver."""
         return {name: node.context.notes for name, node in self.nodes.items() if node.context.notes}
 
 
