@@ -23,7 +23,8 @@ from dagflow.ledger import (
     hash_bytes,
     schema_hash,
 )
-from dagflow.storage import CountingStore, LocalStore
+from dagflow.storage import LocalStore
+from dagflow.testing.stores import CountingStore
 
 SCHEMA = SetSchema(schema=(SchemaField(name="value", type="string"),))
 APP = "benchmark"

@@ -23,7 +23,7 @@ def descendants() -> list[int]:
 
 
 def kill_descendants() -> None:
-    """Kills them all, at once. Whoever is started meanwhile is found in a second look."""
+    """Kill them all at once. A second look finds those started meanwhile."""
     for _ in range(3):
         found = descendants()
         if not found:

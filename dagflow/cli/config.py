@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.cli.options import Given, app_command
+from dagflow.cli.options import AppArguments, app_command
 from dagflow.cli.prepare import built, spark_address
 from dagflow.config import Row, effective, render_json, render_text
 from dagflow.config.effective import RUN
@@ -15,12 +15,10 @@ from dagflow.model.ports import input_ports
 from dagflow.spark.address import Address
 
 
-@app_command(
-    "config", help="Shows every effective setting of an application, its operators and its run, and where each comes from."
-)
-def command(given: Given) -> None:
+@app_command("config", help="Show every effective setting of an application, its operators and its run, with its origin.")
+def command(arguments: AppArguments) -> None:
     """Prints the settings; secrets are hidden."""
-    made = built(given)
+    made = built(arguments)
     rows = effective(
         made.application.settings_class,
         made.layers,
@@ -32,7 +30,7 @@ def command(given: Given) -> None:
         attributes=made.attributes,
     )
     rows = _with_address(rows, spark_address(made))
-    print(render_json(rows) if given.json else render_text(rows))
+    print(render_json(rows) if arguments.json else render_text(rows))
 
 
 def _with_address(rows: list[Row], address: Address | None) -> list[Row]:

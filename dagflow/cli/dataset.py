@@ -1,4 +1,4 @@
-"""What the commands of datasets take: the dataset, `--json` and `--debug`."""
+"""The arguments of commands on datasets: the dataset, `--json` and `--debug`."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from dagflow.cli.group import EXIT_CODES, ErrorOutput, NobodyReads, paths
+from dagflow.cli.group import EXIT_CODES, ErrorOutput, OutputClosed, paths
 
 if TYPE_CHECKING:
     from dagflow.lineage.trace import ApplicationLocator
 
 
 @attrs.frozen
-class Asked:
-    """What the command line has said: the folder of the dataset, the place as it was written, and `--json`."""
+class DatasetArguments:
+    """The arguments of a command on a dataset: its folder, the place as the user wrote it, and `--json`."""
 
     dataset: str
     place: str
@@ -26,7 +26,7 @@ class Asked:
 def dataset_command(
     name: str, *, help: str, params: Sequence[click.Parameter] = ()
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Makes a command of `function(asked, **own)`: it takes DATASET, `--json`, `--debug` and `params`."""
+    """Decorate `function(arguments, **own)` as a command that takes DATASET, `--json`, `--debug` and `params`."""
 
     def make(function: Callable[..., Any]) -> click.Command:
         @click.pass_context
@@ -36,15 +36,15 @@ def dataset_command(
             state = context.ensure_object(ErrorOutput)
             state.debug, state.json = rest.pop("debug"), rest.pop("json")
             try:
-                return function(Asked(find_dataset(dataset), dataset, state.json), **rest)
+                return function(DatasetArguments(find_dataset(dataset), dataset, state.json), **rest)
             except BrokenPipeError as error:
-                raise NobodyReads from error  # click would end the process by itself
+                raise OutputClosed from error  # click would end the process by itself
 
         last: list[click.Parameter] = [
-            click.Option(["--json"], is_flag=True, help="Prints JSON on standard output."),
-            click.Option(["--debug"], is_flag=True, help="Shows tracebacks."),
+            click.Option(["--json"], is_flag=True, help="Print JSON on standard output."),
+            click.Option(["--debug"], is_flag=True, help="Show tracebacks."),
         ]
-        also = "\n\nDATASET is the output folder of an application, by path or URL, or anything that lies in it."
+        also = "\n\nDATASET is the output folder of an application, by path or URL, or anything inside it."
         return click.Command(
             name,
             callback=callback,
@@ -57,31 +57,31 @@ def dataset_command(
 
 
 def application_options() -> list[click.Parameter]:
-    """How the application is found again that made a dataset."""
+    """Return the options that name the application that made a dataset."""
     return [
-        click.Option(["--run-folder"], metavar="PATH", help="Where the run folder is now, if it has moved."),
-        click.Option(["--app"], metavar="APP", help="The application to run; its settings are those of -D and --conf."),
+        click.Option(["--run-folder"], metavar="PATH", help="The run folder, if it was moved."),
+        click.Option(["--app"], metavar="APP", help="The application that made the dataset, with the settings of -D and --conf."),
         click.Option(
             ["--trust"],
             is_flag=True,
-            help="Without --app: runs the application that the run folder names.",
+            help="Without --app: run the application that the run folder names.",
         ),
         click.Option(
             ["-D", "define"],
             multiple=True,
             metavar="KEY=VALUE",
-            help="A setting of it. With --trust: in the place of what the run folder knows, which are no secrets.",
+            help="A setting of the application. With --trust, it replaces the recorded one. Secrets are not recorded.",
         ),
-        click.Option(["--conf"], multiple=True, metavar="FILE.toml", help="Settings in a file, with --app."),
+        click.Option(["--conf"], multiple=True, metavar="FILE.toml", help="A file of settings. Needs --app."),
     ]
 
 
 def locator(
     run_folder: str | None, app: str | None, trust: bool, define: Sequence[str], conf: Sequence[str]
 ) -> ApplicationLocator:
-    """The locator that `application_options` describe."""
+    """Return the values of `application_options`."""
     from dagflow.lineage.trace import ApplicationLocator
 
     if conf and app is None:
-        raise click.UsageError("--conf goes with --app: without it, the settings are those that the run folder knows, and -D.")
+        raise click.UsageError("--conf needs --app. Without --app, the settings are those recorded in the run folder, and -D.")
     return ApplicationLocator(run_folder=run_folder, application=app, trust=trust, definitions=define, conf_files=conf)

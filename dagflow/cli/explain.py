@@ -7,14 +7,14 @@ import sys
 
 import click
 
-from dagflow.cli.ending import style_of
 from dagflow.cli.group import EXIT_CODES
+from dagflow.cli.report_error import style_of
 from dagflow.render.explanations import errors_page, explain, explanation_text, explanations, list_text
 
 
 @click.command(
     "explain",
-    help="Explains an error by its code (DF012) or class: cause, example, remedy. Without a code it lists all.",
+    help="Explain an error by its code (DF012) or class: cause, example, remedy. Without a code, list all errors.",
     epilog=EXIT_CODES,
     params=[
         click.Argument(["code"], required=False),

@@ -7,29 +7,27 @@ import sys
 
 import click
 
-from dagflow.cli.ending import style_of
-from dagflow.cli.options import Given, app_command
+from dagflow.cli.options import AppArguments, app_command
 from dagflow.cli.plan import DEFAULT, view_of
+from dagflow.cli.report_error import style_of
 from dagflow.plan.steps import PHASES
 from dagflow.render.graph import graph_text, mermaid
 
 
 @app_command(
     "graph",
-    help="Draws an application's operators and streams. Starts nothing.",
+    help="Draw the operators and streams of an application. Nothing is started.",
     params=[
-        click.Option(
-            ["-f", "--format", "form"], type=click.Choice(["text", "mermaid"]), default="text", help="Lines of text, or Mermaid."
-        ),
+        click.Option(["-f", "--format", "form"], type=click.Choice(["text", "mermaid"]), default="text", help="Text or Mermaid."),
         click.Option(
             ["--step"], type=click.Choice(PHASES), default=DEFAULT, help="As for `plan`; `logical` draws a DAG with mistakes too."
         ),
     ],
 )
-def command(given: Given, form: str, step: str) -> None:
+def command(arguments: AppArguments, form: str, step: str) -> None:
     """Prints the picture."""
-    view = view_of(given, step)
-    if given.json:
+    view = view_of(arguments, step)
+    if arguments.json:
         print(json.dumps(view.as_json(), indent=2, ensure_ascii=False))
     elif form == "mermaid":
         print(mermaid(view))

@@ -1,4 +1,4 @@
-"""The group of commands: knows their names, imports one when it is invoked."""
+"""The group of commands. It imports a command only when it is invoked."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import click
 from click.shell_completion import CompletionItem
 
 COMMANDS = {
-    "launch": "Runs an application, on Spark or in this process.",
-    "validate": "Finds all that is wrong with an application, without running it.",
-    "plan": "Shows how an application will run, step by step.",
-    "graph": "Draws an application's operators and streams.",
-    "config": "Shows every effective setting, and where it comes from.",
-    "log": "Shows what happened to a dataset, newest first.",
-    "trace": "Finds where a row of a dataset comes from.",
-    "verify": "Checks a dataset against its ledger: links, rules, hashes of files.",
-    "explain": "Explains an error by its code: cause, example, remedy.",
+    "launch": "Run an application, on Spark or in this process.",
+    "validate": "Check an application without running it, and report all problems.",
+    "plan": "Show how an application will run, step by step.",
+    "graph": "Draw the operators and streams of an application.",
+    "config": "Show every effective setting and its origin.",
+    "log": "List the changes of a dataset, newest first.",
+    "trace": "Find the input of a row of a dataset.",
+    "verify": "Check a dataset against its ledger: links, rules, hashes of files.",
+    "explain": "Explain an error by its code: cause, example, remedy.",
 }
 
 EXIT_CODES = """\b
@@ -26,26 +26,26 @@ Exit codes:
   0    done
   1    the run failed, or the dataset is damaged
   2    the application, its settings or the command line are wrong
-  3    the environment is: Java, cluster, permissions, disk
-  130  interrupted (Ctrl-C, SIGTERM); launch again to go on
+  3    the environment is not ready: Java, cluster, permissions, disk
+  130  interrupted (Ctrl-C, SIGTERM); launch again to resume
 """
 
 
 @attrs.define
 class ErrorOutput:
-    """The options of the command line for the output of errors."""
+    """The options that decide how errors are reported."""
 
     debug: bool = False
     json: bool = False
     json_progress: bool = False
 
 
-class NobodyReads(Exception):
-    """Whoever read standard output has gone."""
+class OutputClosed(Exception):
+    """The reader of standard output is gone."""
 
 
 def paths(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Lets the shell complete paths, as it does for other commands."""
+    """Let the shell complete paths, as it does for other commands."""
     return [CompletionItem(incomplete, type="file")]
 
 
@@ -53,18 +53,18 @@ class Commands(click.Group):
     """A group whose commands are imported one by one."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order in which they are used."""
+        """Return the names, in the order in which they are used."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A command; only now is its module imported."""
+        """Return a command. Its module is imported only now."""
         if cmd_name not in COMMANDS:
             return None
-        found: click.Command = importlib.import_module(f"dagflow.cli.{cmd_name}").command
-        return found
+        command: click.Command = importlib.import_module(f"dagflow.cli.{cmd_name}").command
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list for --help, without importing any of them."""
+        """Write the list for --help without importing the commands."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
@@ -91,13 +91,13 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: bool) 
 
 commands = Commands(
     name="dagflow",
-    help="Runs applications that are assembled from operators, window by window, on Spark.\n\n"
-    "APP is a folder with app.py, a path.py[:name] or a module[:name]; DATASET an output folder of one.",
+    help="Run applications that are assembled from operators, window by window, on Spark.\n\n"
+    "APP is a folder with app.py, a path.py[:name] or a module[:name]. DATASET is the output folder of an application.",
     epilog=EXIT_CODES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     params=[
         click.Option(
-            ["--version"], is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="The version."
+            ["--version"], is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show the version."
         ),
     ],
 )

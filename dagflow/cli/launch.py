@@ -9,12 +9,12 @@ import sys
 
 import click
 
-from dagflow.cli.ending import style_of, tell
+from dagflow.cli.exit_codes import DONE, INTERRUPTED
 from dagflow.cli.group import ErrorOutput
-from dagflow.cli.main import DONE, INTERRUPTED
-from dagflow.cli.options import Given, app_command
+from dagflow.cli.options import AppArguments, app_command
 from dagflow.cli.prepare import planned, spark_address
 from dagflow.cli.progress import Progress, make_progress
+from dagflow.cli.report_error import report_error, style_of
 from dagflow.cli.stopping import Stopping
 from dagflow.launching.build import LoadedApplication
 from dagflow.launching.launch import start
@@ -30,32 +30,32 @@ from dagflow.spark.address import DEFAULT
 
 @app_command(
     "launch",
-    help="Runs an application. A launch on the same output goes on where the last one ended.\n\n"
+    help="Run an application. A launch on the same output resumes where the last one ended.\n\n"
     "Progress goes to standard error, the closing report to standard output.",
 )
 @click.pass_obj
-def command(state: ErrorOutput, given: Given) -> int:
-    """Runs; the exit code."""
-    gc.enable()  # see `main`: from here on there is much to collect
-    built, plan = planned(given)
+def command(state: ErrorOutput, arguments: AppArguments) -> int:
+    """Run the application and return the exit code."""
+    gc.enable()  # `main` turned it off; a run makes garbage
+    built, plan = planned(arguments)
     progress = make_progress(built.run.progress, sys.stderr)
     local = built.run.runner == "local"
     stopping = Stopping(interrupts=local, quiet=state.json_progress)
     run = stopping.run = start(built, subscribers=(stopping, progress))
     with stopping:
         error = _run(run, progress, what_runs_where(built, plan), here=local)
-    _print_report(run.report, given.json, error)
+    _print_report(run.report, arguments.json, error)
     if error is None:
         return DONE
     if stopping.by is not None or isinstance(error, (Interrupted, KeyboardInterrupt)):
         if not state.json_progress:
             print(interrupted(run.report, stopping.by or "Ctrl-C"), file=sys.stderr)
         return INTERRUPTED
-    return tell(error, ErrorOutput(debug=state.debug, json_progress=state.json_progress))
+    return report_error(error, ErrorOutput(debug=state.debug, json_progress=state.json_progress))
 
 
 def _run(run: Run, progress: Progress, first_line: str, here: bool) -> BaseException | None:
-    """Runs to the end; what ended it, None when it is done.
+    """Run to the end. Return the error that ended the run, or None.
 
     `here`: in this thread, so that a breakpoint works. On Spark another thread runs it, and this one stays free for signals:
     in the main thread, pyspark would take SIGINT for itself.
@@ -68,7 +68,7 @@ def _run(run: Run, progress: Progress, first_line: str, here: bool) -> BaseExcep
             else:
                 run.run_in_background()
                 run.wait()
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # told at the end, after the report
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # reported at the end, after the report
         return error
     except SystemExit as end:
         return RuntimeError(f"the application called sys.exit({end.code!r})")
@@ -76,7 +76,7 @@ def _run(run: Run, progress: Progress, first_line: str, here: bool) -> BaseExcep
 
 
 def what_runs_where(built: LoadedApplication, plan: Plan) -> str:
-    """One line before the run: the application, its runner, where it writes, and where it keeps its log."""
+    """Return the first line of a launch: the application, its runner, its output and its run folder."""
     settings = built.run
     runner = "in this process"
     if (address := spark_address(built)) is not None:
@@ -86,21 +86,21 @@ def what_runs_where(built: LoadedApplication, plan: Plan) -> str:
     folders = Folders.of(plan, settings.run_folder)
     output = ", ".join(shown(folder) for folder in folders.outputs)
     parts = [f"{built.dag.name} {runner}", f"output {output}" if output else "no output folder"]
-    parts.append(f"run folder {shown(folders.run_folder)}" if folders.run_folder else "nothing to go on with later")
+    parts.append(f"run folder {shown(folders.run_folder)}" if folders.run_folder else "no run folder: this run cannot be resumed")
     if settings.fresh:
         parts.append("starting over")
     return "; ".join(parts)
 
 
 def interrupted(report: RunReport, by: str) -> str:
-    """One line for a run that was stopped: how to go on."""
+    """Return the line that says how to resume a run that was stopped."""
     if not report.outputs:
         return f"stopped by {by}"
-    return f"stopped by {by}: what was decided is kept; launch again with the same settings to go on from there"
+    return f"stopped by {by}: committed windows are kept; launch again with the same settings to resume"
 
 
 def _print_report(report: RunReport, as_json: bool, error: BaseException | None) -> None:
-    with contextlib.suppress(BrokenPipeError):  # the run is what it is, whether or not somebody reads this
+    with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change how the run ended
         if as_json:
             print(json.dumps(report_json(report, error), indent=2, ensure_ascii=False), flush=True)
         elif report.operators or report.status == "done":

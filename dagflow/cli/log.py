@@ -9,8 +9,8 @@ from itertools import islice
 
 import click
 
-from dagflow.cli.dataset import Asked, dataset_command
-from dagflow.cli.ending import style_of
+from dagflow.cli.dataset import DatasetArguments, dataset_command
+from dagflow.cli.report_error import style_of
 from dagflow.ledger import Ledger
 from dagflow.ledger.history import history, step
 from dagflow.render.ledger import LogHead, counted_entries, entry_text, log_head, log_lines
@@ -26,7 +26,7 @@ def instant_of(context: click.Context, option: click.Parameter, value: str | Non
     try:
         moment = datetime.datetime.fromisoformat(value)
     except ValueError:
-        raise click.BadParameter(f"{value!r} is no time: write 2026-11-20 or 2026-11-20T08:30") from None
+        raise click.BadParameter(f"{value!r} is not a time: write 2026-11-20 or 2026-11-20T08:30") from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=datetime.UTC)
     return (moment - datetime.datetime.fromtimestamp(0, datetime.UTC)) // datetime.timedelta(microseconds=1)
@@ -34,7 +34,7 @@ def instant_of(context: click.Context, option: click.Parameter, value: str | Non
 
 @dataset_command(
     "log",
-    help="Shows what happened to a dataset: the entries of its ledger, newest first; with ENTRY, that one whole.",
+    help="List the entries of a dataset's ledger, newest first. With ENTRY, show that entry in full.",
     params=[
         click.Argument(["entry"], required=False, type=click.IntRange(min=0), metavar="[ENTRY]"),
         click.Option(
@@ -43,29 +43,29 @@ def instant_of(context: click.Context, option: click.Parameter, value: str | Non
             metavar="N",
             help=f"The N newest, 0 for all (default: {MOST}, with --json all).",
         ),
-        click.Option(["--since"], callback=instant_of, metavar="TIME", help="Only what was committed at TIME or later (UTC)."),
+        click.Option(["--since"], callback=instant_of, metavar="TIME", help="Only entries committed at TIME or later (UTC)."),
         click.Option(["--data-only"], is_flag=True, help="Only entries that added rows."),
     ],
 )
-def command(asked: Asked, entry: int | None, limit: int | None, since: int | None, data_only: bool) -> None:
+def command(arguments: DatasetArguments, entry: int | None, limit: int | None, since: int | None, data_only: bool) -> None:
     """Prints the entries."""
-    ledger = Ledger.open(asked.dataset, durable=False)
+    ledger = Ledger.open(arguments.dataset, durable=False)
     style = style_of(sys.stdout)
     if entry is not None:
         found = step(ledger, ledger.entry(entry))
-        if asked.json:
+        if arguments.json:
             print(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
         else:
-            print(entry_text(found, asked.dataset, style))
+            print(entry_text(found, arguments.dataset, style))
         return
     steps = history(ledger, since=since, data_only=data_only)
-    most = limit if limit is not None else 0 if asked.json else MOST
+    most = limit if limit is not None else 0 if arguments.json else MOST
     shown = islice(steps, most) if most else steps
-    if asked.json:
+    if arguments.json:
         for each in shown:
             print(json.dumps(each.as_json(), ensure_ascii=False))
         return
-    head = _head(ledger, asked.dataset)
+    head = _head(ledger, arguments.dataset)
     print(log_head(head, style), end="\n\n")
     titled = True
     last = None

@@ -1,4 +1,4 @@
-"""The command `dagflow`: calls a command, and makes an exit code of however it ends."""
+"""The command `dagflow`: runs a command and returns its exit code."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import os
 import sys
 from collections.abc import Sequence
 
+from dagflow.cli.exit_codes import DONE, FAILED, INTERRUPTED, WRONG
+
 COMPLETING = "_DAGFLOW_COMPLETE"
 """The variable by which a shell asks for completions, or for the script that asks: `bash_source`, `zsh_complete`, …"""
-DONE, FAILED, WRONG, SURROUNDINGS, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; the exit code: 0 done, 1 failed, 2 wrong use, 3 surroundings, 130 interrupted."""
+    """Run the command line and return the exit code: 0 done, 1 failed, 2 wrong use, 3 environment, 130 interrupted."""
     collects = gc.isenabled()
-    gc.disable()  # a seventh of what `validate` takes is looking for garbage that a short life never makes; launch turns it on
+    gc.disable()  # collecting takes a seventh of `validate`, which makes no garbage; launch turns it on
     try:
         return _main(arguments)
     finally:
@@ -25,10 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def process() -> int:
-    """`main` as a process of its own: what has been made till its end is not looked through for garbage once more.
-
-    That takes a tenth of what `validate` takes.
-    """
+    """Run `main` as a process of its own, without a last collection of garbage, which takes a tenth of `validate`."""
     code = main()
     gc.freeze()
     return code
@@ -36,11 +34,11 @@ def process() -> int:
 
 def _main(arguments: Sequence[str] | None) -> int:
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(AttributeError, ValueError):  # replaced by somebody, or closed
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a terminal that cannot show → is no error
+        with contextlib.suppress(AttributeError, ValueError):  # replaced by a test or an application, or closed
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a terminal that cannot show → must not fail
     import click
 
-    from dagflow.cli.group import ErrorOutput, NobodyReads, commands
+    from dagflow.cli.group import ErrorOutput, OutputClosed, commands
 
     state = ErrorOutput()
     try:
@@ -54,24 +52,24 @@ def _main(arguments: Sequence[str] | None) -> int:
         return WRONG
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except (BrokenPipeError, NobodyReads):
-        return _nobody_reads()
+    except (BrokenPipeError, OutputClosed):
+        return _output_closed()
     except SystemExit as end:
-        if isinstance(end.__context__, BrokenPipeError):  # click ends the process when nobody reads its help
-            return _nobody_reads()
-        if COMPLETING in os.environ:  # so click ends when it has answered a shell, before any command
+        if isinstance(end.__context__, BrokenPipeError):  # click ends the process when its help is written to a closed pipe
+            return _output_closed()
+        if COMPLETING in os.environ:  # click ends this way after answering a shell, before any command
             sys.stdout.flush()
             return end.code if isinstance(end.code, int) else DONE
         print(f"error: the application called sys.exit({end.code!r})", file=sys.stderr)
         return FAILED
     except Exception as error:  # noqa: BLE001  # the last stop
-        from dagflow.cli.ending import tell
+        from dagflow.cli.report_error import report_error
 
-        return tell(error, state)
+        return report_error(error, state)
 
 
-def _nobody_reads() -> int:
-    """Whoever read our output has gone: nothing more is written, also not when Python ends."""
+def _output_closed() -> int:
+    """Write nothing more, also when Python ends: the reader of the output is gone."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return FAILED

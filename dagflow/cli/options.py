@@ -1,4 +1,4 @@
-"""What all commands take: the application, and its settings in layers."""
+"""The arguments of commands on applications: the application, and its settings in layers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 import attrs
 import click
 
-from dagflow.cli.group import EXIT_CODES, ErrorOutput, NobodyReads, paths
+from dagflow.cli.group import EXIT_CODES, ErrorOutput, OutputClosed, paths
 from dagflow.config import RunSettings, hints
 from dagflow.config.docs import field_docs
 from dagflow.config.errors import ConflictingSettings
@@ -16,8 +16,8 @@ from dagflow.errors import ConfigError
 
 
 @attrs.frozen
-class Given:
-    """What the command line has given: the application, `-D`, `--conf`, options that are settings of the run, and `--json`."""
+class AppArguments:
+    """The command line: the application, `-D`, `--conf`, options that are settings of the run, and `--json`."""
 
     application: str
     definitions: tuple[str, ...]
@@ -25,11 +25,11 @@ class Given:
     options: dict[str, Any]
     json: bool
     problems: tuple[ConfigError, ...] = ()
-    """what is wrong with the command line itself; to be told with all that is wrong with the application"""
+    """problems of the command line itself, to be reported with those of the application"""
 
 
 def app_command(name: str, *, help: str, params: Sequence[click.Parameter] = ()) -> Callable[[Callable[..., Any]], click.Command]:
-    """Makes a command of `function(given, **own)`: it takes APP, all settings, `--json`, `--debug` and `params`."""
+    """Decorate `function(arguments, **own)` as a command that takes APP, all settings, `--json`, `--debug` and `params`."""
     is_launch = name == "launch"
     docs = field_docs(RunSettings) if is_launch else {}
     run_fields = hints.settable(RunSettings)
@@ -41,12 +41,12 @@ def app_command(name: str, *, help: str, params: Sequence[click.Parameter] = ())
             options, problems = _run_values({option: rest.pop(option.name or "") for option in run_options})
             state = context.ensure_object(ErrorOutput)
             state.debug, state.json = rest.pop("debug"), rest.pop("json")
-            given = Given(app, tuple(define), tuple(conf), options, state.json, problems)
-            state.json_progress = is_launch and given.options.get("progress") == "json"
+            arguments = AppArguments(app, tuple(define), tuple(conf), options, state.json, problems)
+            state.json_progress = is_launch and arguments.options.get("progress") == "json"
             try:
-                return function(given, **rest)
+                return function(arguments, **rest)
             except BrokenPipeError as error:
-                raise NobodyReads from error  # click would end the process by itself
+                raise OutputClosed from error  # click would end the process by itself
 
         shared: list[click.Parameter] = [
             click.Argument(["app"], metavar="APP", shell_complete=paths),
@@ -54,14 +54,14 @@ def app_command(name: str, *, help: str, params: Sequence[click.Parameter] = ())
                 ["-D", "define"], multiple=True, metavar="KEY=VALUE", help="A setting, operator.NAME.PROPERTY or spark.*"
             ),
             click.Option(
-                ["--conf"], multiple=True, metavar="FILE.toml", help="Settings in a file; later ones win.", shell_complete=paths
+                ["--conf"], multiple=True, metavar="FILE.toml", help="A file of settings; later files win.", shell_complete=paths
             ),
         ]
         last: list[click.Parameter] = [
-            click.Option(["--json"], is_flag=True, help="Prints JSON on standard output."),
-            click.Option(["--debug"], is_flag=True, help="Shows tracebacks."),
+            click.Option(["--json"], is_flag=True, help="Print JSON on standard output."),
+            click.Option(["--debug"], is_flag=True, help="Show tracebacks."),
         ]
-        also = "" if is_launch else "\n\nTakes all options of `launch` too, so that the same command line can be tried."
+        also = "" if is_launch else "\n\nAccepts all options of `launch`, so the same command line works."
         return click.Command(
             name, callback=callback, params=[*shared, *params, *run_options, *last], help=help + also, epilog=EXIT_CODES
         )
@@ -70,9 +70,9 @@ def app_command(name: str, *, help: str, params: Sequence[click.Parameter] = ())
 
 
 class _RunOption(click.Option):
-    """An option for the setting `setting` of the run. `value` is what it stands for if it takes none.
+    """An option for the setting `setting` of the run. `value` is its value if it takes none.
 
-    It may be given several times, since click would take the last one silently.
+    It accepts several values, since click would silently take the last one.
     """
 
     def __init__(self, setting: str, option: str, value: bool | None = None, beside: str = "", **more: Any) -> None:
@@ -81,13 +81,13 @@ class _RunOption(click.Option):
         self.setting, self.value, self._beside = setting, value, beside
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Two options that say yes and no share a line."""
+        """Show an option and its opposite on one line."""
         record = super().get_help_record(ctx)
         return (f"{record[0]} / {self._beside}", record[1]) if record is not None and self._beside else record
 
 
 def _run_options(field: attrs.Attribute[Any], doc: str, hidden: bool) -> list[_RunOption]:
-    """The options for a setting of the run. Values stay text: the configuration room converts them and words what is wrong."""
+    """The options for a setting of the run. Values stay strings: `dagflow.config` converts them and reports problems."""
     name, doc = field.name, doc[:1].upper() + doc[1:]
     hint = hints.field_hint(RunSettings, field)
     option = "--" + name.replace("_", "-")
@@ -101,7 +101,7 @@ def _run_options(field: attrs.Attribute[Any], doc: str, hidden: bool) -> list[_R
 
 
 def _run_values(given: dict[_RunOption, Any]) -> tuple[dict[str, Any], tuple[ConfigError, ...]]:
-    """What the options give to settings of the run, and what contradicts itself."""
+    """Return the settings of the run that the options give, and the contradictions among them."""
     values: dict[str, dict[Any, str]] = {}
     for option, found in given.items():
         several = found if option.value is None else (option.value,) if found else ()

@@ -7,9 +7,9 @@ import sys
 
 import click
 
-from dagflow.cli.ending import style_of
-from dagflow.cli.options import Given, app_command
+from dagflow.cli.options import AppArguments, app_command
 from dagflow.cli.prepare import built, planned
+from dagflow.cli.report_error import style_of
 from dagflow.plan.steps import PHASES
 from dagflow.plan.view import PlanView, plan_view
 from dagflow.render.plan import hint, plan_text
@@ -19,19 +19,19 @@ DEFAULT = "staged"
 
 @app_command(
     "plan",
-    help="Shows how an application will run. Starts nothing.",
+    help="Show how an application will run. Nothing is started.",
     params=[
         click.Option(
             ["--step"],
             type=click.Choice(PHASES),
-            help=f"What the planner has made of the application by then (default: {DEFAULT}).",
+            help=f"Show the application as it is after this step of the planner (default: {DEFAULT}).",
         )
     ],
 )
-def command(given: Given, step: str | None) -> None:
-    """Prints one step of the plan."""
-    view = view_of(given, step or DEFAULT)
-    if given.json:
+def command(arguments: AppArguments, step: str | None) -> None:
+    """Print one step of the plan."""
+    view = view_of(arguments, step or DEFAULT)
+    if arguments.json:
         print(json.dumps(view.as_json(), indent=2, ensure_ascii=False))
         return
     print(plan_text(view, style_of(sys.stdout)))
@@ -39,10 +39,10 @@ def command(given: Given, step: str | None) -> None:
         print(f"\n{hint(view)}")
 
 
-def view_of(given: Given, step: str) -> PlanView:
-    """The view of a step; the first ones need no DAG without mistakes. Raises DagflowError."""
+def view_of(arguments: AppArguments, step: str) -> PlanView:
+    """Return the view of a step. The first two work for a DAG with mistakes too. Raises DagflowError."""
     if step in ("logical", "expanded"):
-        made = built(given)
+        made = built(arguments)
         return plan_view(made.dag if step == "logical" else made.expanded, step, made.applied)
-    made, plan = planned(given)
+    made, plan = planned(arguments)
     return plan_view(plan, step, made.applied)

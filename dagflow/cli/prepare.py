@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from dagflow.cli.ending import Refused
-from dagflow.cli.options import Given
+from dagflow.cli.options import AppArguments
+from dagflow.cli.report_error import Refused
 from dagflow.config import Problems
 from dagflow.launching.build import LoadedApplication, build, examine
 from dagflow.launching.places import place_problems
@@ -13,34 +13,34 @@ from dagflow.plan.plan import Plan
 from dagflow.spark.address import Address
 
 
-def built(given: Given) -> LoadedApplication:
+def built(arguments: AppArguments) -> LoadedApplication:
     """The application with its settings; its DAG is not checked. Raises ConfigError."""
     problems, made = Problems(), None
-    for problem in given.problems:
+    for problem in arguments.problems:
         problems.add(problem)
     with problems:
         made = build(
-            given.application,
+            arguments.application,
             environment=os.environ,
-            conf_files=given.conf_files,
-            definitions=given.definitions,
-            options=given.options,
+            conf_files=arguments.conf_files,
+            definitions=arguments.definitions,
+            options=arguments.options,
         )
     problems.raise_all()
     assert made is not None
     return made
 
 
-def planned(given: Given, places: bool = False) -> tuple[LoadedApplication, Plan]:
+def planned(arguments: AppArguments, places: bool = False) -> tuple[LoadedApplication, Plan]:
     """The application and its plan. Raises DagflowError with all that is wrong; `places`: also with what it reads and writes."""
     found, plan, others = examine(
-        given.application,
+        arguments.application,
         environment=os.environ,
-        conf_files=given.conf_files,
-        definitions=given.definitions,
-        options=given.options,
+        conf_files=arguments.conf_files,
+        definitions=arguments.definitions,
+        options=arguments.options,
     )
-    problems = (*given.problems, *others)
+    problems = (*arguments.problems, *others)
     if places and found is not None:
         problems += place_problems(found)
     if len(problems) == 1:
@@ -53,7 +53,7 @@ def planned(given: Given, places: bool = False) -> tuple[LoadedApplication, Plan
 
 
 def spark_address(built: LoadedApplication) -> Address | None:
-    """Where Spark would run an application, and what says so; None with the local runner. Raises SparkLost."""
+    """Return the Spark master of an application and the origin of that setting; None with the local runner. Raises SparkLost."""
     if built.run.runner == "local":
         return None
     from dagflow.spark.session import address_of

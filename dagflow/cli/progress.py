@@ -42,7 +42,7 @@ class Progress:
         """Ends showing."""
 
     def say(self, text: str) -> None:
-        """Shows a line that is no event."""
+        """Show a line that does not come from an event."""
 
 
 class JsonProgress(Progress):
@@ -114,14 +114,14 @@ def _soon(delay: float) -> str:
 
 
 def started(event: RunStarted) -> str:
-    """What the run starts with."""
-    next_window = f"goes on with window {event.first_window}" if event.first_window else "starts with window 0"
+    """Return the line for the start of a run."""
+    next_window = f"resumes with window {event.first_window}" if event.first_window else "starts with window 0"
     slots = counted(event.slots, "slot")
     return f"running: {slots}, {next_window}" + (f", Spark UI {event.ui}" if event.ui else "")
 
 
 def decided(windows: list[WindowDecided], planned: dict[int, WindowPlanned]) -> str:
-    """What windows have done, with the rate from their plan to their decision."""
+    """Return the figures of windows, with the rate from their plan to their decision."""
     plans = [planned[w.window] for w in windows if w.window in planned]
     first, last = windows[0].window, windows[-1].window
     name = f"window {first}" if first == last else f"windows {first} to {last}"
@@ -207,7 +207,7 @@ class LiveProgress(Progress):
         return f", {share(self._consumed[window])} read" if window in self._consumed else ""
 
     def line(self) -> Any:
-        """Where the run stands, as one line."""
+        """The state of the run, as one line."""
         from rich.text import Text
 
         took = self._clock() - self._began
@@ -232,7 +232,7 @@ def share(fraction: float) -> str:
 
 
 def writer(stream: TextIO) -> Callable[[str], None]:
-    """Writes to a stream for as long as somebody reads it: progress that nobody reads must not end a run."""
+    """Writes to a stream until its reader is gone: a closed stream must not end a run."""
 
     def write(text: str) -> None:
         with contextlib.suppress(OSError, ValueError):

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any
 
 from dagflow.cli.children import kill_descendants
-from dagflow.cli.main import INTERRUPTED
+from dagflow.cli.exit_codes import INTERRUPTED
 from dagflow.launching.run import Run
 from dagflow.runtime.events import Event, RunStarted
 
@@ -70,7 +70,7 @@ class Stopping:
             self.run.stop(self.by)
         if self._interrupts:
             raise KeyboardInterrupt
-        logging.getLogger("py4j").setLevel(logging.CRITICAL)  # that calls to the JVM fail from now on is no news
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)  # from now on, calls to the JVM are expected to fail
         if not self._started:
             kill_descendants()
 

@@ -7,9 +7,9 @@ import sys
 
 import click
 
-from dagflow.cli.dataset import Asked, application_options, dataset_command, locator
-from dagflow.cli.ending import exit_code, style_of
-from dagflow.cli.main import DONE
+from dagflow.cli.dataset import DatasetArguments, application_options, dataset_command, locator
+from dagflow.cli.exit_codes import DONE
+from dagflow.cli.report_error import exit_code, style_of
 from dagflow.lineage.trace import row_of, trace
 from dagflow.render.errors import error_text
 from dagflow.render.trace import trace_json, trace_text
@@ -17,7 +17,7 @@ from dagflow.render.trace import trace_json, trace_text
 
 @dataset_command(
     "trace",
-    help="Finds where a row of a dataset comes from: the entry that committed it, its window, and the ranges of the sources that "
+    help="Find the origin of a row of a dataset: the entry that committed it, its window, and the ranges of the sources that "
     "its task had read. With --exact, the record itself: the task is run again up to the row, in this process, without output; "
     "--app or --trust says which code may run for that.",
     params=[
@@ -26,14 +26,14 @@ from dagflow.render.trace import trace_json, trace_text
             ["--line"],
             type=click.IntRange(min=1),
             metavar="N",
-            help="The row's number in its file, from 1; DATASET is then that file.",
+            help="The row's number in its file, from 1. DATASET is that file.",
         ),
-        click.Option(["--exact"], is_flag=True, help="Finds the record, and reads it again from its source."),
+        click.Option(["--exact"], is_flag=True, help="Find the record, and read it again from its source."),
         *application_options(),
     ],
 )
 def command(
-    asked: Asked,
+    arguments: DatasetArguments,
     offset: int | None,
     line: int | None,
     exact: bool,
@@ -49,14 +49,14 @@ def command(
     if not exact and (app is not None or trust or define or conf):
         raise click.UsageError("--app, --trust, -D and --conf go with --exact: without it, nothing is run again.")
     again = locator(run_folder, app, trust, define, conf)
-    row = offset if offset is not None else row_of(asked.place, line or 0)
-    found = trace(asked.dataset, row, exact=exact, locator=again)
-    if asked.json:
+    row = offset if offset is not None else row_of(arguments.place, line or 0)
+    found = trace(arguments.dataset, row, exact=exact, locator=again)
+    if arguments.json:
         print(json.dumps(trace_json(found), indent=2, ensure_ascii=False))
     else:
         print(trace_text(found, style_of(sys.stdout)), flush=True)
     if found.problem is None:
         return DONE
-    if not asked.json:
+    if not arguments.json:
         print(error_text(found.problem, style_of(sys.stderr)), file=sys.stderr)
     return exit_code(found.problem)

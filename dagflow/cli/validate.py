@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 
-from dagflow.cli.options import Given, app_command
+from dagflow.cli.options import AppArguments, app_command
 from dagflow.cli.prepare import planned
 from dagflow.render.views import Validation
 
 
 @app_command(
     "validate",
-    help="Finds all that is wrong with an application, its settings and its folders, without running it or starting Spark.",
+    help="Check an application, its settings and its folders, and report all problems. Nothing is run, and Spark is not started.",
 )
-def command(given: Given) -> None:
+def command(arguments: AppArguments) -> None:
     """Says what there is, or raises all that is wrong."""
-    built, plan = planned(given, places=True)
+    built, plan = planned(arguments, places=True)
     found = Validation.of(built, plan)
-    print(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if given.json else found.text())
+    print(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if arguments.json else found.text())

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from dagflow.cli.dataset import Asked, application_options, dataset_command, locator
-from dagflow.cli.ending import Refused, style_of
-from dagflow.cli.main import DONE, FAILED
+from dagflow.cli.dataset import DatasetArguments, application_options, dataset_command, locator
+from dagflow.cli.exit_codes import DONE, FAILED
+from dagflow.cli.report_error import Refused, style_of
 from dagflow.errors import DagflowError
 from dagflow.errors.shown import visible_lines
 from dagflow.ledger import EntryRef, Ledger, SetTransform, VerifyReport
@@ -41,24 +41,27 @@ def entry_named(context: click.Context, option: click.Parameter, value: str | No
 
 @dataset_command(
     "verify",
-    help="Checks a dataset against its ledger: the links and rules of all entries, the sizes and hashes of all files, "
+    help="Check a dataset against its ledger: the links and rules of all entries, the sizes and hashes of all files, "
     "the records of its run folder, and that the inputs of a derived dataset are what it was made of, where they are found. "
     "Ends with 1 when anything is damaged.",
     params=[
-        click.Option(["--files/--no-files"], default=True, help="Reads files, or only the entries (default: reads)."),
+        click.Option(["--files/--no-files"], default=True, help="Whether to read the files (default), or only the entries."),
         click.Option(
             ["--noted"],
             callback=entry_named,
             metavar="SEQ:HASH",
-            help="An entry that an earlier `verify` printed: it must be there still.",
+            help="An entry that an earlier `verify` printed. It must still exist.",
         ),
         click.Option(
-            ["--input", "inputs"], multiple=True, metavar="PATH", help="Where an input of a derived dataset is now; repeatable."
+            ["--input", "inputs"],
+            multiple=True,
+            metavar="PATH",
+            help="The new place of a derived dataset's input; repeatable.",
         ),
         click.Option(
             ["--replay"],
             is_flag=True,
-            help="Runs windows again from their plans, in this process and in a temporary place, and compares what comes out. "
+            help="Run windows again from their plans, in this process and in a temporary folder, and compare the results. "
             "--app or --trust says which code may run.",
         ),
         click.Option(["--windows"], type=click.IntRange(min=1), metavar="N", help="With --replay: only the N newest."),
@@ -66,7 +69,7 @@ def entry_named(context: click.Context, option: click.Parameter, value: str | No
     ],
 )
 def command(
-    asked: Asked,
+    arguments: DatasetArguments,
     files: bool,
     noted: EntryRef | None,
     inputs: tuple[str, ...],
@@ -83,21 +86,22 @@ def command(
         raise click.UsageError("--windows, --app, --trust, -D and --conf go with --replay.")
     again = locator(run_folder, app, trust, define, conf)
     if replay:
-        _check_trust(asked.dataset, again)
-    ledger = Ledger.open(asked.dataset, durable=False)
+        _check_trust(arguments.dataset, again)
+    ledger = Ledger.open(arguments.dataset, durable=False)
     found, missing, broken = inputs_of(ledger, inputs)
-    report = _with_end(asked.dataset, Ledger.open(asked.dataset, durable=False).verify(inputs=found, files=files, noted=noted))
+    verified = Ledger.open(arguments.dataset, durable=False).verify(inputs=found, files=files, noted=noted)
+    report = _with_end(arguments.dataset, verified)
     checked = Checked(
-        dataset=asked.dataset,
+        dataset=arguments.dataset,
         report=report,
         files=files,
         inputs={dataset_id: reader.place for dataset_id, reader in found.items()},
         missing_inputs=missing,
         input_problems=broken,
-        replay=_replayed(asked.dataset, again, windows) if replay and is_readable(report) else None,
-        run_folder=_run_folder(asked.dataset, run_folder),
+        replay=_replayed(arguments.dataset, again, windows) if replay and is_readable(report) else None,
+        run_folder=_run_folder(arguments.dataset, run_folder),
     )
-    if asked.json:
+    if arguments.json:
         print(json.dumps(verify_json(checked), indent=2, ensure_ascii=False))
     else:
         print(verify_text(checked, style_of(sys.stdout)), flush=True)
@@ -123,7 +127,7 @@ def _with_end(dataset: str, report: VerifyReport) -> VerifyReport:
 
 
 def _run_folder(dataset: str, given: str | None) -> FolderReport | str | None:
-    """What the records say that the run has left beside the dataset's ledger; why they are not read; None where no run has."""
+    """Check the records that the run left beside the ledger. Return why they are not read, or None if there are none."""
     from dagflow.lineage.errors import RunFolderMissing
     from dagflow.lineage.history import run_folder_of
     from dagflow.runtime.run_folder.verify import verify_run_folder
@@ -139,7 +143,7 @@ def _run_folder(dataset: str, given: str | None) -> FolderReport | str | None:
 
 
 def is_readable(report: VerifyReport) -> bool:
-    """Whether all entries are whole, whatever files are."""
+    """Return whether all entries are whole, whatever the state of the files."""
     return all(isinstance(problem, ObjectMissing | ObjectDamaged | StorageError) for problem in report.problems)
 
 
@@ -197,7 +201,7 @@ def inputs_of(
 
 
 def _transform(ledger: LedgerReader) -> tuple[bool, SetTransform | None]:
-    """What the dataset is made of, and whether that can be read: if not, `verify` will say why."""
+    """Return the inputs of the dataset, and whether they can be read. If not, `verify` reports why."""
     try:
         head = ledger.head()
         return head is not None, None if head is None else ledger.transform_at(head.seq)

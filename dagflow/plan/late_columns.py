@@ -1,4 +1,4 @@
-"""The columns that arrive at operators, where types do not say them: what readers have agreed on, followed along the streams."""
+"""The columns that arrive at operators whose types do not declare them, derived from the agreement of their readers."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Columns = list[tuple[str, str]]
 
 
 def late_columns(plan: Plan, agreed: Mapping[str, Any], operator: str) -> Columns | None:
-    """The columns of what arrives at an operator with one input, once its readers have agreed on theirs; None: nobody knows."""
+    """Return the columns that arrive at an operator with one input, once its readers have agreed on theirs; None if unknown."""
     upstream = plan.dag.upstream(operator)
     return _columns_of(plan, agreed, upstream[0][0]) if len(upstream) == 1 else None
 
 
 def late_inputs(plan: Plan, agreed: Mapping[str, Any]) -> dict[str, dict[str, Columns]]:
-    """The same of the ports of operators with several inputs in tasks, where types do not say them, by operator and port.
+    """Return the same for the ports of operators with several inputs in tasks, by operator and port.
 
-    These must know them where nothing comes: whether a partition gets a record at one of its ports is a matter of the data.
+    They need the columns even if no record arrives at a port, which depends on the data.
     """
     found: dict[str, dict[str, Columns]] = {}
     for operator in (name for stage in plan.stages for name in stage.operators):

@@ -34,7 +34,7 @@ class Exchange:
     key: Key | None = None
 
     def __str__(self) -> str:
-        """How records find their partition.
+        """Return how records find their partition.
 
         >>> str(Exchange(tag=0, source=PortName("a", "output"), sink=PortName("b", "input"), kind="hash", key=Key(("word",))))
         'hash by word'

@@ -68,7 +68,7 @@ class OperatorView:
 
 @attrs.frozen(kw_only=True)
 class SinkView:
-    """Where a stream leads to.
+    """The end of a stream.
 
     Attributes:
         port: `operator.port`.
@@ -230,7 +230,7 @@ def _view(
 
 
 def _columns(dag: DAG | ExpandedDag | CheckedDag, stream: Any) -> str | None:
-    """Where the columns of a stream come from, if its type does not say them."""
+    """Return where the columns of a stream come from, if its type does not declare them."""
     node = dag.nodes[stream.source.operator] if isinstance(dag, CheckedDag) else None
     return None if node is None else node.operator.columns_told(stream.source.port)
 

@@ -107,7 +107,7 @@ def _label(stream: StreamView, style: Style) -> str:
 
 
 def _on_the_way(sink: SinkView) -> list[str]:
-    """What happens to records before a port: how they cross an exchange, and in which form."""
+    """Return how records reach a port: the exchange that they cross, and their form."""
     crossing = None if sink.exchange is None else f"exchange {sink.exchange}"
     return [what for what in (crossing, sink.conversion) if what is not None]
 

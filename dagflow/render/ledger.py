@@ -20,7 +20,7 @@ _EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
 
 @attrs.frozen(kw_only=True)
 class LogHead:
-    """What stands above a list of entries: whose they are, and which columns they need."""
+    """The head of a list of entries: their dataset, and the columns that they need."""
 
     dataset: str
     dataset_id: str
@@ -167,7 +167,7 @@ _COLUMNS: tuple[tuple[str, str, Callable[[Step], str]], ...] = (
 
 
 def _setting(entry: LedgerEntry) -> list[list[str]]:
-    """What an entry sets that is no data."""
+    """Return the metadata that an entry sets."""
     event = entry.event
     if isinstance(event, Seed):
         return [["dataset", f"{event.dataset_id} ({event.dataset_kind})"]]

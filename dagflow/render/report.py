@@ -1,4 +1,4 @@
-"""What a run did, as the closing table and as JSON."""
+"""The report of a run, as the closing table and as JSON."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _notes(report: RunReport, style: Style) -> list[str]:
             lines.append(style.cut(f"{name}: {', '.join(others)}"))
         if figures.errors:
             missing = figures.errors - len(figures.samples)
-            shown = f"{name}: {counted(figures.errors, 'record')} let pass with errors" + (":" if figures.samples else "")
+            shown = f"{name}: {counted(figures.errors, 'record')} skipped with errors" + (":" if figures.samples else "")
             lines.append(style.paint("yellow", shown))
             lines += [style.cut(f"  {sample}") for sample in figures.samples]
             lines += [f"  and {missing:,} more"] if figures.samples and missing > 0 else []
@@ -87,7 +87,7 @@ def _notes(report: RunReport, style: Style) -> list[str]:
 
 
 def _known(key: str, n: int, figures: OperatorFigures) -> bool:
-    """Whether a counter says again what a column says, or nothing."""
+    """Return whether a counter repeats a column, or is zero."""
     same = {"records": figures.records_out, "blocks": figures.records_in, "blocks_planned": figures.records_out}
     return n == 0 or key.endswith("_ms") or same.get(key) == n
 
@@ -132,7 +132,7 @@ def _readers(figures: ReaderFigures) -> str:
 
 
 def _exchange(figures: ExchangeFigures) -> str:
-    """How many records went over an exchange, and which keys have a large part of them."""
+    """Return how many records crossed an exchange, and the keys with a large share of them."""
     combined = f" of {count(figures.before)}, combined" if figures.records != figures.before else ""
     text = f"{counted(figures.records, 'record')}{combined} ({size(figures.bytes)})"
     hot = [f"{key} {100 * n / figures.before:.0f} %" for key, n in figures.hot().items()]

@@ -13,7 +13,7 @@ LEAST = 8  # a column that must give way keeps at least so many cells
 
 @attrs.frozen
 class Style:
-    r"""What text may look like. `width`: cells a line may have, None for no limit; `colour`: whether ANSI codes are used.
+    r"""The style of text. `width`: cells a line may have, None for no limit; `colour`: whether ANSI codes are used.
 
     >>> Style().paint("bold", "text"), Style(colour=True).paint("bold", "text")
     ('text', '\x1b[1mtext\x1b[0m')
@@ -42,7 +42,7 @@ def style_for(is_terminal: bool, width: int | None, environment: Mapping[str, st
 
 
 def cells(text: str) -> int:
-    r"""How many cells of a terminal a text takes.
+    r"""Return how many cells of a terminal a text takes.
 
     >>> cells("plan"), cells("計画"), cells("e\u0301")
     (4, 4, 1)

@@ -1,4 +1,4 @@
-"""Where a row comes from, as text and as JSON."""
+"""The origin of a row, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHOWN = 20
 
 
 def trace_text(trace: Trace, style: Style | None = None) -> str:
-    """Where a row comes from, a line a step; what stands in the way is not in it."""
+    """Return the origin of a row, one line for each step, without the problems."""
     style, trace = style or Style(), visible(trace)
     entry = trace.entry
     rows = [
@@ -113,7 +113,7 @@ def _source(source: SourceRecord) -> list[list[str]]:
 
 
 def printable(data: bytes) -> str:
-    r"""Bytes as text on one line: what is no text or would break the line is escaped.
+    r"""Bytes as text on one line: bytes that are not text or would break the line are escaped.
 
     >>> printable("größe\tx\r\n".encode() + b"\xff")
     'größe\\tx\\r\\n\\xff'

@@ -1,4 +1,4 @@
-"""What verifying a dataset found, as text and as JSON."""
+"""The result of `dagflow verify`, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ VERSION = 1
 
 @attrs.frozen(kw_only=True)
 class Checked:
-    """What was checked, and what came out.
+    """Return what was checked, and the result.
 
     Attributes:
         files: whether files were read.
         inputs: where the inputs were found that were checked too, by their ids.
-        missing_inputs: where the others were looked for; "" when nobody knows where they are.
+        missing_inputs: where the others were looked for; "" where that is not known.
         input_problems: why inputs that are there could not be read.
         replay: what running windows again has shown, if that was asked for.
         run_folder: what reading the run folder has shown; a text says why it was not read, None that there is none.
@@ -51,12 +51,12 @@ class Checked:
 
     @property
     def run_folder_problems(self) -> tuple[DagflowError, ...]:
-        """What is damaged in the run folder."""
+        """The damage in the run folder."""
         return self.run_folder.problems if isinstance(self.run_folder, FolderReport) else ()
 
 
 def verify_text(checked: Checked, style: Style | None = None) -> str:
-    """What was checked, and how to note it; the problems themselves are not in it.
+    """Return what was checked, and how to note it, without the problems.
 
     >>> print(verify_text(Checked(dataset="out", report=VerifyReport(entries=3, rows=10, files=1, head=EntryRef(2, "sha256:ab"),
     ...     problems=()))))
@@ -91,7 +91,7 @@ def verify_text(checked: Checked, style: Style | None = None) -> str:
     for number, (name, place) in enumerate(sorted(checked.inputs.items())):
         rows.append(["inputs" if not number else "", f"{name}: {place}"])
     for number, (name, place) in enumerate(sorted(checked.missing_inputs.items())):
-        where = f"it is not at {place}" if place else "nobody knows where it is"
+        where = f"it is not at {place}" if place else "its place is not known"
         rows.append(["inputs" if not number and not checked.inputs else "", f"{name}: not checked, {where} (--input PATH)"])
     if checked.replay is not None:
         rows += _replay(checked.replay)

@@ -1,4 +1,4 @@
-"""What `dagflow validate`, `plan` and `graph` show, for programs: objects with text, Mermaid and JSON forms."""
+"""The output of `dagflow validate`, `plan` and `graph` for programs: objects with text, Mermaid and JSON forms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dagflow.render.words import counted
 
 @attrs.frozen(kw_only=True)
 class Validation:
-    """What there is to an application, or all that is wrong with it. `application`: None where it could not be loaded."""
+    """The summary of an application, or all its problems. `application`: None if it could not be loaded."""
 
     application: str | None = None
     operators: int = 0
@@ -43,7 +43,7 @@ class Validation:
 
     @property
     def is_ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Return whether there are no problems."""
         return not self.problems
 
     def check(self) -> None:

@@ -67,7 +67,7 @@ def short(number: float) -> str:
 
 
 def rate(number: float, duration: float) -> str:
-    """How many a second; nothing for durations that are too short to tell.
+    """Return how many a second; an empty string for durations that are too short to tell.
 
     >>> rate(1000, 0.5), rate(1000, 0.0)
     ('2 k/s', '')
@@ -76,7 +76,7 @@ def rate(number: float, duration: float) -> str:
 
 
 def byte_rate(number: float, duration: float) -> str:
-    """How many bytes a second; nothing for durations that are too short to tell.
+    """Return how many bytes a second; an empty string for durations that are too short to tell.
 
     >>> byte_rate(2**20, 2.0)
     '512 KiB/s'

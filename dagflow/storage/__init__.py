@@ -7,7 +7,6 @@ records that are published once, `FolderLock` for one launch at a time, `explain
 from __future__ import annotations
 
 from dagflow.storage.confined import OWN_FOLDER, below, inside, is_below, is_same_host
-from dagflow.storage.doubles import CountingStore
 from dagflow.storage.explain import explained, translate
 from dagflow.storage.files import (
     BinaryReader,
@@ -23,9 +22,9 @@ from dagflow.storage.gauge import Gauge
 from dagflow.storage.hashes import ALGORITHM, FILES_ALGORITHM, hash_bytes, new_hash
 from dagflow.storage.localstore import LocalStore
 from dagflow.storage.lock import FolderLock
-from dagflow.storage.passing import passes
 from dagflow.storage.sealed import FORMAT, SealedRecord, read_sealed, seal, seal_of, unseal
 from dagflow.storage.store import MemoryStore, Store, open_store, probe
+from dagflow.storage.transient import is_transient
 from dagflow.storage.urls import absolute, base_name, is_local, join, local_path, split_url
 
 __all__ = [
@@ -35,7 +34,6 @@ __all__ = [
     "OWN_FOLDER",
     "BinaryReader",
     "BinaryWriter",
-    "CountingStore",
     "FileStatus",
     "FileSystem",
     "FolderLock",
@@ -54,13 +52,13 @@ __all__ = [
     "is_below",
     "is_local",
     "is_same_host",
+    "is_transient",
     "join",
     "local_path",
     "new_hash",
     "open_planned",
     "open_store",
     "opened_status",
-    "passes",
     "probe",
     "read_fully",
     "read_sealed",

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from dagflow.errors import DagflowError
 from dagflow.storage.errors import BucketMissing, CredentialsMissing, StorageError, StorageUnreachable
-from dagflow.storage.passing import passes
+from dagflow.storage.transient import is_transient
 
 # By name, since the libraries are loaded by drivers only, and not all of them are installed.
 _CREDENTIALS = frozenset(
@@ -55,7 +55,7 @@ def explain(error: Exception, path: str, doing: str) -> StorageError | None:
     if isinstance(error, _PLAIN):
         cause = next((each for each in chain[1:] if isinstance(each, ConnectionError | TimeoutError)), None)
         return None if cause is None else StorageUnreachable(path=path, doing=doing, reason=str(cause))
-    if passes(error) or isinstance(error, OSError | TypeError | ValueError | NotImplementedError | AttributeError):
+    if is_transient(error) or isinstance(error, OSError | TypeError | ValueError | NotImplementedError | AttributeError):
         return None  # translated where it is known what it means
     return StorageError(path=path, doing=doing, reason=f"{type(error).__name__}: {error}") if codes else None
 

@@ -25,7 +25,7 @@ from dagflow.storage.errors import (
     SymlinkLoop,
     TooManyOpenFiles,
 )
-from dagflow.storage.passing import passes
+from dagflow.storage.transient import is_transient
 from dagflow.storage.urls import local_path
 
 _READING = frozenset({"reading", "listing", "scanning", "opening", "looking", "finding", "splitting"})
@@ -55,7 +55,7 @@ def translate(error: OSError, path: str, doing: str) -> StorageError:
     named = error.filename2 if number == errno.EEXIST and error.filename2 else error.filename
     at = os.fsdecode(named) if isinstance(named, (str, bytes)) else None
     reason = error.strerror or str(error) or type(error).__name__
-    if passes(error):
+    if is_transient(error):
         return StorageBusy(path=path, doing=doing, reason=reason, at=at)
     if number in (errno.ENOSPC, errno.EDQUOT):
         return DiskFull(path=path, doing=doing, reason=reason, at=at, quota=number == errno.EDQUOT)
@@ -104,7 +104,7 @@ class explained:  # noqa: N801  # reads as a word: `with explained(path, "readin
         if isinstance(error, OSError):
             raise translate(error, self.path, self.doing) from error
         if (
-            isinstance(error, Exception) and passes(error) and not isinstance(error, DagflowError)
+            isinstance(error, Exception) and is_transient(error) and not isinstance(error, DagflowError)
         ):  # drivers have errors of their own
             raise StorageBusy(path=self.path, doing=self.doing, reason=str(error) or type(error).__name__) from error
 

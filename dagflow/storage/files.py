@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class FileStatus:
-    """What is known of a file or folder without opening it; symbolic links are followed.
+    """The status of a file or folder that is not opened; symbolic links are followed.
 
     `length` in bytes; `modified_ns` in nanoseconds since the epoch, 0 where the file system does not tell; `is_regular` is False
     for folders, pipes, sockets, devices and links that lead nowhere; `inode` is (device, inode), which tells two paths to one
@@ -120,7 +120,7 @@ class FileSystem(Protocol):
         ...
 
     def exists(self, path: str) -> bool:
-        """Whether something is there; raises PermissionError when that cannot be known."""
+        """Return whether the path exists. Raises PermissionError when that cannot be known."""
         ...
 
     def sync_file(self, writer: BinaryWriter) -> None:
@@ -160,7 +160,7 @@ def open_planned(status: FileStatus) -> BinaryReader:
 
 
 def opened_status(stream: BinaryReader, path: str) -> FileStatus | None:
-    """What was found out of a remote file when it was opened, without asking again; None where its stream does not tell."""
+    """Return the status that opening a remote file revealed, without another request; None where its stream does not tell."""
     if split_url(path)[0] == "file":
         return None
     from dagflow.storage.remote import opened_status as told

@@ -31,7 +31,7 @@ class Gauge:
         os.pwrite(self._file, data.ljust(SIZE), 0)
 
     def read(self) -> bytes | None:
-        """What was written last; None when nothing was."""
+        """Return the last value written; None for none."""
         try:
             file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:

@@ -35,7 +35,7 @@ class Holder:
         return cls(pid=pid, host=socket.gethostname(), since=since, who=who, machine=_machine(), born=_born(pid))
 
     def is_dead(self) -> bool:
-        """Whether it is certain that the process is gone; False when it lives or cannot be looked at from here."""
+        """Return whether the process is certainly gone; False if it lives or cannot be observed from here."""
         if self.host != socket.gethostname():
             return False
         here = _machine()
@@ -46,7 +46,7 @@ class Holder:
             os.kill(self.pid, 0)
         except ProcessLookupError:
             return True
-        except (OSError, OverflowError):  # it lives, and belongs to somebody else
+        except (OSError, OverflowError):  # it lives, and belongs to another user
             pass
         born = _born(self.pid)
         return bool(self.born and born) and born != self.born

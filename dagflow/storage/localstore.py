@@ -36,7 +36,7 @@ class LocalStore:
     def __init__(self, folder: str, durable: bool = True) -> None:
         plain = local_path(folder)
         if plain is None:
-            raise ValueError(f"{folder!r} is no local folder: open_store(url) finds the store for other URLs")
+            raise ValueError(f"{folder!r} is not a local folder: open_store(url) finds the store for other URLs")
         self.folder = os.path.abspath(plain)
         self.durable = durable
         self._settled: set[str] = set()
@@ -66,7 +66,7 @@ class LocalStore:
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
             if self.durable:
                 # Also for the losers: they act upon the winner's record, which it may not have secured yet.
-                with suppress(FileNotFoundError):  # somebody has discarded the record already
+                with suppress(FileNotFoundError):  # another process discarded the record already
                     self._settle(os.path.dirname(folder))
                     sync_folder(folder)
                     self._remember(folder)
@@ -211,7 +211,7 @@ class LocalStore:
             return
 
     def _settle(self, folder: str) -> None:
-        """Secures what stands in a folder and in those above it, once: whoever put it there may have died before doing so."""
+        """Sync a folder and those above it, once: the process that wrote there may have died before it did."""
         unsettled = []
         top = os.path.dirname(self.folder)
         while folder not in self._settled and len(folder) >= len(top):

@@ -1,8 +1,8 @@
 """One launch at a time on a run folder.
 
-On disks the operating system's own lock (`flock`) does it: it vanishes with its process, however that dies. Where there is none,
-the launches number themselves: whoever creates the next number holds the folder, and only a holder that is certainly dead, or
-that has said it is done, is followed by another.
+On disks this is a lock of the operating system (`flock`), which vanishes with its process, however that dies. On object stores
+launches number themselves: the launch that creates the next number holds the folder, and only a holder that is certainly dead, or
+that has reported its end, is followed by another.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class FolderLock:
 
     @property
     def is_held(self) -> bool:
-        """Whether this object holds the folder."""
+        """Return whether this object holds the folder."""
         return self._descriptor is not None or self._numbers is not None
 
     def acquire(self) -> None:
@@ -114,7 +114,7 @@ class FolderLock:
                         os.pwrite(descriptor, me.to_bytes(), 0)
                         self._descriptor = descriptor
                         return True
-                    # Somebody removed the file between opening and locking: the lock is on nothing.
+                    # Another process removed the file between opening and locking: the lock is on nothing.
                 finally:
                     if self._descriptor != descriptor:
                         os.close(descriptor)

@@ -168,7 +168,7 @@ class FsspecFileSystem:
 
 
 def opened_status(stream: Any, path: str) -> FileStatus | None:
-    """What a driver has found out of a file when it opened it; None where its streams do not tell. Saves a request a block."""
+    """Return the status that a driver learned by opening a file; None where its streams do not tell. Saves a request a block."""
     details = getattr(stream, "details", None)
     return _status(path, details) if isinstance(details, dict) and details.get("type") == "file" else None
 

@@ -134,13 +134,13 @@ class FsspecStore:
 
 
 def _says_conflict(error: Exception) -> bool:
-    """Whether the store answered that writers of the name are in each other's way (HTTP status 409)."""
+    """Return whether the store answered that writers of the name conflict (HTTP status 409)."""
     codes = {code_of(each) for each in (error, error.__cause__) if each is not None}
     return bool(codes & {"409", "ConditionalRequestConflict", "OperationAborted"})
 
 
 def _says_exists(error: Exception) -> bool:
-    """Whether the store itself answered that the name exists (HTTP status 412), however a driver words it."""
+    """Return whether the store itself answered that the name exists (HTTP status 412), however a driver words it."""
     if isinstance(error, FileExistsError):
         return True
     response = getattr(error.__cause__, "response", None)

@@ -26,7 +26,7 @@ class Store(Protocol):
 
     @property
     def url(self) -> str:
-        """Where the records are, for messages."""
+        """The place of the records, for messages."""
         ...
 
     def create(self, name: str, data: bytes) -> bool:
@@ -64,7 +64,7 @@ def check_name(name: str) -> str:
 
 
 def is_name(name: object) -> bool:
-    """Whether it may be a record's name."""
+    """Return whether it is a valid name for a record."""
     return isinstance(name, str) and "\0" not in name and not any(word[:1] in ("", ".") for word in name.split("/"))
 
 

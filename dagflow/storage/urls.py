@@ -41,7 +41,7 @@ def split_url(url: str) -> tuple[str, str]:
 
 
 def is_local(url: str) -> bool:
-    """Whether the operating system's own calls reach it: a plain path or a `file://` URL.
+    """Return whether it is a local path or a `file://` URL, which the operating system's own calls reach.
 
     >>> is_local("logs"), is_local("file:///logs"), is_local("s3://bucket/logs")
     (True, True, False)

@@ -62,7 +62,7 @@ def test_a_second_launch_finds_nothing_new(dagflow: Dagflow) -> None:
     answer = dagflow("launch", LINE_FILTER, *GIVEN)
     assert answer.code == 0
     assert "windows  0 (nothing new)" in answer.out
-    assert "goes on with window 1" in answer.err
+    assert "resumes with window 1" in answer.err
     again = dagflow("launch", LINE_FILTER, *GIVEN, "--fresh")
     assert "windows  1 (number 0)" in again.out
     assert "starting over" in again.err
@@ -163,7 +163,7 @@ def test_two_at_once_the_second_is_refused_with_3(dagflow: Dagflow, tmp_path: Pa
     assert "somebody else" in answer.err
 
 
-def test_an_application_without_output_has_nothing_to_go_on_with(dagflow: Dagflow, write: Write) -> None:
+def test_an_application_without_output_cannot_be_resumed(dagflow: Dagflow, write: Write) -> None:
     write("logs/a.txt", "one\n")
     write(
         "app.py",
@@ -181,7 +181,7 @@ def test_an_application_without_output_has_nothing_to_go_on_with(dagflow: Dagflo
     answer = dagflow("launch", ".", "--runner", "local")
     assert answer.code == 0
     assert answer.out.startswith("> one\noperator ")
-    assert "no output folder; nothing to go on with later" in answer.err
+    assert "no output folder; no run folder: this run cannot be resumed" in answer.err
     assert "written" not in answer.out
 
 

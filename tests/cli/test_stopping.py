@@ -69,7 +69,7 @@ def test_a_continuous_run_ends_cleanly_and_can_go_on(begin: Begin, write: Write,
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
     assert f"{word}: stopping; once more stops at once" in err
-    assert f"stopped by {word}: what was decided is kept; launch again with the same settings to go on from there" in err
+    assert f"stopped by {word}: committed windows are kept; launch again with the same settings to resume" in err
     assert "Traceback" not in err
     assert "line_filter: interrupted" in out
     write("logs/b.txt", "two\n")

@@ -73,7 +73,7 @@ def test_the_application_may_be_given(dagflow: Dagflow, out: Path) -> None:
         (["--offset", "-1"], "--offset"),
         (["--offset", "3"], "has no row 3; its newest row is 2"),
         (["--line", "1"], "committed file"),
-        (["--offset", "0", "--exact", "--conf", "a.toml"], "--conf goes with --app"),
+        (["--offset", "0", "--exact", "--conf", "a.toml"], "--conf needs --app"),
         (["--offset", "0", "-D", "prefix=x"], "-D and --conf go with --exact"),
     ],
 )

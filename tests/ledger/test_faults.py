@@ -15,7 +15,8 @@ from dagflow.ledger import (
     SetSource,
 )
 from dagflow.ledger.tail import entry_name, hint_bytes
-from dagflow.storage import CountingStore, MemoryStore
+from dagflow.storage import MemoryStore
+from dagflow.testing.stores import CountingStore
 from tests.ledger.chains import (
     HASH,
     Ticks,

@@ -18,7 +18,7 @@ from dagflow.ledger import (
     fold,
     resume,
 )
-from dagflow.storage import CountingStore
+from dagflow.testing.stores import CountingStore
 from tests.ledger.chains import SCHEMA, Ticks, rows, txn
 from tests.tiers import examples
 

@@ -19,7 +19,8 @@ from dagflow.ledger import (
     SourceState,
     hash_bytes,
 )
-from dagflow.storage import CountingStore, MemoryStore
+from dagflow.storage import MemoryStore
+from dagflow.testing.stores import CountingStore
 from tests.ledger.chains import (
     HASH,
     SCHEMA,

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from dagflow.errors import LedgerDamaged, NoSuchEntry
 from dagflow.ledger import InputSlice, Ledger, LedgerEntry, SchemaField, SetSchema
-from dagflow.storage import CountingStore, MemoryStore
+from dagflow.storage import MemoryStore
+from dagflow.testing.stores import CountingStore
 from tests.ledger.chains import SCHEMA, MadeUpStore, chained, ingest, root, rows, stored, txn
 
 WIDER = SetSchema(schema=(*SCHEMA.schema, SchemaField(name="more", type="int64", optional=True)))

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from dagflow.ledger import EntryRef, Ledger, hash_bytes
 from dagflow.ledger.codec import encode_entry
 from dagflow.ledger.tail import HINTS, entry_name, entry_number, hint_bytes, parse_hint
-from dagflow.storage import CountingStore, MemoryStore
+from dagflow.storage import MemoryStore
+from dagflow.testing.stores import CountingStore
 from tests.ledger.chains import MadeUpStore, ingest, root, txn
 
 LENGTHS = [20, 1_000, 100_000, 1_000_000]

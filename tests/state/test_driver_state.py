@@ -17,8 +17,8 @@ from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.state import MapLog, StateRef
 from dagflow.state.driver_state import DriverStates, check_left, types_of
 from dagflow.state.task_states import encoded_states, publish_states
-from dagflow.storage import CountingStore
 from dagflow.storage.store import Store
+from dagflow.testing.stores import CountingStore
 from operators import RecordWriter
 
 

@@ -14,7 +14,7 @@ from dagflow.model.map_state import TrackedDict
 from dagflow.model.plain import encode
 from dagflow.state import MapId, MapLog, Policy, SegmentRef, erase_segments
 from dagflow.state.segment import segments, window_of
-from dagflow.storage import CountingStore
+from dagflow.testing.stores import CountingStore
 
 SEEN: MapId = ("files", "seen")
 ETAGS: MapId = ("polled", "etags")

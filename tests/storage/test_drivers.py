@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dagflow.errors import BucketMissing, CredentialsMissing, FolderPage, StorageUnreachable
-from dagflow.storage import file_system, opened_status, passes
+from dagflow.storage import file_system, is_transient, opened_status
 from dagflow.storage.drivers import driver_errors
 from dagflow.storage.remote import BUCKETS, FsspecFileSystem, _status
 from tests.storage.test_remotestore import Driver, an_object_store, url  # noqa: F401  # a fixture
@@ -57,7 +57,7 @@ def test_what_a_driver_raises_is_told_by_its_cause(error: Exception, told: type[
     with pytest.raises(told) as caught, driver_errors("s3://bucket/x", "looking at it"):
         raise error
     if told is StorageUnreachable:
-        assert passes(caught.value)
+        assert is_transient(caught.value)
     assert getattr(caught.value, "exit_code", 3) == 3
 
 

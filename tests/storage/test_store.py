@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagflow.storage import CountingStore, LocalStore, MemoryStore, Store, errors, file_system, open_store, probe, store
+from dagflow.storage import LocalStore, MemoryStore, Store, errors, file_system, open_store, probe, store
+from dagflow.testing.stores import CountingStore
 from tests.tiers import examples
 
 KINDS = ["durable", "quick", "memory", "fsspec", "counting", "without links"]

@@ -26,7 +26,7 @@ from dagflow.runtime.windows.errors import WindowIncomplete
 from dagflow.runtime.windows.event_time import latest
 from dagflow.state import PartitionStates, task_states
 from dagflow.state.references import states_after
-from dagflow.storage import file_system, passes
+from dagflow.storage import file_system, is_transient
 
 Retry = Callable[[int, str, Callable[[], Any]], Any]
 
@@ -169,7 +169,7 @@ class _Guarded:
         try:
             return method(window)
         except Exception as error:
-            if passes(error):
+            if is_transient(error):
                 raise
             raise abort(self.name, window.number, f"{method.__name__}()", error, None, Cursor()) from error
 

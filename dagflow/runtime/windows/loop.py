@@ -62,7 +62,7 @@ from dagflow.runtime.windows.retry import POLL, RetryPolicy
 from dagflow.state import MapLog, StateAssignment
 from dagflow.state.driver_state import check_left
 from dagflow.state.task_states import declared_states
-from dagflow.storage import passes
+from dagflow.storage import is_transient
 from dagflow.storage.record_errors import PlanMismatch, RecordRefused
 
 
@@ -316,7 +316,7 @@ class WindowLoop:
                 if not wait:
                     return
             except DagflowError as error:
-                if not passes(error):
+                if not is_transient(error):
                     raise
                 self._again(oldest, error.message())
                 return
@@ -327,7 +327,7 @@ class WindowLoop:
                 self._again(oldest, describe(error))
                 return
         for outcome in outcomes:
-            if outcome.error is not None and not passes(outcome.error):
+            if outcome.error is not None and not is_transient(outcome.error):
                 raise with_source(outcome.error, oldest.tasks)
             if outcome.error is not None:
                 self._again(oldest, outcome.error.message())
@@ -414,7 +414,7 @@ def run_through(make: Callable[[WindowLoop | None], WindowLoop], loop: WindowLoo
             loop.run()
             return
         except Exception as error:
-            if not passes(error):
+            if not is_transient(error):
                 raise
             window = loop.first_window()
             attempt = attempt + 1 if window == at else 1

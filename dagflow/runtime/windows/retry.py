@@ -10,7 +10,7 @@ from dagflow.model.context import Clock
 from dagflow.runtime.events import EventStream, StepRetried
 from dagflow.runtime.stage.failure import describe
 from dagflow.runtime.windows.errors import Interrupted, WindowHeldUp
-from dagflow.storage import passes
+from dagflow.storage import is_transient
 
 LONGEST = 60.0  # seconds that a pause lasts at the most
 POLL = 0.05  # seconds between looks whether the run is to be stopped
@@ -68,7 +68,7 @@ class RetryPolicy:
             try:
                 return action()
             except Exception as error:
-                if not passes(error):
+                if not is_transient(error):
                     raise
                 delay = self.next_delay(window, doing, attempt, error)
             self.pause(delay)

@@ -16,8 +16,8 @@ from dagflow.runtime.stage.program import RunOptions
 from dagflow.runtime.windows.plan_window import Driver
 from dagflow.scaling import Partition, PartitioningContext
 from dagflow.state import MapLog
-from dagflow.storage import CountingStore
 from dagflow.testing import FakeClock
+from dagflow.testing.stores import CountingStore
 from operators import FileSplitterInput
 
 SEEN = ("files", "seen")

@@ -17,7 +17,8 @@ from dagflow.runtime.rebalancing.policy import choose
 from dagflow.runtime.rebalancing.stealing import StealingWork
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.stage.program import TaskSpec, Work
-from dagflow.storage import CountingStore, MemoryStore
+from dagflow.storage import MemoryStore
+from dagflow.testing.stores import CountingStore
 
 AREA = "claims/0000000000.r.s0"
 

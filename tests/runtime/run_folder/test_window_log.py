@@ -14,7 +14,8 @@ from dagflow.runtime.run_folder.reports import OperatorFigures, StagedFile, Task
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
 from dagflow.runtime.stage.program import TaskSpec, Work
 from dagflow.runtime.windows.commit import decide, roll_forward, sweep
-from dagflow.storage import CountingStore, MemoryStore, seal
+from dagflow.storage import MemoryStore, seal
+from dagflow.testing.stores import CountingStore
 
 
 def plan(window: int = 0, **what: object) -> WindowPlan:

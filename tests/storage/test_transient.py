@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dagflow.errors import DeviceFailed, DiskFull, NotWritable, OutcomeUnknown, StorageBusy, StorageError
-from dagflow.storage import explained, passes, translate
+from dagflow.storage import explained, is_transient, translate
 
 
 class Refused(Exception):
@@ -23,7 +23,7 @@ class Refused(Exception):
 @pytest.mark.parametrize("number", ["EAGAIN", "EBUSY", "ETIMEDOUT", "ESTALE", "ECONNRESET", "ENETUNREACH"])
 def test_what_the_operating_system_takes_back_later(number: str) -> None:
     error = OSError(getattr(errno, number), "later")
-    assert passes(error)
+    assert is_transient(error)
     assert isinstance(translate(error, "/x", "publishing a record"), StorageBusy)
 
 
@@ -32,8 +32,8 @@ def test_what_the_operating_system_takes_back_later(number: str) -> None:
 )
 def test_what_somebody_must_see_to(number: str) -> None:
     error = OSError(getattr(errno, number), "no")
-    assert not passes(error)
-    assert not passes(translate(error, "/x", "publishing a record"))
+    assert not is_transient(error)
+    assert not is_transient(translate(error, "/x", "publishing a record"))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_what_somebody_must_see_to(number: str) -> None:
     ],
 )
 def test_answers_of_object_stores(error: Exception) -> None:
-    assert passes(error)
+    assert is_transient(error)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_answers_of_object_stores(error: Exception) -> None:
     ],
 )
 def test_what_will_be_the_same_next_time(error: Exception) -> None:
-    assert not passes(error)
+    assert not is_transient(error)
 
 
 def test_drivers_that_raise_errors_of_their_own_are_explained_too() -> None:

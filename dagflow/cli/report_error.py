@@ -1,4 +1,4 @@
-"""How commands tell what went wrong, and with which exit code they end."""
+"""Error reports of commands, and the exit codes that follow from them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import sys
 import traceback
 from typing import TextIO
 
+from dagflow.cli.exit_codes import FAILED
 from dagflow.cli.group import ErrorOutput
-from dagflow.cli.main import FAILED
 from dagflow.errors import DagflowError, error
 from dagflow.errors.shown import visible_lines
 from dagflow.launching.shadowing import hidden_module
@@ -20,7 +20,7 @@ from dagflow.render.style import Style, style_for
 
 @error
 class Refused(DagflowError):
-    """All that is wrong with an application and its settings, or with a dataset."""
+    """All problems of an application and its settings, or of a dataset."""
 
     problems: tuple[DagflowError, ...]
 
@@ -30,13 +30,13 @@ class Refused(DagflowError):
 
 
 def style_of(stream: TextIO) -> Style:
-    """How text on a stream may look."""
+    """Return the style for text on a stream."""
     is_terminal = stream.isatty()
     return style_for(is_terminal, shutil.get_terminal_size().columns if is_terminal else None, os.environ)
 
 
-def tell(error: BaseException, state: ErrorOutput) -> int:
-    """Tells an error on standard error, and returns the exit code. No traceback for a user's mistake unless `--debug`."""
+def report_error(error: BaseException, state: ErrorOutput) -> int:
+    """Report an error on standard error and return the exit code. No traceback for a user's mistake unless `--debug`."""
     style = style_of(sys.stderr)
     if state.debug:
         print(visible_lines("".join(_traces(error))), file=sys.stderr)
@@ -58,12 +58,12 @@ def tell(error: BaseException, state: ErrorOutput) -> int:
 
 
 def exit_code(error: DagflowError) -> int:
-    """What a command ends with: of several errors, the code of the first."""
+    """Return the exit code for an error; of several errors, that of the first."""
     return each(error)[0].exit_code
 
 
 def _traces(error: BaseException) -> list[str]:
-    """The tracebacks: of a task's error, the one from there."""
+    """Return the tracebacks, with those from tasks."""
     singles = each(error) if isinstance(error, DagflowError) else []
     remote = [f"in the task:\n{trace}" for single in singles if (trace := getattr(single, "trace", ""))]
     return [*traceback.format_exception(error), *remote]

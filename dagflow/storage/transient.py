@@ -1,4 +1,4 @@
-"""Which failures of storage may pass by themselves, so that trying again helps."""
+"""Transient failures of storage, where trying again helps."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _NUMBERS = frozenset(
         errno.EPIPE,
     }
 )
-_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504})  # of HTTP; 409: somebody else is at it
+_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504})  # of HTTP; 409: another writer is at work
 
 
-def passes(error: BaseException) -> bool:
-    """Whether a failure of storage may pass: busy, no answer in time, a lost connection, a stale handle, an unknown outcome.
+def is_transient(error: BaseException) -> bool:
+    """Return whether a failure is transient: busy, a timeout, a lost connection, a stale handle, an unknown outcome.
 
-    What the operating system says by a number, and object stores by a status of HTTP. A full disk or a missing permission does
-    not pass: somebody must do something first.
+    It is recognised by the error number of the operating system or the HTTP status of an object store. A full disk or a missing
+    permission is not transient.
 
-    >>> [passes(e) for e in (OSError(errno.EBUSY, "busy"), TimeoutError(), OSError(errno.ENOSPC, "full"), ValueError())]
+    >>> [is_transient(e) for e in (OSError(errno.EBUSY, "busy"), TimeoutError(), OSError(errno.ENOSPC, "full"), ValueError())]
     [True, True, False, False]
     """
     if isinstance(error, DagflowError):
@@ -50,11 +50,12 @@ def passes(error: BaseException) -> bool:
 
 
 def _status(error: Any) -> int | None:
-    """The status of HTTP that an exception of a driver carries, wherever its maker has put it."""
+    """Return the HTTP status that an exception of a driver carries, in whichever attribute."""
     response = getattr(error, "response", None)
     if isinstance(response, dict):  # botocore
-        found = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
     else:  # aiohttp, azure, gcsfs, requests
         names = ("status", "status_code", "code")
-        found = next((v for each in (error, response) for n in names if isinstance(v := getattr(each, n, None), int | str)), None)
-    return int(found) if isinstance(found, int) or (isinstance(found, str) and found.isdigit()) else None
+        values = (getattr(each, name, None) for each in (error, response) for name in names)
+        status = next((value for value in values if isinstance(value, int | str)), None)
+    return int(status) if isinstance(status, int) or (isinstance(status, str) and status.isdigit()) else None
