@@ -43,13 +43,14 @@ class FolderReport:
 
 def verify_run_folder(folder: str) -> FolderReport:
     """Reads all records of a run folder, and checks seals, names and links, and that states are there. Changes nothing."""
-    for left in range(_TRIES - 1, -1, -1):
+    tries = 0
+    while True:
+        tries += 1
         log = WindowLog.open(folder, durable=False)
         before = _ends(log)
         report = _Verifying(folder, log).report()
-        if not report.problems or not left or _ends(log) == before:
-            break
-    return report
+        if not report.problems or tries == _TRIES or _ends(log) == before:
+            return report
 
 
 def _ends(log: WindowLog) -> list[list[int]]:
