@@ -114,7 +114,7 @@ def test_padding_and_what_is_none(tmp_path: Path, name: str) -> None:
                 read_file(BlockReader(), path)
     path.write_bytes(one + b"garbage")
     with pytest.raises(
-        CompressionCorrupt, match=f"{path}: the {name} data at byte {len(one)} of the file cannot be unpacked .4 bytes had"
+        CompressionCorrupt, match=f"{path}: the {name} data at byte {len(one)} of the file cannot be unpacked .4 bytes were"
     ) as caught:
         read_file(BlockReader(), path)
     assert caught.value.position == len(one)
