@@ -66,47 +66,27 @@ RULES = (
 
 ALLOWED: dict[str, dict[str, int]] = {
     "benchmarks": {"opening": 40, "people": 10, "integer": 1, "resumes": 1},
-    "dagflow/arrow_types": {"opening": 2},
-    "dagflow/cli": {"opening": 18, "people": 8, "resumes": 4, "surroundings": 1, "negation": 5},
-    "dagflow/config": {"opening": 21, "people": 11, "integer": 11, "negation": 12},
-    "dagflow/errors": {"opening": 6, "people": 1, "skipped": 2, "negation": 1},
-    "dagflow/launching": {"opening": 6, "people": 4, "resumes": 1, "negation": 2, "has not": 1},
-    "dagflow/plan": {"opening": 15, "people": 1, "has not": 1},
-    "dagflow/ranges": {"opening": 18, "people": 2, "skipped": 1, "negation": 4},
-    "dagflow/render": {"opening": 20, "people": 2, "skipped": 1, "negation": 2},
-    "dagflow/runtime": {"opening": 72, "people": 12, "skipped": 4, "resumes": 3, "negation": 9},
-    "dagflow/scaling": {"opening": 11, "people": 1, "integer": 1, "negation": 1},
-    "dagflow/scan": {"opening": 44, "people": 8, "integer": 1, "skipped": 1, "negation": 13},
-    "dagflow/spark": {"opening": 39, "people": 10, "resumes": 1, "negation": 1, "has not": 1},
-    "dagflow/storage": {"opening": 18, "people": 7, "negation": 2},
-    "dagflow/testing": {"opening": 19, "people": 1, "skipped": 3, "resumes": 1, "negation": 4},
-    "operators/aggregate": {"people": 2, "integer": 4, "negation": 5},
+    "dagflow/config": {"negation": 3},
+    "dagflow/launching": {"opening": 4, "people": 1, "resumes": 1, "negation": 1, "has not": 1},
+    "dagflow/ranges": {"negation": 1},
+    "dagflow/runtime": {"opening": 59, "people": 5, "skipped": 4, "resumes": 3, "negation": 9},
+    "dagflow/scaling": {"people": 1, "negation": 1},
+    "dagflow/scan": {"opening": 41, "people": 8, "integer": 1, "skipped": 1, "negation": 9},
+    "dagflow/spark": {"opening": 37, "people": 10, "negation": 1, "has not": 1},
+    "dagflow/testing": {"opening": 12, "skipped": 3, "resumes": 1, "negation": 4},
+    "operators/aggregate": {"people": 2, "integer": 4, "negation": 4},
     "operators/compression": {"people": 3},
     "operators/contexts": {"people": 5, "negation": 1},
     "operators/files": {"people": 6, "negation": 1},
-    "operators/formats": {"people": 7, "negation": 16},
-    "operators/join": {"negation": 1},
+    "operators/formats": {"people": 7, "negation": 14},
     "operators/readers": {"people": 4},
     "operators/sinks": {"people": 1, "integer": 1, "skipped": 1, "resumes": 1, "negation": 1},
     "operators/transform": {"people": 1, "negation": 2},
-    "tests": {"opening": 150, "people": 40, "resumes": 5, "negation": 14, "has not": 1},
+    "tests": {"opening": 149, "people": 40, "resumes": 5, "negation": 14, "has not": 1},
 }
 """How often packages may still break rules, by package and rule; a rule that is not listed may not be broken."""
 
-ALLOWED_TWICE = {
-    "Asked",
-    "Columns",
-    "Entry",
-    "FileBlocks",
-    "FileSink",
-    "Flow",
-    "Given",
-    "JsonRows",
-    "Mark",
-    "Row",
-    "Rows",
-    "Sink",
-}
+ALLOWED_TWICE = {"Columns", "Entry", "FileBlocks", "JsonRows", "Mark", "Row", "Rows", "Sink"}
 """Names of several classes. One name, one class: no new ones."""
 
 
