@@ -12,7 +12,7 @@ PROC = Path("/proc")
 
 
 def load() -> float:
-    """How many processes wanted a processor in the last minute, ours included."""
+    """Return how many processes wanted a processor in the last minute, ours included."""
     return os.getloadavg()[0]
 
 

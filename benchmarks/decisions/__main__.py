@@ -94,7 +94,7 @@ def table_of(rows: Sequence[Row], count: int) -> str:
 
 
 def wins(rows: Sequence[Row]) -> bool:
-    """Whether nobody's product of backlog-seconds and reader-seconds is less than that of the first one."""
+    """Return whether nobody's product of backlog-seconds and reader-seconds is less than that of the first one."""
     return all(rows[0].day.cost <= row.day.cost for row in rows)
 
 

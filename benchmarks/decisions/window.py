@@ -112,7 +112,7 @@ class _Reader:
         self.hand = None
 
     def has_answer_of(self, other: _Reader) -> bool:
-        """Whether another one has been asked during its present record, or has refused somebody."""
+        """Return whether another one has been asked during its present record, or has refused somebody."""
         asked = self.asked.get(other.number)
         return (asked is not None or other.refused != "") and other.hand.key in (asked, other.refused)
 

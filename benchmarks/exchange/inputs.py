@@ -55,7 +55,7 @@ def _chunks(size: int) -> Iterator[bytes]:
 
 
 def summed(folder: Path) -> tuple[int, int]:
-    """How many lines the files of a folder have, and a sum over them in which their order does not count."""
+    """Return how many lines the files of a folder have, and a sum over them in which their order does not count."""
     lines = total = 0
     for path in folder.rglob("*"):
         if path.is_file() and path.name[0] not in "._" and "_dagflow" not in path.parts:

@@ -16,7 +16,7 @@ STATISTICS = json.dumps({"numRecords": ROWS})
 
 
 def is_there() -> bool:
-    """Whether the package is installed."""
+    """Return whether the package is installed."""
     try:
         import deltalake  # noqa: F401
     except ImportError:

@@ -17,7 +17,7 @@ Work = Callable[[Path, Path, Sequence[str] | None], None]
 
 
 def is_there(package: str) -> bool:
-    """Whether a peer is installed."""
+    """Return whether a peer is installed."""
     return importlib.util.find_spec(package) is not None
 
 

@@ -119,7 +119,7 @@ def go_on(before: Agreed, found: Agreed, drift: Drift) -> Agreed:
 
 
 def is_enough(format: Format, settings: ScanSettings, agreed: Agreed) -> bool:
-    """Whether what was agreed on for earlier windows says all that has to be known of further files."""
+    """Return whether what was agreed on for earlier windows says all that has to be known of further files."""
     drift = settings.drift
     if not looks(format, settings):
         return True
@@ -132,7 +132,7 @@ def is_enough(format: Format, settings: ScanSettings, agreed: Agreed) -> bool:
 
 
 def looks(format: Format, settings: ScanSettings) -> bool:
-    """Whether files have to be looked at: not where a schema says all that is asked for."""
+    """Return whether files have to be looked at: not where a schema says all that is asked for."""
     if reads_array(format, settings) or not format.has_header:  # without names, there is nothing beside a schema
         return False
     schema, asked = settings.schema, settings.projection.asked

@@ -147,7 +147,7 @@ def _parsed(text: pa.Array, target: pa.DataType, format: str | None) -> pa.Array
 
 
 def is_overflown(made: pa.Array, text: pa.Array) -> bool:
-    """Whether one of the numbers that were made of text is infinite, and its text does not say so.
+    """Return whether one of the numbers that were made of text is infinite, and its text does not say so.
 
     >>> is_overflown(pa.array([1.0, float("inf")]), pa.array(["1", "1e400"]))
     True

@@ -19,7 +19,7 @@ MOST_COLUMNS = 65_536
 
 
 def reads_array(format: Format, settings: ScanSettings) -> bool:
-    """Whether rows are read as the array `columns` (a list of texts), not by the names of a header or a schema.
+    """Return whether rows are read as the array `columns` (a list of texts), not by the names of a header or a schema.
 
     The rules are those of Drill, for formats that say `offers_array`:
 

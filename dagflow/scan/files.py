@@ -153,7 +153,7 @@ class FileScan:
         self._scan = Scan(self._next_reader)
 
     def _reads_array(self) -> bool:
-        """Whether rows are read as the array `columns`."""
+        """Return whether rows are read as the array `columns`."""
         return False
 
     def read(self, block: FileBlockMetadata) -> Iterator[pa.RecordBatch]:
@@ -166,7 +166,7 @@ class FileScan:
             self._output.let_go()
 
     def consumed(self, block: FileBlockMetadata) -> int:
-        """How many bytes of a block that was read are read now: all, or up to where the rest was given away."""
+        """Return how many bytes of a block that was read are read now: all, or up to where the rest was given away."""
         return (block.stop if self._tracker is None else min(block.stop, self._tracker.stop_position)) - block.start
 
     def origin(self, row: int) -> RowOrigin:
@@ -309,7 +309,7 @@ class FileScan:
         return self._output.make(harvest, self._facts)
 
     def _is_empty_handed(self, batch: pa.RecordBatch, facts: FileFacts) -> bool:
-        """Whether a batch has no value in any column that is asked for: the schema may be that of other files."""
+        """Return whether a batch has no value in any column that is asked for: the schema may be that of other files."""
         roots, names = self._output.shape.roots, batch.schema.names
         has_values = (r in facts.keys or (r in names and batch.column(r).null_count < batch.num_rows) for r in roots)
         return bool(roots) and not any(has_values)

@@ -47,7 +47,7 @@ class Format(ABC):
         return asked
 
     def ends_records(self, end: str, quote: str | None) -> bool:
-        """Whether every record of a file is whole up to the end of any `end`, outside of `quote`s where that is not None.
+        """Return whether every record of a file is whole up to the end of any `end`, outside of `quote`s where that is not None.
 
         Then files that are appended to may be read in parts.
         """

@@ -172,7 +172,7 @@ class ResultSetLoader:
 
     @property
     def is_full(self) -> bool:
-        """Whether the batch has all that it may have: the reader returns from `next`, and goes on in the next call."""
+        """Return whether the batch has all that it may have: the reader returns from `next`, and goes on in the next call."""
         return bool(self._ready) or len(self._origins) >= self.limits.rows or self._bytes >= self.limits.bytes
 
     def harvest(self, *, is_last: bool = True) -> Harvest | None:
@@ -193,7 +193,7 @@ class ResultSetLoader:
         return found
 
     def _fitting(self, found: Harvest) -> int:
-        """How many rows of a batch fit within the limits: one at least."""
+        """Return how many rows of a batch fit within the limits: one at least."""
         batch = found.batch
         most: int = min(batch.num_rows, self.limits.rows)
         if batch.nbytes <= self.limits.bytes and batch.nbytes <= self.limits.max_record_bytes:

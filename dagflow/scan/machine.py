@@ -18,7 +18,7 @@ class RowBatchReader(Protocol[BatchOut_co]):
     """A reader as the scan operator sees it. It is made, opened, drained and closed; then the next one is made."""
 
     def open(self) -> bool:
-        """Whether there is anything to read. False: skip it softly."""
+        """Return whether there is anything to read. False: skip it softly."""
         ...
 
     def next(self) -> BatchOut_co | None:

@@ -50,11 +50,11 @@ class SchemaNegotiator:
 
     @property
     def is_projection_empty(self) -> bool:
-        """Whether only the number of rows is wanted (`loader.skip_rows(n)`): no column of the source is."""
+        """Return whether only the number of rows is wanted (`loader.skip_rows(n)`): no column of the source is."""
         return self.columns == ()
 
     def is_projected(self, name: str) -> bool:
-        """Whether a column of the source is wanted."""
+        """Return whether a column of the source is wanted."""
         if self._wanted is None and self.columns is not None:
             self._wanted = frozenset(self.columns)
         return self._wanted is None or name in self._wanted

@@ -72,12 +72,12 @@ class Projection:
 
     @property
     def has_star(self) -> bool:
-        """Whether all columns of the files are among them."""
+        """Return whether all columns of the files are among them."""
         return self.asked is None or any(each.is_star for each in self.asked)
 
 
 def is_implicit(name: str) -> bool:
-    """Whether a name is one of what is known of each file: `filename`, `dir0`.
+    """Return whether a name is one of what is known of each file: `filename`, `dir0`.
 
     >>> is_implicit("dir3"), is_implicit("directory")
     (True, False)

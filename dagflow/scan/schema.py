@@ -153,5 +153,5 @@ class Drift:
 
     @property
     def rescues(self) -> bool:
-        """Whether there is a column `_rescued`."""
+        """Return whether there is a column `_rescued`."""
         return "rescue" in (self.extra, self.changed)

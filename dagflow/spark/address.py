@@ -49,7 +49,7 @@ class Address:
 
     @property
     def is_given(self) -> bool:
-        """Whether something outside the run names it."""
+        """Return whether something outside the run names it."""
         return self.origin not in (DEFAULT, "run")
 
 

@@ -31,7 +31,7 @@ class Link(Protocol):
         ...
 
     def slots(self) -> int:
-        """How many tasks can work at once. May wait for executors."""
+        """Return how many tasks can work at once. May wait for executors."""
         ...
 
     def slots_now(self) -> int | None:
@@ -47,7 +47,7 @@ class Link(Protocol):
         ...
 
     def is_lost(self) -> bool:
-        """Whether no job will run in this session any more."""
+        """Return whether no job will run in this session any more."""
         ...
 
     def stop(self) -> None:
@@ -97,7 +97,7 @@ class ClassicLink:
         self.spark.sparkContext.cancelJobGroup(group)
 
     def is_lost(self) -> bool:
-        """Whether the JVM is gone, or its SparkContext stopped: both refuse this question."""
+        """Return whether the JVM is gone, or its SparkContext stopped: both refuse this question."""
         try:
             _ = self.spark.sparkContext.defaultParallelism
         except Exception:  # noqa: BLE001  # py4j raises anything from AttributeError to ConnectionRefusedError
@@ -146,7 +146,7 @@ class ConnectLink:
         within(RELEASE, lambda: self.spark.interruptTag(group))
 
     def is_lost(self) -> bool:
-        """Whether the server does not know the session any more, or does not answer."""
+        """Return whether the server does not know the session any more, or does not answer."""
         answers: list[bool] = []
 
         def ask() -> None:
@@ -176,12 +176,12 @@ def within(seconds: float, call: Callable[[], object]) -> None:
 
 
 def is_of_connect(thing: Any) -> bool:
-    """Whether a session or a DataFrame is one of Spark Connect; loads nothing to find out."""
+    """Return whether a session or a DataFrame is one of Spark Connect; loads nothing to find out."""
     return ".connect." in type(thing).__module__
 
 
 def on_this_machine(address: str) -> bool:
-    """Whether a master runs its executors here, so that loopback addresses do.
+    """Return whether a master runs its executors here, so that loopback addresses do.
 
     >>> [on_this_machine(a) for a in ("local[2]", "local-cluster[2,1,1024]", "spark://127.0.0.1:7077", "spark://boss:7077")]
     [True, True, True, False]

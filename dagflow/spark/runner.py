@@ -71,7 +71,7 @@ class SparkRunner:
 
     @property
     def slots(self) -> int:
-        """How many tasks can work at once; where executors come and go, of those that are there now."""
+        """Return how many tasks can work at once; where executors come and go, of those that are there now."""
         if self._link is not None and self._comes_and_goes:
             with contextlib.suppress(Exception):  # a session that has ended: whoever starts a job sees it
                 self._slots = self._link.slots_now() or self._slots
@@ -79,7 +79,7 @@ class SparkRunner:
 
     @property
     def grows(self) -> bool:
-        """Whether Spark adds executors while tasks wait: dynamic allocation. It never does so within one process."""
+        """Return whether Spark adds executors while tasks wait: dynamic allocation. It never does so within one process."""
         master = "" if self._link is None else str(self._link.spark.conf.get("spark.master", ""))
         return self._is_on("spark.dynamicAllocation.enabled") and master != "local" and not master.startswith("local[")
 
@@ -91,7 +91,7 @@ class SparkRunner:
         return "spark.speculation is on" if self._is_on("spark.speculation") else None
 
     def _is_on(self, key: str) -> bool:
-        """Whether a setting of the session is true, as Spark reads it."""
+        """Return whether a setting of the session is true, as Spark reads it."""
         return self._link is not None and str(self._link.spark.conf.get(key, "false")).strip().lower() == "true"
 
     @property
@@ -127,7 +127,7 @@ class SparkRunner:
             raise told from error
 
     def _free_slots(self, link: Link) -> int:
-        """How many tasks can work at once. Raises NoFreeSlots when no executor takes the first one in time."""
+        """Return how many tasks can work at once. Raises NoFreeSlots when no executor takes the first one in time."""
         is_late = threading.Event()
 
         def give_up() -> None:

@@ -163,7 +163,7 @@ def adapt(link: Link, conf: Mapping[str, str]) -> None:
 
 
 def jobs_run(session: Any) -> int:
-    """How many jobs a classic session's Spark has run so far: Spark's own count, not ours."""
+    """Return how many jobs a classic session's Spark has run so far: Spark's own count, not ours."""
     return int(session.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
 
 

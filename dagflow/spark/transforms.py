@@ -185,7 +185,7 @@ def quoted(name: str) -> str:
 
 
 def is_ordered(kind: Any) -> bool:
-    """Whether Spark can sort by a type."""
+    """Return whether Spark can sort by a type."""
     from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
 
     if isinstance(kind, ArrayType):

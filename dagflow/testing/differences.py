@@ -7,7 +7,7 @@ from typing import Any
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Whether two values are the same: also where `==` says no, as for NaN, or does not answer, as for arrays."""
+    """Return whether two values are the same: also where `==` says no, as for NaN, or does not answer, as for arrays."""
     try:
         if bool(one == other):
             return True

@@ -250,7 +250,7 @@ def _without_reasons(value: Any) -> Any:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Whether two values are the same: also where `==` says no, as for NaN."""
+    """Return whether two values are the same: also where `==` says no, as for NaN."""
     try:
         if bool(one == other):
             return True

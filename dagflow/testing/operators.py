@@ -340,7 +340,7 @@ def _flat(given: Sequence[Any]) -> list[Any]:
 
 
 def _goes_as_batch(operator: Operator, port: str, record: Any) -> bool:
-    """Whether a record is a batch or table (told without importing pyarrow), on a port that takes batches."""
+    """Return whether a record is a batch or table (told without importing pyarrow), on a port that takes batches."""
     is_columns = type(record).__module__ == "pyarrow.lib" and type(record).__name__ in ("RecordBatch", "Table")
     return is_columns and BATCH in operator.offered_forms(port)
 
