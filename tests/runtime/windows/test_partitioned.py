@@ -8,7 +8,7 @@ import pytest
 
 from dagflow import DAG
 from dagflow.errors import ConfigError, NotAPartitioner
-from dagflow.launching.build import Built, build
+from dagflow.launching.build import LoadedApplication, build
 from dagflow.model.checks import partitioner_of
 from dagflow.scaling import StatelessPartitioner
 from operators import BlockReader, Console, FileSplitterInput
@@ -22,11 +22,11 @@ def populate_dag(dag: DAG, conf: Any) -> None:
     dag.add_stream("text", lines.messages, show.input)
 
 
-def built(*definitions: str) -> Built:
+def built(*definitions: str) -> LoadedApplication:
     return build(populate_dag, definitions=definitions)
 
 
-def partitioner(made: Built) -> Any:
+def partitioner(made: LoadedApplication) -> Any:
     return partitioner_of(made.dag.operators["lines"])
 
 
