@@ -11,7 +11,7 @@ from typing import Any, get_origin
 import attrs
 
 from dagflow.errors import DagError
-from dagflow.model.class_checks import of_operator
+from dagflow.model.class_checks import awaits, of_operator
 from dagflow.model.dag import DAG, OperatorNode, PortName, Route, Stream
 from dagflow.model.errors.dag import (
     ClassWrong,
@@ -128,7 +128,7 @@ def handlers_handle(dag: ExpandedDag) -> Iterator[DagError]:
         for port, forms in handlers_of(type(node.operator)).items():
             for method in forms.values():
                 function = inspect.unwrap(getattr(type(node.operator), method))
-                if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+                if inspect.isgeneratorfunction(function) or awaits(function):
                     yield ClassWrong(
                         operator=type(node.operator).__qualname__,
                         reason=f"the handler {method}() of port {port!r} yields or awaits: nothing would run it ({node.where})",

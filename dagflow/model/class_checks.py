@@ -12,6 +12,7 @@ import attrs
 
 from dagflow.errors import DagError
 from dagflow.model.errors.classes import HandlerTwice, HandlerTypeWrong, NameReserved, SignatureWrong
+from dagflow.model.errors.dag import ClassWrong
 from dagflow.model.module import Module
 from dagflow.model.operator import InputOperator, Operator
 from dagflow.model.ports import BATCH, COMBINES, MARKS, RECORD, STREAM, OutputPort, Port, combiners_of, handlers_of, ports_of
@@ -43,12 +44,15 @@ def of_operator(operator: Operator) -> Iterator[DagError]:
     yield from lifecycle_signatures(operator)
     yield from handler_signatures(operator)
     yield from handler_types(cls)
+    yield from never_run(operator)
+    yield from static_handlers(cls)
 
 
 def of_module(module: Module) -> Iterator[DagError]:
     """Yield the mistakes in the class of a module."""
     yield from names_taken(type(module), Module)
     yield from lifecycle_signatures(module)
+    yield from never_run(module)
 
 
 def handlers_twice(cls: type) -> Iterator[DagError]:
@@ -115,6 +119,34 @@ def lifecycle_signatures(operator: Operator | Module) -> Iterator[DagError]:
             if own is not function and callable(getattr(operator, name)):
                 wanted = list(inspect.signature(function).parameters)
                 yield from _callable_with(operator, name, ", ".join(wanted), len(wanted) - 1)
+
+
+def never_run(operator: Operator | Module) -> Iterator[DagError]:
+    """Methods of the framework's classes return what those do: of a coroutine, or a generator beside them, no line would run."""
+    for base in (InputOperator, Operator, *DEFAULTS, Module):
+        for name, function in vars(base).items() if isinstance(operator, base) else ():
+            if name.startswith("_") or not inspect.isfunction(function):
+                continue
+            own = inspect.unwrap(getattr(inspect.getattr_static(type(operator), name), "__func__", getattr(type(operator), name)))
+            returns_nothing = function.__annotations__.get("return") in (None, "None")
+            if awaits(own) or (returns_nothing and inspect.isgeneratorfunction(own)):
+                reason = f"{name}() yields or awaits: nothing would run it ({line_of(own)})"
+                yield ClassWrong(type(operator).__qualname__, reason, help=f"write a plain method: def {name}(…), without yield")
+
+
+def awaits(function: Any) -> bool:
+    """Return True for functions that only an event loop runs."""
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+
+
+def static_handlers(cls: type) -> Iterator[DagError]:
+    """Handlers are methods of the instance: that of a class or of none cannot emit, and pickling drops its mark."""
+    for klass in cls.__mro__:
+        for name, value in vars(klass).items():
+            if isinstance(value, staticmethod | classmethod) and any(hasattr(value, marks) for marks in (MARKS, COMBINES)):
+                kind = type(value).__name__
+                reason = f"the handler {name}() is a {kind}: it has no ports to emit on ({line_of(value)})"
+                yield ClassWrong(klass.__qualname__, reason, help=f"remove @{kind}, and take self as the first parameter")
 
 
 def handler_signatures(operator: Operator) -> Iterator[DagError]:

@@ -16,6 +16,7 @@ import pytest
 import operators
 from dagflow import DAG, InputOperator, InputPort, Module, Operator, OutputPort, ProxyInputPort, State, WindowState
 from dagflow.errors import (
+    ClassWrong,
     ConstructorWritten,
     DagErrors,
     HandlerTwice,
@@ -256,6 +257,55 @@ def test_methods_of_the_wrong_arity() -> None:
     ]
     assert line("def setup", Arity) in str(next(each for each in found if each.method == "setup"))  # type: ignore[attr-defined]
     assert "help: def setup(self, context)" in str(next(each for each in found if each.method == "setup"))  # type: ignore[attr-defined]
+
+
+@attrs.define
+class NeverRun(Operator):
+    input = InputPort[str]()
+    output = OutputPort[str]()
+
+    async def setup(self, context: Any) -> None:  # type: ignore[override]
+        raise NotImplementedError
+
+    def end_window(self) -> Any:
+        yield self.output.emit("lost")
+
+    @input.process
+    async def each(self, record: str) -> Any:
+        yield record
+
+
+@attrs.define
+class WithoutSelf(Operator):
+    input = InputPort[str]()
+    other = InputPort[str]()
+
+    @input.process
+    @staticmethod
+    def each(record: str) -> None:
+        raise NotImplementedError
+
+    @other.process
+    @classmethod
+    def every(cls, record: str) -> None:
+        raise NotImplementedError
+
+
+def test_methods_that_nothing_would_run() -> None:
+    found = [str(each) for each in problems(NeverRun()) if isinstance(each, ClassWrong)]
+    assert len(found) == 3
+    assert any(
+        "setup() yields or awaits: nothing would run it" in each and line("async def setup", NeverRun) in each for each in found
+    )
+    assert any("end_window() yields or awaits" in each for each in found)
+    assert any("the handler each() of port 'input' yields or awaits" in each for each in found)
+
+
+def test_handlers_are_methods_of_the_instance() -> None:
+    found = [str(each) for each in problems(WithoutSelf()) if isinstance(each, ClassWrong)]
+    assert len(found) == 2
+    assert any("the handler each() is a staticmethod" in each and "remove @staticmethod" in each for each in found)
+    assert any("the handler every() is a classmethod" in each for each in found)
 
 
 @attrs.define
