@@ -123,7 +123,7 @@ class Aggregate(Operator, Generic[T, K, V]):
         combiner: whether records become groups where they come from, and only these cross the exchange; the result is the same.
         running: whether a window's result is that of all windows so far, of the groups that the window has records of. What is
             known of each group is kept over windows and launches (a `MapState`), so windows run one after the other. A launch
-            that continues with another `running`, `by` or `of` is refused (of functions nobody knows whether they are others).
+            that continues with another `running`, `by` or `of` is refused (functions cannot be compared, and are not checked).
     """
 
     partition_key_fixed: ClassVar[bool] = True

@@ -17,7 +17,7 @@ class Average(AggregateOfValues[T, K, V], Generic[T, K, V]):
     """Averages values of the records of each window, or of all so far: of each key, or of all.
 
     Args:
-        of: the values: a function of the record, or the name of a column. None is no value; where there is no other, the result
+        of: the values: a function of the record, or the name of a column. None does not count; without other values, the result
             is None.
         by, combiner, running: see `Aggregate`.
 

@@ -17,7 +17,7 @@ class Min(AggregateOfValues[T, K, V], Generic[T, K, V]):
     What is not a number (NaN) counts only where nothing else is.
 
     Args:
-        of: the values: a function of the record, or the name of a column. None is no value; where there is no other, the result
+        of: the values: a function of the record, or the name of a column. None does not count; without other values, the result
             is None.
         by, combiner, running: see `Aggregate`.
 

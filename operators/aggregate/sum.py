@@ -18,7 +18,7 @@ class Sum(AggregateOfValues[T, K, V], Generic[T, K, V]):
     Integers are exact, of any size. The last digits of sums of floats depend on the order in which they are added.
 
     Args:
-        of: the values: a function of the record, or the name of a column. None is no value; where there is no other, the result
+        of: the values: a function of the record, or the name of a column. None does not count; without other values, the result
             is None.
         by, combiner, running: see `Aggregate`.
 

@@ -15,7 +15,7 @@ from operators.aggregate.errors import ValueNotKept
 from operators.transform.content import nanoseconds_of
 
 _OTHER = "\0"
-"""What the entries of keys begin with that are neither text nor whole numbers."""
+"""The prefix of entries whose keys are neither text nor integers."""
 _MICROSECOND = datetime.timedelta(microseconds=1)
 
 _TAGS: dict[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {

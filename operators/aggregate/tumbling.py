@@ -137,7 +137,7 @@ class Tumbling(Operator, Generic[T, K, V]):
     in a window of its own; the watermark does not move by that, so a later launch goes on.
 
     A later launch continues with the windows that are kept. One with another `size`, `time`, `by`, `aggregate` or `of` is refused
-    (of functions nobody knows whether they are others). So is a longer time until windows are over, `allowed_lateness` and
+    (functions cannot be compared, and are not checked). So is a longer time until windows are over, `allowed_lateness` and
     `out_of_orderness` together (WindowsReopened): those that were would begin anew. It may become shorter.
 
     A record without an event time, or in a window that does not lie within the years 1 to 9999, is a bad one: see `on_error`. The

@@ -215,7 +215,7 @@ class BgzfStream(DecodedStream):
         return bool(self._ahead)
 
     def forget(self, position: int) -> None:
-        """Nobody asks for positions before this one any more."""
+        """Drop the index of blocks before this position: no reader asks for them any more."""
         count = bisect_right(self._starts, position) - 1
         if count > 64:
             del self._starts[:count], self._places[:count]

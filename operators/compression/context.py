@@ -21,7 +21,7 @@ from operators.contexts.source import Source
 
 @attrs.frozen
 class DecodedBlock:
-    """The block that a context is given of a compressed file: `start` counts decompressed bytes, where it stops nobody knows."""
+    """The block of a compressed file that a context reads: `start` counts decompressed bytes, `stop` is not known."""
 
     block_id: Any
     file_path: str

@@ -13,7 +13,7 @@ from operators.contexts.sizes import KIB
 from operators.contexts.source import Source
 
 UNBOUNDED = (1 << 63) - 1
-"""Where a range of decompressed bytes stops, as long as nobody knows."""
+"""The stop of a range of decompressed bytes until it is known."""
 
 INPUT_BYTES = 64 * KIB
 AHEAD_BYTES = 256 * KIB

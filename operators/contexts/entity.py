@@ -101,7 +101,7 @@ class ReaderContext(ABC):
         raise NotImplementedError(f"{type(self).__name__} yields one record at a time: call next()")
 
     def close(self) -> None:  # noqa: B027  (few contexts keep anything)
-        """Let go of what is kept between blocks. The stream stays open: whoever opened it closes it."""
+        """Let go of what is kept between blocks. The stream stays open: the caller that opened it closes it."""
 
 
 @attrs.define

@@ -58,7 +58,7 @@ class FixedRecordsReaderContext(PieceReaderContext):
         data = source.read(min(max(1, self.piece_bytes // length), owned) * length)
         whole, rest = divmod(len(data), length)
         if rest and self.partial == "fail" and not whole:
-            source.seek(position)  # whoever asks again is told again
+            source.seek(position)  # so that the next call raises the same error
             raise PartialRecord(path=source.path, position=position, expected=length, found=rest)
         offsets = np.arange(0, (whole + 1) * length, length)
         if rest and self.partial == "emit":

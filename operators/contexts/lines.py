@@ -101,7 +101,7 @@ class LinesContext(PieceReaderContext):
             if not is_terminated:
                 cut = len(self._data)
                 rest = self._rules.unterminated(self._data, self._at, cut)
-                if rest.begin == rest.end:  # nothing: the end of a file whose length nobody knew; or half an end of a line
+                if rest.begin == rest.end:  # nothing: the end of a file of unknown length; or half an end of a line
                     self._at, self._is_over = cut, True
                     return None
         if self._base + cut > source.stop:
@@ -144,7 +144,7 @@ class LinesContext(PieceReaderContext):
             elif source.is_at_end:
                 break
             elif pending > self.max_record_bytes + overlap + 1:
-                source.seek(self._base)  # whoever asks again is told again
+                source.seek(self._base)  # so that the next call raises the same error
                 raise RecordTooLong(path=source.path, position=self._base, limit=self.max_record_bytes)
             tail = probe[-overlap:] if overlap else b""
         self._data = parts[0] if len(parts) == 1 else b"".join(parts)

@@ -60,9 +60,9 @@ def _is_ascii_and_more(name: str) -> bool:
 
 
 def decode_text(record: bytes, encoding: str = "utf-8", errors: str = "strict", *, path: str = "", position: int = 0) -> str:
-    r"""The text of one record.
+    r"""Decode one record to text.
 
-    Raises BadText where `errors` is "strict" and the bytes are no such text; `path` and `position` (of the record in
+    Raises BadText where `errors` is "strict" and the bytes are not valid in `encoding`; `path` and `position` (of the record in
     its file) are for its message.
 
     >>> decode_text(b"caf\xe9", "latin-1")

@@ -287,7 +287,7 @@ class Found:
         until: the newest entry of those that are being taken; None: all have been taken.
         rows: how many rows the dataset has up to there.
         emitted, emitted_rows: blocks, bytes and rows that have been emitted in this launch.
-        looked: when somebody looked last, by the monotonic clock.
+        looked: when the dataset was looked at last, by the monotonic clock.
     """
 
     def __init__(self, ledger: Ledger) -> None:

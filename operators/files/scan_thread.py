@@ -1,4 +1,4 @@
-"""The thread in which a scanner scans: it works when asked to, and never runs far ahead of whoever takes what it finds."""
+"""The thread in which a scanner scans: it works on request, and never runs far ahead of the scanner that takes its files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_WAITING = 200_000  # files that have been found and not taken; then the sca
 class ScanThread:
     """Runs `scan` each time it is requested; the first time at once.
 
-    The thread waits for events, never for time: whether a scan is due is decided by whoever calls `request_after`, by the
+    The thread waits for events, never for time. The caller of `request_after` decides whether a scan is due, by the
     context's clock. `scan(at)` yields what it finds, and calls `at(path)` with the path at which it is.
     """
 

@@ -42,7 +42,7 @@ class AbstractFileSplitter(Operator):
             1.25 GB for each slot (`slots * 250 MB/s * 0.15 s / 0.03`), where a block counts as at least 64 KiB, since
             opening a small file costs as much as reading that.
         one_block_suffixes: files whose names end so (in any case) get one block: compressed text that is not BGZF cannot be read
-            by blocks. The splitter opens no file, so whoever calls BGZF files `.gz`, or copies files, sets it empty:
+            by blocks. The splitter does not open files: set it empty if BGZF files are named `.gz`, or to copy files;
             readers go by content.
         idempotent: whether a window that is run again reads the same blocks of the same file versions, and fails where a file has
             changed since. False gives that up: it reads what is there by then.
@@ -153,7 +153,7 @@ class AbstractFileSplitter(Operator):
         return self.unplanned is None
 
     def backlog(self) -> Backlog:
-        """The blocks of files that are known, and that no window has yet: for whoever decides how many readers there are."""
+        """Return the blocks of known files that no window has yet. The number of readers depends on them."""
         if self.unplanned is None:
             return Backlog()
         blocks = FileBlocks(**self.unplanned)

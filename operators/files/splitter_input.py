@@ -37,7 +37,7 @@ class ScannedFileInfo(FileInfo):
 class Arriving:
     """The visit of the scanner from which files are being taken, and the file that was taken last.
 
-    `weighed`: what visits hold that have not been taken, as far as anybody has asked; each is looked through once. `growth`: what
+    `weighed`: what visits hold that have not been taken, as far as it was needed; each is looked through once. `growth`: what
     the file that was taken last has that is new, in append mode. `warned`: how many warnings of files read again were due.
     `has_looked`: whether it is known what the first scan of this launch has found.
     """

@@ -12,7 +12,7 @@ class Sealed(Exception):
 
 
 class ArrowFile:
-    """A file whose reads are never short. Closing it is left to whoever opened the stream."""
+    """A file whose reads are never short. The caller that opened the stream closes it."""
 
     closed = False
     is_sealed = False

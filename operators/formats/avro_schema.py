@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 VALUE = "value"
-"""The column of files whose rows are no records."""
+"""The column of files whose rows are not records."""
 
 Mend = Callable[[Any], Any]
 

@@ -203,9 +203,9 @@ def fast_parser(types: dict[str, pa.DataType], is_open: bool) -> Callable[[Piece
         if is_deep(table.schema.types) or any(map(has_infinite, table.columns)):
             return None  # a number that is too large, if it is not the word
         if table.num_rows != rows or (is_open and len(table.schema) > len(types)):
-            return None  # columns that nobody knew of are text, whatever stands beside them in a piece
+            return None  # unknown columns are text, whatever stands beside them in a piece
         if any(not table.schema.field(f.name).type.equals(f.type) for f in explicit):
-            return None  # members of structs that nobody knew of
+            return None  # unknown members of structs
         batches = table.to_batches()
         return batches[0] if len(batches) == 1 else None
 

@@ -53,5 +53,5 @@ LOG_PATTERNS: Mapping[str, LogPattern] = {
     ),
 }
 """`common`: host, ident, user, time, request (method, target, protocol), status, size. `combined`: also referer and user_agent;
-what nginx writes if nobody says otherwise. `syslog` (RFC 3164): priority, time (text: it has no year), host, app, pid, message.
+the default format of nginx. `syslog` (RFC 3164): priority, time (text: it has no year), host, app, pid, message.
 `syslog5424` (RFC 5424): also version, message_id and data."""

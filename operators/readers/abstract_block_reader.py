@@ -383,7 +383,7 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
             stream, task.stream, task.has_stream = task.stream, None, False
             self.close_stream(stream)
 
-    # How many records are converted at once; whoever overrides convert_to_record only, is asked for every record
+    # The number of records converted at once. A class that overrides only convert_to_record is called for every record
 
     def _is_vectorised(self) -> bool:
         if self.converter is not None or not getattr(self.reader_context, "supports_pieces", False):

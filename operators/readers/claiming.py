@@ -19,7 +19,7 @@ which `MOST` are claimed at once, up to 1.5 %)."""
 MOST, MOST_ROWS = 1024, 65_536
 """Records that are claimed at once at most, however quick those before were; and in batches."""
 FIRST = 4
-"""Records that are claimed at once at the start of a block, whose pace nobody knows: it need not be that of the one before."""
+"""Records claimed at once at the start of a block: its pace is not known yet, and may differ from that of the block before."""
 COST = 0.00025
 """Seconds that it costs to pass on first records by themselves: nearly as much as many."""
 SHARE, FREE = 0.02, 0.01

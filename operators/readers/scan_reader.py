@@ -157,7 +157,7 @@ class ScanReader(FileBlocks, Generic[T]):
         return OffsetRangeTracker(item.start, item.stop)
 
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
-        """Batches, whoever takes them."""
+        """Return batches, whatever handler takes them."""
         return frozenset({"batch"}) if port == "batches" else super().emitted_forms(port, handled)
 
     def ends_records(self, end: str, quote: str | None) -> bool:
@@ -172,7 +172,7 @@ class ScanReader(FileBlocks, Generic[T]):
         """On the driver, before a window's plan is published: what all its readers are to know, as plain data.
 
         The first window's files are looked at; what was found stays for all later ones. Those of later windows are looked at
-        where columns are asked for that nobody had, and where `drift` says that columns or types widen.
+        where columns are asked for that no file had, and where `drift` says that columns or types widen.
         """
         from dagflow.scan import agree, files_of, go_on, is_enough
 

@@ -74,7 +74,7 @@ class FileSink(Operator):
 
 
 def numbered(name: str, number: int, suffix: str) -> str:
-    """The name of the file that goes on where `name`, and `number - 1` more, are full. `suffix` stays behind the number.
+    """Return the name of the file that follows when `name`, and `number - 1` more, are full. `suffix` stays behind the number.
 
     >>> numbered("part-000000-0000.v1.csv", 1, ".v1.csv"), numbered("2026/errors.txt", 2, ""), numbered("a.b/all", 1, "")
     ('part-000000-0000_1.v1.csv', '2026/errors_2.txt', 'a.b/all_1')

@@ -71,7 +71,7 @@ class OpenFiles:
         packed_suffix: behind all names, unless they have it.
         compressor: makes what packs a member of a file, which begins anew when the file is appended to; None: nothing packs.
         max_rows, max_bytes: when a file is full; None: never.
-        is_limited: whether files can be full: then nobody may append more records at once than `fitting` says.
+        is_limited: whether files can be full: then a caller appends at most as many records at once as `fitting` says.
     """
 
     create: Callable[[str], Any]

@@ -163,7 +163,7 @@ class ParquetFiles:
         part.held = held
         try:
             part.writer.write_table(rows, row_group_size=self.row_group_rows)
-        except pa.ArrowException as error:  # of rows that came long before those at hand: no `on_error` lets it pass
+        except pa.ArrowException as error:  # of rows that came long before those at hand: no `on_error` skips it
             columns = ", ".join(f"{field.name}: {field.type}" for field in part.waiting[0].schema)
             reason = str(error).strip()
             raise RowsNotWritable(operator=self.operator, file=part.name, columns=columns, reason=reason) from error

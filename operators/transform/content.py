@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _READ = sorted(ReaderRecord._fields)
 _OTHER, _BYTES = b"\xff", b"\xfe"
-"""What the contents of values that are no text begin with, and those of bytes: no text in UTF-8 has a byte like these."""
+"""The prefixes of the contents of values other than text, and of bytes: no text in UTF-8 has a byte like these."""
 
 
 def contents(record: object) -> tuple[bytes, ...]:

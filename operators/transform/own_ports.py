@@ -12,7 +12,7 @@ from dagflow import Operator
 
 
 def fixed(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> Any:
-    """An attrs setter for properties that ports follow from: streams lead to these when anybody could set another."""
+    """An attrs setter for properties that ports follow from: streams lead to these ports before a caller can set another."""
     if value != getattr(instance, attribute.name):
         raise ValueError(
             f"{attribute.name} says which ports there are: it is given where the operator is made, in populate_dag()"

@@ -1,4 +1,4 @@
-"""The numbers of lines, counted when somebody asks."""
+"""The numbers of lines, counted on demand."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class LineNumbers:
 
 @attrs.define(eq=False)
 class LinesSoFar:
-    r"""Counts the line ends of pieces that come one after the other, where nobody can go back: of compressed files, say.
+    r"""Counts the line ends of pieces that come one after the other and cannot be read again: of compressed files, say.
 
     `before`: how many line ends stand before the first piece.
 

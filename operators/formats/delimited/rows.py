@@ -149,7 +149,7 @@ class RowParser:
         return Rows(pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)), numbers)
 
     def _no_text(self, piece: Piece, cells: pa.Array, name: str, numbers: NDArray[np.int64], known: set[int]) -> set[int]:
-        """Which cells are no UTF-8; their rows are reported, unless they are known to be bad."""
+        """Return which cells are not UTF-8. Their rows are reported, unless they are known to be bad."""
         bad: set[int] = set()
         try:
             cells.cast(pa.string())

@@ -14,7 +14,7 @@ from operators.contexts.source import Source
 
 
 class TranscodedSource(Source):
-    """Reads a TranscodedStream, of which nobody knows where it ends."""
+    """Reads a TranscodedStream, whose length is not known."""
 
     @override
     def read(self, size: int) -> bytes:
