@@ -234,7 +234,7 @@ def definition(text: str) -> Setting:
 
 
 def _repeated(key: str, given: Sequence[str], settings_class: type | None) -> RepeatedDefinition:
-    """The error for a key with several values; they are shown where the type says, or the key sounds, that they are no secret."""
+    """Return the error for a key with several values. It shows them unless the type or the key suggests a secret."""
     from dagflow.config.values import holds_secret
 
     hint = hints.field_hint(settings_class, hints.settable(settings_class)[key]) if settings_class is not None else Any
@@ -283,7 +283,7 @@ def _syntax_error(path: str, text: str, message: str) -> BadConfFile:
 def flatten(
     table: Mapping[Any, Any], *, split: bool = False, before: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The values of nested tables with their paths. A table that is empty, or that has keys which are no text, is a value.
+    """Yield the values of nested tables with their paths. An empty table, or one with a key that is not a string, is a value.
 
     `split`: keys may be dotted.
     """

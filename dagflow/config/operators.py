@@ -67,12 +67,12 @@ def apply_module(name: str, module: Any, layers: Layers) -> Applied:
 def apply_operators(
     operators: Mapping[str, Any], layers: Layers, attributes: Collection[str] = (), modules: Mapping[str, Any] | None = None
 ) -> dict[str, Applied]:
-    """Sets the properties of all operators of a DAG.
+    """Set the properties of all operators of a DAG.
 
     Args:
         operators: operator by name; those in modules are called `module.operator`.
         layers: what was given; what is for ports is left out.
-        attributes: names that are no properties, and are left out too: see `operator_attributes`.
+        attributes: names that are not properties; these are left out too. See `operator_attributes`.
         modules: module by name, to which `apply_module` has given what is theirs.
 
     Returns for each operator what was set. Raises UnknownOperatorName, UnknownProperty, BadValue, or ConfigErrors with all.

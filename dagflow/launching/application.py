@@ -28,7 +28,7 @@ POPULATE = "populate_dag"
 
 @attrs.frozen
 class Application:
-    """What is launched.
+    """An application to launch.
 
     Attributes:
         name: shown in reports and in Spark's UI.

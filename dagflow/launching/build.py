@@ -162,7 +162,7 @@ def _filled(application: Any, given: Mapping[str, Any], problems: Problems) -> L
     expanded = expand(dag, configured)
     operators = {name: node.operator for name, node in expanded.operators.items()}
     modules = {name: node.module for name, node in expanded.modules.items()}
-    found = problems if expanded.is_whole else Problems()  # what is for operators that are not there yet is no mistake
+    found = problems if expanded.is_whole else Problems()  # a setting for an operator that does not exist yet is not a mistake
     with found:
         applied |= apply_operators(operators, layers, OPERATOR_ATTRIBUTES, modules)
     partitioned, ports = _partitioned(expanded, layers, found), _ports(expanded, layers, found)

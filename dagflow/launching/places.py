@@ -1,4 +1,4 @@
-"""What is wrong with the places that an application reads and writes, found without making or changing anything."""
+"""Problems with the places that an application reads and writes. Finding them creates and changes nothing."""
 
 from __future__ import annotations
 

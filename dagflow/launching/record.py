@@ -69,7 +69,7 @@ def rebuild(record: LaunchRecord, definitions: Sequence[str] = ()) -> LoadedAppl
 
 
 def _secrets(built: LoadedApplication) -> Callable[[str], bool]:
-    """Whether the value of a key is, holds, or is a part of a secret."""
+    """Return a test of keys: whether the value of a key is, holds, or is a part of a secret."""
     hidden = [_parts(row.key) for row in _rows(built) if row.value == HIDDEN]
 
     def is_secret(key: str) -> bool:

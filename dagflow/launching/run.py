@@ -27,7 +27,7 @@ class Run:
         self._operators: Callable[[str], Operator | None] = lambda name: None
 
     def run_here(self) -> None:
-        """Runs in the calling thread. Raises what ends the run."""
+        """Run in the calling thread. Raises what ends the run."""
         try:
             self._body(self)
         except BaseException as error:
@@ -37,12 +37,12 @@ class Run:
             self._ended.set()
 
     def run_in_background(self) -> None:
-        """Runs in a thread; `wait` raises what ends the run."""
+        """Run in a background thread. `wait` raises what ends the run."""
 
         def body() -> None:
             try:
                 self._body(self)
-            except BaseException as error:  # noqa: BLE001  # handed to whoever waits
+            except BaseException as error:  # noqa: BLE001  # raised again by the caller that waits
                 self._error = error
             finally:
                 self._ended.set()
@@ -51,7 +51,7 @@ class Run:
         self._thread.start()
 
     def wait(self, timeout: float | None = None) -> RunReport:
-        """Waits until the run has ended (at most `timeout` seconds: TimeoutError). Raises what ended it; else the report."""
+        """Wait until the run has ended, and return its report. Raises what ended it; TimeoutError after `timeout` seconds."""
         if not self._ended.wait(timeout):
             raise TimeoutError(f"the run has not ended within {timeout} s")
         if self._error is not None and not (isinstance(self._error, DagflowError) and self._stopped_by == "stop()"):
@@ -59,21 +59,21 @@ class Run:
         return self.report
 
     def stop(self, by: str = "stop()") -> None:
-        """Asks the run to end: it abandons the windows that run, and the next launch goes on from there."""
+        """Ask the run to end. It abandons the windows that run, and the next launch resumes from there."""
         self._stopped_by = self._stopped_by or by
 
     @property
     def stopping(self) -> str | None:
-        """By whom the run is asked to end."""
+        """The source of the request to end the run; None without one."""
         return self._stopped_by
 
     @property
     def ended(self) -> bool:
-        """Whether the run has ended."""
+        """Return whether the run has ended."""
         return self._ended.is_set()
 
     def operator(self, name: str) -> Operator:
-        """The driver's instance of an operator. Raises KeyError for names that the DAG has not."""
+        """Return the driver's instance of an operator. Raises KeyError if the DAG does not have an operator of that name."""
         found = self._operators(name)
         if found is None:
             raise KeyError(name)
