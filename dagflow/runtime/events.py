@@ -82,9 +82,9 @@ class WindowStarted(Event):
 
 @attrs.frozen(kw_only=True)
 class WindowProgress(Event):
-    """How far the readers of a window are: the fraction of its work that they have consumed.
+    """The progress of a window: the fraction of its work that the readers have consumed.
 
-    Once a second at most, while it rises; only where readers share their work. Of a window that runs again, it begins anew.
+    Published at most once a second while it rises, and only where readers share their work. It restarts when the window does.
     """
 
     kind: ClassVar[str] = "window_progress"
@@ -183,7 +183,7 @@ class WindowRetried(Event):
 
 @attrs.frozen(kw_only=True)
 class StepRetried(Event):
-    """What the driver was `doing` for a window failed for a transient reason; it is tried again, after `delay` seconds."""
+    """A step on the driver failed for a transient reason. The driver retries what it was `doing` after `delay` seconds."""
 
     kind: ClassVar[str] = "step_retried"
     window: int
@@ -240,7 +240,7 @@ class EventStream:
             try:
                 subscriber(stamped)
                 heard.append(subscriber)
-            except Exception as error:  # noqa: BLE001  # somebody else's code
+            except Exception as error:  # noqa: BLE001  # user code
                 name = getattr(subscriber, "__qualname__", type(subscriber).__qualname__)
                 what = "".join(traceback.format_exception_only(error)).strip()
                 warnings.append(f"the subscriber {name} raised when it was told that the run has ended: {what}")

@@ -12,10 +12,10 @@ from dagflow.runtime.run_folder.window_log import Decision
 
 @attrs.frozen
 class ReaderFigures:
-    """How many readers an operator had: the bounds (those seen, where its partitioner tells none), now, lowest and highest.
+    """The number of readers of an operator: its bounds, now, lowest and highest.
 
-    `changes`: how often the number has changed from one window to the next. `counters`: what all of them have counted, those that
-    are gone included: `tasks`, `records`, and what the operator counts itself.
+    The bounds are those of its partitioner, or else the numbers seen. `changes`: how often the number has changed from one window
+    to the next. `counters`: sums over all readers, former ones included: `tasks`, `records`, and what the operator counts itself.
     """
 
     min_readers: int
@@ -29,13 +29,13 @@ class ReaderFigures:
 
 @attrs.define
 class RunReport:
-    """What a launch did.
+    """The results of a launch.
 
     Attributes:
         status: `done`, `failed`, `interrupted` or `running`.
         windows: how many windows this launch decided; `first_window` the number of the first of them.
         operators: the figures by operator, in the order of the DAG.
-        readers: how many readers each partitioned operator had.
+        readers: the number of readers of each partitioned operator.
         exchanges: what went over exchanges, by the port that they lead to.
         files, bytes_written: what became visible, by this launch.
         seconds: from launch to end.

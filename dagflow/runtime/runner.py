@@ -1,4 +1,4 @@
-"""What the window loop asks of a runner."""
+"""The interface between the window loop and a runner."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Runner(Protocol):
 
     @property
     def slots(self) -> int:
-        """How many tasks can work at once, now: asked before each window."""
+        """The number of tasks that can work at once, now. The loop asks before each window."""
         ...
 
     @property
     def ui(self) -> str | None:
-        """Where a browser can see it work."""
+        """The address at which a browser shows its work."""
         ...
 
     @property

@@ -59,7 +59,7 @@ class EventsFile:
     def _write(self, event: Event) -> None:
         if self._file is None or self._path is None:
             return
-        line = line_of(event).encode("utf-8", "backslashreplace")  # what is no UTF-8 in a path, as JSON writes it
+        line = line_of(event).encode("utf-8", "backslashreplace")  # bytes of a path that are not UTF-8 are escaped
         try:
             if self._size + len(line) > FILE_BYTES:
                 self._close()

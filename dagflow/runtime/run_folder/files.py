@@ -26,7 +26,7 @@ def moved_file(file: StagedFile, moved: Mapping[str, str]) -> StagedFile:
 
 
 def file_paths(file: StagedFile) -> tuple[str, str]:
-    """Where a file of a decision was written, and where it belongs. Raises PathOutside for places that are not the folder's."""
+    """Return the staged path and the final path of a file of a decision. Raises PathOutside for paths outside the folder."""
     attempt = below(join(file.folder, STAGING), file.attempt)
     if attempt is None:
         raise PathOutside(join(file.folder, STAGING), file.attempt)
@@ -36,7 +36,7 @@ def file_paths(file: StagedFile) -> tuple[str, str]:
 
 
 def difference(file: StagedFile, path: str) -> str | None:
-    """How a file differs from what its task has written; None: not at all. Raises OSError."""
+    """Return how a file differs from what its task has written; None if it does not. Raises OSError."""
     system = file_system(path)
     size = system.status(path).length
     if size != file.size:

@@ -44,12 +44,12 @@ _UNSEALED_ID = re.compile(rb".+-[0-9a-f]{32}")  # as versions before this one ha
 
 @attrs.frozen
 class Folders:
-    """What folders a run works on.
+    """The folders that a run writes to.
 
     Attributes:
         outputs: the output folders of all sinks, absolute.
         run_folder: where the window log is; None when nothing is written that could be continued.
-        private: further folders that operators write to, which are no datasets.
+        private: further folders that operators write to, which are not datasets.
     """
 
     outputs: tuple[str, ...]
@@ -93,7 +93,7 @@ class Folders:
             inside(self.run_folder, name)
 
     def owns(self, folder: str) -> bool:
-        """Whether a folder that a record names is an output of this run, now or before it got other outputs."""
+        """Return whether a folder that a record names is an output of this run, now or before it got other outputs."""
         return absolute(folder) in (*self.outputs, *self.private) or self._owner(folder) == self.run_folder
 
     def sweep_temporaries(self) -> None:
@@ -103,10 +103,10 @@ class Folders:
                 LocalStore(folder).sweep(before=time.time())  # a zombie whose file goes writes it again
 
     def claim(self, fresh: bool = False) -> None:
-        """Notes in every output whose it is.
+        """Record this run as the owner of every output.
 
-        Raises OutputOwned when it is another run's, OutputOrphaned when it is this one's, but the log of that is gone; with
-        `fresh` only if there are files in it, since nobody knows any longer which of them are the run's.
+        Raises OutputOwned when an output is another run's, OutputOrphaned when it is this run's, but the log is gone. With
+        `fresh`, the latter only if there are files in it: without the log, nothing tells which of them are the run's.
         """
         assert self.run_folder is not None
         home = open_store(self.run_folder)
@@ -136,16 +136,16 @@ class Folders:
         return None if found is None else os.fsdecode(found)
 
     def _was_moved(self, folder: str, owner: str) -> bool:
-        """Whether this is an output with its own log that was moved, or copied, as a whole: it is still its own."""
+        """Return whether this output was moved, or copied, together with its own log. Then it is still its own."""
         mine = self.run_folder
         return owner != mine and os.path.basename(owner) == OWN_FOLDER and mine == join(folder, OWN_FOLDER)
 
     def _moved(self, then: Sequence[str]) -> dict[str, str]:
-        """Where output folders are now that had these names when a record was written; those that are still this run's stay."""
+        """Return the present paths of output folders by their earlier paths. Folders that are still this run's are left out."""
         return {old: new for old, new in self._replaced(then).items() if self._owner(old) != self.run_folder}
 
     def _replaced(self, then: Sequence[str]) -> dict[str, str]:
-        """The present outputs at the places of earlier ones that are no outputs any more."""
+        """Return the present outputs by the earlier outputs that they replace."""
         pairs = zip(then, self.outputs, strict=False)
         return {old: new for old, new in pairs if old not in self.outputs and new not in then}
 
@@ -169,19 +169,19 @@ class Folders:
         return WindowLog.open(self.run_folder, durable, self.outputs, self._moved, self.owns)
 
     def has_undone(self) -> bool:
-        """Whether a window has been decided whose files may not be where they belong yet."""
+        """Return whether there is a decided window whose files may not have their final names yet."""
         if self.run_folder is None or not file_system(self.run_folder).exists(self.run_folder):
             return False
         log = WindowLog.open(self.run_folder, durable=False)
         return bool(set(log.windows("decision")) - set(log.windows("done")))
 
     def is_starting_over(self) -> bool:
-        """Whether a launch that was to start over has died before it was done with that."""
+        """Return whether a launch was killed while it started over."""
         assert self.run_folder is not None
         return open_store(self.run_folder).read(STARTING_OVER.form) is not None
 
     def start_over(self) -> list[str]:
-        """Removes what earlier runs have committed, and their log. Whoever dies in between, the next launch completes it.
+        """Remove what earlier runs have committed, and their log. If the process dies in between, the next launch completes it.
 
         Only names that a run gives are removed, only in its own outputs and run folder. Returns the windows, entries and paths
         that cannot be followed: what only they know of stays.
@@ -231,7 +231,7 @@ def read_app_id(store: Store) -> str | None:
 
 
 def foreign_files(folder: str) -> ForeignFiles | None:
-    """What is wrong with an output folder that holds what no run wrote; None where nothing is."""
+    """Return the error for an output folder with files that no run wrote; None if it has none."""
     system = file_system(folder)
     if not system.exists(folder) or system.exists(join(folder, OWN_FOLDER)):
         return None
@@ -299,7 +299,7 @@ def refuse_outputs_in_inputs(plan: Plan, folders: Folders) -> None:
 
 
 def outputs_in_inputs(operators: Mapping[str, Operator], folders: Folders) -> Iterator[OutputInInput]:
-    """What the operators would write into folders that they read."""
+    """Yield an error for each output, and the run folder, if it lies in a folder that an operator reads."""
     for name, operator in operators.items():
         for source in operator.input_paths():
             for output in folders.outputs:
@@ -337,7 +337,7 @@ def refuse_local_paths(plan: Plan, master: str | None) -> None:
 
 
 def on_other_machines(master: str) -> bool:
-    """Whether a master or a Spark Connect address means machines other than this one.
+    """Return whether a master or a Spark Connect address means machines other than this one.
 
     >>> [on_other_machines(m) for m in ("local[2]", "spark://127.0.0.1:7077", "sc://localhost", "spark://boss:7077", "yarn")]
     [False, False, False, True, True]

@@ -17,7 +17,7 @@ class LaunchRecord:
         folder: where it was launched from: relative paths start there.
         definitions: settings as `-D` takes them.
         code: settings that code or files gave, by key; both without secrets, and without the settings of the run.
-        left_out: the keys of settings that were given and are not kept: secrets, URLs with secrets, and what is no plain data.
+        left_out: the keys of settings that were given and are not kept: secrets, URLs with secrets, and what is not plain data.
     """
 
     application: str

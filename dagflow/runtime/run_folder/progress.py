@@ -1,4 +1,4 @@
-"""Where a run stands: which windows are decided, which are to be followed or run, and that no record of them is missing.
+"""The progress of a run: which windows are decided, which are to be followed or run, and that no record of them is missing.
 
 Windows are decided in order, and what follows from a decision is done before the next one. The oldest records are removed, a plan
 before its decision. So what must be there is known from the names: the newest decision's plan, and all plans after it.
@@ -17,7 +17,7 @@ from dagflow.storage import explained, file_system
 
 @attrs.frozen(kw_only=True)
 class RunProgress:
-    """What a window log says, checked.
+    """The progress of a run, checked against its window log.
 
     Attributes:
         planned, decided: the windows that have a plan, and a decision.
@@ -34,7 +34,7 @@ class RunProgress:
 
 
 def progress_of(log: WindowLog) -> RunProgress:
-    """Where the run of a log stands. Raises RecordRefused for a record that is missing, damaged or out of place; PlanMismatch."""
+    """Return the progress of a log's run. Raises RecordRefused for a missing, damaged or misplaced record; PlanMismatch."""
     planned, decided, marked = (log.windows(kind) for kind in ("plan", "decision", "done"))
     newest = max(decided, default=-1)
     if marked and marked[-1] > newest:

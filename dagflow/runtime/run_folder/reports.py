@@ -12,7 +12,7 @@ from dagflow.state import StateRef
 
 @attrs.define
 class OperatorFigures:
-    """What one operator did: records in and out by port, records converted, errors let pass, and its own counters."""
+    """The figures of one operator: records in and out, records converted, errors skipped, and its own counters."""
 
     records_in: int = 0
     records_out: int = 0
@@ -54,11 +54,11 @@ class StagedFile:
 
 @attrs.define
 class ExchangeFigures:
-    """What went over an exchange.
+    """The traffic over an exchange.
 
     Attributes:
-        records: how many were sent, after combining; `before`: how many there were before.
-        rows, bytes: in how many blobs.
+        records: the number of records sent, after combining; `before`: their number before combining.
+        rows, bytes: the number and the size of the blobs that carried them.
         hottest: the hottest keys of a sample, each with about how many records had it before combining.
     """
 
@@ -95,7 +95,7 @@ class Steal:
 
 @attrs.define
 class TaskReport:
-    """What one task did. Durable, and the first one of a task counts. `states`: what its operators keep, by operator.
+    """The report of one task. Durable, and the first one of a task counts. `states`: what its operators keep, by operator.
 
     `parts`: which parts of which items (their numbers in the stage's plan) it has read, in order, where work is shared.
     `exchanges`: what it has sent, by the port that it leads to. `event_times`: the latest time of a record, by operator.

@@ -28,11 +28,11 @@ _SINGLE = tuple(k for k in KINDS if k.sealed and not k.in_outputs and k not in (
 
 @attrs.frozen(kw_only=True)
 class FolderReport:
-    """What verifying a run folder found.
+    """The result of verifying a run folder.
 
     Attributes:
         folder: the run folder.
-        records: how many were read and checked.
+        records: the number of records that were read and checked.
         problems: what is damaged, out of place or missing.
     """
 
@@ -65,7 +65,7 @@ class _Verifying:
     problems: dict[str, DagflowError] = attrs.field(factory=dict)
 
     def report(self) -> FolderReport:
-        """What was found."""
+        """Verify the folder, and return the result."""
         try:
             self._verify()
         except PlanMismatch as error:  # of another version: nothing more can be said

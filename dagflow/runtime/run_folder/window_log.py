@@ -47,7 +47,7 @@ Record = TypeVar("Record")
 
 @attrs.frozen(kw_only=True)
 class WindowPlan:
-    """What a window will do, durable before its first task.
+    """The plan of a window, durable before its first task.
 
     Attributes:
         items: the work items by the operator that gets them: `(port, encoded item)`.
@@ -91,7 +91,7 @@ class WindowPlan:
 
 @attrs.frozen(kw_only=True)
 class Decision:
-    """What a window did. `outputs`: the output folders of the run, as they were called then; the rest as in its plan.
+    """The results of a window. `outputs`: the output folders of the run, as they were called then; the rest as in its plan.
 
     `states`: of the driver's operators after the window; `partition_states`: of those in tasks.
     `parts`: what those tasks have read that have not read just what they were dealt, by `HEAD-PARTITION`: number of the item,
@@ -225,7 +225,7 @@ class WindowLog:
         return self._moved(then) if self._moved is not None and list(then) != self._outputs else {}
 
     def is_done(self, window: int) -> bool:
-        """Whether a mark says that all that follows from the decision of a window has been done. A damaged mark says nothing."""
+        """Return whether a mark says that all has followed from the decision of a window. A damaged mark says nothing."""
         try:
             found = read_sealed(self.store, record_name("done", window))
         except RecordRefused:
@@ -275,7 +275,7 @@ class WindowLog:
         self.unsynced.create(name, seal(name, dumps(encode(record, f"launch {launch}"))))
 
     def read_launched(self, round: str) -> LaunchRecord | None:
-        """How the application was launched in whose `round` a window was decided; None when that is not kept.
+        """Return the record of the launch in whose `round` a window was decided; None if it is not kept.
 
         Raises RecordRefused, PlanMismatch.
         """

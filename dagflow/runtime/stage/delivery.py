@@ -130,7 +130,7 @@ class Outlet:
         except WrongRecordType as error:
             error.window, error.frames = self.node.window, emitting_frames()
             error.happened(operator=self.node.name, window=self.node.window)
-            raise Abort(error) from None  # the operator is wrong, not the record: no `on_error` lets it pass
+            raise Abort(error) from None  # the operator is wrong, not the record: no `on_error` skips it
 
     def check_all(self, check: Callable[[Any], None]) -> Callable[[Any], None]:
         """From now on, checks what is emitted. Returns what is to be the port's `emit`."""
@@ -304,7 +304,7 @@ class Inlet:
                     handler(iterator)
                     if iterator.__length_hint__():
                         text = f"the stream handler of {self.port!r} left {iterator.__length_hint__()} records unread"
-                        self.node.fail(self._doing, ValueError(text), None)  # no record's fault: no `on_error` lets it pass
+                        self.node.fail(self._doing, ValueError(text), None)  # no record's fault: no `on_error` skips it
                 else:
                     for record in iterator:
                         handler(record)

@@ -61,7 +61,7 @@ def describe(error: BaseException) -> str:
 
 
 def sample(error: BaseException, record: Any, path: str | None, position: int | None) -> str:
-    """A record that was let pass, as one line of the report: what is wrong with it, and where it is.
+    """Describe a skipped record in one line of the report: what is wrong with it, and where it is.
 
     >>> from dagflow.model.records import FileBlockMetadata
     >>> sample(ValueError("no number"), "one", "a.txt", 4)

@@ -42,7 +42,7 @@ class Node:
         self.outside = "setup()"  # while it is not open, what may have called `emit`
 
     def emitted(self) -> int:
-        """How many records have been handed on so far, those in buffers included."""
+        """Return the number of records emitted so far, those in buffers included."""
         return sum(o.count + o.pending for o in self.outlets.values())
 
     def flush(self) -> None:
@@ -61,7 +61,7 @@ class Node:
             self.steps.run(self._steps())
 
     def following(self) -> Iterator[Step]:
-        """What the operator has emitted by now, inlet by inlet."""
+        """Return steps that deliver what the operator has emitted by now, inlet by inlet."""
         for outlet in self.outlets.values():
             if outlet.buffer:
                 outlet.collect()

@@ -44,7 +44,7 @@ class TaskEndStats:
 
 @attrs.frozen(kw_only=True)
 class TaskOutcome:
-    """What a runner hears of a task: figures of an attempt, or why it failed. What it did stands in its report.
+    """The outcome of a task for its runner: figures of an attempt, or why it failed. The results are in the task's report.
 
     `records_in`, `records`: what came to the head of its stage, and what that passed on. `parts`: how many parts of items it has
     read, if parts can move, and `end_stats`: figures of that; `counters`: of what its work items went to; `has_left`:

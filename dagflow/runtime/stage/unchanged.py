@@ -25,7 +25,7 @@ class _Seen:
 
 
 class Unchanged:
-    """What one operator has received and emitted in a window, and how it was then."""
+    """The records that one operator has received and emitted in a window, as they were at that moment."""
 
     def __init__(self, operator: str) -> None:
         self._operator = operator
