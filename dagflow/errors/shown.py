@@ -12,12 +12,16 @@ import attrs
 HIDDEN = "***"
 
 _SOUNDS = r"secret|passw|\bpwd\b|token(?!i[sz])|credential|(?:api|access|private|account)[._-]?key"
+_NAMED = r"(?:api|access|private|account|secret)[._-]?key|(?:access|auth|bearer)[._-]?token|client[._-]?secret"
 _SECRET = re.compile(_SOUNDS, re.IGNORECASE)
 # user:password@ of a URL; the password may hold an @, and anything but a slash
 _USER = re.compile(r"([a-z][a-z0-9+.-]*://[^\s/:@'\"]*):[^\s/'\"]+@", re.IGNORECASE)
-# ?api_key=…&sig=… of a URL, and password=… of a connection string
+# token@ of a web address
+_TOKEN = re.compile(r"(https?://)[^\s/:@?#'\"]+@", re.IGNORECASE)
+# ?api_key=…&sig=… of a URL, password=… of a connection string, and api_key=… of a message
 _QUERY = re.compile(
-    rf"([?&;#](?:[\w.-]*(?:{_SOUNDS}|signature)[\w.-]*|sig|key|auth)=|(?:^|[\s'\"])(?:password|passwd|pwd)\s?=\s?)(?!\*\*\*)[^&;#\s'\"]+",
+    rf"([?&;#](?:[\w.-]*(?:{_SOUNDS}|signature)[\w.-]*|sig|key|auth)="
+    rf"|(?:^|[\s'\"(,])(?:password|passwd|pwd|[\w.-]*(?:{_NAMED}))\s?=\s?['\"]?)(?!\*\*\*)[^&;#\s'\"]+",
     re.IGNORECASE,
 )
 # C0, C1, line and paragraph separators, and what turns the direction of writing
@@ -67,7 +71,7 @@ def visible_lines(text: str) -> str:
 
 def _masked(text: str) -> str:
     if "://" in text:
-        text = _USER.sub(rf"\1:{HIDDEN}@", text)
+        text = _TOKEN.sub(rf"\1{HIDDEN}@", _USER.sub(rf"\1:{HIDDEN}@", text))
     return _QUERY.sub(rf"\1{HIDDEN}", text) if "=" in text else text
 
 

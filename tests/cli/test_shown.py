@@ -34,6 +34,10 @@ EVIL = "a\x1b[31m\x1b]0;title\x07\r\x9b2J\u202e"
         ("https://acc.blob/c?sv=1&sig=a%2Fb", "https://acc.blob/c?sv=1&sig=***"),
         ("host=db password=hunter2 user=ada", "host=db password=*** user=ada"),
         ("out/token=abc/part-0", "out/token=abc/part-0"),
+        ("HTTPS://ghp_1@host/a and https://host/a@b", "HTTPS://***@host/a and https://host/a@b"),
+        ("cannot log in with api_key=k1 now", "cannot log in with api_key=*** now"),
+        ("Client(url='h', api_key='k1', n=2)", "Client(url='h', api_key='***', n=2)"),
+        ("AWS_SECRET_ACCESS_KEY=k1, partition_key=a", "AWS_SECRET_ACCESS_KEY=*** partition_key=a"),
         ("a = b, key = value", "a = b, key = value"),
     ],
 )  # fmt: skip
