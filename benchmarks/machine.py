@@ -1,4 +1,4 @@
-"""What the machine says of itself: load, processor seconds, memory of processes. Linux; elsewhere there is less to see."""
+"""The state of the machine: load, processor seconds, memory of processes. Linux; other systems tell less."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def descendants(of: int) -> list[int]:
 
 
 def processor_seconds() -> float:
-    """What this process and all that it has started (a JVM and its Python workers, say) have used of the processors."""
+    """Return the processor seconds of this process and of all that it has started (a JVM and its Python workers, say)."""
     total = 0.0
     for pid in (os.getpid(), *descendants(os.getpid())):
         fields = _stat(str(pid))

@@ -1,4 +1,4 @@
-"""What every benchmark's command line has: rounds in a calm moment, tables, goals, and a page that is written after each case."""
+"""The command line shared by all benchmarks: rounds in a calm moment, tables, goals, and a page written after each case."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from benchmarks import machine
 
 @attrs.frozen
 class Contestant:
-    """Somebody who does the work.
+    """A program that does the work: ours or a peer's.
 
     Attributes:
         run: does it once; may return the seconds that it took, where not the whole call counts.
@@ -46,7 +46,7 @@ class Goal:
         return f"{self.ours}: at least {self.least:g} times as fast as {self.peer}"
 
     def of(self, ours: float, peer: float) -> tuple[str, bool]:
-        """What was measured, of the seconds (for each byte) of both."""
+        """Return the measured ratio of the seconds (for each byte) of both, and whether it reaches the goal."""
         if self.most is not None:
             return f"{ours / peer:.2f}", ours / peer <= self.most
         return f"{peer / ours:.2f}", self.least is None or peer / ours >= self.least
@@ -82,7 +82,7 @@ class Case:
 
 @attrs.frozen
 class Figure:
-    """What one contestant needed: `values` by round, processor seconds (median), bytes of input."""
+    """The result of one contestant: `values` by round, processor seconds (median), bytes of input."""
 
     name: str
     values: tuple[float, ...]
@@ -108,7 +108,7 @@ class Result:
     load: tuple[float, float]
 
     def by_processor(self, goal: Goal | Limit) -> str:
-        """What the goal would be by processor seconds, which depend less on what else the machine does."""
+        """Return the ratio by processor seconds, which depend less on what else the machine does."""
         ours = self.figures.get(goal.ours)
         peer = self.figures.get(goal.peer) if isinstance(goal, Goal) else None
         if isinstance(goal, Limit) or ours is None or peer is None or not ours.processor or not peer.processor:
@@ -116,7 +116,7 @@ class Result:
         return goal.of(ours.processor / (ours.size or 1), peer.processor / (peer.size or 1))[0]
 
     def outcome(self, goal: Goal | Limit) -> tuple[str, bool] | None:
-        """What was measured, and whether it is what was wanted; None where somebody is missing."""
+        """Return the measurement, and whether it reaches the goal; None where a contestant is missing."""
         ours = self.figures.get(goal.ours)
         if ours is None:
             return None

@@ -1,4 +1,4 @@
-"""What came out, as text and as Markdown: pure functions of results."""
+"""Tables of results, as text and as Markdown: pure functions of results."""
 
 from __future__ import annotations
 

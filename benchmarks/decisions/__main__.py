@@ -66,7 +66,7 @@ def steals(pool: Executor, work: Sequence[Range], slots: int) -> Begun:
 
 
 def rows_of(begun: Begun) -> list[Row]:
-    """What has come of each, as soon as all are through."""
+    """Return the result of each simulation, once all have ended."""
     found = []
     for name, simulated in begun:
         found.append(Row(name, simulated.result()))
@@ -75,7 +75,7 @@ def rows_of(begun: Begun) -> list[Row]:
 
 
 def table_of(rows: Sequence[Row], count: int) -> str:
-    """What a range waits, what the readers cost, and the product of both beside that of the first row."""
+    """Return a table: the wait of a range, the cost of the readers, and the product of both relative to the first row."""
     heads = ("", "a range waits", "reader-seconds / work", "cost", "windows", "changes", "most readers", "steals")
     lines = [
         (
@@ -94,7 +94,7 @@ def table_of(rows: Sequence[Row], count: int) -> str:
 
 
 def wins(rows: Sequence[Row]) -> bool:
-    """Return whether nobody's product of backlog-seconds and reader-seconds is less than that of the first one."""
+    """Return whether the first row has the smallest product of backlog-seconds and reader-seconds."""
     return all(rows[0].day.cost <= row.day.cost for row in rows)
 
 

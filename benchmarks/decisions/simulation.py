@@ -26,7 +26,7 @@ WINDOW = 0.5
 
 @attrs.frozen
 class Day:
-    """What came of a day.
+    """The result of a day.
 
     Attributes:
         backlog_seconds: the number of ranges that are known and not committed, over time.

@@ -28,7 +28,7 @@ LOOKS = 0.25
 
 @attrs.frozen
 class Stealing:
-    """Whether readers take work from others, and what they take a steal to cost: seconds."""
+    """Work stealing: on or off, and the cost in seconds that readers assume for a steal."""
 
     is_on: bool = True
     cost: float = STEAL_COST
@@ -53,12 +53,12 @@ class _Block:
     stop: int
 
     def seconds_to(self, start: int, stop: int) -> float:
-        """What it takes to read [start, stop) of it."""
+        """Return the seconds that reading [start, stop) of it takes."""
         whole = self.range
         return (whole.record if start == 0 else 0.0) + (stop - start) * (whole.seconds - whole.record) / whole.size
 
     def position_after(self, start: int, seconds: float) -> int:
-        """What is being read after so many seconds."""
+        """Return the position that is read after so many seconds."""
         whole = self.range
         left = seconds - (whole.record if start == 0 else 0.0)
         return start + max(0, int(left * whole.size / max(1e-9, whole.seconds - whole.record)))
@@ -77,7 +77,7 @@ class _Reader:
     idle_since: float | None = None
     version: int = 0
     asked: dict[int, str] = attrs.field(factory=dict)  # during which record of others it has asked them
-    refused: str = ""  # during which of its own it has refused somebody
+    refused: str = ""  # during which of its own it has refused another reader
 
     def put(self, part: Part, blocks: Sequence[_Block]) -> None:
         held = PendingItem.of(part, ("reader", "blocks", None), blocks[part.number], _Splitting())
@@ -112,7 +112,7 @@ class _Reader:
         self.hand = None
 
     def has_answer_of(self, other: _Reader) -> bool:
-        """Return whether another one has been asked during its present record, or has refused somebody."""
+        """Return whether another reader has been asked during its present record, or has refused a request in it."""
         asked = self.asked.get(other.number)
         return (asked is not None or other.refused != "") and other.hand.key in (asked, other.refused)
 
@@ -122,7 +122,7 @@ class _Reader:
 
 @attrs.frozen
 class Outcome:
-    """What a window was.
+    """The result of a window.
 
     Attributes:
         makespan: seconds from its start to its end.

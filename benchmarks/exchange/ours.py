@@ -17,7 +17,7 @@ pc: Any = pyarrow.compute
 
 @attrs.define
 class Settings:
-    """What the applications below are told."""
+    """The settings of the applications below."""
 
     input: list[str]
     output: str
@@ -26,7 +26,7 @@ class Settings:
 
 @attrs.define
 class WordCount:
-    """How often a word came."""
+    """A word and the number of its occurrences."""
 
     word: str
     count: int

@@ -37,7 +37,7 @@ class DeltaLog:
     def build(self, commits: int) -> None:
         """So many commits: by the package, or for many, all but the first by the bytes that it would write.
 
-        Then the package makes the last checkpoint that it would have made; older ones nobody reads.
+        Then the package makes the last checkpoint that it would have made. Older ones are never read.
         """
         from deltalake import DeltaTable
 
@@ -84,7 +84,7 @@ class DeltaLog:
         return taken
 
     def resume(self) -> object:
-        """The newest window committed, asked by somebody who knows the folder only."""
+        """Return the newest committed window, knowing only the folder."""
         from deltalake import DeltaTable
 
         table = DeltaTable(str(self.folder))
@@ -92,7 +92,7 @@ class DeltaLog:
         return table.transaction_version(APP)
 
     def read(self) -> Read:
-        """What the protocol has a reader read: the pointer to the newest checkpoint, that, and the versions after it."""
+        """Read what the protocol prescribes: the pointer to the newest checkpoint, the checkpoint, and the versions after it."""
         pointer = self.log / "_last_checkpoint"
         names, newest = [], -1
         if pointer.exists():

@@ -1,4 +1,4 @@
-"""What a log of commits is asked for, whoever keeps it. Every commit adds one file of ten rows: a window of an application."""
+"""The interface of a log of commits, ours or a peer's. Every commit adds one file of ten rows: a window of an application."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FILE = "part-{:09d}.txt"
 
 
 class Read(NamedTuple):
-    """What resuming reads: objects that are asked for by name, listings of folders, bytes."""
+    """The reads of a resume: objects that are asked for by name, listings of folders, bytes."""
 
     objects: int
     listings: int
@@ -40,7 +40,7 @@ class Log(Protocol):
         ...
 
     def read(self) -> Read:
-        """What resuming reads."""
+        """Return the reads of a resume."""
         ...
 
 

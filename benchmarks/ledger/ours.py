@@ -87,11 +87,11 @@ class OurLog:
         return self._append(ledger, count)
 
     def resume(self) -> object:
-        """The newest window committed, asked by somebody who knows the folder only."""
+        """Return the newest committed window, knowing only the folder."""
         return Ledger.open(self.folder, durable=self.durable).resume().windows[APP]
 
     def read(self) -> Read:
-        """What resuming reads."""
+        """Return the reads of a resume."""
         store = CountingStore(LocalStore(f"{self.folder}/_dagflow", self.durable))
         Ledger(store).resume()
         size = sum(len(store.inner.read(name) or b"") for call, name in store.calls if call == "read")

@@ -18,7 +18,7 @@ from operators.files.scanner import TimeBasedDirectoryScanner
 
 @attrs.define
 class Settings:
-    """What the applications below are told."""
+    """The settings of the applications below."""
 
     input: list[str]
     output: str

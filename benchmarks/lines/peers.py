@@ -81,7 +81,7 @@ class Spark:
 
 
 def kept_lines() -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """What mapInArrow calls: made here as a closure, so that it travels by value."""
+    """Return the function for mapInArrow: a closure, so that it travels by value."""
 
     def function(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Where inputs and outputs of the benchmarks are, how large, and what all cases share."""
+"""The places and sizes of the benchmarks' inputs and outputs, and what all cases share."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Place:
         return (self.memory if where == "memory" else self.disk) / "out"
 
     def clean(self, where: str) -> None:
-        """Removes the output; on disk, waits until nothing is left to be written, so that nobody pays for his predecessor."""
+        """Removes the output; on disk, waits until nothing is left to be written, so that no run pays for the one before it."""
         ours.remove(self.target(where))
         if where == "disk":
             os.sync()

@@ -105,7 +105,7 @@ def json(place: Place) -> Iterator[Case]:
 
 
 def memory(place: Place) -> Iterator[Case]:
-    """What a task takes that scans and writes: a large file, folders by value, a field as large as a row may be."""
+    """The memory of a task that scans and writes: a large file, folders by value, a field as large as a row may be."""
     table = make_table(place.disk / "table.csv", place.size)
     folders = task_memory.with_folders(table, place.disk / "folders.csv")
     field = task_memory.with_huge_field(place.disk / "field.csv", place.size if place.quick else FIELD)

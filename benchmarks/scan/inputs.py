@@ -1,4 +1,4 @@
-"""Tables that look real: 20 columns of whole numbers, floats, texts, a date and a timestamp; made from a seed, of any size."""
+"""Tables that look real: 20 columns of integers, floats, texts, a date and a timestamp; made from a seed, of any size."""
 
 from __future__ import annotations
 

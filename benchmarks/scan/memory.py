@@ -1,4 +1,4 @@
-"""What a task takes in memory: scan and write in a process of its own, its peak beyond what it took when all was imported."""
+"""The memory of a task: it scans and writes in a process of its own. Counted is its peak beyond what the imports take."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def peak(application: str, source: Path, target: Path) -> int:
 
 
 def main(application: str, source: str, target: str) -> None:
-    """What the process does; prints the bytes."""
+    """Run the application in this process, and print the bytes."""
     import pyarrow.compute
     import pyarrow.csv
     import pyarrow.parquet

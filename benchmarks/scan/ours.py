@@ -12,7 +12,7 @@ from operators import CsvFormat, FileSplitterInput, JsonLinesFormat, ParquetWrit
 
 @attrs.define
 class Settings:
-    """What the application below is told."""
+    """The settings of the application below."""
 
     input: list[str]
     output: str

@@ -47,7 +47,7 @@ def case(name: str, made: Input, output: Path, speculating: Speculating) -> Case
     one = functools.partial(run, made.folder, made.block_size, output, counts=made.counts)
 
     def ideal() -> float:
-        """What the same job takes without the work, and the work on all slots."""
+        """Return the seconds of the same job without the work, plus those of the work on all slots."""
         began = time.perf_counter()
         one(readers=SLOTS, rebalance="off", share=0.0)
         return time.perf_counter() - began + made.seconds / SLOTS
@@ -75,7 +75,7 @@ def case(name: str, made: Input, output: Path, speculating: Speculating) -> Case
 
 
 def lines_in(output: Path) -> tuple[tuple[bytes, int], ...]:
-    """What came out: each line, and how often."""
+    """Return each line of the output, and how often it occurs."""
     files = [path for path in output.iterdir() if path.is_file() and path.name[0] not in "._"]
     found = Counter(line for path in files for line in path.read_bytes().splitlines())
     return tuple(sorted(found.items()))

@@ -65,7 +65,6 @@ RULES = (
 )
 
 ALLOWED: dict[str, dict[str, int]] = {
-    "benchmarks": {"opening": 40, "people": 10, "integer": 1, "resumes": 1},
     "dagflow/ranges": {"negation": 1},
     "dagflow/runtime": {"opening": 25, "people": 2, "resumes": 3, "negation": 5},
     "dagflow/scaling": {"people": 1, "negation": 1},

@@ -1,4 +1,4 @@
-"""How long the command line takes to answer."""
+"""The time that the command line takes to answer."""
 
 from __future__ import annotations
 

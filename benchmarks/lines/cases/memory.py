@@ -1,4 +1,4 @@
-"""How much memory a Python worker of Spark takes beyond its imports."""
+"""The memory that a Python worker of Spark takes beyond its imports."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def scanner(place: Place) -> Iterator[Case]:
     first, again = f"{count:,} files found, filtered, planned", "a launch that finds nothing new"
 
     def plan() -> float:
-        place.clean("disk")  # before it only: the second goes on where the first has ended
+        place.clean("disk")  # before it only: the second resumes where the first has ended
         times = ours.Times()
         ours.run(ours.scanned, files, target, runner="local", subscribers=[times])
         return times.planned[-1] - times.began

@@ -1,4 +1,4 @@
-"""What a tiny window costs, beside a micro-batch of Structured Streaming."""
+"""The cost of a tiny window, beside a micro-batch of Structured Streaming."""
 
 from __future__ import annotations
 
