@@ -43,7 +43,7 @@ def agree(
     open_file: Open,
     keeps: Callable[[FileFacts, Mapping[str, str]], bool] = lambda facts, keys: True,
 ) -> Agreed:
-    """What all readers of these files are to know, from a look at `settings.sample_files` of them at most.
+    """Return what all readers of these files need to know, from a look at `settings.sample_files` of them at most.
 
     Looked at are files from the first to the last, evenly spread; each says its columns itself (`Format.sample_schema`), and what
     they say is put together: a column has the type that is wide enough for all. Nothing is opened where the user has said all,
@@ -96,7 +96,7 @@ def _first_loaded(format: Format, stream: BinaryReader, path: str, length: int) 
 
 
 def go_on(before: Agreed, found: Agreed, drift: Drift) -> Agreed:
-    """What was agreed on for earlier windows, and beside it what was found now: what is there stays, types with it.
+    """Add what was found now to what was agreed on for earlier windows. What is there stays, types included.
 
     Types become wide enough for what was found, where `drift.changed` is "widen".
 
@@ -142,7 +142,7 @@ def looks(format: Format, settings: ScanSettings) -> bool:
 
 
 def told(format: Format, settings: ScanSettings) -> str:
-    """Where the columns of a scan come from, in words for a plan."""
+    """Describe in a plan where the columns of a scan come from."""
     if reads_array(format, settings):
         return "columns: list<string>"
     given = () if settings.schema is None else settings.schema.columns.items()

@@ -28,7 +28,7 @@ class BadRow:
 
 
 class RowOrigin(NamedTuple):
-    """Where a row of a batch comes from: made only for rows that turn out to be bad, and for one that is traced.
+    """The place in a file that a row of a batch comes from: made only for rows that are bad, and for a row that is traced.
 
     `data`: its bytes as they stand, its terminator included; None where the format does not read row by row, or has let
     go of them.

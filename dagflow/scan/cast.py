@@ -26,10 +26,10 @@ _ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, Valu
 def converted(
     values: pa.Array, target: pa.DataType, column: Column | None = None, *, drops: bool = False
 ) -> tuple[pa.Array, pa.Array | None]:
-    """Values as values of another type, and which of them are none (a boolean array; None: all are).
+    """Convert values to another type. Also return which of them are bad (a boolean array; None: no value is).
 
     A bad value has null in its place. Text is trimmed, and blank text is null (see Column), unless it stays text. No value is
-    changed silently: 1.5 is no int, 300 no int8; only decimals are rounded to their scale, halves away from zero.
+    changed silently: 1.5 is not an int, 300 not an int8; only decimals are rounded to their scale, halves away from zero.
     `drops`: fields that the structs of the target do not have are left out; else such a value is bad.
 
     >>> values, bad = converted(pa.array(["1", " 2", "x", "", None]), pa.int64())

@@ -100,7 +100,7 @@ class BadRowFound(ScanError, ValueError):
 
 @error(kw_only=True)
 class RowTooLarge(ScanError, ValueError):
-    """A single row is larger than `limit` bytes; `size` None: nobody has read to its end. `column`: the one that is too long."""
+    """A single row is larger than `limit` bytes; `size` None: it was not read to its end. `column`: the one that is too long."""
 
     code: ClassVar[str] = "DF602"
     example = {"reader": "rows", "path": "logs/a.csv", "position": 120, "size": 70_000_000, "limit": 67_108_864}

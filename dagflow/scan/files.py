@@ -53,7 +53,7 @@ class FileSplit:
 
 @attrs.define(eq=False, kw_only=True)
 class FileSchemaNegotiator(SchemaNegotiator):
-    """What a reader of files is given beside: its part of the file, the opened stream, and its format with the options.
+    """The negotiator of a reader of files: it also has the part of the file, the opened stream, and the format's options.
 
     Attributes:
         split: what to read.
@@ -158,7 +158,7 @@ class FileScan:
 
     def read(self, block: FileBlockMetadata) -> Iterator[pa.RecordBatch]:
         """The batches of a block."""
-        if self._scan.state == "failed":  # the block before could not be read, and was let pass
+        if self._scan.state == "failed":  # the block before could not be read, and was skipped
             self._scan = Scan(self._next_reader)
         self._block, self._tracker = block, None
         for batch in self._scan.batches():
@@ -170,7 +170,7 @@ class FileScan:
         return (block.stop if self._tracker is None else min(block.stop, self._tracker.stop_position)) - block.start
 
     def origin(self, row: int) -> RowOrigin:
-        """Where a row of the batch that `read` has just given comes from; nothing in it where the format does not tell."""
+        """Return the origin of a row of the batch that `read` has just returned. Empty where the format does not tell it."""
         return self._output.origin(row)
 
     @property

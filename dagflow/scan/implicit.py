@@ -1,4 +1,4 @@
-"""What is known of a row without reading it: the columns `filename`, `dir0`, `year` of a folder `year=2024`."""
+"""The columns of a row that are known without reading it: `filename`, `dir0`, `year` of a folder `year=2024`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEY = re.compile(r"([^=/]+)=([^/]*)")
 
 
 def parts_of(path: str) -> tuple[str, list[str], str]:
-    """What stands before the folders of a path (`s3://`, `/`), its folders, and the file's name.
+    """Split a path into the part before its folders (`s3://`, `/`), the folders, and the file's name.
 
     >>> parts_of("/data/a/b.csv"), parts_of("s3://bucket/x.csv")
     (('/', ['data', 'a'], 'b.csv'), ('s3://', ['bucket'], 'x.csv'))
@@ -50,7 +50,7 @@ def common_folder(paths: Iterable[str]) -> str:
 
 @attrs.frozen
 class FileFacts:
-    """What a file's path says, below `root`: implicit columns by name.
+    """The implicit columns of a file by name, from its path below `root`.
 
     >>> facts = FileFacts.of("/w/x/year=2024/z.csv.gz", "/w")
     >>> facts.value("filename"), facts.value("dir0"), facts.value("dir5"), facts.value("suffix"), facts.keys
@@ -63,7 +63,7 @@ class FileFacts:
 
     @classmethod
     def of(cls, path: str, root: str) -> FileFacts:
-        """What is known of a file. Folders count below `root`, keys (`key=value`) in the whole path."""
+        """Return the facts of a file. Folders count below `root`, keys (`key=value`) in the whole path."""
         _, folders, _ = parts_of(path)
         base = root.rstrip("/")
         below = parts_of(path[len(base) :])[1] if path.startswith(base + "/") else []

@@ -26,7 +26,7 @@ _INTEGER = attrs.validators.instance_of(int)
 
 @attrs.frozen(kw_only=True)
 class BatchLimits:
-    """How large batches get: `rows` (at most 65,536), `bytes` (at least 256 KiB), and how large a single row may be."""
+    """The largest size of a batch, `rows` (at most 65,536) and `bytes` (at least 256 KiB), and of a single row."""
 
     rows: int = attrs.field(default=MOST_ROWS, validator=[_INTEGER, attrs.validators.ge(1), attrs.validators.le(MOST_ROWS)])
     bytes: int = attrs.field(default=16 * MIB, validator=[_INTEGER, attrs.validators.ge(LEAST_BYTES)])
@@ -56,7 +56,7 @@ class ResultSetLoader:
     """Takes what a reader reads, row by row (`start, set, save`) or as whole columns (`add_batch`); `harvest` gives batches.
 
     A batch has at most `limits.rows` rows and `limits.bytes` bytes: the row that would not fit goes whole into the next one. A
-    row that is larger alone is a batch alone, up to `limits.max_record_bytes`. Values of columns that nobody wants are dropped.
+    row that is larger alone is a batch alone, up to `limits.max_record_bytes`. Values of columns not asked for are dropped.
 
     >>> loader = ResultSetLoader(limits=BatchLimits(rows=2))
     >>> for n in range(3):

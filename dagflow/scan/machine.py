@@ -114,7 +114,7 @@ class Scan(Generic[Batch]):
             yield batch
 
     def finish(self) -> Iterator[Batch]:
-        """What is left to say when no reader will come any more: the schema, if it is known and no batch has told it."""
+        """Yield the rest after the last reader: the schema, if it is known and no batch has told it."""
         yield from self.batches()
         if not self._goes_on():
             return

@@ -1,4 +1,4 @@
-"""What a format's author writes: a reader that opens, reads and closes. And what it agrees with the framework in `open`."""
+"""The interface for authors of formats: a reader that opens, reads and closes, and agrees with the framework in `open`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @attrs.define(eq=False, kw_only=True)
 class SchemaNegotiator:
-    """What a reader is given in `open`: all that it may ask, and where it says what columns it has.
+    """The argument of a reader's `open`: it answers the reader's questions, and takes the columns that the reader has.
 
     A reader either says its columns before it reads (`set_table_schema`: "early schema"), or the loader learns them from what is
     loaded ("late schema"). Then it asks for its loader: `build()`, once.
@@ -82,7 +82,7 @@ class SchemaNegotiator:
 
     @property
     def loader(self) -> ResultSetLoader | None:
-        """What `build` has given; None before."""
+        """The loader that `build` has returned; None before."""
         return self._loader
 
     def bad_row(
@@ -100,7 +100,7 @@ class SchemaNegotiator:
 
     @property
     def source(self) -> str:
-        """What is read, for messages: a file's path."""
+        """The name of the source in messages: a file's path."""
         return ""
 
     @property

@@ -1,4 +1,4 @@
-"""What readers have loaded becomes what the scan gives: projection, types, nulls, implicit columns, bad rows."""
+"""The conversion of loaded batches to the output of the scan: projection, types, nulls, implicit columns, bad rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dagflow.scan.types import above
 
 pc: Any = pyarrow.compute  # its functions are made at run time
 LONG = r"^\s*[-+]?[0-9]{16,}\s*$"
-"""Whole numbers that float64 may not tell from their neighbours."""
+"""Integers that float64 may not tell from their neighbours."""
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -67,7 +67,7 @@ class Output:
         return made if kept is None else made.filter(pa.array(kept, pa.bool_()))
 
     def origin(self, row: int) -> RowOrigin:
-        """Where a row of the batch that was made last comes from; nothing in it where the format does not tell."""
+        """Return the origin of a row of the batch that was made last. Empty where the format does not tell it."""
         loaded, kept = self._made or (None, None)
         if loaded is None or loaded.origin is None:
             return RowOrigin()
@@ -189,7 +189,7 @@ def _widened(values: pa.Array, own: OutputColumn) -> tuple[pa.DataType, pa.Array
 
 
 def _of_key(key: str, value: str | None, kind: pa.DataType, path: str) -> pa.Scalar:
-    """What a folder says of the rows of its files, as a value of a type."""
+    """Return the value that a folder gives to the rows of its files, as a value of a type."""
     made, bad = converted(pa.array([value], pa.string()), kind)
     if bad is not None:
         raise KeyMisfit(path=path, key=key, value=value or "", type=type_text(kind))
@@ -249,7 +249,7 @@ def part_of(values: pa.Array, column: OutputColumn) -> pa.Array:
 
 @attrs.define(eq=False)
 class _Problems:
-    """What was found to be wrong in one batch: bad rows, and values that are rescued."""
+    """The problems of one batch: bad rows, and values that are rescued."""
 
     rows: int
     bad: dict[int, tuple[str, str, pa.Array | None]] = attrs.field(factory=dict)
@@ -266,7 +266,7 @@ class _Problems:
             self._values.setdefault(row, {})[column] = values[row].as_py()
 
     def rescue(self, batch: pa.RecordBatch, columns: list[str]) -> None:
-        """Notes the values of columns that nobody knew of."""
+        """Note the values of unknown columns."""
         for name in columns:
             values = batch.column(name)
             for row in pc.indices_nonzero(pc.is_valid(values)).to_pylist():

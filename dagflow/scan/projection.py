@@ -34,7 +34,7 @@ class Asked:
 
     @classmethod
     def of(cls, text: str) -> Asked:
-        """What a text asks for. Raises ProjectionError."""
+        """Parse a column of a projection. Raises ProjectionError."""
         first = _PART.match(text)
         if first is None:
             raise ProjectionError(f"{text!r} names no column", "NAME, NAME.FIELD, NAME[0]; other names in backticks: `a.b`")

@@ -29,7 +29,7 @@ class Column:
         nullable: False: a null is a bad row, unless there is a default.
         default: what stands in place of nulls, and in files that lack the column.
         format: of dates and times, as in `strptime`; ISO by default.
-        blank: what text without any character but spaces means in columns that are no text: "null" or "zero".
+        blank: what text without any character but spaces means in columns of other types: "null" or "zero".
     """
 
     type: Any
@@ -135,7 +135,7 @@ class TableSchema:
 
 @attrs.frozen(kw_only=True)
 class Drift:
-    """What becomes of files that are not as the schema says that was given or agreed.
+    """The policy for files that differ from the schema that was given or agreed.
 
     Args:
         missing: a file lacks a column, and so do its folders: "null" (or the column's default), or "error", which is refused

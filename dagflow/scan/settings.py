@@ -1,4 +1,4 @@
-"""What a user says of a scan, beside the format."""
+"""The settings of a scan, except its format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SAMPLE_FILES = 64
 
 @attrs.frozen(kw_only=True, slots=False)
 class ScanSettings:
-    """What a user says of a scan, beside the format. See operators.ScanReader, whose properties these are."""
+    """The settings of a scan, except its format: the properties of operators.ScanReader, described there."""
 
     columns: tuple[str, ...] | None = None
     schema: TableSchema | None = None
@@ -39,7 +39,7 @@ class ScanSettings:
 
     @property
     def null_arrow_type(self) -> pa.DataType:
-        """The type of columns of which nobody has seen a value."""
+        """The type of columns without a value so far."""
         from dagflow.scan.types import to_type
 
         return to_type(self.null_type)

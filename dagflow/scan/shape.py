@@ -22,7 +22,7 @@ Kind = Literal["table", "key", "implicit", "rescued"]
 
 @attrs.frozen(kw_only=True)
 class Agreed:
-    """What all readers of a scan know before the first row: plain data, kept with the plan of each window.
+    """The facts that all readers of a scan know before the first row: plain data, kept with the plan of each window.
 
     Attributes:
         columns: of the files that were looked at, put together: `(name, type)`, types as text (`null`: no value was seen).
@@ -135,7 +135,7 @@ def make_shape(
 ) -> Shape:
     """The columns that a scan gives.
 
-    `null_type`: of columns of which nobody has seen a value (text by default). `is_array`: text is read as the array `columns`.
+    `null_type`: the type of columns without a value so far (text by default). `is_array`: text is read as the array `columns`.
     `is_by_position`: the columns of files are those of the schema in order, so it has none that folders alone have.
     `named_as`: what a column is called that is asked for by another name (Format.column_name).
     Raises ColumnUnknown, ColumnNoSuchPart, ColumnReserved.
@@ -150,7 +150,7 @@ def make_shape(
         for name, text in agreed.columns:
             known.setdefault(name, without_null_types(to_type(text), unseen))
     keys = {name: given[name].arrow if name in given else to_type(kind) for name, kind in agreed.keys.items()}
-    of_files = dict(agreed.columns) if agreed.files or is_by_position else known  # where nobody has looked, files may have all
+    of_files = dict(agreed.columns) if agreed.files or is_by_position else known  # files that were not looked at may have all
     known = {name: kind for name, kind in known.items() if name not in keys or name in of_files}
     asked = (Asked(STAR, STAR, is_star=True),) if projection.asked is None else projection.asked
     named = {each.root if each.root in known else named_as(each.root) for each in asked if not each.steps and not each.is_star}
@@ -191,7 +191,7 @@ def column_names(projection: Projection, schema: TableSchema | None, drift: Drif
 
 
 def check_tested(names: Sequence[str], agreed: Agreed, shape: Shape) -> None:
-    """Raises ColumnUnknown and ColumnNoSuchPart where files were looked at, and nobody has what a condition is on.
+    """Raises ColumnUnknown and ColumnNoSuchPart where files were looked at, and none has what a condition is on.
 
     ProjectionError where that is an element of a list.
     """

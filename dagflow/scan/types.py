@@ -51,7 +51,7 @@ def above(kind: pa.DataType) -> list[pa.DataType]:
 
 
 def without_null_types(kind: pa.DataType, instead: pa.DataType) -> pa.DataType:
-    """The same type with another in place of each `null` type: what nobody has seen a value of.
+    """The same type with another in place of each `null` type, which means that no value was seen.
 
     >>> without_null_types(pa.list_(pa.null()), pa.string())
     ListType(list<item: string>)

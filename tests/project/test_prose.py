@@ -68,7 +68,7 @@ ALLOWED: dict[str, dict[str, int]] = {
     "dagflow/ranges": {"negation": 1},
     "dagflow/runtime": {"opening": 25, "people": 2, "resumes": 3, "negation": 5},
     "dagflow/scaling": {"people": 1, "negation": 1},
-    "dagflow/scan": {"opening": 41, "people": 8, "integer": 1, "skipped": 1, "negation": 9},
+    "dagflow/scan": {"negation": 7},
     "dagflow/spark": {"opening": 37, "people": 10, "negation": 1, "has not": 1},
     "dagflow/testing": {"opening": 12, "skipped": 3, "resumes": 1, "negation": 4},
     "operators/aggregate": {"integer": 3},
