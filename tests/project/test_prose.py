@@ -66,7 +66,7 @@ RULES = (
 
 ALLOWED: dict[str, dict[str, int]] = {
     "dagflow/ranges": {"negation": 1},
-    "dagflow/runtime": {"opening": 25, "people": 2, "resumes": 3, "negation": 5},
+    "dagflow/runtime": {"negation": 2},
     "dagflow/scaling": {"people": 1, "negation": 1},
     "dagflow/scan": {"negation": 7},
     "dagflow/spark": {"opening": 37, "people": 10, "negation": 1, "has not": 1},

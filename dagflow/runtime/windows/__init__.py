@@ -1,1 +1,16 @@
-"""The window loop on the driver: plan, start tasks, decide, roll forward."""
+"""The window loop on the driver: plan, start tasks, decide, roll forward.
+
+Read in this order:
+
+1. `loop`: the loop over the windows of a launch. It calls all other modules, directly or through `jobs`.
+2. `plan_window`: the plan of a window. The driver's operators emit its work items.
+3. `readers`: the number of readers of each stage, and the assignment of work items to them.
+4. `event_time`: the event time that operators in tasks are given.
+5. `jobs`: the tasks of a window as one job, and its events.
+6. `retry`: the retry policy for transient errors of the driver's steps.
+7. `commit`: from the reports of tasks to a decision, and everything that follows from it.
+8. `directories`, `datasets`: two parts of that: files get their final names, and ledgers their entries.
+9. `compatibility`: the check that an application can resume from a plan of an earlier launch.
+10. `rebalance`, `remaining`, `progress`: the driver's half of `dagflow.runtime.rebalancing`.
+11. `errors`: the errors of the loop.
+"""

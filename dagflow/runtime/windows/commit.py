@@ -94,7 +94,7 @@ def _staged(reports: Iterable[TaskReport]) -> dict[str, list[Any]]:
 
 @attrs.frozen
 class RollForwardResult:
-    """What has followed from a decision: the entries of ledgers by folder, and the files that were taken away since."""
+    """The results of a roll-forward: the entries of ledgers by folder, and the files that were taken away since."""
 
     entries: list[tuple[str, LedgerEntry]]
     taken_away: list[StagedFile]
@@ -175,7 +175,7 @@ class _Guarded:
 
 
 def _tell(operator: str, window: int, doing: str, call: Callable[[], None]) -> None:
-    """Calls an operator's own code. Raises Abort; a reader of our output who has gone is no failure of it."""
+    """Calls an operator's own code. Raises Abort; a closed pipe of our output is not a failure of the operator."""
     try:
         call()
     except BrokenPipeError:
@@ -222,7 +222,7 @@ def reports_of(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec]) -> t
 
 
 def moved_parts(tasks: Sequence[TaskSpec], reports: Sequence[TaskReport]) -> dict[str, list[list[Any]]]:
-    """What the tasks have read that have not read just what they were dealt, by `HEAD-PARTITION`."""
+    """Return the parts read by each task that did not read exactly its assignment, by `HEAD-PARTITION`."""
     return {
         place_of(task.head, task.partition): report.parts
         for task, report in zip(tasks, reports, strict=True)
@@ -231,5 +231,5 @@ def moved_parts(tasks: Sequence[TaskSpec], reports: Sequence[TaskReport]) -> dic
 
 
 def place_of(head: str, partition: int) -> str:
-    """What a partition is called where a decision tells its parts."""
+    """Return the key of a partition among the parts of a decision."""
     return f"{head}-{partition:04d}"

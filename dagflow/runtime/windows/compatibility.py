@@ -1,4 +1,4 @@
-"""Whether an application is the one that a window was planned by."""
+"""The check that an application is the one that planned a window."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from dagflow.storage.record_errors import PlanMismatch
 
 
 def shape(plan: Plan) -> dict[str, str]:
-    """What makes a plan's application the same one: its operators with their classes, its streams with their ends.
+    """Return the identity of a plan's application: its operators with their classes, its streams with their ends.
 
-    As they were written: what the planner adds is a matter of properties, which may change.
+    Operators that the planner adds are left out: they depend on properties, which may change.
     """
     found = {f"operator {name}": type(node.operator).__qualname__ for name, node in plan.written.nodes.items()}
     for stream in plan.written.streams.values():
@@ -49,7 +49,7 @@ def properties(plan: Plan) -> dict[str, str]:
         outputs = node.operator.output_folders()
         for field, value in fields_of(node.operator).items():
             if isinstance(value, str) and value in outputs:
-                continue  # a folder that was moved is no change
+                continue  # a moved folder is not a change
             text = HIDDEN if _is_secret(node.operator, field) else _text(value)
             if text is not None:
                 found[f"{name}.{field}"] = text
@@ -57,7 +57,7 @@ def properties(plan: Plan) -> dict[str, str]:
 
 
 def _is_secret(operator: Operator, name: str) -> bool:
-    """Whether a property holds a secret: nothing is kept of it, so that it is not known again either."""
+    """Return whether a property holds a secret. Nothing is kept of a secret, so a change of it is not noticed."""
     field = attrs.fields_dict(type(operator))[name]
     return holds_secret(field_hint(type(operator), field)) or sounds_secret(name)
 
@@ -72,7 +72,7 @@ def _text(value: Any) -> str | None:
 
 
 def differences(was: WindowPlan, plan: Plan) -> tuple[str, ...]:
-    """What makes an application another one than that which planned a window: other operators, classes or streams."""
+    """Return the differences between an application and the one that planned a window: operators, classes and streams."""
     then, now = {what: kind for what, kind in was.shape.items() if not what.startswith(ADDED)}, shape(plan)
     lost = [f"{what} is gone" for what in then if what not in now]
     new = [f"{what} is new" for what in now if what not in then]
@@ -93,9 +93,9 @@ def _changes(was: WindowPlan, plan: Plan) -> dict[str, str]:
 
 
 def changed_properties(plan: Plan, last: WindowPlan, run_folder: str) -> list[str]:
-    """The properties that have changed since a window was planned: earlier windows were made without that.
+    """Return the properties that have changed since a window was planned. Earlier windows had the old values.
 
-    Raises PlanMismatch when this is not the same application at all, or cannot go on with what is kept.
+    Raises PlanMismatch when this is another application, or when it cannot resume from the states that are kept.
     """
     found = differences(last, plan)
     if found:

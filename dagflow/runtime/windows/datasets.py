@@ -53,10 +53,10 @@ class ReadsDataset(Protocol):
     """An input operator that reads a dataset."""
 
     def dataset_id(self) -> str | None:
-        """Which one; None as long as there is none."""
+        """Return the id of the dataset; None as long as there is no dataset."""
 
     def input_slice(self) -> InputSlice | None:
-        """What the window at hand has taken of it, positions included; None as long as there is no dataset."""
+        """Return the slice that the current window takes of it, positions included; None as long as there is no dataset."""
 
 
 @attrs.frozen(kw_only=True)
@@ -198,7 +198,7 @@ class Datasets:
         return {folder: str(head) for folder, (_, ledger) in self._ledgers.items() if (head := ledger.head()) is not None}
 
     def has_window(self, folder: str, window: int) -> bool:
-        """Whether the ledger of a folder that is, or was, an output of the run knows a window of it, or a later one."""
+        """Return whether a ledger knows a window of the run, or a later one. Its folder is, or was, an output of the run."""
         known = self._ledgers.get(absolute(folder))
         ledger = known[1] if known is not None else Ledger.open(folder, durable=False)
         return ledger.resume().windows.get(self._app_id, -1) >= window
@@ -264,7 +264,7 @@ class Datasets:
         return state.add_data(txn, rows, watermark=watermark, sources=advanced)
 
     def _slices(self, fed: OutputDataset, ledger: Ledger, state: ResumeState, decision: Decision) -> list[InputSlice]:
-        """What a window took of all declared inputs. An input that is there now, and was not before, is declared first."""
+        """Return the slices that a window took of all declared inputs. New inputs are declared first."""
         taken = {name: decode(decision.inputs[name], InputSlice) for name in fed.datasets if name in decision.inputs}
         ids = {name: each.dataset_id for name, each in taken.items()}
         _refuse_twice(fed.folder, ids)
@@ -280,7 +280,7 @@ class Datasets:
 
 
 def _spec(operator: Operator) -> dict[str, Any]:
-    """What a ledger keeps of an input operator."""
+    """Return the description of an input operator that a ledger keeps."""
     return {"operator": type(operator).__qualname__, "paths": without_secrets(operator.input_paths())}
 
 

@@ -1,4 +1,4 @@
-"""What the operators of a window's tasks are told of event time."""
+"""Event time of a window: the times that operators in its tasks are given, and the latest ones that came to them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def followers(plan: Plan) -> tuple[str, ...]:
 
 
 def event_times(plan: Plan, window: WindowPlan, before: Decision | None) -> dict[str, EventTime]:
-    """What each of them is told in a window. `before`: the decision of the window before."""
+    """Return the event time of each operator that follows it, for a window. `before`: the decision of the window before."""
     return {name: _event_time(plan, name, window, before) for name in followers(plan)}
 
 

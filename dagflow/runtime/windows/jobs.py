@@ -188,7 +188,7 @@ def decided_event(decision: Decision) -> WindowDecided:
 
 
 def followed_events(window: int, followed: RollForwardResult) -> Iterator[Event]:
-    """What has followed from a window's decision."""
+    """Yield the events of all that has followed from a window's decision."""
     for folder, entry in followed.entries:
         rows = 0 if entry.data is None or entry.data.new_data is None else entry.data.new_data.interval.rows
         yield EntryAppended(window=window, dataset=folder, entry=entry.seq, hash=entry.hash, rows=rows)
@@ -198,7 +198,7 @@ def followed_events(window: int, followed: RollForwardResult) -> Iterator[Event]
 
 
 def seconds_open(settings: RunSettings) -> float | None:
-    """How long a window stays open at most."""
+    """Return the longest time that a window stays open, in seconds; None without a limit."""
     if settings.window is not None:
         return settings.window
     return CONTINUOUS_WINDOW if settings.continuous else None

@@ -295,7 +295,7 @@ class WindowLoop:
         return self._runner.start(job_of(self._plan, window, tasks, self._programs, self._run_folder, self._durable))
 
     def _goes_on(self, window: Running, outcomes: list[TaskOutcome]) -> bool:
-        """Whether tasks of a window have left something; then a further job of it has begun."""
+        """Start a further job for what the tasks of a window have left. Return whether there is one."""
         looking = functools.partial(further, self._log, window.plan, window.tasks, outcomes, holder(self._plan))
         tasks = self.retries.retry(window.plan.window, "looking at what is left of it", looking)
         if tasks:
@@ -400,11 +400,10 @@ class WindowLoop:
 
 
 def run_through(make: Callable[[WindowLoop | None], WindowLoop], loop: WindowLoop) -> None:
-    """Runs a loop to its end; where that cannot go on, the one that `make` makes of it.
+    """Run a loop to its end. After a transient error, continue with the loop that `make` returns for it.
 
-    What may pass and is no step of a window that can be done again by itself, as an input that cannot be listed, ends a loop:
-    an operator that has raised is in no state to go on. Another loop takes over, with operators as the last plan left them, as a
-    further launch would.
+    A transient error outside the steps that are retried alone, as in listing an input, ends a loop: the state of an operator that
+    has raised is unknown. The next loop starts with operators as the last plan left them, as another launch would.
 
     Raises what ends the run: WindowHeldUp when a window could not be planned as often as it may be tried.
     """

@@ -32,7 +32,7 @@ from dagflow.scaling import KnowsBacklog
 from dagflow.state import MapLog
 from dagflow.state.driver_state import DriverStates, types_of
 
-_END_OF_TIME = 1 << 62  # in microseconds: of a clock that somebody has set, or a wrong unit
+_END_OF_TIME = 1 << 62  # in microseconds; more comes from a wrong clock or a wrong unit
 MAX_EMITTED = 1_000_000
 """Records after which a window is closed whose input operators never pause: the driver holds a window's work items in memory."""
 IDLE = 0.01  # seconds between two questions to input operators that have nothing at the moment
@@ -42,9 +42,9 @@ class Driver:
     """The driver's operators, alive for the whole run. A context manager.
 
     Args:
-        last: the plan of the last window: they go on from there.
+        last: the plan of the last window, from which they resume.
         maps: the log of their `MapState`.
-        readers: how many readers there are; None: those that `plan` and `last` lead to.
+        readers: the numbers of readers; None: those that `plan` and `last` lead to.
 
     Attributes:
         warnings: what is to be told of states that the last window has left; `tell` tells it.
@@ -143,7 +143,7 @@ class Driver:
         return found
 
     def _asked_slices(self) -> dict[str, InputSlice]:
-        """What the window takes of datasets."""
+        """Return the slices of datasets that the window takes."""
         asked = {n.name: n.call("input_slice") for n in self._inputs if isinstance(n.operator, ReadsDataset)}
         return {name: each for name, each in asked.items() if each is not None}
 

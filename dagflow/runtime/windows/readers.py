@@ -1,4 +1,4 @@
-"""How many readers each stage has: what waits is told to its partitioner before every window."""
+"""The number of readers of each stage. Its partitioner gets the backlog before every window."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ EMPTY: Mapping[str, ReaderFigures] = MappingProxyType({})
 
 @attrs.frozen
 class ItemAssignment:
-    """How a window's items were dealt: the number of partitions, the partition of each item, the weight of each partition."""
+    """The assignment of a window's items: the number of partitions, the partition of each item, the weight of each partition."""
 
     partitions: int
     places: list[int]
@@ -89,9 +89,9 @@ class Readers:
     window that is being planned, and what operators on the driver know of and have not emitted.
 
     Args:
-        slots: how many tasks can work at once; None: as many as are asked for.
+        slots: the number of tasks that can work at once; None: as many as are asked for.
         share: the stages whose readers take over work from each other.
-        last: the plan of the window before: the number of readers goes on from there.
+        last: the plan of the window before, from which the number of readers resumes.
         figures: of the same launch, until it was begun anew: they are added to.
         tell: gets events.
     """
@@ -123,7 +123,7 @@ class Readers:
         self._of = {stage.name: self._made(stage, last, figures.get(stage.head)) for stage in plan.stages if stage.is_leading}
 
     def figures(self) -> dict[str, ReaderFigures]:
-        """How many readers each stage's head has had, by operator; before its first window, how many it begins with."""
+        """Return the number of readers of each stage's head, by operator; before its first window, the number it begins with."""
         known = {of.stage.head: (of, of.figures or _figures(of, len(of.partitions), False)) for of in self._of.values()}
         return {
             head: attrs.evolve(figures, counters=_counters(of.partitions))
@@ -153,7 +153,7 @@ class Readers:
         return ItemAssignment(count, places, sums)
 
     def above(self, stage: Stage, window: int, readers: int) -> int:
-        """How many partitions a stage behind an exchange has in a window with so many readers. Raises PartitionerFailed."""
+        """Return the number of partitions of a stage behind an exchange, for a number of readers. Raises PartitionerFailed."""
         of = self._of[stage.name]
         if self._plan.placement[stage.head] == SINGLE:
             count = 1
@@ -176,7 +176,7 @@ class Readers:
         return list(self._of[stage.name].owners)
 
     def _keeps(self, stage: Stage) -> bool:
-        """Whether another number of partitions would cost something: all entries of maps would be written anew."""
+        """Return whether another number of partitions would be expensive: all entries of maps would be written anew."""
         return any(declared_maps(self._plan.dag.nodes[name].operator) for name in stage.operators)
 
     def planned(self, plan: WindowPlan) -> None:
@@ -224,7 +224,7 @@ class Readers:
         return found
 
     def _count(self, of: _Of, window: int, fresh: Backlog) -> int:
-        """How many readers a window gets, when the partitioner has heard of the backlog."""
+        """Tell the partitioner the backlog, and return the number of readers of a window."""
         before = len(of.partitions)
         stats = self._stats(of, fresh)
         of.partitions = [attrs.evolve(p, stats=own) for p, own in zip(of.partitions, stats, strict=False)]
@@ -274,7 +274,7 @@ class Readers:
             raise self._failed(of, f"failed in define_partitions(): {describe(error)}") from error
         if not found or not all(isinstance(each, Partition) for each in found):
             raise self._failed(of, "returned no partitions" if not found else f"returned {found[0]!r} among its partitions")
-        lost = Counter(_counters(of.partitions)) - Counter(_counters(found))  # by whoever makes new partitions
+        lost = Counter(_counters(of.partitions)) - Counter(_counters(found))  # by a partitioner that makes new partitions
         found[0].counters.update(Counter(found[0].counters) + lost)
         if of.has_partitioner:  # the stand-in for none deals nothing
             of.owners = dealt_keys(found, self._contexts[of.stage.name].input_ports, self._named(of))
@@ -302,7 +302,7 @@ def known_to(plan: Plan, backlogs: Mapping[str, Backlog]) -> dict[str, Backlog]:
 
 
 def _counters(partitions: Sequence[Partition]) -> dict[str, int]:
-    """What partitions have counted, and those before them that are gone."""
+    """Return the sums of the counters of partitions, former ones included."""
     return resized(partitions, 1)[0].counters
 
 
@@ -343,7 +343,7 @@ class Pace:
         )
 
     def stats(self, number: int, backlog: Backlog) -> OperatorStats:
-        """What is told of the partition."""
+        """Return the statistics of a partition for its partitioner."""
         return OperatorStats(
             number,
             backlog.items,
