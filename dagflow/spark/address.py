@@ -1,4 +1,4 @@
-"""Where Spark runs when the run itself does not say: an active session, spark-submit, the environment, spark-defaults.conf.
+"""The address of Spark when the run itself does not say: an active session, spark-submit, the environment, spark-defaults.conf.
 
 Starts nothing, and imports pyspark only in a process that spark-submit has started.
 """

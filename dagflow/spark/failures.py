@@ -1,4 +1,4 @@
-"""What Spark's exceptions mean for a run."""
+"""The meaning of Spark's exceptions for a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"[^\n]*')
 
 
 def failure(error: Exception, link: Link, doing: str) -> DagflowError | TasksDied:
-    """What is raised instead of an exception of pyspark's while it was `doing` a job of that name.
+    """Return the error to raise in place of an exception of pyspark, which was `doing` a job of that name.
 
     An error that ends the run, or else TasksDied: the window may be tried again.
     """

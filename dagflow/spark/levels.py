@@ -62,7 +62,7 @@ class LevelTasks:
     mark: Mark | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """What the task of this partition sends; of the last level, one row: its pickled outcome."""
+        """Yield what the task of this partition sends. In the last level, that is one row: its pickled outcome."""
         from pyspark import TaskContext
 
         keep_memory()
@@ -99,7 +99,7 @@ class LevelTasks:
 
 
 def outcome_name(spec: TaskSpec) -> str:
-    """Where the outcome of a task is that is not in the last level: beside its report, and swept with it."""
+    """Return the name of the outcome of a task below the last level. It stands beside the task's report, and is swept with it."""
     return TASK_OUTCOME.name(window=spec.window, epoch=spec.epoch, stage=spec.stage, partition=spec.partition)
 
 
@@ -124,7 +124,7 @@ def chained(spark: Any, job: Job, mark: Mark | None) -> Any:
 
 
 def outcomes(job: Job, rows: Sequence[Any]) -> list[TaskOutcome]:
-    """What became of the tasks of a window, those of lower levels first."""
+    """Return the outcomes of the tasks of a window, those of lower levels first."""
     log = WindowLog.open(job.run_folder, job.durable)
     sealed = (read_sealed(log.unsynced, outcome_name(spec)) for spec in job.tasks if spec.layout.next_tasks)
     noted = (found.body for found in sealed if found is not None)

@@ -1,4 +1,4 @@
-"""What classic Spark and Spark Connect do differently: slots, labels of jobs, cancelling, telling whether they live."""
+"""The differences between classic Spark and Spark Connect: slots, labels of jobs, cancelling, telling whether they live."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class ConnectLink:
         self._is_lost = False
 
     def slots(self) -> int:
-        """The server's default parallelism: as many partitions as it gives a range when nobody says how many."""
+        """The server's default parallelism: as many partitions as it gives a range by default."""
         self.spark.range(0, 1, 1, 1).collect()  # waits for the first executor
         found = self.spark.range(0, 1 << 14).selectExpr("spark_partition_id() AS p").selectExpr("max(p)").collect()
         return int(found[0][0]) + 1

@@ -22,7 +22,7 @@ class LocalTransformRunner:
         self._ours = False
 
     def made(self, transform: DataFrameTransform, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """What a transform makes of some batches. Raises OperatorFailed, ColumnsDiffer, JavaMissing."""
+        """Apply a transform to some batches. Raises OperatorFailed, ColumnsDiffer, JavaMissing."""
         from pyspark.errors import PySparkException
 
         if self._session is None:

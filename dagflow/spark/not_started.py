@@ -16,7 +16,7 @@ _SECONDS = 30.0
 
 
 def not_started(master: str, error: Exception, settings: Mapping[str, str]) -> DagflowError:
-    """What is raised instead of an exception of pyspark's while it started Spark with some settings."""
+    """Return the error to raise in place of an exception of pyspark, which was starting Spark with these settings."""
     has_ended = "JAVA_GATEWAY_EXITED" in str(error)
     if has_ended and (reason := java_refuses(settings.get("spark.driver.memory", "1g"))):
         remedy = f"check the Java in {find_java().home}, and spark.driver.memory"
@@ -34,7 +34,7 @@ def not_started(master: str, error: Exception, settings: Mapping[str, str]) -> D
 
 
 def java_refuses(memory: str) -> str:
-    """What Java says when it does not start with so much memory; "" when it does."""
+    """Return the message of a Java that does not start with so much memory; "" when it does."""
     command = [str(find_java().home / "bin" / "java"), f"-Xmx{memory}", "-version"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False)

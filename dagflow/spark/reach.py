@@ -1,4 +1,4 @@
-"""Whether anybody listens at the address of a cluster: asked first, since Spark tries for minutes."""
+"""A check that a server listens at the address of a cluster: done first, since Spark tries for minutes."""
 
 from __future__ import annotations
 

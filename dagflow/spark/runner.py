@@ -73,7 +73,7 @@ class SparkRunner:
     def slots(self) -> int:
         """Return how many tasks can work at once; where executors come and go, of those that are there now."""
         if self._link is not None and self._comes_and_goes:
-            with contextlib.suppress(Exception):  # a session that has ended: whoever starts a job sees it
+            with contextlib.suppress(Exception):  # a session that has ended: the next job reports it
                 self._slots = self._link.slots_now() or self._slots
         return self._slots
 
@@ -258,7 +258,7 @@ class SparkRunner:
         link, running = self._link, self._running
         deadline = time.monotonic() + CANCELLED_WITHIN
         while link is not None and running and time.monotonic() < deadline:
-            with contextlib.suppress(Exception):  # whoever cancels has a better reason to tell
+            with contextlib.suppress(Exception):  # the reason for cancelling is the better one to tell
                 link.cancel(group)
             # again and again: a call may be on its way to Spark, which forgets what was cancelled before it came
             running = wait(running, timeout=0.2).not_done

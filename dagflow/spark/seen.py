@@ -1,4 +1,4 @@
-"""Whether tasks see the run folder as the driver does: a mark lies there while a run lasts, and every executor looks for it."""
+"""A check that tasks see the run folder as the driver does: a mark lies there during a run, and every executor looks for it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Mark:
             open_store(self.run_folder, durable=False).discard(self.name)
 
     def look(self) -> str:
-        """What this process finds in the place of the mark, and where the process runs; "" where it finds the mark."""
+        """Return what this process finds in the place of the mark, and where the process runs; "" where it finds the mark."""
         try:
             found = open_store(self.run_folder).read(self.name)
         except Exception as error:  # noqa: BLE001  # a folder that may not be read, a store without credentials
@@ -93,7 +93,7 @@ class Probe:
 
 
 def unseen(text: str) -> str:
-    """What a task has found in the place of the mark, when an exception's text says that; else "".
+    """Return what a task has found in the place of the mark, when an exception's text says that; else "".
 
     >>> unseen("PythonException: Traceback … dagflow.spark.seen.RunFolderNotSeen: it is not there, on b, in an executor")
     'it is not there, on b, in an executor'

@@ -150,7 +150,7 @@ def link_of(session: Any) -> Link:
 
 
 def adapt(link: Link, conf: Mapping[str, str]) -> None:
-    """Sets what a session that runs already has not. Raises SettingFixed for what can be set only when Spark starts."""
+    """Apply settings to a session that runs already. Raises SettingFixed for what can be set only when Spark starts."""
     for key, value in conf.items():
         if key in _NAMED:
             continue

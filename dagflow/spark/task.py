@@ -1,4 +1,4 @@
-"""What Spark calls in its Python workers: looks its task up by partition id, and executes it."""
+"""The function that Spark calls in its Python workers: it looks its task up by partition id, and executes it."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ def pickled(outcome: TaskOutcome) -> bytes:
 
 @functools.cache
 def leave_quietly() -> None:
-    """Keeps a worker from complaining when Spark lets go of it: cancelled, idle for a minute, or at the end.
+    """Keep a worker from complaining when Spark lets go of it: cancelled, idle for a minute, or at the end.
 
-    Over Unix domain sockets its last words reach nobody, and Spark's daemon, of which a worker is a fork, prints the traceback of
+    Over Unix domain sockets its last words are lost, and Spark's daemon, of which a worker is a fork, prints the traceback of
     that BrokenPipeError to the user's terminal. Only the daemon's own way to print it is changed, and only in this process.
     """
     daemon = sys.modules["__main__"]

@@ -37,7 +37,7 @@ class JobThreads:
         def call() -> None:
             try:
                 result = function()
-            except BaseException as error:  # noqa: BLE001  # handed to whoever waits
+            except BaseException as error:  # noqa: BLE001  # handed to the caller that waits
                 self._rest()
                 future.set_exception(error)
             else:
@@ -61,7 +61,7 @@ class JobThreads:
             self._calls.put(None)
 
     def _rest(self) -> None:
-        # before the result is known: whoever has waited for it finds the thread idle
+        # before the result is known: a caller that has waited for it finds the thread idle
         with self._lock:
             self._idle += 1
 

@@ -58,7 +58,7 @@ def as_arrow(schema: StructType) -> pa.Schema:
 
 
 def at_work() -> None:
-    """What a worker process of Spark's needs once."""
+    """Prepare a worker process of Spark, once."""
     keep_memory()
     leave_quietly()
 
@@ -97,7 +97,7 @@ class Rows:
 
 
 def through(frame: DataFrame, transforms: Iterable[DataFrameTransform], count: int, schema: str) -> DataFrame:
-    """What comes to a level of `count` tasks, where transforms take the rows for their operators.
+    """Return the rows that come to a level of `count` tasks, where transforms take the rows for their operators.
 
     All of them read one exchange. Nothing of what they do may be moved below it, or what is before it would run once for each:
     Spark does not see through the functions of `mapInArrow`, and does not move filters that may be a matter of chance.
@@ -120,12 +120,12 @@ def through(frame: DataFrame, transforms: Iterable[DataFrameTransform], count: i
 
 
 def _stays(frame: Any) -> Any:
-    """What the tasks know of a transform: it is called on the driver only."""
+    """Stand in for a transform's function in tasks: only the driver calls that function."""
     raise NotImplementedError
 
 
 def applied(transform: DataFrameTransform, frame: DataFrame) -> DataFrame:
-    """What a transform makes of a frame, with its columns in their order. Raises OperatorFailed, ColumnsDiffer."""
+    """Apply a transform to a frame, and put its columns in their order. Raises OperatorFailed, ColumnsDiffer."""
     try:
         with functions_for(frame):
             made = transform.function(frame)
@@ -208,7 +208,7 @@ def transform_failed(error: BaseException, operator: str, window: int) -> Operat
 
 
 def said(text: str) -> str:
-    r"""What one of Spark's exceptions says, without plans, places in the program and traces.
+    r"""Return the message of one of Spark's exceptions, without plans, places in the program and traces.
 
     >>> said("[UNRESOLVED_COLUMN] A column `x` cannot be resolved. SQLSTATE: 42703;\n'Project ['x]\n+- MapInArrow")
     '[UNRESOLVED_COLUMN] A column `x` cannot be resolved.'
@@ -232,7 +232,7 @@ def called_at(error: BaseException) -> list[str]:
 
 
 def failed_within(error: BaseException, transforms: Mapping[str, DataFrameTransform]) -> OperatorFailed | None:
-    """The error of a transform that has failed while Spark ran it; None for what is no transform's fault."""
+    """The error of a transform that has failed while Spark ran it; None for failures with other causes."""
     from pyspark.errors import PySparkException
 
     if not transforms or not isinstance(error, PySparkException) or not error.getCondition():

@@ -1,4 +1,4 @@
-"""What users test their operators and applications with: no Spark and no JVM, unless a test asks for them."""
+"""The test kit for users' operators and applications: without Spark and a JVM, unless a test asks for them."""
 
 from __future__ import annotations
 

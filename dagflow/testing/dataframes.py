@@ -23,7 +23,7 @@ _NAME = "operator"
 def run_transform(
     operator: DataFrameOperator, windows: Sequence[Sequence[Any]], types: Mapping[str, Any], first: int
 ) -> list[Any]:
-    """What an operator makes of windows of records, or of batches. Raises NotSupported where nothing says its columns."""
+    """Apply an operator to windows of records, or of batches. Raises NotSupported where its columns are not declared."""
     columns = {port: operator.columns(port, types[port]) for port in (INPUT, OUTPUT)}
     given, made = columns[INPUT], columns[OUTPUT]
     if given is None or made is None:

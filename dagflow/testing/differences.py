@@ -1,4 +1,4 @@
-"""How two lists of records differ, in words."""
+"""The differences between two lists of records, in words."""
 
 from __future__ import annotations
 

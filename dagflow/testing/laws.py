@@ -1,4 +1,4 @@
-"""What holds for every operator, tried with many records by Hypothesis."""
+"""The laws that hold for every operator, tried with many records by Hypothesis."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def check_operator(
 
     7. *Records stay as they are*: it changes none that it has received or emitted.
 
-    Every record is checked against its port's type. Of records that `on_error` lets pass, laws compare which, not why.
+    Every record is checked against its port's type. Of records that `on_error` skips, laws compare which, not why.
 
     `port` is the input port to feed, by default the only one. Raises AssertionError, naming the law, the smallest records that
     break it, and both outputs.
@@ -86,7 +86,7 @@ def _only_port(operator: Operator) -> str:
 
 @attrs.frozen
 class _Output:
-    """What a window gave: records by port, files by name, and the error that ended it."""
+    """The output of a window: records by port, files by name, and the error that ended it."""
 
     ports: dict[str, list[Any]]
     files: dict[str, bytes]
@@ -198,7 +198,7 @@ class _Laws:
             self._same_state(law, name, records, merge(several), stepwise)
 
     def _kept(self, records: list[Any]) -> dict[str, Any] | None:
-        """What the operator keeps after a window with these records; None when it fails."""
+        """Return the operator's state after a window with these records; None when it fails."""
         bench = Bench(self.operator, {self.port: records})
         try:
             with bench.errors(), bench.flow(_SPEC, RecordingFiles()) as flow:

@@ -43,11 +43,11 @@ Given = Mapping[str, Sequence[Any]]
 
 
 class Emitted(dict[str, list[Any]]):
-    """What an operator emitted, by output port; the port `errors` is there only when something came out of it.
+    """The records that an operator emitted, by output port. The port `errors` is there only when something came out of it.
 
     Attributes:
         counters: what the operator counted (`context.count`).
-        skipped: how many records its `on_error` let pass.
+        skipped: how many records its `on_error` skipped.
     """
 
     def __init__(self, ports: Mapping[str, list[Any]]) -> None:
@@ -98,7 +98,7 @@ def run_operator(
         clock: where it takes time from.
 
     Each window gets a copy of its own, as in tasks; input operators, and others that must not be copied, live for all of them.
-    `State` goes on from window to window. A body of DataFrames runs in the active Spark session, or in a local one of its own.
+    `State` is kept from window to window. A body of DataFrames runs in the active Spark session, or in a local one of its own.
 
     Raises:
         OperatorFailed: the operator raised; its own exception is the `__cause__`.
@@ -225,7 +225,7 @@ class Bench:
                 states = encoded_states(flow.nodes[NAME].operator, type(self.operator).__name__)
 
     def _agree(self, given: Given, before: Any, spec: TaskSpec) -> Any:
-        """What the operator agrees on for a window of work items."""
+        """Return what the operator agrees on for a window of work items."""
         items = [record for records in given.values() for record in records]
         return self.operator.agree(items, before, OperatorContext(name=NAME, window=spec.window)) if items else before
 

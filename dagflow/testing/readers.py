@@ -133,7 +133,7 @@ def reader_of(
 
 @attrs.define(eq=False)
 class _Asked:
-    """A tracker that notes which records a reader says are no split points; and, in a task, those who might split it."""
+    """A tracker that notes which records are not split points, as the reader says; and, in a task, which might split it."""
 
     inner: RangeTracker[Any]
     points: set[Any] = attrs.field(factory=set)

@@ -365,7 +365,7 @@ class _Proof:
         found = {tracker.position_at_fraction(self.at_random.random()) for _ in range(self.times(count))}
         for position, _, _ in self.some(self.whole, count):
             found |= {position, self.after(position)} | ({position - 1} if isinstance(position, int) else set())
-        # An empty key is no place to cut at: as a stop, it would mean no end.
+        # A range is not cut at an empty key: as a stop, it would mean no end.
         return sorted(place for place in found if start <= place and place != b"" and (stop == b"" or place <= stop))
 
     def times(self, count: int) -> int:

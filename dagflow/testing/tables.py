@@ -34,7 +34,7 @@ Path = str | os.PathLike[str]
 def scan_table(
     reader: Operator, paths: Path | Sequence[Path], columns: Sequence[str] | None = None, block_size: int | None = None
 ) -> pa.Table:
-    r"""What a ScanReader reads of files, as one table, without Spark: files in the order given, their blocks in order.
+    r"""Read files with a ScanReader as one table, without Spark: files in the order given, their blocks in order.
 
     Args:
         reader: a `ScanReader`; it works on a copy.
