@@ -102,7 +102,7 @@ class Assembly:
             return FAILED
 
     def bad(self, hint: Any, setting: Setting, error: Mismatch) -> None:
-        """Notes that a value does not fit its type."""
+        """Note that a value does not fit its type."""
         shown = values.show_plain(setting.value, hint)
         words = {"expected": error.expected, "reason": error.reason}
         self.problems.add(BadValue(key=setting.key, value=shown, origin=setting.origin, **words))
@@ -170,7 +170,7 @@ class Assembly:
             return FAILED
 
     def check_each(self, cls: type, current: Any, given: dict[str, Any], deciding: dict[str, Setting]) -> None:
-        """Runs the converter and the validators of each field that was given, so that every error has its key."""
+        """Run the converter and the validators of each field that was given, so that every error has its key."""
         known = hints.settable(cls)
         try:
             probe: Any = object.__new__(cls)

@@ -150,7 +150,7 @@ def read_layers(
     run: Mapping[str, Any] | None = None,
     problems: Problems | None = None,
 ) -> Layers:
-    """Reads all layers.
+    """Read all layers.
 
     Args:
         settings_class: the attrs class of the application's settings, if it has one.

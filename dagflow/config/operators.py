@@ -35,7 +35,7 @@ class _Match:
 
 
 def apply_to_operator(operator: Any, properties: Mapping[str, Setting], *, name: str) -> Applied:
-    """Sets properties of one operator, by dotted path below it (`max_readers`, `reader_context.length`), later ones win.
+    """Set properties of one operator, by dotted path below it (`max_readers`, `reader_context.length`), later ones win.
 
     Objects in properties are replaced, never changed: two operators may share them. Raises UnknownProperty, BadValue, or
     ConfigErrors with several; then the operator may be half set and is of no use.
@@ -56,7 +56,7 @@ def apply_to_operator(operator: Any, properties: Mapping[str, Setting], *, name:
 
 
 def apply_module(name: str, module: Any, layers: Layers) -> Applied:
-    """Sets the properties of a module before it is filled. Names that it does not have may be those of operators inside.
+    """Set the properties of a module before it is filled. Names that it does not have may be those of operators inside.
 
     Raises what `apply_to_operator` raises.
     """

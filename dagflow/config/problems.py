@@ -25,18 +25,18 @@ class Problems:
         self.errors: list[DagflowError] = []
 
     def add(self, error: DagflowError) -> None:
-        """Takes in one error, or the parts of several; says nothing twice."""
+        """Add one error, or the parts of several. An error that is known already is left out."""
         for part in error.errors if isinstance(error, ConfigErrors) else (error,):
             if not any(type(part) is type(known) and part.message() == known.message() for known in self.errors):
                 self.errors.append(part)
 
     def extend(self, others: Problems) -> None:
-        """Takes in all errors of another collection."""
+        """Add all errors of another collection."""
         for error in others.errors:
             self.add(error)
 
     def raise_all(self) -> None:
-        """Raises the error if there is one, ConfigErrors if there are several."""
+        """Raise the error if there is one, ConfigErrors if there are several."""
         if len(self.errors) == 1:
             raise self.errors[0]
         if self.errors:

@@ -107,7 +107,7 @@ def assemble_run_settings(layers: Layers) -> tuple[RunSettings, dict[str, Settin
 
 
 def _refuse_spark_beside_local(settings: RunSettings, origins: Mapping[str, Setting]) -> None:
-    """Raises ConflictingSettings when one command line names both the local runner and where Spark is.
+    """Raise ConflictingSettings when one command line names both the local runner and where Spark is.
 
     In other layers this does not contradict: a file may say where Spark is, and a command line try it without.
     """

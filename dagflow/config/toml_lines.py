@@ -74,7 +74,7 @@ class _Scanner:
         return self.text[self.at : self.at + 1]
 
     def skip_blank(self, extra: str = "") -> bool:
-        """Skips blanks, line ends and comments; False at the end of the document."""
+        """Skip blanks, line ends and comments; False at the end of the document."""
         while self.at < len(self.text):
             character = self.text[self.at]
             if character == "#":
@@ -128,7 +128,7 @@ class _Scanner:
         return str(tomllib.loads(f"it = {raw}")["it"])
 
     def value(self, path: Path | None, arrays: set[Path]) -> None:
-        """Skips a value; `path` is its place, None inside arrays, where keys are not noted."""
+        """Skip a value; `path` is its place, None inside arrays, where keys are not noted."""
         self.skip_blank()
         opening = self.peek()
         if opening in ('"', "'"):

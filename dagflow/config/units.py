@@ -71,7 +71,7 @@ def parse_whole(text: str) -> int:
 
 
 def parse_size(text: str) -> int:
-    """Bytes from words; a bare integer is bytes.
+    """Parse a size into bytes. A bare integer is bytes.
 
     Units: B, KB, MB, GB, TB, PB (powers of 1000), KiB, MiB, GiB, TiB, PiB (powers of 1024), in any case.
 
@@ -109,7 +109,7 @@ def format_size(size: int) -> str:
 
 
 def parse_seconds(text: str) -> float:
-    """Seconds from words; a bare number is seconds. Parts add up: `1h 30min`.
+    """Parse a duration into seconds. A bare number is seconds. Parts add up: `1h 30min`.
 
     Units: ns, us, ms, s, min, h, d, and second(s), minute(s), hour(s), day(s), millisecond(s), in lower case.
 
@@ -131,7 +131,7 @@ def parse_seconds(text: str) -> float:
 
 
 def parse_millis(text: str) -> int:
-    """Milliseconds from words; a bare integer is milliseconds.
+    """Parse a duration into milliseconds. A bare integer is milliseconds.
 
     >>> parse_millis("2s"), parse_millis("250"), parse_millis("0.5s")
     (2000, 250, 500)
@@ -146,7 +146,7 @@ def parse_millis(text: str) -> int:
 
 
 def format_seconds(seconds: float) -> str:
-    """Words for exactly this duration; `parse_seconds` reads them back.
+    """Format a duration exactly. `parse_seconds` reads it back.
 
     >>> format_seconds(0.5), format_seconds(300), format_seconds(90), format_seconds(0.1), format_seconds(0)
     ('500ms', '5min', '90s', '100ms', '0s')
@@ -166,7 +166,7 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_millis(millis: int) -> str:
-    """Words for exactly this many milliseconds; `parse_millis` reads them back.
+    """Format a number of milliseconds exactly. `parse_millis` reads it back.
 
     >>> format_millis(2000), format_millis(1), format_millis(0)
     ('2s', '1ms', '0s')

@@ -107,7 +107,7 @@ def _not_settings(annotation: Any) -> str | None:
 
 
 def _load_file(path: str, spec: str) -> types.ModuleType:
-    """Loads a file's folder as a package of its own name, so that relative imports and siblings work."""
+    """Load a file's folder as a package of its own name, so that relative imports and siblings work."""
     folder, file = os.path.split(path)
     name = file[:-3]
     if os.path.isfile(os.path.join(folder, "__init__.py")):

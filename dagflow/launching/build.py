@@ -58,7 +58,7 @@ class LoadedApplication:
     attributes: dict[str, dict[str, Setting]] = attrs.field(factory=dict)
 
     def plan(self) -> Plan:
-        """Checks and plans the DAG. Raises DagError."""
+        """Check and plan the DAG. Raises DagError."""
         return make_plan(self.expanded)
 
 
@@ -72,7 +72,7 @@ def build(
     options: Mapping[str, Any] | None = None,
     run: Mapping[str, Any] | None = None,
 ) -> LoadedApplication:
-    """Loads an application (a spec, a function or an object with populate_dag), fills its DAG and applies all settings.
+    """Load an application (a spec, a function or an object with populate_dag), fill its DAG and apply all settings.
 
     Raises ConfigError for what is wrong with settings or application; the DAG is not checked yet.
     """
@@ -200,7 +200,7 @@ def _takes(function: Callable[..., Any], *arguments: Any) -> bool:
 
 
 def _ports(dag: ExpandedDag, layers: Layers, problems: Problems) -> dict[str, dict[str, dict[str, Setting]]]:
-    """Sets the attributes of ports that configuration names; those of a module's port are those of the ports behind it."""
+    """Set the attributes of ports that configuration names; those of a module's port are those of the ports behind it."""
     given: dict[str, dict[str, dict[str, Setting]]] = {}
     ports = {name: list(input_ports(type(node.module))) for name, node in dag.modules.items()}
     ports |= {name: list(input_ports(type(node.operator))) for name, node in dag.operators.items()}
@@ -217,7 +217,7 @@ def _ports(dag: ExpandedDag, layers: Layers, problems: Problems) -> dict[str, di
 
 
 def _partitioned(dag: ExpandedDag, layers: Layers, problems: Problems) -> dict[str, dict[str, Setting]]:
-    """Sets the partitioners and keys that configuration names; with `*`, where there is one. What was set, by operator."""
+    """Set the partitioners and keys that configuration names; with `*`, where there is one. Return what was set, by operator."""
     found: dict[str, dict[str, Setting]] = {}
     for name, given in operator_attributes(dag.operators, OPERATOR_ATTRIBUTES, layers).items():
         node = dag.operators[name]
@@ -256,7 +256,7 @@ def _loaded(application: Any) -> Application:
 
 
 def shadowed() -> None:
-    """Raises OperatorsShadowed when `operators` is not the library that belongs to this dagflow."""
+    """Raise OperatorsShadowed when `operators` is not the library that belongs to this dagflow."""
     loaded: Any = sys.modules.get("operators") or importlib.util.find_spec("operators")
     if loaded is None:
         return

@@ -40,7 +40,7 @@ def launch(
     clock: Clock | None = None,
     **options: Any,
 ) -> Run:
-    r"""Runs an application.
+    r"""Run an application.
 
     Args:
         populate_dag: the function, an object that has it, or what the command line would name (`apps/line_filter`).

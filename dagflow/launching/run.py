@@ -80,5 +80,5 @@ class Run:
         return found
 
     def publish_operators(self, find: Callable[[str], Operator | None]) -> None:
-        """Tells where `operator` looks."""
+        """Set the function with which `operator` finds operators."""
         self._operators = find

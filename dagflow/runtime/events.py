@@ -227,13 +227,13 @@ class EventStream:
         self._subscribers.append(subscriber)
 
     def send(self, event: Event) -> None:
-        """Stamps an event with the time and hands it on."""
+        """Stamp an event with the time and hand it on."""
         stamped = attrs.evolve(event, at=round(self._now(), 6))
         for subscriber in self._subscribers:
             subscriber(stamped)
 
     def end(self, event: RunEnded) -> list[str]:
-        """Sends the last event. What a subscriber raises now must not hide how the run ended: it comes back as text."""
+        """Send the last event. What a subscriber raises now must not hide how the run ended: it comes back as text."""
         stamped = attrs.evolve(event, at=round(self._now(), 6))
         heard, warnings = [], []
         for subscriber in self._subscribers:

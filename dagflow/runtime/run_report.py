@@ -68,7 +68,7 @@ class RunReport:
     error: str | None = None
 
     def count(self, decision: Decision, operators: Container[str]) -> None:
-        """Adds what a window did; of operators that the application has."""
+        """Add what a window did, for operators that the application has."""
         self.windows += 1
         if self.first_window is None:
             self.first_window = decision.window

@@ -51,14 +51,14 @@ class Runner(Protocol):
         ...
 
     def open(self, application: str, run_folder: str) -> None:
-        """Gets ready. Raises InfrastructureError when it cannot, also when its tasks do not see the run folder."""
+        """Prepare for jobs. Raises InfrastructureError when it cannot, also when its tasks do not see the run folder."""
 
     def start(self, job: Job) -> Future[list[TaskOutcome]]:
-        """Runs the tasks of a window. The future raises TasksDied when tasks died, not when they reported a failure."""
+        """Run the tasks of a window. The future raises TasksDied when tasks died, not when they reported a failure."""
         ...
 
     def cancel(self) -> None:
-        """Gives up everything that is running, soon."""
+        """Cancel everything that is running, soon."""
 
     def close(self) -> None:
-        """Lets go of all resources."""
+        """Release all resources."""

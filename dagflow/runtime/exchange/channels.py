@@ -14,7 +14,7 @@ from dagflow.runtime.stage.program import TaskSpec
 
 
 def nothing_sent(row: Row) -> None:
-    """Refuses rows: the task has no exchange behind it."""
+    """Refuse rows: the task has no exchange behind it."""
     raise AssertionError(f"tag {row.tag}: this task sends nothing")
 
 
@@ -27,7 +27,7 @@ class TaskChannels:
 
 
 def in_level(spec: TaskSpec, channels: TaskChannels, execute: Callable[[TaskChannels], TaskOutcome]) -> TaskOutcome | None:
-    """Runs a task; not, if one that it may depend on has failed (None). If it fails, those after it are told."""
+    """Run a task; return None if one that it may depend on has failed. Later tasks are told of either failure."""
     rows = iter(channels.incoming)
     first = next(rows, None)
     if first is not None and is_failed(first):

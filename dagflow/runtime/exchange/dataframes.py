@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def check_values(batch: pa.RecordBatch, names: Iterable[str], operator: str) -> None:
-    """Raises NullMade where what a transform has made has a null in one of some columns."""
+    """Raise NullMade if a batch that a transform has made has a null in one of these columns."""
     for name in names:
         if batch.column(name).null_count:
             raise NullMade(operator, name)
@@ -47,7 +47,7 @@ class Made(Operator):
 
     @input.batch
     def each(self, batch: pa.RecordBatch) -> None:
-        """Passes a batch on. Raises NullMade."""
+        """Pass a batch on. Raises NullMade."""
         check_values(batch, self.with_values, self._name)
         self.output.emit_batch(batch)
 

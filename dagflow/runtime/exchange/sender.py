@@ -89,7 +89,7 @@ class Sender:
         return self._plan.port
 
     def steps(self, chunk: list[Any] | pa.RecordBatch) -> Iterator[Step]:
-        """Takes records or a batch; nothing follows from them in this task."""
+        """Take records or a batch; nothing follows from them in this task."""
         if isinstance(chunk, list):
             self.take_records(chunk)
         else:
@@ -97,7 +97,7 @@ class Sender:
         return iter(())
 
     def take_records(self, chunk: list[Any]) -> None:
-        """Takes records."""
+        """Take records."""
         self.figures.before += len(chunk)
         if self._class is not None and set(map(type, chunk)) != {self._class}:
             for record in chunk:  # now the call that emitted it is known; later records of many calls are packed together
@@ -117,7 +117,7 @@ class Sender:
                 self._pack(partition)
 
     def take_batch(self, batch: pa.RecordBatch) -> None:
-        """Takes a batch."""
+        """Take a batch."""
         if self._combine is not None:
             self.take_records(to_records(batch, self._plan.type))
             return
@@ -125,7 +125,7 @@ class Sender:
         self._spread(batch)
 
     def _spread(self, batch: pa.RecordBatch, records: list[Any] | None = None) -> None:
-        """Sends the rows of a batch where they go. `records`: the same as objects, where they are at hand."""
+        """Send the rows of a batch where they go. `records`: the same as objects, where they are at hand."""
         if self._partitions == 1 or self._plan.kind in (GATHER, FORWARD):
             if self._router is not None:
                 self._places(batch, records)  # which keys there are
@@ -143,7 +143,7 @@ class Sender:
                 self._add(partition, sorted_batch.slice(start, stop - start))
 
     def finish(self) -> None:
-        """Sends all that is left."""
+        """Send all that is left."""
         self._spill()
         for partition in range(self._partitions):
             self._pack(partition)
@@ -205,7 +205,7 @@ class Sender:
     # Combining
 
     def _combined(self, chunk: list[Any]) -> None:
-        """Makes one record of those with the same key, as long as there are not too many keys."""
+        """Make one record of those with the same key, as long as there are not too many keys."""
         assert self._combine is not None
         assert self._router is not None
         key_of = self._router.key
@@ -233,7 +233,7 @@ class Sender:
             self._put(partition, record)
 
     def _check_key(self, key: Any, record: Any) -> None:
-        """Ends the task where combining has changed the key."""
+        """End the task where combining has changed the key."""
         assert self._router is not None
         try:
             found = self._router.key(record)
@@ -245,7 +245,7 @@ class Sender:
             raise self._failed("combine()", changed, record, self._here)
 
     def _check_keys(self, partition: int, batch: pa.RecordBatch) -> None:
-        """Ends the task where combining a batch has made rows of other partitions."""
+        """End the task where combining a batch has made rows of other partitions."""
         if self._router is None or self._plan.key is None or self._plan.key.function is not None or not batch.num_rows:
             return
         strange = self._router.is_foreign(batch, partition)
@@ -256,13 +256,13 @@ class Sender:
     # From records to blobs
 
     def _put(self, partition: int, record: Any) -> None:
-        """Sends a record that stands for itself."""
+        """Send a record that stands for itself."""
         self._records[partition].append(record)
         if len(self._records[partition]) >= self._portion:
             self._pack(partition)
 
     def _pack(self, partition: int) -> None:
-        """Makes a batch, or a blob, of the records for a partition."""
+        """Make a batch, or a blob, of the records for a partition."""
         records = self._records[partition]
         if not records:
             return
@@ -302,7 +302,7 @@ class Sender:
             return [*self._converted(records[:half]), *self._converted(records[half:])]
 
     def _refuse_mistyped(self, record: Any) -> None:
-        """Ends the task where a record that cannot cross is not of its port's type."""
+        """End the task where a record that cannot cross is not of its port's type."""
         source = SourcePlan(*self._plan.source, self._plan.type)
         refuse_mistyped(record, source, self._node.window, self._node)
 
@@ -335,7 +335,7 @@ class Sender:
             raise self._failed("its input", error, None) from error
 
     def _seal(self, partition: int, rows: int) -> None:
-        """Sends the first rows of what is held for a partition."""
+        """Send the first rows of what is held for a partition."""
         import pyarrow as pa
 
         batches = self._batches[partition]

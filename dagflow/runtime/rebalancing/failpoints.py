@@ -25,7 +25,7 @@ NAMES = (
 
 
 def nothing(name: str) -> None:
-    """Happens at each failpoint."""
+    """Do nothing: the hook outside tests."""
 
 
 hook: Callable[[str], None] = nothing

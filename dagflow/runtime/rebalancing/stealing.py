@@ -154,7 +154,7 @@ class StealingWork(MovableWork):
             return item
 
     def _completes(self, item: ItemInProgress, part: Part) -> bool:
-        """Raises AttemptFenced."""
+        """Finish a part in the ownership log. Return whether that completes the item. Raises AttemptFenced."""
         item.completes = self._ownership.finish(part)
         return item.completes
 

@@ -71,7 +71,7 @@ class Folders:
         return cls(tuple(dict.fromkeys(outputs)), home, tuple(private))
 
     def make(self) -> None:
-        """Makes the folders, and refuses outputs that hold what no run wrote. Raises StorageError, ForeignFiles, PathOutside."""
+        """Make the folders, and refuse outputs that hold what no run wrote. Raises StorageError, ForeignFiles, PathOutside."""
         assert self.run_folder is not None
         self._check_links()
         for folder in self.outputs:
@@ -85,7 +85,7 @@ class Folders:
             _make(self.run_folder)
 
     def _check_links(self) -> None:
-        """Raises PathOutside where a link makes dagflow's own folders lie elsewhere: what is removed in them would be foreign."""
+        """Raise PathOutside where a link makes dagflow's own folders lie elsewhere: what is removed in them would be foreign."""
         assert self.run_folder is not None
         for folder in self.outputs:
             inside(folder, STAGING)
@@ -97,7 +97,7 @@ class Folders:
         return absolute(folder) in (*self.outputs, *self.private) or self._owner(folder) == self.run_folder
 
     def sweep_temporaries(self) -> None:
-        """Removes the half-written records that a killed launch has left in the run folder and in the ledgers of its outputs."""
+        """Remove the half-written records that a killed launch has left in the run folder and in the ledgers of its outputs."""
         for folder in {self.run_folder, *(join(output, OWN_FOLDER) for output in self.outputs)}:
             if folder is not None and local_path(folder) is not None:
                 LocalStore(folder).sweep(before=time.time())  # a zombie whose file goes writes it again
@@ -240,7 +240,7 @@ def foreign_files(folder: str) -> ForeignFiles | None:
 
 
 def _make(folder: str) -> None:
-    """Makes a folder and those above it, for good."""
+    """Make a folder and those above it, for good."""
     made = []
     above = local_path(folder)
     while above and not os.path.isdir(above):
@@ -259,7 +259,7 @@ def _visible(folder: str) -> tuple[str, ...]:
 
 
 def _remove_committed(folder: str, name: str, touched: set[str]) -> list[str]:
-    """Removes a file that a record names, and notes its folder; a name that leads elsewhere is returned instead."""
+    """Remove a file that a record names, and note its folder; a name that leads elsewhere is returned instead."""
     try:
         path = inside(folder, name)
     except PathOutside:
@@ -283,7 +283,7 @@ def _remove_tree(path: str) -> None:
 
 @contextlib.contextmanager
 def _removing(path: str) -> Iterator[None]:
-    """Turns errors other than that it is gone into dagflow's."""
+    """Turn errors other than that it is gone into dagflow's."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):
@@ -293,7 +293,7 @@ def _removing(path: str) -> Iterator[None]:
 
 
 def refuse_outputs_in_inputs(plan: Plan, folders: Folders) -> None:
-    """Raises OutputInInput when what the run writes lies in a folder that it reads: the next launch would read it again."""
+    """Raise OutputInInput when what the run writes lies in a folder that it reads: the next launch would read it again."""
     for problem in outputs_in_inputs({name: node.operator for name, node in plan.dag.nodes.items()}, folders):
         raise problem
 
@@ -327,7 +327,7 @@ def _lies_in(inner: str, outer: str) -> bool:
 
 
 def refuse_local_paths(plan: Plan, master: str | None) -> None:
-    """Raises LocalPathRemoteMaster when an operator works on a path of this machine, but Spark runs on others."""
+    """Raise LocalPathRemoteMaster when an operator works on a path of this machine, but Spark runs on others."""
     if master is None or not on_other_machines(master):
         return
     for name, node in plan.dag.nodes.items():

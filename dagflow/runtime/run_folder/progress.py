@@ -59,7 +59,7 @@ def progress_of(log: WindowLog) -> RunProgress:
 
 
 def _refuse_published(log: WindowLog, window: int) -> None:
-    """Raises RecordMissing where files of a window without a decision have their final names: only a decision gives them.
+    """Raise RecordMissing where files of a window without a decision have their final names: only a decision gives them.
 
     An earlier launch has left reports, which name the files. They would be published once more, under other names.
     """

@@ -42,7 +42,7 @@ class FolderReport:
 
 
 def verify_run_folder(folder: str) -> FolderReport:
-    """Reads all records of a run folder, and checks seals, names and links, and that states are there. Changes nothing."""
+    """Read all records of a run folder, and check seals, names and links, and that states are there. Changes nothing."""
     tries = 0
     while True:
         tries += 1
@@ -95,7 +95,7 @@ class _Verifying:
         self._verify_states(plans[-1] if plans else None, decisions[-1] if decisions else None, keyed)
 
     def _verify_states(self, plan: WindowPlan | None, decision: Decision | None, keyed: Store) -> None:
-        """Checks that what a further launch begins with is there."""
+        """Check that what a further launch begins with is there."""
         store = self.log.store
         if plan is not None:
             self._read(_maps, store, newest_segment(plan.states), plan.window, counts=False)
@@ -126,7 +126,7 @@ class _Verifying:
         return found
 
     def _tell(self, problem: DagflowError) -> None:
-        """Notes a problem, one for each record."""
+        """Note a problem, one for each record."""
         if isinstance(problem, RecordRefused):
             place = f"{problem.folder}/{problem.name}"
         else:

@@ -171,18 +171,18 @@ class WindowLog:
         return cls(open_store(run_folder, durable=durable), open_store(run_folder, durable=False), outputs, moved, owns)
 
     def plan(self, plan: WindowPlan) -> WindowPlan:
-        """Publishes a plan; what counts when there is one already is that one."""
+        """Publish a plan. If there is one already, that one counts."""
         before = record_name("plan", plan.window - 1) if plan.window else APP_ID.form
         return self._publish("plan", plan.window, attrs.evolve(plan, outputs=self._outputs), (before,))
 
     def decide(self, decision: Decision) -> Decision:
-        """Publishes a decision; what counts when there is one already is that one. Raises PathOutside, FolderNotOwned."""
+        """Publish a decision. If there is one already, that one counts. Raises PathOutside, FolderNotOwned."""
         self._check_files(decision)
         before = (record_name("plan", decision.window), record_name("decision", decision.window - 1))
         return self._publish("decision", decision.window, attrs.evolve(decision, outputs=self._outputs), before)
 
     def done(self, window: int) -> None:
-        """Marks that all that follows from a decision has been done."""
+        """Mark that all that follows from a decision has been done."""
         name = record_name("done", window)
         data = seal(name, b"{}", self._hashes_of([record_name("decision", window)]))
         if not self.unsynced.create(name, data) and not self.is_done(window):
@@ -213,7 +213,7 @@ class WindowLog:
         return decision
 
     def _check_files(self, decision: Decision) -> None:
-        """Raises PathOutside and FolderNotOwned for files that are not where those of this run are."""
+        """Raise PathOutside and FolderNotOwned for files that are not where those of this run are."""
         owned: set[str] = set()
         for file in decision.files if self._owns is not None else ():
             if file.folder not in owned and self._owns is not None and not self._owns(file.folder):
@@ -239,7 +239,7 @@ class WindowLog:
         return [int(found["window"]) for name in self.store.names(f"{kind}/") if (found := form.match(name)) is not None]
 
     def report(self, name: str, report: TaskReport) -> TaskReport:
-        """Publishes a task's report; the first one counts. Raises RecordRefused for one that is there and damaged."""
+        """Publish a task's report; the first one counts. Raises RecordRefused for one that is there and damaged."""
         if self.unsynced.create(name, seal(name, dumps(encode(report, name)))):
             return report
         return self.read_report(name) or report
@@ -262,13 +262,13 @@ class WindowLog:
             yield from (moved_file(file, moved) for file in (() if report is None else report.files))
 
     def forget(self, windows: Collection[int]) -> None:
-        """Removes the reports and claims of windows that are done."""
+        """Remove the reports and claims of windows that are done."""
         for name in list(stored(self.unsynced, _SWEPT)):
             if int(name.rpartition("/")[2].partition(".")[0]) in windows:
                 self.unsynced.discard(name)
 
     def launched(self, launch: str, record: LaunchRecord, keep: int) -> None:
-        """Keeps how the application was launched, and forgets the oldest of more than `keep` launches."""
+        """Record how the application was launched, and forget the oldest of more than `keep` launches."""
         for name in list(stored(self.unsynced, (LAUNCH,)))[: 1 - keep or None]:
             self.unsynced.discard(name)
         name = LAUNCH.name(launch=launch)
@@ -283,14 +283,14 @@ class WindowLog:
         return None if found is None else _decoded(found, LaunchRecord, self.store.url)
 
     def sweep_temporaries(self) -> None:
-        """Removes the half-written reports and states of tasks that were killed."""
+        """Remove the half-written reports and states of tasks that were killed."""
         if isinstance(self.unsynced, LocalStore):
             now = time.time()
             for folder in sorted({kind.folder for kind in KINDS if kind.writer == "task" and not kind.in_outputs}):
                 LocalStore(join(self.unsynced.folder, folder)).sweep(before=now)  # a zombie whose file goes writes it again
 
     def drop(self, windows: Iterable[int]) -> None:
-        """Removes plan, decision and mark of windows that are done. Never a decision before its plan: that would run again."""
+        """Remove plan, decision and mark of windows that are done. Never a decision before its plan: that would run again."""
         for window in windows:
             for kind in _AGED:
                 self.unsynced.discard(kind.name(window=window))

@@ -41,7 +41,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
 
 
 def _evaluate_fields(cls: Any) -> None:
-    """Puts types in the place of annotations that are text, as `attrs.resolve_types` does: text would name nothing there."""
+    """Put types in the place of string annotations, as `attrs.resolve_types` does: strings would name nothing there."""
     for field in attrs.fields(cls):
         if isinstance(field.type, str):
             object.__setattr__(field, "type", evaluated(field.type, owner_of(cls, field.name)))

@@ -54,7 +54,7 @@ class Steps:
         return self._nested >= MAX_NESTED
 
     def run(self, steps: Iterator[Step]) -> None:
-        """Takes steps, and all those that follow from them."""
+        """Take steps, and all those that follow from them."""
         stack = [steps]
         self._nested += 1
         try:
@@ -109,7 +109,7 @@ class Outlet:
             self.flush()
 
     def emit_all(self, records: Iterable[Any]) -> None:
-        """Emits all records of an iterable, in bounded chunks."""
+        """Emit all records of an iterable, in bounded chunks."""
         if self._check is not None or self._unchanged is not None:
             for record in records:
                 self._checked_emit(record)
@@ -138,7 +138,7 @@ class Outlet:
         return self.emit
 
     def emit_batch(self, batch: pa.RecordBatch) -> None:
-        """Emits a batch behind what has been emitted so far."""
+        """Emit a batch behind what has been emitted so far."""
         self.flush()
         if batch.num_rows == 0:
             return
@@ -151,12 +151,12 @@ class Outlet:
         self.node.hand_on()
 
     def flush(self) -> None:
-        """Hands on what has been collected."""
+        """Hand on what has been collected."""
         self.collect()
         self.node.hand_on()
 
     def collect(self) -> None:
-        """Puts what has been collected behind what the operator is to hand on next."""
+        """Put what has been collected behind what the operator is to hand on next."""
         if self.buffer:
             chunk = self.buffer[:]
             self.buffer.clear()
@@ -183,7 +183,7 @@ class Outlet:
         self._held = []
 
     def release(self, keep: bool) -> None:
-        """Hands on what was kept back when the handler returns, or forgets it."""
+        """Hand on what was kept back when the handler returns, or forget it."""
         if keep:
             self.collect()
         else:
@@ -198,7 +198,7 @@ class Outlet:
         return len(self.buffer) + sum(count for count, _ in self._held or ())
 
     def drop(self) -> None:
-        """Forgets what has been collected."""
+        """Forget what has been collected."""
         self.buffer.clear()
 
 
@@ -239,11 +239,11 @@ class Inlet:
         self.converted = 0
 
     def take(self, chunk: list[Any] | pa.RecordBatch) -> None:
-        """Handles records or a batch, and all that follows from them."""
+        """Handle records or a batch, and all that follows from them."""
         self.node.steps.run(self.steps(chunk))
 
     def steps(self, chunk: list[Any] | pa.RecordBatch) -> Iterator[Step]:
-        """Handles records or a batch, and returns what is to be handled next: what the operator has emitted."""
+        """Handle records or a batch, and return what is to be handled next: what the operator has emitted."""
         return self._steps(chunk) if self.tap is None else (step for part in self.tap(chunk) for step in self._steps(part))
 
     def _steps(self, chunk: list[Any] | pa.RecordBatch) -> Iterator[Step]:
@@ -265,7 +265,7 @@ class Inlet:
         return self.node.following()
 
     def _converted(self, batch: pa.RecordBatch) -> Iterator[Step]:
-        """Handles the rows of a batch as records, so many at once that memory is bounded."""
+        """Handle the rows of a batch as records, so many at once that memory is bounded."""
         for start in range(0, batch.num_rows, CHUNK):
             rows = batch.slice(start, CHUNK)
             try:
@@ -325,7 +325,7 @@ class Inlet:
                     return
 
     def _refuse_mistyped(self, record: Any) -> None:
-        """Ends the task where a record that could not be handled is not of its type: its operator is wrong, not the record."""
+        """End the task where a record that could not be handled is not of its type: its operator is wrong, not the record."""
         if self.source is not None:
             refuse_mistyped(record, self.source, self.node.window, self.emitter)
 
@@ -354,7 +354,7 @@ class Inlet:
             self._refuse_mistyped(_records_of(batch.slice(0, 1), self.type)[0])
 
     def _fail(self, batch: pa.RecordBatch, error: BaseException) -> NoReturn:
-        """Ends the task with the first row for which the handler raises on its own, and with what it raises for that row."""
+        """End the task with the first row for which the handler raises on its own, and with what it raises for that row."""
         self._refuse_other_columns(batch)
         blame = self.node.context.cursor.blame
         is_fatal = getattr(error, "is_fatal", False)  # of no single row
@@ -366,7 +366,7 @@ class Inlet:
         self.node.fail(self._doing, error, None)
 
     def _tolerant(self, batch: pa.RecordBatch) -> None:
-        """Handles a batch; if the handler raises, each half of it, down to the rows that are to blame.
+        """Handle a batch; if the handler raises, each half of it, down to the rows that are to blame.
 
         What a try that raised has emitted and kept in its WindowState is undone; of a single row, what it emitted stays, as in
         the record form.

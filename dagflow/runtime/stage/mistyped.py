@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def refuse_mistyped(record: Any, source: SourcePlan, window: int | None, emitter: Node | None) -> None:
-    """Ends the task if a record is not of the type that its port carries: that is not the record's fault, nor the receiver's.
+    """End the task if a record is not of the type that its port carries: that is not the record's fault, nor the receiver's.
 
     `emitter`: the operator that emitted it, where it is in this task.
     """

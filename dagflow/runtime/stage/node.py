@@ -46,17 +46,17 @@ class Node:
         return sum(o.count + o.pending for o in self.outlets.values())
 
     def flush(self) -> None:
-        """Hands on what the operator has emitted."""
+        """Hand on what the operator has emitted."""
         self.collect()
         self.hand_on()
 
     def collect(self) -> None:
-        """Puts what outlets have collected behind what is waiting."""
+        """Put what outlets have collected behind what is waiting."""
         for outlet in self.outlets.values():
             outlet.collect()
 
     def hand_on(self) -> None:
-        """Hands on what is waiting, now: so memory is bounded while a handler emits. It stays where handlers nest too deep."""
+        """Hand on what is waiting, now: so memory is bounded while a handler emits. It stays where handlers nest too deep."""
         if self.waiting and not self.steps.is_deep:
             self.steps.run(self._steps())
 
@@ -75,17 +75,17 @@ class Node:
                     yield inlet, portion
 
     def drop(self) -> None:
-        """Forgets what the operator has emitted and has not been handed on."""
+        """Forget what the operator has emitted and has not been handed on."""
         self.waiting.clear()
         for outlet in self.outlets.values():
             outlet.drop()
 
     def fail(self, doing: str, error: BaseException, record: Any) -> NoReturn:
-        """Ends the task."""
+        """End the task."""
         raise abort(self.name, self.window, doing, error, record, self.context.cursor) from error
 
     def bad_record(self, doing: str, error: BaseException, record: Any) -> None:
-        """Does with a record what the operator's `on_error` says."""
+        """Handle a bad record as the operator's `on_error` says."""
         if self.operator.on_error == "fail" or getattr(error, "is_fatal", False):
             self.fail(doing, error, record)
         self.figures.errors += 1
@@ -99,7 +99,7 @@ class Node:
             outlet.emit(ErrorRecord(self.name, self.context.window, cursor.path, position, describe(error), text_of(record)))
 
     def refuse_pending(self) -> None:
-        """Fails when the operator has emitted outside a window."""
+        """Fail when the operator has emitted outside a window."""
         for port, outlet in self.outlets.items():
             if outlet.pending:
                 self.fail(self.outside, self.not_open(port), None)
@@ -114,7 +114,7 @@ class Node:
             outlet.hold()
 
     def release(self, keep: bool) -> None:
-        """Hands on what was kept back, or forgets it."""
+        """Hand on what was kept back, or forget it."""
         for outlet in self.outlets.values():
             outlet.release(keep)
 
@@ -124,7 +124,7 @@ class Node:
         return {n: v.savepoint() if isinstance(v, TrackedDict) else copy.deepcopy(v) for n, v in values.items()}
 
     def put_back(self, kept: dict[str, Any]) -> None:
-        """Gives the operator back what it kept."""
+        """Give the operator back what it kept."""
         for name, value in kept.items():
             if isinstance(now := self.operator.__dict__.get(name), TrackedDict):
                 now.roll_back(value)
@@ -146,7 +146,7 @@ class Node:
                 outlet.inlets = inlets[name]
 
     def call(self, doing: str) -> Any:
-        """Calls a lifecycle method without arguments; what it returns."""
+        """Call a lifecycle method without arguments, and return its result."""
         try:
             returned = getattr(self.operator, doing)()
         except Abort:

@@ -34,12 +34,12 @@ class Unchanged:
         self._all: list[_Seen] = []
 
     def begin(self, window: int) -> None:
-        """Begins a window, of which there are no records yet."""
+        """Begin a window, of which there are no records yet."""
         self._window = window
         self._fresh, self._all = [], []
 
     def received(self, port: str, records: Any) -> Any:
-        """Notes records, or a batch, and returns what the handler is to get: copies, where there can be any."""
+        """Note records, or a batch, and return what the handler is to get: copies, where there can be any."""
         if not isinstance(records, list):
             self._note(port, "received", records)
             return records
@@ -52,7 +52,7 @@ class Unchanged:
         return copies
 
     def emitted(self, port: str, record: Any) -> None:
-        """Notes a record, or a batch, that is being emitted."""
+        """Note a record, or a batch, that is being emitted."""
         self._note(port, "emitted", record)
 
     def _note(self, port: str, how: str, record: Any) -> None:
@@ -61,7 +61,7 @@ class Unchanged:
             self._fresh.append(_Seen(port, how, record, data))
 
     def check(self, doing: str, *, whole_window: bool = False) -> None:
-        """Ends the task if a record has changed: of those noted since the last call, or of all of the window."""
+        """End the task if a record has changed: of those noted since the last call, or of all of the window."""
         self._all += self._fresh
         looked_at, self._fresh = self._all if whole_window else self._fresh, []
         for seen in looked_at:

@@ -40,7 +40,7 @@ class _Attempt:
         self._closed: str | None = None
 
     def write(self, data: Any, /) -> int:
-        """Appends bytes."""
+        """Append bytes."""
         length = memoryview(data).nbytes
         if length >= _BUFFER:
             self._drain()
@@ -54,7 +54,7 @@ class _Attempt:
         return length
 
     def records(self, count: int) -> None:
-        """Tells how many records have been written since the last call. Raises ValueError for less than none."""
+        """Add the number of records written since the last call. Raises ValueError for less than none."""
         if type(count) is not int or count < 0:
             raise ValueError(f"records({count!r}): it must be the number of records written since the last call")
         self.count = (self.count or 0) + count
@@ -75,7 +75,7 @@ class _Attempt:
                 view = view[self._writer.write(view) :]
 
     def close(self) -> None:
-        """Lets go of the open file for now; the next write opens it again where that is possible."""
+        """Close the open file for now. The next write opens it again where that is possible."""
         self._drain()
         if self._writer is not None and (path := local_path(self.path)) is not None:
             with explained(self.path, "writing the output"):
@@ -88,7 +88,7 @@ class _Attempt:
         return self._system.create(self.path)
 
     def finish(self, durable: bool) -> StagedFile:
-        """Writes what is left and closes."""
+        """Write what is left and close."""
         self._drain()
         with explained(self.path, "writing the output"):
             if self._writer is None:
@@ -101,7 +101,7 @@ class _Attempt:
         return StagedFile(self.operator, self.folder, self.name, self.path, self.size, records, digest)
 
     def abandon(self) -> None:
-        """Closes without finishing."""
+        """Close without finishing."""
         if self._writer is not None:
             with contextlib.suppress(OSError):  # on a full disk, what is left in the buffer cannot be written now either
                 self._writer.close()
@@ -113,7 +113,7 @@ def place(folder: str, base: str) -> str:
 
 
 def _refuse_name(name: Any) -> None:
-    """Raises ValueError for names that no file in an output can have: the window could be decided, and never be committed."""
+    """Raise ValueError for names that no file in an output can have: the window could be decided, and never be committed."""
     words = name.split("/") if isinstance(name, str) else []
     if not words or "\0" in name or any(word in ("", ".", "..") for word in words):
         raise ValueError(f"create_file: {name!r} is no name of a file below the output folder")
@@ -134,7 +134,7 @@ class AttemptFiles:
         self._open: dict[tuple[str, str, str], _Attempt] = {}
 
     def create(self, operator: str, folder: str, name: str) -> AttemptFile:
-        """Opens the attempt file that becomes `folder/name`; the same one again for the same name. Raises ValueError."""
+        """Open the attempt file that becomes `folder/name`; the same one again for the same name. Raises ValueError."""
         _refuse_name(name)
         folder = place(folder, self._base)
         key = (operator, folder, name)
@@ -144,13 +144,13 @@ class AttemptFiles:
         return self._open[key]
 
     def finish(self) -> list[StagedFile]:
-        """Closes all files, their contents synced if asked; what they are to become. Their names are synced by who decides."""
+        """Close all files, synced if asked, and return what they are to become. The process that decides syncs their names."""
         done = [attempt.finish(self._durable) for attempt in self._open.values()]
         self._open.clear()
         return done
 
     def abandon(self) -> None:
-        """Closes all files without finishing; the driver sweeps them."""
+        """Close all files without finishing; the driver sweeps them."""
         for attempt in self._open.values():
             attempt.abandon()
         self._open.clear()

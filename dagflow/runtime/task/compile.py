@@ -26,7 +26,7 @@ class WorkItems(Operator):
 
     @input.process
     def collect(self, item: Any) -> None:
-        """Keeps an item."""
+        """Keep an item."""
         self.__dict__.setdefault("collected", []).append(item)
 
     def take(self) -> list[Any]:

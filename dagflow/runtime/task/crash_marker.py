@@ -53,7 +53,7 @@ class CrashMarker:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
     def note(self, path: str | None, position: Any) -> None:
-        """Writes down which record comes next. One call of the system, and no sync: it is to outlive the process, no more."""
+        """Note which record comes next. One system call without a sync: the file must outlive the process, not the machine."""
         place = [None if path is None and position is None else encode(position or 0, "a position"), path or ""]
         os.pwrite(self._file, dumps(place) + b"\n", 0)
 
@@ -88,7 +88,7 @@ class CrashMarker:
         return first <= before <= last or before in positions  # positions of a source without files need not be in order
 
     def leave(self) -> None:
-        """Removes the file: the task has ended by itself."""
+        """Remove the file: the task has ended by itself."""
         with contextlib.suppress(OSError):
             os.close(self._file)
         with contextlib.suppress(OSError):
@@ -96,7 +96,7 @@ class CrashMarker:
 
 
 def open_crash_marker(log: WindowLog, spec: TaskSpec) -> CrashMarker | None:
-    """Opens the crash marker of a task; None where the run folder is not a local folder, or refuses it."""
+    """Open the crash marker of a task; None where the run folder is not a local folder, or refuses it."""
     path = _path(log, spec)
     if path is None:
         return None

@@ -29,7 +29,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 def execute(
     program: bytes, spec: TaskSpec, log: WindowLog, attempt: str, again: bool = False, channels: TaskChannels | None = None
 ) -> TaskOutcome:
-    """Runs a task and publishes its report, create-if-absent. An error of user code comes back in the outcome.
+    """Run a task and publish its report, create-if-absent. An error of user code comes back in the outcome.
 
     `attempt` is a name that no other attempt of any task has within this epoch. `again`: the runner has tried the task before.
     `channels`: the rows of exchanges.
@@ -108,7 +108,7 @@ def few_collections() -> Iterator[None]:
 
 @functools.cache
 def keep_memory() -> None:
-    """Tells glibc to keep the memory that a chunk has used for the next one; for processes that only run tasks.
+    """Tell glibc to keep the memory that a chunk has used for the next one; for processes that only run tasks.
 
     Without it, every piece of some hundred KiB is given back to the system and fetched again, page by page: joining and encoding
     8,192 lines took 105 to 215 ns a line instead of 10.

@@ -138,7 +138,7 @@ class Flow:
             raise first
 
     def _begin_window(self, window: int) -> None:
-        """Begins a window in all operators, downstream first: what one of them emits then reaches a window that has begun."""
+        """Begin a window in all operators, downstream first: what one of them emits then reaches a window that has begun."""
         for node in self.nodes.values():
             node.refuse_pending()
             node.window = node.context.window = window
@@ -166,7 +166,7 @@ class Flow:
             self.nodes[failed.operator].fail(f"merge of State {failed.state!r}", failed.error, None)
 
     def deliver(self, operator: str, port: str, records: list[Any]) -> None:
-        """Hands records to an input port and lets them flow to the end."""
+        """Hand records to an input port and let them flow to the end."""
         self.nodes[operator].inlets[port].take(records)
 
     def decoded(self, item: tuple[str, str, Any]) -> Any:
@@ -175,7 +175,7 @@ class Flow:
         return decode(encoded, self._types[operator, port])
 
     def deliver_item(self, item: tuple[str, str, Any], value: Any, part: Part | None = None) -> None:
-        """Hands over a work item, or a part of one. `value`: the item as its operator gets it."""
+        """Hand over a work item, or a part of one. `value`: the item as its operator gets it."""
         if part is not None and not part.is_whole:
             self.cursor.part = ItemPart(value, part.start, part.stop, part.completes)
             value = narrowed(value, part)
@@ -185,7 +185,7 @@ class Flow:
         self.cursor.part = None
 
     def deliver_rows(self, rows: Iterable[Row]) -> None:
-        """Hands over what arrives over exchanges."""
+        """Hand over what arrives over exchanges."""
         for row in rows:
             self.cursor.sender = self.spec.sender(row.src)
             operator, port = self._receives[row.tag >> 1]
@@ -202,7 +202,7 @@ class Flow:
         self._end_window()
 
     def tap(self, *, emitted: Mapping[str, Tap], received: Mapping[str, Tap]) -> None:
-        """Listens to the chunks that operators emit, and to those that they receive; both by operator."""
+        """Listen to the chunks that operators emit, and to those that they receive; both by operator."""
         for name, tap in emitted.items():
             for outlet in self.nodes[name].outlets.values():
                 outlet.tap = tap
@@ -211,7 +211,7 @@ class Flow:
                 inlet.tap = tap
 
     def _end_window(self) -> None:
-        """Ends the window in all operators, upstream first; what they emit then flows on."""
+        """End the window in all operators, upstream first; what they emit then flows on."""
         for node in self.nodes.values():
             node.call("end_window")
             node.flush()

@@ -41,7 +41,7 @@ def decide(
     before: PartitionStates | None = None,
     last: Decision | None = None,
 ) -> Decision:
-    """Checks that the reports cover the plan exactly, and publishes the decision: the commit. Raises WindowIncomplete.
+    """Check that the reports cover the plan exactly, and publish the decision: the commit. Raises WindowIncomplete.
 
     `before`: the states of partitions after the last decision, which is `last`.
     """
@@ -109,7 +109,7 @@ def roll_forward(
     datasets: Datasets | None = None,
     retry: Retry | None = None,
 ) -> RollForwardResult:
-    """Does what follows from a decision, as often as it takes: names, entries, `committed`, `show`, sweeping, the mark of done.
+    """Complete what follows from a decision, as often as needed: names, entries, `committed`, `show`, sweeping, the mark of done.
 
     `again`: another launch may have done some of it. `retry`: runs a step, again where an error is transient.
     Raises FileLost and FileInTheWay where a decided file is not there, unless its ledger says that it was published.
@@ -175,7 +175,7 @@ class _Guarded:
 
 
 def _tell(operator: str, window: int, doing: str, call: Callable[[], None]) -> None:
-    """Calls an operator's own code. Raises Abort; a closed pipe of our output is not a failure of the operator."""
+    """Call an operator's own code. Raises Abort; a closed pipe of our output is not a failure of the operator."""
     try:
         call()
     except BrokenPipeError:
@@ -195,7 +195,7 @@ def _finish(log: WindowLog, decision: Decision) -> None:
 
 
 def sweep(log: WindowLog, windows: Collection[int], folders: Iterable[str]) -> None:
-    """Removes reports and attempt files of windows that are done, also what zombies have left there since."""
+    """Remove reports and attempt files of windows that are done, also what zombies have left there since."""
     log.forget(windows)
     sweep_staging(folders, windows)
 

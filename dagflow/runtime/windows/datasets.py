@@ -152,7 +152,7 @@ class Datasets:
         self._ledgers: dict[str, tuple[OutputDataset, Ledger]] = {}
 
     def open(self, log: WindowLog | None = None) -> None:
-        """Begins the ledgers that are not there, and notes what has changed of schema, sources and inputs.
+        """Begin the ledgers that are not there, and note what has changed of schema, sources and inputs.
 
         `log`: knows what the ledgers must hold. Raises LedgerDamaged where they do not, PlanMismatch where they hold more,
         LedgerTaken, LedgerRuleError for changes that a dataset cannot take, SchemasDiffer, StoreRefused.
@@ -285,7 +285,7 @@ def _spec(operator: Operator) -> dict[str, Any]:
 
 
 def _compare(log: WindowLog, folder: str, app_id: str) -> None:
-    """Holds a ledger against the window log: an old copy of one of them would commit rows twice, or lose them without a word.
+    """Compare a ledger with the window log. An old copy of one of them would commit rows twice, or lose them silently.
 
     Raises LedgerDamaged when windows that are done have no entry, PlanMismatch when the ledger has windows of which the log knows
     nothing.

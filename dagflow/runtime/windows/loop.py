@@ -136,7 +136,7 @@ class WindowLoop:
         return max(self._log.windows("plan"), default=-1) + 1
 
     def run(self) -> None:
-        """Runs until the input is exhausted, the maximum of windows is reached, or the run is stopped. Raises DagflowError."""
+        """Run until the input is exhausted, the maximum of windows is reached, or the run is stopped. Raises DagflowError."""
         found = progress_of(self._log)
         for window in found.undone:  # their files appear, whatever happens then; operators hear of it when they live
             again = functools.partial(self._publish_again, window)
@@ -236,7 +236,7 @@ class WindowLoop:
                 return
 
     def _begin_end(self, driver: Driver, window: int) -> bool:
-        """Begins the window behind the last one of a bounded run, where operators follow event time. Whether it did."""
+        """Begin the window behind the last one of a bounded run, where operators follow event time. Return whether it did."""
         if self._has_ended or not driver.exhausted or self._settings.continuous or not followers(self._plan):
             return False
         self._publish(driver.plan_end(window))
@@ -275,7 +275,7 @@ class WindowLoop:
         self._running.append(running if self._running and in_order else self._start(running))
 
     def _start(self, window: Running) -> Running:
-        """Starts the tasks of a window, with the states that the decisions so far have left."""
+        """Start the tasks of a window, with the states that the decisions so far have left."""
         plan = window.plan
         self._events.send(WindowStarted(window=plan.window, round=window.epoch, tasks=len(window.tasks)))
         if not window.tasks:
@@ -303,7 +303,7 @@ class WindowLoop:
         return bool(tasks)
 
     def _finish(self, wait: bool) -> None:
-        """Decides the oldest window once its tasks have ended."""
+        """Decide the oldest window once its tasks have ended."""
         oldest = self._running[0]
         assert oldest.future is not None
         while True:
@@ -358,7 +358,7 @@ class WindowLoop:
         return decide(self._log, window.plan, window.epoch, window.tasks, now, self._durable, left, self._before)
 
     def _again(self, failed: Running, reason: str, dead: tuple[str, ...] = ()) -> None:
-        """Runs a window again from its plan, and the later ones with it: a failed window discards them."""
+        """Run a window again from its plan, and the later ones with it: a failed window discards them."""
         self.retries.check_stop()
         if failed.attempt >= self._settings.window_attempts:
             found = places(self._log, failed.tasks, dead)
@@ -392,7 +392,7 @@ class WindowLoop:
         self._events.send(WindowDone(window=decision.window))
 
     def _sweep(self) -> None:
-        """Removes what tasks that were cancelled or killed have left for windows that are done, and windows not to be kept."""
+        """Remove what tasks that were cancelled or killed have left for windows that are done, and windows not to be kept."""
         done = self._log.windows("done")
         sweep(self._log, set(done), self._report.outputs)
         self._log.sweep_temporaries()

@@ -84,7 +84,7 @@ class Driver:
         self._flow.__exit__(*error)
 
     def tell(self, send: Callable[[Event], None]) -> None:
-        """Sends the warnings so far, and from now on those of operators (`context.warn`)."""
+        """Send the warnings so far, and from now on those of operators (`context.warn`)."""
         for text in self.warnings:
             send(Warned(text=text))
         for node in self._flow.nodes.values():
@@ -96,7 +96,7 @@ class Driver:
         return None if node is None else node.operator
 
     def plan_window(self, window: int, seconds: float | None, stop: Callable[[], bool]) -> WindowPlan | None:
-        """Opens a window, lets the input operators fill it, and says what it is to do; None when nothing came.
+        """Open a window, let the input operators fill it, and say what it is to do; None when nothing came.
 
         `seconds`: how long it may stay open. In a continuous run an empty window ends then too; otherwise it goes on until
         something comes or all input operators are exhausted.
@@ -204,7 +204,7 @@ class Driver:
         )
 
     def _agree(self, head: str, window: int, items: list[Any]) -> None:
-        """Asks the operator that gets work items what its tasks are to know."""
+        """Ask the operator that gets work items what its tasks are to know."""
         context = OperatorContext(name=head, window=window, clock=self._clock)
         try:
             said = self.plan.dag.nodes[head].operator.agree(items, self._agreed.get(head), context)
@@ -219,7 +219,7 @@ class Driver:
 
 
 def fill(inputs: Sequence[Node], clock: Clock, *, continuous: bool, seconds: float | None, stop: Callable[[], bool]) -> bool:
-    """Lets input operators fill an open window; whether all of them are exhausted. See `Driver.plan_window`."""
+    """Let input operators fill an open window. Return whether all of them are exhausted. See `Driver.plan_window`."""
     opened = clock.monotonic()
     anything = any(node.emitted() for node in inputs)  # begin_window may have emitted
     exhausted = False
@@ -257,7 +257,7 @@ def _warn(send: Callable[[Event], None], operator: str, text: str) -> None:
 
 
 def reset(node: Node) -> None:
-    """Sets the figures of a node back, before its next window."""
+    """Reset the figures of a node before its next window."""
     node.figures = type(node.figures)()
     node.context.counters.clear()
     node.context.notes = []

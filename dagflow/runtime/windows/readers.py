@@ -132,7 +132,7 @@ class Readers:
         }
 
     def assign(self, stage: Stage, window: int, items: Sequence[Any], known: Backlog) -> ItemAssignment:
-        """Deals a window's items, after the partitioner has been told what waits. `known`: what the driver has not emitted.
+        """Assign a window's items, after the partitioner has got the backlog. `known`: what the driver has not emitted.
 
         Raises PartitionerFailed.
         """
