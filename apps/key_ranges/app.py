@@ -55,8 +55,11 @@ class KeyRangeInput(InputOperator):
         self.is_planned = True
         connection = connect(self.database)
         bounds = f"MIN(CAST({self.key} AS BLOB)), MAX(CAST({self.key} AS BLOB))"
-        first, last = connection.execute(f"SELECT {bounds} FROM {self.table}").fetchone()
+        other = f"SUM(TYPEOF({self.key}) <> 'text')"
+        first, last, not_text = connection.execute(f"SELECT {bounds}, {other} FROM {self.table}").fetchone()
         connection.close()
+        if not_text:
+            raise ValueError(f"{not_text} rows of {self.table} have a {self.key} that is not text: no range of keys holds them")
         if first is None:
             return
         ranges = ByteKeyRange(first, ByteKey(last).next_key()).split(self.blocks)
@@ -81,12 +84,13 @@ class Rows(ReaderContext):
 
     def initialize(self, stream: Any, block: KeyBlock, consecutive: bool) -> None:
         """Begins a block, or a part of one: the same block with another `start` or `stop`."""
-        query = f"SELECT rowid, CAST({block.key} AS BLOB), * FROM {block.table} WHERE {block.key} >= CAST(? AS TEXT)"
+        key = f"{block.key} COLLATE BINARY"  # the order of the bounds, whatever that of the column
+        query = f"SELECT rowid, CAST({block.key} AS BLOB), * FROM {block.table} WHERE {key} >= CAST(? AS TEXT)"
         bounds = [block.start]
         if block.stop:
-            query, bounds = f"{query} AND {block.key} < CAST(? AS TEXT)", [*bounds, block.stop]
+            query, bounds = f"{query} AND {key} < CAST(? AS TEXT)", [*bounds, block.stop]
         self._stream, self._block = stream, block
-        self._rows = stream.execute(f"{query} ORDER BY {block.key}", bounds)
+        self._rows = stream.execute(f"{query} ORDER BY {key}", bounds)
         self._names = [column[0] for column in self._rows.description[2:]]
 
     def next(self) -> Entity | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from apps.key_ranges.app import KeyBlock, KeyRangeReader, connect
+from dagflow.errors import DagflowError
 from dagflow.ranges import ByteKeyRangeTracker
 from dagflow.testing import run_dag
 from dagflow.testing.readers import reader_of
@@ -28,13 +31,31 @@ def test_rows_come_once_each(runner: str, database: Path, tmp_path: Path) -> Non
 
 
 def test_a_table_without_rows_is_read(database: Path, tmp_path: Path) -> None:
-    import sqlite3
-
     with sqlite3.connect(database) as connection:
         connection.execute("DELETE FROM people")
     connection.close()
     settings = {"input": str(database), "output": str(tmp_path / "out"), "table": "people", "key": "name"}
     assert run_dag(APP, settings, runner="local").windows == 0
+
+
+def table_of(folder: Path, key: str, *keys: object) -> dict[str, str]:
+    with sqlite3.connect(folder / "db") as connection:
+        connection.execute(f"CREATE TABLE t (k {key})")
+        connection.executemany("INSERT INTO t VALUES (?)", [(each,) for each in keys])
+    connection.close()
+    return {"input": str(folder / "db"), "output": str(folder / "out"), "table": "t", "key": "k"}
+
+
+@pytest.mark.parametrize("key", [b"c", 3, None])
+def test_rows_whose_keys_are_not_text_are_not_lost(tmp_path: Path, key: object) -> None:
+    with pytest.raises(DagflowError, match="1 rows of t have a k that is not text"):
+        run_dag(APP, table_of(tmp_path, "BLOB", "a", key, "z"), runner="local")
+
+
+def test_columns_with_an_order_of_their_own_are_read(tmp_path: Path) -> None:
+    keys = ["Z", "a"]
+    run_dag(APP, table_of(tmp_path, "TEXT COLLATE NOCASE", *keys), runner="local")
+    assert sorted(json.loads(each)["k"] for each in lines_in(tmp_path / "out")) == sorted(keys)
 
 
 @pytest.mark.spark
