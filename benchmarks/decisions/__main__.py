@@ -30,7 +30,7 @@ WITHIN = {
     "always, whatever is left": Stealing(cost=0.0),
     "what is worth eight times a steal": Stealing(cost=4 * STEAL_COST),
 }
-"""Whether an idle reader takes work from another one: half of what that has is to be worth so much."""
+"""The gain that half of another reader's work must promise before an idle reader takes it."""
 LATE = 120_000  # ms, the interval of the original
 
 

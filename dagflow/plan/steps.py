@@ -45,7 +45,7 @@ STEPS = (
     Rewrite("staged", fuse_stages),
 )
 PHASES = ("logical", *(step.name for step in STEPS), "spark")
-"""What can be shown: the DAG as written, as it is after each step, and what Spark is given."""
+"""The phases that can be shown: the DAG as written, as it is after each step, and what Spark is given."""
 
 
 def after(of: Application, phase: str) -> Application:

@@ -25,10 +25,10 @@ class Format(ABC):
     reader of its first block; the others have nothing."""
 
     suffixes: ClassVar[tuple[str, ...]] = ()
-    """What names of such files usually end with, without the dot."""
+    """The usual suffixes of such files, without the dot."""
 
     offers_array: ClassVar[bool] = False
-    """Whether a row may be read as the array `columns` of its fields: for text whose columns may have no names."""
+    """True if a row may be read as the array `columns` of its fields: for text whose columns may have no names."""
 
     has_header: bool = True
     """With `offers_array`: whether the files name their columns. A field or property of the format may say it; where it is False

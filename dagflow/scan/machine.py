@@ -87,9 +87,9 @@ class Scan(Generic[Batch]):
     next_reader: Callable[[], RowBatchReader[Batch] | None]
     state: ScanState = attrs.field(init=False, default="start")
     delivered: int = attrs.field(init=False, default=0)
-    """How many batches have been given."""
+    """The number of batches that have been yielded."""
     skipped: int = attrs.field(init=False, default=0)
-    """How many readers had nothing to read."""
+    """The number of readers that had nothing to read."""
     _reader: RowBatchReader[Batch] | None = attrs.field(init=False, default=None)
     _empty: Batch | None = attrs.field(init=False, default=None)
 

@@ -30,7 +30,7 @@ class Asked:
     root: str
     steps: tuple[str | int, ...] = ()
     is_star: bool = attrs.field(default=False, kw_only=True, repr=False)
-    """Whether it stands for all columns: a column called `*` is asked for in backticks."""
+    """True if it stands for all columns: a column called `*` is asked for in backticks."""
 
     @classmethod
     def of(cls, text: str) -> Asked:

@@ -34,7 +34,7 @@ PINNED = {
     # rows come to Python in batches of so many bytes: blobs may have some MiB each
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
 }
-"""What windows with exchanges rest on, in any session; see docs/explanation/exchanges.md."""
+"""The settings that windows with exchanges need, in any session; see docs/explanation/exchanges.md."""
 PINNED_FOR_TRANSFORMS = {
     # a transform and all that passes it by read one exchange, and so do the sides of its joins with itself:
     # else what is before it would run twice

@@ -23,7 +23,7 @@ class Link(Protocol):
     spark: Any
     address: str
     in_one_process: bool
-    """Whether tasks run on this machine, below this process: what it sees, they see."""
+    """True if tasks run on this machine, below this process: what it sees, they see."""
 
     @property
     def ui(self) -> str | None:

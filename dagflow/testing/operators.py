@@ -321,7 +321,7 @@ def _nothing_in_place(operator: Operator) -> Iterator[None]:
 
 
 NAME = "operator"
-"""What the operator is called in its program."""
+"""The name of the operator in its program."""
 
 
 def _types(operator: Operator, records: Given) -> dict[str, Any]:

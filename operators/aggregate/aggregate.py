@@ -23,7 +23,7 @@ K = TypeVar("K", default=Any)
 V = TypeVar("V", default=Any)
 
 MOST_AHEAD = 100_000
-"""How many groups are kept where records come from; when there are more, what is known of them is sent on."""
+"""The number of groups that are kept where records come from. When there are more, what is known of them is sent on."""
 ROWS_OF_A_BATCH = 1 << 15
 _LARGE = 1 << 63
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", default=Any)
 
 MOST_AHEAD = 100_000
-"""How many keys are remembered where the records come from; with more, all are forgotten and some records pass twice."""
+"""The number of keys remembered where records come from. With more, all are forgotten, and some records pass twice."""
 
 Content = tuple[bytes, ...]
 

@@ -25,7 +25,7 @@ MOST_ROWS = 50_000
 MOST_BYTES = 64 << 20
 """So many rows of batches wait, or bytes of them, and as many as there are top ones, before all but the top ones go."""
 BYTES_AHEAD = 256 << 20
-"""How many bytes of top rows are kept where records come from; when there are more, they are sent on."""
+"""The bytes of top rows that are kept where records come from. When there are more, they are sent on."""
 
 
 Entry = tuple[Any, bytes, Any]

@@ -28,7 +28,7 @@ _TAGS: dict[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
     dict: ("dict", lambda value: _each(as_plain, value), lambda data: _each(from_plain, data)),
     tuple: ("tuple", lambda value: list(map(as_plain, value)), lambda data: tuple(map(from_plain, data))),
 }
-"""What values of other types become: `{tag: data}`; how, and the way back."""
+"""The encoding of values of other types as `{tag: data}`: tag, encoder and decoder."""
 _PLAIN = frozenset({type(None), bool, int, float, str, bytes})
 _BACK = {tag: back for tag, _, back in _TAGS.values()}
 

@@ -63,7 +63,7 @@ class DecompressingContext(ReaderContext):
     format: str | None = attrs.field(init=False, eq=False, repr=False, default=None)
     """The compression of the file at hand; None: it has none."""
     is_elsewhere: bool = attrs.field(init=False, eq=False, repr=False, default=False)
-    """Whether the block at hand yields nothing since its file cannot be split: the first block has its records."""
+    """True if the block at hand yields nothing, since its file cannot be split: the first block has its records."""
 
     _raw: BinaryStream | None = attrs.field(init=False, eq=False, repr=False, default=None)
     _file: tuple[Any, ...] | None = attrs.field(init=False, eq=False, repr=False, default=None)

@@ -56,7 +56,7 @@ class ReaderContext(ABC):
     is never split while it is read."""
 
     supports_pieces: ClassVar[bool] = False
-    """Whether `next_piece` is there: many records at a time, for batches."""
+    """True if the context has `next_piece`: many records at a time, for batches."""
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)

@@ -32,7 +32,7 @@ class Terminators(ABC):
     """One way in which records end. Offsets are into `data`; `floor` is the start of a record, or of all data."""
 
     is_overlapping: ClassVar[bool] = False
-    """Whether two occurrences may overlap, so that which of them ends a record depends on what stands before."""
+    """True if two occurrences may overlap, so that which of them ends a record depends on what stands before."""
 
     @property
     def overlap(self) -> int:

@@ -16,7 +16,7 @@ class ArrowFile:
 
     closed = False
     is_sealed = False
-    """Whether nothing may be read any more: reading raises Sealed."""
+    """True if nothing may be read any more: reading raises Sealed."""
 
     def __init__(self, stream: BinaryReader, length: int) -> None:
         self._stream = stream

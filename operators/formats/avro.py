@@ -34,7 +34,7 @@ CODECS = {"null": "", "deflate": "", "bzip2": "", "xz": "", "snappy": "cramjam",
 """The codecs that can be read, and what has to be installed for them."""
 
 _BROKEN = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
-"""What reading a schema raises that is none."""
+"""The exceptions that reading an invalid schema raises."""
 
 
 @attrs.define

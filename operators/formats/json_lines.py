@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SAMPLE_BYTES = 1 << 20
 _NOT_JSON = re.compile(rb"[:\[,]\s*-?(?:Inf(?!inity)|(?<=-)NaN)")
-"""What pyarrow takes for a number, and Python does not."""
+"""Words that pyarrow takes for a number, and Python does not."""
 
 
 @attrs.define

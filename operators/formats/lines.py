@@ -22,7 +22,7 @@ RAW_BYTES = 4_000
 PIECE_BYTES = 4 * MIB
 """For fast parsers: each call of one of pyarrow's starts a thread, and pieces of 1 MiB took a quarter more processor time."""
 ODD_BYTES = MIB // 2
-"""What a fast parser refuses is cut into parts of this size, so that an odd row makes only those around it slow."""
+"""The size of the parts into which text is cut that a fast parser refuses: an odd row makes only those around it slow."""
 
 
 def parts_of(piece: Piece) -> Iterator[tuple[int, Piece]]:

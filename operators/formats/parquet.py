@@ -162,7 +162,7 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
     _position: int = attrs.field(init=False, default=0)
     _group: int = attrs.field(init=False, default=0)
     _left: int = attrs.field(init=False, default=0)
-    """How many rows of the row group at hand are still to come."""
+    """The number of rows of the row group at hand that are still to come."""
     _filter: Any = attrs.field(init=False, default=None)
 
     def open(self, negotiator: FileSchemaNegotiator) -> bool:

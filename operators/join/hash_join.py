@@ -37,9 +37,9 @@ How = Literal["inner", "left"]
 
 MOST_LEFT_ROWS = 1 << 20
 MOST_LEFT_BYTES = 256 << 20
-"""How many rows of the left side wait in memory for the window's end, and how many bytes; more wait in a temporary file."""
+"""The rows and bytes of the left side that wait in memory for the window's end. More wait in a temporary file."""
 MOST_BYTES = 64 << 20
-"""How many bytes a batch of joined rows has, but for single rows that are larger."""
+"""The largest size of a batch of joined rows, in bytes. A single row may be larger."""
 
 
 @attrs.define

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_PAIRS = 1 << 16
-"""How many rows are made at once: a row may have a million partners."""
+"""The number of rows made at once: a row may have a million partners."""
 
 
 @attrs.define
@@ -36,7 +36,7 @@ class Lookup:
     _rows: np.ndarray[Any, Any]
     """The rows, those of each key together."""
     _starts: np.ndarray[Any, Any]
-    """Where those of each key begin; and behind them the end."""
+    """The position at which the rows of each key begin; the last entry is the end."""
 
     @classmethod
     def of(cls, columns: Sequence[pa.Array]) -> Lookup:

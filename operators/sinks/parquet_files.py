@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COLUMN_COST = 512
-"""What a column of a waiting batch takes beside its values, in bytes."""
+"""The bytes that a column of a waiting batch takes beside its values."""
 HELD_MOST = 6 << 20
 """An open writer keeps the dictionary of the last column that it has written: about as much as the row group, at most so much."""
 

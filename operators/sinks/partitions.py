@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-"""What Hive, Spark and Arrow call the folder of rows that have no value."""
+"""The name that Hive, Spark and Arrow give the folder of rows without a value."""
 
 
 def folders(batch: pa.RecordBatch, columns: Sequence[str], operator: str) -> Iterator[tuple[str, pa.RecordBatch]]:
