@@ -1,4 +1,4 @@
-"""Which line of a TOML file says what: tomllib tells values only.
+"""The lines of a TOML file at which its keys stand: tomllib returns only values.
 
 The scanner reads documents that tomllib has accepted, so it only needs to know where keys stand and where values end.
 """

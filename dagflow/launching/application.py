@@ -95,7 +95,7 @@ def _settings_class(function: Callable[..., Any]) -> type | None:
 
 
 def _not_settings(annotation: Any) -> str | None:
-    """Why an annotation promises what a mapping of settings is not; None where it promises nothing else."""
+    """Return the kind of value that an annotation promises, if a mapping of settings is not one; else None."""
     if get_origin(annotation) in UNIONS:
         members = [each for each in get_args(annotation) if each is not type(None)]
         return "a union" if any(attrs.has(each) or _not_settings(each) for each in members if inspect.isclass(each)) else None

@@ -211,6 +211,6 @@ def make_runner(built: LoadedApplication) -> Runner:
         return LocalRunner()
     import importlib
 
-    # by name: the rooms above this one are not imported by it, they are plugged in
+    # by name: this package does not import the layers above it, they are plugged in
     make: Callable[..., Runner] = importlib.import_module("dagflow.spark.runner").SparkRunner
     return make(master=built.run.master, remote=built.run.remote, conf=built.spark, slots_timeout=built.run.slots_timeout)

@@ -32,7 +32,7 @@ class Runner(Protocol):
 
     @property
     def sharing(self) -> str | None:
-        """Why tasks cannot share their work; None where they can: they work side by side, one attempt of each."""
+        """The reason why tasks cannot share their work; None if they can: they run at the same time, one attempt of each."""
         ...
 
     @property

@@ -53,7 +53,7 @@ class Made(Operator):
 
 
 def has_transforms(plan: Plan) -> bool:
-    """Tell whether windows have DataFrame transforms. They run one at a time: their temporary views would collide."""
+    """Return whether windows have DataFrame transforms. They run one at a time: their temporary views would collide."""
     return any(exchange.kind == DATAFRAME for exchange in plan.exchanges.values())
 
 

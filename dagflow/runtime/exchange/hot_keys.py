@@ -1,4 +1,4 @@
-"""Which keys are hot: of a sample of the keys that go by, the most frequent ones, in bounded memory."""
+"""The hot keys of an exchange: the most frequent ones in a sample, in bounded memory."""
 
 from __future__ import annotations
 

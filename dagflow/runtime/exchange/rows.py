@@ -78,7 +78,7 @@ def records_of(blob: Any) -> list[Any]:
 
 
 def is_failed(row: Row) -> bool:
-    """Tell whether a row says that a task of a level before has failed."""
+    """Return whether a row says that a task of a level before has failed."""
     return row.tag == FAILED
 
 

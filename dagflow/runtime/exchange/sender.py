@@ -39,7 +39,7 @@ ROWS = 1 << 15
 RECORDS = 1 << 13
 """Records that become a batch at once."""
 BULK = 256
-"""Of so many records at once, a batch is made before they are spread: columns find their partitions faster."""
+"""The number of records that become a batch before they are spread. Partitions are found faster by column."""
 PICKLED = 1 << 10
 """Records of a pickled blob."""
 HELD = 64 << 20

@@ -35,7 +35,7 @@ class BackgroundThread:
                 self._thread.start()
 
     def remove(self, task: BackgroundTask) -> None:
-        """Call a task no more; a call that has begun still ends."""
+        """Stop calling a task. A call that has begun still ends."""
         with self._lock:
             self._tasks.remove(task)
 

@@ -57,7 +57,7 @@ def finish(store: Store, area: str, part: Part, *, partition: int, attempt: str,
 
 
 def is_all(parts: Iterable[Part]) -> bool:
-    """Tell whether parts of an item make up all of it, however often each byte is in them.
+    """Return whether parts of an item make up all of it, however often each byte is in them.
 
     >>> is_all([Part(0, 5, None), Part(0, None, 4)]), is_all([Part(0, 3, None), Part(0, None, 4)])
     (False, True)

@@ -253,7 +253,7 @@ class ItemInProgress:
 
     @property
     def cannot_be_split(self) -> bool:
-        """Tell whether nothing can be split off any more: it cannot be cut, or all of it has been claimed."""
+        """Return whether nothing can be split off any more: it cannot be cut, or all of it has been claimed."""
         return not self.pending.can_cut or (self.tracker is not None and self.rest <= 0)
 
     @property

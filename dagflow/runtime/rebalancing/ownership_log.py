@@ -112,7 +112,7 @@ class LogState:
                 self.grants.append((asker, entry))
 
     def is_owner(self, attempt: str) -> bool:
-        """Tell whether an attempt is the owner's last one."""
+        """Return whether an attempt is the owner's last one."""
         return bool(self.attempts) and self.attempts[-1] == attempt
 
     def granted_to(self, partition: int) -> list[Entry]:
@@ -188,7 +188,7 @@ class OwnershipLog:
 
     @property
     def is_last(self) -> bool:
-        """Tell whether this is the task of the last partition."""
+        """Return whether this is the task of the last partition."""
         return self.partition == len(self._logs) - 1
 
     def log_of(self, partition: int) -> TaskLog:

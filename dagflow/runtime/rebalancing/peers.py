@@ -54,15 +54,15 @@ class PeerView:
         self._known = {n: _KnownPeer(gauge_of(folder, area, n), now) for n in range(partitions) if n != ownership.partition}
 
     def want_slots(self) -> bool:
-        """Tell whether tasks of another window or stage wait for slots."""
+        """Return whether tasks of another window or stage wait for slots."""
         return self._store.read(self._slots_wanted) is not None
 
     def wait_for_slots(self, room: int) -> bool:
-        """Tell whether peers cannot start before a slot is free, by a single look."""
+        """Return whether peers cannot start before a slot is free, by a single look."""
         return len(self._known) >= room and not self._have_all_begun()
 
     def _have_all_begun(self) -> bool:
-        """Tell whether the last task has begun: tasks begin in the order of their numbers, and the last one never quietly."""
+        """Return whether the last task has begun: tasks begin in the order of their numbers, and the last one never quietly."""
         last = max(self._known, default=-1)
         return last < self._ownership.partition or bool(self._ownership.log_of(last).catch_up().attempts)
 

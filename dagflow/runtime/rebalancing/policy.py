@@ -50,7 +50,7 @@ class Choice:
 
 
 def is_worth(remaining: float, cost: float = STEAL_COST) -> bool:
-    """Tell whether so many seconds of work are worth stealing from: half of them cost at least as much as two steals.
+    """Return whether so many seconds of work are worth stealing from: half of them cost at least as much as two steals.
 
     >>> is_worth(0.1), is_worth(0.2)
     (False, True)

@@ -76,7 +76,7 @@ class TaskWork:
         return None
 
     def has_left(self, report: TaskReport) -> bool:
-        """Tell whether a further job of the window must read the rest."""
+        """Return whether a further job of the window must read the rest."""
         return False
 
 

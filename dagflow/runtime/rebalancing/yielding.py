@@ -45,7 +45,7 @@ class YieldingWork(MovableWork):
         BACKGROUND.remove(self)
 
     def has_left(self, report: TaskReport) -> bool:
-        """Tell whether the task has stopped before the end of what was planned."""
+        """Return whether the task has stopped before the end of what was planned."""
         return report.parts != [part.to_list() for part in planned_parts(self.spec)]
 
     def _next(self) -> bool:
@@ -56,7 +56,7 @@ class YieldingWork(MovableWork):
         return False
 
     def _has_idle_slot(self) -> bool:
-        """Tell whether peers still work while neither they nor tasks of other windows wait for this task's slot."""
+        """Return whether peers still work while neither they nor tasks of other windows wait for this task's slot."""
         spec = self.spec
         left = spec.partitions - 1 - len(self._store.names(f"{spec.reports_of_stage}-"))
         return 0 < left < spec.work.room and self._store.read(spec.slots_wanted) is None

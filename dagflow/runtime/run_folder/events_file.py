@@ -13,7 +13,7 @@ from dagflow.storage import local_path
 FILE_BYTES = 4 << 20
 """A file of more bytes than this is put aside, as `LAUNCH.0001.jsonl`, and a new one is begun."""
 FILES = 100
-"""So many files are kept, of all launches; the oldest go."""
+"""The number of files that are kept, over all launches. The oldest are removed."""
 
 
 class EventsFile:

@@ -26,7 +26,7 @@ STAGING = f"{OWN_FOLDER}/staging"
 
 
 class Removed(enum.Enum):
-    """When a record is removed, unless the run starts over before that."""
+    """The time at which a record is removed, unless the run starts over before that."""
 
     SWEPT = "once the window after it is done"
     AGED = "after `retain_windows` further windows"

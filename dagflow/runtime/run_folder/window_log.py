@@ -54,7 +54,7 @@ class WindowPlan:
         partitions, places: the number of partitions by that operator (of higher levels too), and for each item its partition.
         levels: of each stage.
         weights: the weight of each partition's items (bytes, where they are known), by that operator.
-        owners: where a partitioner has dealt keys, the partition of each of these, by that operator.
+        owners: where a partitioner has assigned keys, the partition of each of these, by that operator.
         shape, properties: the operators and streams of the application that made the plan, and plain properties.
         states: the encoded states of the driver's operators after the window, by operator and name; of a `MapState`, the newest
             segment of `dagflow.state`.
@@ -94,7 +94,7 @@ class Decision:
     """The results of a window. `outputs`: the output folders of the run, as they were called then; the rest as in its plan.
 
     `states`: of the driver's operators after the window; `partition_states`: of those in tasks.
-    `parts`: what those tasks have read that have not read just what they were dealt, by `HEAD-PARTITION`: number of the item,
+    `parts`: what each task has read that did not read exactly its assignment, by `HEAD-PARTITION`: number of the item,
     start and stop (None: its own). `steals`: how that came. `exchanges`: what went over exchanges, by the port they lead to.
     `event_times`: the latest time of a record that has come so far, by operator that follows event time.
     `staged`: what `Sink.stage` has returned in the tasks, by operator.

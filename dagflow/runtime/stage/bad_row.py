@@ -1,4 +1,4 @@
-"""Which row of a batch is to blame for an exception."""
+"""The search for the row of a batch that is to blame for an exception."""
 
 from __future__ import annotations
 

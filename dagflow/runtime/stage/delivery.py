@@ -50,7 +50,7 @@ class Steps:
 
     @property
     def is_deep(self) -> bool:
-        """Tell whether handlers nest so deep already that what the innermost one emits has to wait until it returns."""
+        """Return whether handlers nest so deep already that what the innermost one emits has to wait until it returns."""
         return self._nested >= MAX_NESTED
 
     def run(self, steps: Iterator[Step]) -> None:

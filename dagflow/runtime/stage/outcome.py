@@ -1,4 +1,4 @@
-"""The outcome of a task, as the driver hears of it."""
+"""The outcome of a task, as the driver gets it."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Part(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Tell whether it is all of the item."""
+        """Return whether it is all of the item."""
         return self.start is None and self.stop is None
 
     @property
@@ -78,7 +78,7 @@ def narrowed(item: Any, part: Part) -> Any:
 
 
 def contains(outer: Part, inner: Part) -> bool:
-    """Tell whether a part lies within another one.
+    """Return whether a part lies within another one.
 
     >>> contains(Part(1, 5, None), Part(1, 7, 9)), contains(Part(1, 5, 9), Part(1, 7, None))
     (True, False)

@@ -207,7 +207,7 @@ class Work:
 
     @property
     def moves(self) -> bool:
-        """Tell whether other tasks may read a part of it."""
+        """Return whether other tasks may read a part of it."""
         return self.form != "assigned"
 
     def with_parts(self) -> Iterator[tuple[tuple[str, str, Any], Part | None]]:
@@ -275,7 +275,7 @@ class TaskSpec(TaskId):
 
     @property
     def keys(self) -> KeyAssignment:
-        """Which keys its partition has, and the others of its stage."""
+        """The assignment of keys to the partitions of its stage."""
         return KeyAssignment(self.partitions, self.layout.owners.get(self.stage, ()))
 
     def sender(self, number: int) -> str:

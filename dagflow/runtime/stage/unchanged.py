@@ -1,7 +1,7 @@
 """Records that must stay as they are once they were received or emitted: what `enforce_immutability` looks after.
 
 Sinks of one stream get the same objects, and what is emitted is handed on later. So each operator gets copies of its own here,
-which makes certain who has changed one. For tests: all records of a window are held, and pickled twice.
+which shows which operator has changed one. For tests: all records of a window are held, and pickled twice.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Libraries:
         self._installed: dict[str, frozenset[str]] = {}
 
     def have(self, folder: str, name: str) -> bool:
-        """Tell whether the package or module `name` in a folder belongs to a library.
+        """Return whether the package or module `name` in a folder belongs to a library.
 
         It does in a folder of this Python's, in an archive, and where pip has installed it (`pip install --target`).
         """
@@ -83,7 +83,7 @@ class Libraries:
 
 
 def is_user_code(module: ModuleType, libraries: Libraries) -> bool:
-    """Tell whether a module is the user's: not built in, not of this framework, not of a library."""
+    """Return whether a module is the user's: not built in, not of this framework, not of a library."""
     name = module.__name__.partition(".")[0]
     if name in (*_OURS, "__main__") or not getattr(module, "__file__", None):
         return False

@@ -47,5 +47,5 @@ def _sources(plan: Plan, name: str) -> set[str]:
 
 
 def _smallest(watermarks: Mapping[str, int], sources: set[str]) -> int | None:
-    """As long as one source has said nothing, nothing is known."""
+    """Return the smallest watermark of the sources; None until each of them has one."""
     return min(watermarks[name] for name in sources) if sources and sources <= watermarks.keys() else None

@@ -39,7 +39,7 @@ class Running:
     epoch: str
     attempt: int = 1
     outcomes: tuple[TaskOutcome, ...] = ()
-    """Of the jobs before the one at work: what their tasks have left is its work."""
+    """The outcomes of the earlier jobs of the window. The present job reads what their tasks have left."""
 
     def further(self, tasks: tuple[TaskSpec, ...], future: Future[list[TaskOutcome]], outcomes: Iterable[TaskOutcome]) -> Running:
         """The window, of which a further job has begun. `outcomes`: of the one before."""
@@ -134,7 +134,7 @@ def with_source(error: DagflowError, tasks: Sequence[TaskSpec]) -> DagflowError:
 
 
 def levels_of(plan: Plan) -> dict[int, int]:
-    """By the tag of an exchange, the level that it leads to."""
+    """Return the level that each exchange leads to, by the tag of the exchange."""
     return {each.tag: plan.stage_of(each.sink.operator).level for each in plan.exchanges.values()}
 
 

@@ -138,7 +138,7 @@ class WindowLoop:
     def run(self) -> None:
         """Run until the input is exhausted, the maximum of windows is reached, or the run is stopped. Raises DagflowError."""
         found = progress_of(self._log)
-        for window in found.undone:  # their files appear, whatever happens then; operators hear of it when they live
+        for window in found.undone:  # their files appear, whatever happens then; operators are told once they are open
             again = functools.partial(self._publish_again, window)
             self.retries.retry(window, "giving its files their final names", again)
         # Windows are decided in order. An older plan without its decision is one whose removal a power cut has undone.

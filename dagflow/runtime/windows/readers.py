@@ -58,7 +58,7 @@ class _Of:
     Attributes:
         open: by window that is not committed, what each partition has to do.
         groups: where the last window's groups of items were.
-        owners: the partition of each key that the partitioner has dealt.
+        owners: the partition of each key that the partitioner has assigned.
         paces: how quick each partition was of late.
         planned_at: when each window that is open was planned.
     """
@@ -85,7 +85,7 @@ class _Of:
 class Readers:
     """The partitions of all stages, over the windows of a launch.
 
-    The backlog of a stage is what its windows have that are not committed, by partition, and what is dealt to none yet: the
+    The backlog of a stage is what its windows have that are not committed, by partition, and what is not assigned yet: the
     window that is being planned, and what operators on the driver know of and have not emitted.
 
     Args:
@@ -172,7 +172,7 @@ class Readers:
         return count
 
     def owners(self, stage: Stage) -> list[int]:
-        """Of a stage whose partitioner has dealt keys, the partition of each of these; else nothing."""
+        """Return the partition of each key, for a stage whose partitioner has assigned keys; else nothing."""
         return list(self._of[stage.name].owners)
 
     def _keeps(self, stage: Stage) -> bool:
@@ -276,7 +276,7 @@ class Readers:
             raise self._failed(of, "returned no partitions" if not found else f"returned {found[0]!r} among its partitions")
         lost = Counter(_counters(of.partitions)) - Counter(_counters(found))  # by a partitioner that makes new partitions
         found[0].counters.update(Counter(found[0].counters) + lost)
-        if of.has_partitioner:  # the stand-in for none deals nothing
+        if of.has_partitioner:  # the stand-in for none assigns nothing
             of.owners = dealt_keys(found, self._contexts[of.stage.name].input_ports, self._named(of))
         return found
 
@@ -288,7 +288,7 @@ class Readers:
 
 
 def known_to(plan: Plan, backlogs: Mapping[str, Backlog]) -> dict[str, Backlog]:
-    """By stage, what operators on the driver have not emitted, of those that lead to it."""
+    """Return the backlog of each stage that the driver's operators above it know of and have not emitted."""
     found = {}
     for stage in plan.stages:
         above, left = set[str](), [stage.head]

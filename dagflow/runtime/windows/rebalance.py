@@ -138,7 +138,7 @@ class Rebalancing:
 
 
 def _has_blocks_of_files(plan: Plan, head: str) -> bool:
-    """Tell whether the work items of an operator are blocks of files."""
+    """Return whether the work items of an operator are blocks of files."""
     types = [plan.dag.types[sink] for _, sink in plan.dag.upstream(head)]
     return any(isinstance(tp, type) and issubclass(tp, FileBlockMetadata) for tp in types)
 
