@@ -23,7 +23,7 @@ class ListedFiles(InputOperator):
 
     output = OutputPort[FileInfo]()
 
-    taken = State(0)  # lines; saved with every window, so that a restarted run goes on behind them
+    taken = State(0)  # lines; saved with every window, so that a restarted run resumes behind them
 
     def setup(self, context: OperatorContext) -> None:
         """Reads the list."""

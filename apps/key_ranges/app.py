@@ -123,7 +123,7 @@ class KeyRangeReader(AbstractBlockReader[str, KeyBlock, sqlite3.Connection]):
         return data.decode()
 
     def item_weight(self, item: KeyBlock) -> int:
-        """Blocks are dealt, and rebalanced, by their bytes."""
+        """Return the weight by which blocks are assigned and rebalanced: their bytes."""
         return max(1, item.size)
 
     def record_at(self, block: KeyBlock, position: int) -> bytes | None:

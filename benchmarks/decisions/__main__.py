@@ -31,7 +31,7 @@ WITHIN = {
     "what is worth eight times a steal": Stealing(cost=4 * STEAL_COST),
 }
 """The gain that half of another reader's work must promise before an idle reader takes it."""
-LATE = 120_000  # ms, the interval of the original
+LATE = 120_000  # ms, the interval of Apache Apex Malhar
 
 
 @attrs.frozen

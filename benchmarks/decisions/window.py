@@ -1,4 +1,4 @@
-"""One window on many slots: readers that work through what they were dealt and, when they are idle, ask others for work.
+"""One window on many slots: readers that work through their assignment and, when they are idle, ask others for work.
 
 Time and work are simulated. Who asks whom, what is left, and what is given away, the shipped code decides.
 """

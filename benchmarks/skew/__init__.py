@@ -1,1 +1,1 @@
-"""Work that is not even: blocks as they were dealt, many small tasks with Spark's speculation, and dagflow's rebalancing."""
+"""Work that is not even: blocks as assigned, many small tasks with Spark's speculation, and dagflow's rebalancing."""

@@ -76,7 +76,7 @@ class Stopping:
 
 
 def end_at_once() -> None:
-    """Kills all processes below this one, and ends it. What windows had been decided stays; the next launch goes on."""
+    """Kill all processes below this one, and end it. Windows that were decided stay; the next launch resumes behind them."""
     try:
         kill_descendants()
     finally:

@@ -172,13 +172,13 @@ class ResultSetLoader:
 
     @property
     def is_full(self) -> bool:
-        """Return whether the batch has all that it may have: the reader returns from `next`, and goes on in the next call."""
+        """Return whether the batch has all that it may have: the reader returns from `next`, and continues in the next call."""
         return bool(self._ready) or len(self._origins) >= self.limits.rows or self._bytes >= self.limits.bytes
 
     def harvest(self, *, is_last: bool = True) -> Harvest | None:
         """The next batch of what has been loaded; None when there is nothing left. Raises RowTooLarge.
 
-        `is_last` False: the reader goes on, so a row that did not fit into the batch before waits for others.
+        `is_last` False: the reader continues, so a row that did not fit into the batch before waits for others.
         """
         if not self._ready and (is_last or not self._is_overflow or self.is_full):
             self._close_rows()

@@ -94,7 +94,7 @@ def run_operator(
         partition: which of how many copies the operator is told to be.
         partitions: how many copies it is told that there are.
         slots: how many tasks it is told can work at once.
-        continuous: whether it is told that the run goes on when the input is exhausted.
+        continuous: whether it is told that the run continues when the input is exhausted.
         clock: where it takes time from.
 
     Each window gets a copy of its own, as in tasks; input operators, and others that must not be copied, live for all of them.

@@ -134,7 +134,7 @@ class Tumbling(Operator, Generic[T, K, V]):
     The watermark is known to all tasks, and is the same however many there are: it is the latest event time of all records that
     have come in earlier windows of the run, less `out_of_orderness`. So what a window of the run brings is late only by what was
     there before it, and fires in the next one. At the end of a bounded run all that has not been emitted yet is (`fire_at_end`),
-    in a window of its own; the watermark does not move by that, so a later launch goes on.
+    in a window of its own; the watermark does not move by that, so a later launch continues.
 
     A later launch continues with the windows that are kept. One with another `size`, `time`, `by`, `aggregate` or `of` is refused
     (functions cannot be compared, and are not checked). So is a longer time until windows are over, `allowed_lateness` and

@@ -119,7 +119,7 @@ class FileBlocks:
 def default_block_size(length: int, slots: int) -> int:
     """The size of a file's blocks where none is set: an eighth of each slot's share of the file, in whole MiB, from 1 to 64 MiB.
 
-    Readers are dealt whole blocks. With eight for each slot, a single file keeps all slots busy to within some percent of the
+    Readers are assigned whole blocks. With eight for each slot, a single file keeps all slots busy to within some percent of the
     end; smaller ones than 1 MiB would cost more than they even out, larger ones than 64 MiB make no reader faster.
 
     >>> [default_block_size(n * MIB, slots=4) // MIB for n in (0, 1, 100, 1000, 100_000)]

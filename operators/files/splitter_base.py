@@ -36,7 +36,7 @@ class AbstractFileSplitter(Operator):
 
     Attributes:
         block_size: bytes in a block, but for the last one of a file; None: see `get_default_block_size`.
-        blocks_threshold: how many blocks a window holds at most; None: any number. (The original's documents say 1, which
+        blocks_threshold: how many blocks a window holds at most; None: any number. (Apache Apex Malhar documents 1, which
             would be one Spark job a block.)
         window_bytes: a window is full when its blocks hold this many bytes; None: such that its fixed costs stay below 3 %,
             1.25 GB for each slot (`slots * 250 MB/s * 0.15 s / 0.03`), where a block counts as at least 64 KiB, since
