@@ -22,7 +22,8 @@ _IN_COLUMNS = ("dropped", "bytes", "bytes_planned")  # counters that have a colu
 def report_text(report: RunReport, style: Style | None = None) -> str:
     """The closing table: a line an operator, then windows, files, bytes, time, output, and how it ended.
 
-    >>> from dagflow.runtime.run_folder.reports import OperatorFigures, RunReport
+    >>> from dagflow.runtime.run_folder.reports import OperatorFigures
+    >>> from dagflow.runtime.run_report import RunReport
     >>> print(report_text(RunReport(application="demo", runner="local", status="done", windows=1, first_window=0, seconds=0.5,
     ...     operators={"keep": OperatorFigures(records_in=3, records_out=2)})))
     operator  records in  records out  dropped  errors  bytes  converted

@@ -63,7 +63,7 @@ def verify_text(checked: Checked, style: Style | None = None) -> str:
     out: clean
       entries  3 entries: links and rules
       rows     10 rows
-      files    1 file or state: sizes and hashes
+      files    1 file: sizes and hashes
       newest   2:sha256:ab
     <BLANKLINE>
     Note the newest entry elsewhere: `--noted SEQ:HASH` then shows whether all of the ledger was written anew.

@@ -60,7 +60,7 @@ def check_columns(schema: pa.Schema, columns: Sequence[str], operator: str) -> N
         kind: Any = schema.field(name).type
         kind = kind.value_type if t.is_dictionary(kind) else kind
         if not (t.is_integer(kind) or t.is_boolean(kind) or t.is_date(kind) or _is_text(kind)):
-            reason = f"it is of type {kind}: folders are named by text, whole numbers, dates and booleans"
+            reason = f"it is of type {kind}: folders are named by text, integers, dates and booleans"
             raise PartitionColumnRefused(operator=operator, column=name, reason=reason)
     if len(columns) == len(schema.names):
         raise PartitionColumnRefused(operator=operator, column=columns[-1], reason="no column is left for the files")

@@ -152,13 +152,13 @@ def test_a_straggler_is_helped():
 
 def test_a_simulated_slow_record_is_asked_once(monkeypatch):
     work = [Range(0.0, 30.0 if n == 0 else 1.0, 1 if n == 0 else 10_000_000, 0.001) for n in range(8)]
-    asked, given_away = [], window.given_away
+    asked, steal_from = [], window.steal_from
 
     def counted(hand, *rest, **more):
         asked.append(hand.key)
-        return given_away(hand, *rest, **more)
+        return steal_from(hand, *rest, **more)
 
-    monkeypatch.setattr(window, "given_away", counted)
+    monkeypatch.setattr(window, "steal_from", counted)
     assert window.run(work, 8, 8).makespan == pytest.approx(30)
     assert sum(key.startswith("0:") for key in asked) == 1  # of the first block, during its one record
 

@@ -132,7 +132,7 @@ def test_a_body_is_not_blamed_for_a_session_that_is_lost(monkeypatch: pytest.Mon
     monkeypatch.setattr(runner, "_pin", lambda *_: None)
     sessions.made[0].is_dead = is_dead
     body: Any = SimpleNamespace(operator="body", window=0)
-    told = runner.start(attrs.evolve(job(0, tmp_path), levels=2, bodies={"s0": body})).exception(10)
+    told = runner.start(attrs.evolve(job(0, tmp_path), levels=2, transforms={"s0": body})).exception(10)
     assert type(told) is (SparkLost if is_dead else OperatorFailed)
     runner.close()
 

@@ -24,7 +24,7 @@ def test_a_local_store_travels(tmp_path, monkeypatch):
     second = pickle.loads(pickle.dumps(first))
     assert (second.read("a"), second.durable, second.url) == (b"1", False, f"{tmp_path}/run")
     assert LocalStore(f"file://{tmp_path}/run").read("a") == b"1"
-    with pytest.raises(ValueError, match="no local folder"):
+    with pytest.raises(ValueError, match="is not a local folder"):
         LocalStore("s3://bucket/x")
 
 

@@ -48,7 +48,7 @@ def test_a_record_under_another_name_is_out_of_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "help"), [("plan/0", "bring it back from a copy"), ("reports/0.r.s0-0000", "launch again"), ("claims/0", "launch")]
+    ("name", "help"), [("plan/0", "restore it from a copy"), ("reports/0.r.s0-0000", "launch again"), ("claims/0", "launch")]
 )
 def test_the_way_out_depends_on_whether_it_is_needed(name: str, help: str) -> None:
     with pytest.raises(RecordRefused, match=f"help: {help}"):

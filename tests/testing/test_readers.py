@@ -297,7 +297,7 @@ class IgnoresTheAnswer(Claiming):
     [
         (Skips, r"2, cuts: .*\n  lost"),
         (SkipsInPieces, r"2, cuts: .*\n  lost"),
-        (BeginsInTheMiddle, "1, claims: .* no split point"),
+        (BeginsInTheMiddle, "1, claims: .* not a split point"),
         (Doubles, "1, claims"),
     ],
 )

@@ -200,9 +200,9 @@ FAULTS: list[tuple[Callable[..., Any], str]] = [
     (claims_another_position, "1, claims: .* had not been claimed"),
     (skips_a_record_at_a_cut, r"2, cuts: .* is not \[0, 29\)\n  lost  \(4, True, b'two"),
     (takes_a_record_before_the_cut, r"1, claims|2, cuts"),
-    (takes_a_record_behind_the_cut, "2, cuts|1, claims: .* no split point"),
-    (begins_in_the_middle, "1, claims: .*the first record of .* is no split point"),
-    (claims_that_it_begins_in_the_middle, "1, claims: .*the first record returned of the range .* no split point"),
+    (takes_a_record_behind_the_cut, "2, cuts|1, claims: .* (no|not a) split point"),
+    (begins_in_the_middle, "1, claims: .*the first record of .* is (no|not a) split point"),
+    (claims_that_it_begins_in_the_middle, "1, claims: .*the first record returned of the range .* (no|not a) split point"),
     (gives_out_its_buffer, "1, claims: .* had not been claimed"),
     (claims_all_at_once, "4, splits: .* none succeeded"),
     (stops_at_the_first_split, "4, splits: .*\n  lost"),
@@ -294,7 +294,7 @@ def blocks(path: str, tracker: Any, *, claims_all: bool, reads_tail: bool = Fals
 def test_blocks_of_records(file: Any, claims_all: bool) -> None:
     path = file(b"#a\n1\n2\n#b\n#c\n3\n#d\n4\n5\n6")
     assert_reader_is_splittable(partial(blocks, claims_all=claims_all), path)
-    with pytest.raises(AssertionError, match=r"is no split point|and no split point"):
+    with pytest.raises(AssertionError, match=r"is (no|not a) split point|and no split point"):
         assert_reader_is_splittable(partial(blocks, claims_all=claims_all, reads_tail=True), path)
 
 

@@ -69,7 +69,7 @@ def test_what_cannot_travel_is_named_with_operator_and_property() -> None:
     lines = str(caught.value).splitlines()
     assert lines[0].startswith("operator 'mine' cannot be sent to the tasks: its property 'held' cannot be pickled (TypeError: ")
     assert lines[1].startswith("  tests/runtime/task/test_compile.py:")
-    assert lines[2].endswith("(connections, locks, open files) in setup(); what setup makes stays where it was made")
+    assert lines[2].endswith("help: make connections, locks and open files in setup(), which each task calls")
 
 
 def test_the_drivers_program_collects_what_crosses() -> None:
