@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dagflow.plan.steps import PHASES
+from dagflow.spark import session
 from tests.cli.conftest import LINE_FILTER, ROOT, Answer
 from tests.golden.compare import Golden
 
@@ -204,6 +205,13 @@ def test_start_up_times(arguments: list[str], limit: float) -> None:
     assert min(times) < limit * max(1.0, min(bare) / BARE_SECONDS)
 
 
+@pytest.fixture
+def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the session that other tests may have left active in this process: it would go before the environment."""
+    monkeypatch.setattr(session, "active_session", lambda: None)
+
+
+@pytest.mark.usefixtures("no_session")
 def test_config_shows_where_spark_is_told_to_run(dagflow: Dagflow, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_REMOTE", "sc://boss")
 
@@ -217,6 +225,7 @@ def test_config_shows_where_spark_is_told_to_run(dagflow: Dagflow, monkeypatch: 
     assert remote("--runner", "local") == ("none", "default")
 
 
+@pytest.mark.usefixtures("no_session")
 def test_local_paths_are_refused_for_a_master_elsewhere_that_the_environment_names(
     dagflow: Dagflow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
