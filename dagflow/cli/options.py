@@ -12,6 +12,7 @@ from dagflow.cli.group import EXIT_CODES, ErrorOutput, OutputClosed, paths
 from dagflow.config import RunSettings, hints
 from dagflow.config.docs import field_docs
 from dagflow.config.errors import ConflictingSettings
+from dagflow.config.run_settings import RENAMED
 from dagflow.errors import ConfigError
 
 
@@ -34,6 +35,7 @@ def app_command(name: str, *, help: str, params: Sequence[click.Parameter] = ())
     docs = field_docs(RunSettings) if is_launch else {}
     run_fields = hints.settable(RunSettings)
     run_options = [o for key, field in run_fields.items() for o in _run_options(field, docs.get(key, ""), not is_launch)]
+    run_options += [_RunOption(old, "--" + old.replace("_", "-"), hidden=True) for old in RENAMED]
 
     def make(function: Callable[..., Any]) -> click.Command:
         @click.pass_context

@@ -140,7 +140,7 @@ class Series:
         options = {
             "windows-in-flight": rng.choice((1, 2, 4)),
             "durability": rng.choice(("machine", "process")),
-            "keep-windows": rng.choice((3, 1000)),
+            "retain-windows": rng.choice((3, 1000)),
         }
         self._options = [part for name, value in options.items() for part in (f"--{name}", str(value))]
         self.story = [f"{application.name} on {place.name}, {self.output.name}: {options}"]
