@@ -19,10 +19,10 @@ KILLS = [
     "after ask 1",
     "asked 1",
     "narrowed 1",
-    "after give 0",
-    "after give 1",
-    "taken over 0",
-    "taken over 1",
+    "after grant 0",
+    "after grant 1",
+    "stolen 0",
+    "stolen 1",
     "before finish 0",
     "after finish 0",
     "before report 0",
@@ -39,7 +39,9 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("kills", [["after give 0"], pytest.param(KILLS, marks=[pytest.mark.nightly, pytest.mark.timeout(1800)])])
+@pytest.mark.parametrize(
+    "kills", [["after grant 0"], pytest.param(KILLS, marks=[pytest.mark.nightly, pytest.mark.timeout(1800)])]
+)
 def test_an_executor_killed_at_any_step_of_a_steal_loses_nothing(
     master: str, place: Place, tmp_path: Path, kills: list[str]
 ) -> None:

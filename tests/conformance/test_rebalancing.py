@@ -205,7 +205,7 @@ print(json.dumps([report.rebalanced, len([event for event in events if isinstanc
 @pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    "kills", ["before start", "after start", "asked,recovered", "before report,recovered", "taken over,after start"]
+    "kills", ["before start", "after start", "asked,recovered", "before report,recovered", "stolen,after start"]
 )
 def test_a_worker_killed_before_its_work_begins_loses_nothing(source: Path, tmp_path: Path, kills: str) -> None:
     """Workers find the killer when Python starts: nothing of the application has come to them yet."""

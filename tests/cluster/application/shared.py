@@ -22,7 +22,7 @@ class Settings:
     told: str  # a folder, for the numbers of the blocks
     block_size: int
     folder: str  # has a folder for each window, in which is noted who is killed
-    kills: list[str]  # for each window a step of sharing, and how often it comes before that: "after give 1"
+    kills: list[str]  # for each window a step of sharing, and how often it comes before that: "after grant 1"
 
 
 @attrs.define
