@@ -40,7 +40,7 @@ def _owners(partitions: Sequence[Partition], port: str, operator: str) -> tuple[
     size = 1 << max(each.mask.bit_length() for each in given.values())
     owners = [[number for number, each in given.items() if each.holds(key)] for key in range(size)]
     if any(len(each) != 1 for each in owners):
-        nobody = tuple(key for key, each in enumerate(owners) if not each)
+        missing = tuple(key for key, each in enumerate(owners) if not each)
         several = {key: tuple(each) for key, each in enumerate(owners) if len(each) > 1}
-        raise KeysMisdealt(operator, port, size - 1, nobody, several)
+        raise KeysMisdealt(operator, port, size - 1, missing, several)
     return tuple(each[0] for each in owners)

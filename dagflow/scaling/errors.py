@@ -33,21 +33,21 @@ _TOLD = 10
 class KeysMisdealt(RunError, ValueError):
     """A partitioner assigned keys to no partition, or to several. Records would be lost or duplicated.
 
-    `nobody`: the keys without a partition; `several`: those with more than one, and which; of `hash & mask`.
+    `missing`: the keys without a partition; `several`: those with more than one, and which; of `hash & mask`.
     """
 
     operator: str
     port: str
     mask: int
-    nobody: tuple[int, ...]
+    missing: tuple[int, ...]
     several: dict[int, tuple[int, ...]]
     code: ClassVar[str] = "DF375"
-    example = {"operator": "count", "port": "input", "mask": 3, "nobody": (2,), "several": {1: (0, 1)}}
+    example = {"operator": "count", "port": "input", "mask": 3, "missing": (2,), "several": {1: (0, 1)}}
 
     def message(self) -> str:
         wrong = []
-        if self.nobody:
-            wrong.append(f"to no partition: {_few([str(key) for key in self.nobody])}")
+        if self.missing:
+            wrong.append(f"to no partition: {_few([str(key) for key in self.missing])}")
         if self.several:
             told = [f"{key} (to {' and '.join(map(str, numbers))})" for key, numbers in self.several.items()]
             wrong.append(f"to several: {_few(told)}")

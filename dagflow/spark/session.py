@@ -173,7 +173,7 @@ def _start(application: str, master: str, conf: Mapping[str, str], outside: Mapp
     check_reachable(master)
     # py4j logs each call that a dying JVM leaves without an answer, with its traceback; the run tells it, once
     logging.getLogger().addFilter(is_not_of_py4j)
-    with _surroundings(master, conf, outside), _quiet_file() as quiet:
+    with _environment_of_jvm(master, conf, outside), _quiet_file() as quiet:
         settings = _settings(master, conf, outside, quiet)
         builder = SparkSession.builder.master(master).appName(application).config(map=settings)
         try:
@@ -219,7 +219,7 @@ def _connect(application: str, remote: str, conf: Mapping[str, str], outside: Ma
 def _serve(application: str, remote: str, conf: Mapping[str, str], outside: Mapping[str, Given]) -> Any:
     from pyspark.sql import SparkSession
 
-    with _surroundings(remote, conf, outside), _quiet_file() as quiet:
+    with _environment_of_jvm(remote, conf, outside), _quiet_file() as quiet:
         settings = _settings(remote, conf, outside, quiet)
         builder = SparkSession.builder.remote(remote).appName(application).config(map=settings)
         with warnings.catch_warnings():
@@ -242,7 +242,7 @@ def _values(outside: Mapping[str, Given]) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _surroundings(master: str, conf: Mapping[str, str], outside: Mapping[str, Given]) -> Iterator[None]:
+def _environment_of_jvm(master: str, conf: Mapping[str, str], outside: Mapping[str, Given]) -> Iterator[None]:
     """While Spark starts: the environment variables that it takes from us. Those of the user's stay as they are."""
     # the address is chosen: pyspark refuses a second one in the environment
     wanted: dict[str, str | None] = {"SPARK_REMOTE": None, "MASTER": None, "SPARK_API_MODE": None}

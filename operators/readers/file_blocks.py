@@ -86,7 +86,7 @@ class FileBlocks(ScaledReader):
         path, files = block.file_path, self.get_file_system()
         with explained(path, "reading"):
             try:
-                stream = _opened(files, block)
+                stream = self._open(files, block)
             except FileNotFoundError:
                 if not block.as_planned:
                     return io.BytesIO()
@@ -102,6 +102,12 @@ class FileBlocks(ScaledReader):
                 stream.close()
                 raise
         return stream if is_local(path) else cast("BinaryReader", _Watched(stream, lambda: self._look(block, files)))
+
+    def _open(self, files: ReadableFiles, block: FileBlockMetadata) -> BinaryReader:
+        may_grow = self.allow_growth or block.record_end is not None  # a longer file is another version
+        if type(files) is FilesByUrl and block.as_planned and not may_grow:
+            return files.open_planned(block)
+        return files.open(block.file_path)
 
     def _look(self, block: FileBlockMetadata, files: ReadableFiles) -> None:
         """Raises FileGone or FileChanged where a file is not there as it was planned."""
@@ -124,12 +130,6 @@ class FileBlocks(ScaledReader):
                 planned_modified_ns=block.modified_ns,
                 found_modified_ns=found.modified_ns,
             )
-
-
-def _opened(files: ReadableFiles, block: FileBlockMetadata) -> BinaryReader:
-    if type(files) is FilesByUrl and block.as_planned:
-        return files.open_planned(block)
-    return files.open(block.file_path)
 
 
 class _Watched:

@@ -45,7 +45,7 @@ def test_keys_of_no_partition_and_of_several_are_named() -> None:
     with pytest.raises(KeysMisdealt) as caught:
         dealt_keys(partitions((3, {0, 1}), (3, {1}), None), ["input"], OF)
     error = caught.value
-    assert (error.operator, error.port, error.mask, error.nobody, error.several) == ("tally", "input", 3, (2, 3), {1: (0, 1)})
+    assert (error.operator, error.port, error.mask, error.missing, error.several) == ("tally", "input", 3, (2, 3), {1: (0, 1)})
     assert error.message().splitlines()[:3] == [
         "the keys of port tally.input (hash & 3) are not assigned to one partition each",
         "  to no partition: 2, 3",

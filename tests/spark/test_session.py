@@ -74,7 +74,7 @@ def test_the_environment_is_the_users_again(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.2")
     monkeypatch.setenv("SPARK_REMOTE", "sc://elsewhere")
     before = dict(os.environ)
-    with room._surroundings("local[2]", {"spark.pyspark.python": "/a/python"}, {}):
+    with room._environment_of_jvm("local[2]", {"spark.pyspark.python": "/a/python"}, {}):
         assert "SPARK_REMOTE" not in os.environ, "pyspark takes only one address"
         assert os.environ["PYSPARK_PYTHON"] == "/a/python"
         assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.2"

@@ -101,3 +101,10 @@ def test_other_drivers_look_when_they_open(store: type[VersionedStore], monkeypa
     lines_of(blocks)
     assert len(store.heads) == 20
     assert file_system("versioned://in/7.txt").status("versioned://in/7.txt").version is not None
+
+
+def test_a_file_that_may_grow_is_read_up_to_its_planned_length(store: type[VersionedStore]) -> None:
+    blocks = blocks_of("versioned://in")
+    store.contents["in/7.txt"] += b"more\n"
+    found = run_operator(BlockReader(allow_growth=True), {"blocks_metadata_input": blocks})["messages"]
+    assert sorted(each.record for each in found) == sorted(f"line {n}" for n in range(20))
