@@ -86,7 +86,7 @@ class FileBlocks(ScaledReader):
         path, files = block.file_path, self.get_file_system()
         with explained(path, "reading"):
             try:
-                stream = self._open(files, block)
+                stream = self._open_stream(files, block)
             except FileNotFoundError:
                 if not block.as_planned:
                     return io.BytesIO()
@@ -103,7 +103,7 @@ class FileBlocks(ScaledReader):
                 raise
         return stream if is_local(path) else cast("BinaryReader", _Watched(stream, lambda: self._look(block, files)))
 
-    def _open(self, files: ReadableFiles, block: FileBlockMetadata) -> BinaryReader:
+    def _open_stream(self, files: ReadableFiles, block: FileBlockMetadata) -> BinaryReader:
         may_grow = self.allow_growth or block.record_end is not None  # a longer file is another version
         if type(files) is FilesByUrl and block.as_planned and not may_grow:
             return files.open_planned(block)
