@@ -132,8 +132,8 @@ def probe(store: Store, *, racers: int = 4, rounds: int = 2) -> None:
 
     Raises StoreRefused with what went wrong.
     """
-    folder = f"probe-{os.urandom(8).hex()}"
-    used = [f"{folder}/{number}" for number in range(rounds + 1)]
+    token = os.urandom(8).hex()
+    used = [f"probe/{token}.{number}" for number in range(rounds + 1)]
     try:
         try:
             _probe_in_turn(store, used[0])

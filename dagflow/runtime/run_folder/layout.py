@@ -209,7 +209,13 @@ CLAIMED = Kind(
     removed=Removed.NEVER,
     fresh=False,
 )
-PROBE = Kind(title="the mark that executors look for", form="probe/{token}", writer="launch", removed=Removed.ENDED, fresh=False)
+PROBE = Kind(
+    title="a trial of the store, or the mark that executors look for",
+    form="probe/{token}",
+    writer="launch",
+    removed=Removed.ENDED,
+    fresh=False,
+)
 LOCK = Kind(title="one launch at a time, on disks", form=".lock", writer="launch", removed=Removed.NEVER, fresh=False)
 LOCK_NUMBER = Kind(
     title="one launch at a time, in object stores", form="_lock/{number}", writer="launch", removed=Removed.ENDED, fresh=False

@@ -146,7 +146,7 @@ def test_a_run_with_states_of_tasks_leaves_nothing_else(tmp_path: Path, monkeypa
 def test_a_run_that_rebalances_leaves_nothing_else(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, kinds: set[Kind]
 ) -> None:
-    monkeypatch.setattr(yielding, "LOOKS", 0.02)
+    monkeypatch.setattr(yielding, "LOOK_EVERY", 0.02)
     monkeypatch.setattr(yielding, "YIELD_COST", 0.02)
     output = tmp_path / "out"
     seen = Seen(output / OWN_FOLDER)
