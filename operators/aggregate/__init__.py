@@ -1,1 +1,11 @@
-"""Operators that make few records of many: per key or of all, in each window."""
+"""Operators that bring records together by key, or all of a window.
+
+Read in this order:
+
+1. `count`: the simplest; `sum`, `min`, `max` and `average` are like it.
+2. `aggregate`: the base of these five, with the partial aggregation that runs before the exchange.
+3. `fields`: keys and values of records, given by functions or by names of columns.
+4. `deduplicate`, `top_n`: keyed operators that keep records.
+5. `tumbling`: windows of event time; `event_time` holds what it needs.
+6. `groups`: the groups that aggregates hold, as Python objects and as columns, and the totals that they keep over windows.
+"""

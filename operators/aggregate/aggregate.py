@@ -9,10 +9,10 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, MapState, Operator, OperatorContext, OutputPort, WindowState
-from operators.aggregate.columns import COUNT, KEY, VALUE, Columns
 from operators.aggregate.fields import a_field, a_key, check_key_type, has_classes, key_of_groups, needed_of
-from operators.aggregate.grouping import Grouping, Groups, Merge
-from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
+from operators.aggregate.groups.columns import COUNT, KEY, VALUE, ColumnGroups
+from operators.aggregate.groups.grouping import Grouping, Groups, Merge
+from operators.aggregate.groups.totals import as_plain, entry_of, from_plain, key_of
 from operators.conditions import no_function
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Ahead(Operator, Generic[T, K, V]):
     input = InputPort[T]()
     output = OutputPort[Partial[K, V]]()
     groups = WindowState[Groups](factory=dict)
-    columns = WindowState[Columns](factory=Columns)
+    columns = WindowState[ColumnGroups](factory=ColumnGroups)
 
     def setup(self, context: object) -> None:
         """Make the grouping."""
@@ -103,7 +103,7 @@ class Ahead(Operator, Generic[T, K, V]):
     def end_window(self) -> None:
         """Sends on what is known of each group."""
         if self.output.wants_batches and not self.groups and (table := self.columns.as_one()) is not None:
-            self.columns = Columns()
+            self.columns = ColumnGroups()
             for batch in table.to_batches(max_chunksize=ROWS_OF_A_BATCH):
                 self.output.emit_batch(_partials(batch))
             return
@@ -136,7 +136,7 @@ class Aggregate(Operator, Generic[T, K, V]):
     partials = InputPort[Partial[K, V]](optional=True, partition_by="key")
     output = OutputPort[KeyValue[K, V]]()
     groups = WindowState[Groups](factory=dict)
-    columns = WindowState[Columns](factory=Columns)
+    columns = WindowState[ColumnGroups](factory=ColumnGroups)
     totals = MapState[str | int, list[Any]](partition_by=key_of)
 
     def grouping(self) -> Grouping:

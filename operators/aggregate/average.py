@@ -9,7 +9,7 @@ import attrs
 
 from dagflow import OutputPort
 from operators.aggregate.aggregate import AggregateOfValues, K, KeyValue, T, V
-from operators.aggregate.grouping import Grouping, Merge
+from operators.aggregate.groups.grouping import Grouping, Merge
 
 
 @attrs.define

@@ -7,8 +7,8 @@ from typing import Any, Generic
 import attrs
 
 from operators.aggregate.aggregate import Aggregate, K, T
-from operators.aggregate.columns import COUNT
-from operators.aggregate.grouping import Grouping
+from operators.aggregate.groups.columns import COUNT
+from operators.aggregate.groups.grouping import Grouping
 
 
 @attrs.define

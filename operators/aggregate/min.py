@@ -7,7 +7,7 @@ from typing import Generic
 import attrs
 
 from operators.aggregate.aggregate import AggregateOfValues, K, T, V
-from operators.aggregate.grouping import Grouping, Merge, least
+from operators.aggregate.groups.grouping import Grouping, Merge, least
 
 
 @attrs.define

@@ -8,7 +8,7 @@ from typing import Generic
 import attrs
 
 from operators.aggregate.aggregate import AggregateOfValues, K, T, V
-from operators.aggregate.grouping import Grouping, Merge
+from operators.aggregate.groups.grouping import Grouping, Merge
 
 
 @attrs.define

@@ -12,7 +12,7 @@ from dagflow import InputPort, MapState, Operator, OutputPort, WindowState
 from dagflow.config import integer_from
 from operators.aggregate.aggregate import MOST_AHEAD
 from operators.aggregate.fields import a_field, a_key, check_keys, check_values, getter, names_of, needed_of, no_key, one_nan
-from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
+from operators.aggregate.groups.totals import as_plain, entry_of, from_plain, key_of
 from operators.conditions import no_function
 from operators.transform.content import column_contents, contents
 

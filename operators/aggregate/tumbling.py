@@ -12,8 +12,8 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, MapState, Operator, OperatorContext, OutputPort, State, WindowState
 from dagflow.config import Seconds, one_of
-from operators.aggregate.columns import Columns
 from operators.aggregate.errors import WindowsReopened
+from operators.aggregate.event_time.wait import Wait, first
 from operators.aggregate.fields import (
     a_field,
     a_key,
@@ -26,9 +26,9 @@ from operators.aggregate.fields import (
     needed_of,
     one_nan,
 )
-from operators.aggregate.grouping import Grouping, Groups, Merge, greatest, least
-from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
-from operators.aggregate.windowing import Wait, first
+from operators.aggregate.groups.columns import ColumnGroups
+from operators.aggregate.groups.grouping import Grouping, Groups, Merge, greatest, least
+from operators.aggregate.groups.totals import as_plain, entry_of, from_plain, key_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -284,7 +284,7 @@ class Tumbling(Operator, Generic[T, K, V]):
         values = () if self.aggregate == "count" else names_of(self.of)
         whole = pa.RecordBatch.from_arrays([*columns, *(batch.column(name) for name in values)], names=[*keys, *values])
         found: Groups = {}
-        grouping, folded = attrs.evolve(self._grouping, by=tuple(keys)), Columns()
+        grouping, folded = attrs.evolve(self._grouping, by=tuple(keys)), ColumnGroups()
         grouping.add_batch(found, folded, whole)
         grouping.fold(found, folded)
         for (start, *rest), (value, count) in found.items():

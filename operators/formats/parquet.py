@@ -15,7 +15,7 @@ from operators.formats.counting import count_rows
 from operators.formats.errors import FileCutShort, FileDamaged, FormatUnsupported, NotOfFormat
 from operators.formats.int96 import beyond_years, int96_columns
 from operators.formats.predicates import Predicate, located, predicates, type_at
-from operators.sinks.partitions import NO_VALUE
+from operators.sinks.files.partitions import NO_VALUE
 
 if TYPE_CHECKING:
     import pyarrow as pa

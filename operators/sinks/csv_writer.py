@@ -11,8 +11,8 @@ from typing_extensions import TypeVar
 from dagflow import OperatorContext
 from dagflow.config import one_of
 from operators.problems import all_problems, told_in
-from operators.sinks.csv_rows import CsvRows, Quoting, check_types
-from operators.sinks.packed_files import PACKED, packed_files
+from operators.sinks.encoding.csv_rows import CsvEncoder, Quoting, check_types
+from operators.sinks.files.packed_files import PACKED, packed_files
 from operators.sinks.table_writer import TableWriter
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class CsvWriter(TableWriter[T], Generic[T]):
         """Makes the set of open files. Raises CodecMissing."""
         super().setup(context)
         self._files = packed_files(self, context)
-        self._rows = CsvRows(type(self).__name__, self.delimiter, self.quote, self.quoting, self.null)
+        self._rows = CsvEncoder(type(self).__name__, self.delimiter, self.quote, self.quoting, self.null)
 
     def check_schema(self, schema: pa.Schema) -> None:
         """Raises TypeNotWritable."""

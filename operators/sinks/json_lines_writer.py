@@ -9,8 +9,8 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import OperatorContext
-from operators.sinks.json_rows import JsonRows, check_types
-from operators.sinks.packed_files import PACKED, packed_files
+from operators.sinks.encoding.json_rows import JsonEncoder, check_types
+from operators.sinks.files.packed_files import PACKED, packed_files
 from operators.sinks.table_writer import TableWriter
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class JsonLinesWriter(TableWriter[T], Generic[T]):
         """Makes the set of open files. Raises CodecMissing."""
         super().setup(context)
         self._files = packed_files(self, context)
-        self._rows = JsonRows(type(self).__name__)
+        self._rows = JsonEncoder(type(self).__name__)
 
     def check_schema(self, schema: pa.Schema) -> None:
         """Raises TypeNotWritable."""

@@ -13,8 +13,8 @@ from dagflow.config import Bytes, MiB
 from operators.problems import all_problems, told_in
 from operators.sinks.errors import TypeNotWritable
 from operators.sinks.file_sink import numbered
-from operators.sinks.parquet_encodings import encodings_of
-from operators.sinks.parquet_files import ParquetFiles, Sink
+from operators.sinks.parquet.encodings import encodings_of
+from operators.sinks.parquet.files import CountingFile, ParquetFiles
 from operators.sinks.table_writer import TableWriter
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class ParquetWriter(TableWriter[T], Generic[T]):
         name = numbered(f"{folder}/{self.part_name}" if folder else self.part_name, number, self.suffix)
         return name, self._context.create_file(self.path, name)
 
-    def _writer(self, sink: Sink | pa.NativeFile, first: pa.Table, large: Collection[str] = ()) -> Any:
+    def _writer(self, sink: CountingFile | pa.NativeFile, first: pa.Table, large: Collection[str] = ()) -> Any:
         import pyarrow.parquet as pq
 
         how = {"compression": self.compression, "compression_level": self.compression_level, **encodings_of(first, large)}

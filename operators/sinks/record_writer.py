@@ -15,11 +15,11 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, OperatorContext, ReaderRecord
 from operators.problems import all_problems, told_in
+from operators.sinks.encoding.text import JOINABLE, READER_COLUMNS, as_bytes, joined, text_column
 from operators.sinks.errors import NotText
 from operators.sinks.file_sink import FileSink
-from operators.sinks.open_files import check_name
-from operators.sinks.packed_files import PACKED, packed_files
-from operators.sinks.text import JOINABLE, READER_COLUMNS, as_bytes, joined, text_column
+from operators.sinks.files.open_files import check_name
+from operators.sinks.files.packed_files import PACKED, packed_files
 
 if TYPE_CHECKING:
     import pyarrow as pa

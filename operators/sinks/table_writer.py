@@ -12,8 +12,8 @@ from dagflow.config import one_of
 from operators.problems import all_problems, told_in
 from operators.sinks.errors import ColumnsChanged
 from operators.sinks.file_sink import FileSink, numbered
-from operators.sinks.open_files import check_name
-from operators.sinks.partitions import folders
+from operators.sinks.files.open_files import check_name
+from operators.sinks.files.partitions import folders
 
 if TYPE_CHECKING:
     import pyarrow as pa

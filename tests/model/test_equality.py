@@ -25,7 +25,7 @@ from dagflow.model.forms import to_batch
 from dagflow.model.keys import KeyAssignment, Router, key_hash, key_of
 from dagflow.model.records import ReaderRecord
 from operators import BlockReader, FileSplitterInput, Map
-from operators.aggregate.totals import entry_of
+from operators.aggregate.groups.totals import entry_of
 from tests.conformance.keyed_classes import GROUPS, KINDS, Colour, Folded, Item, Level, Nested, Noted, Share
 
 EPOCH = datetime.datetime.fromisoformat("1970-01-01")

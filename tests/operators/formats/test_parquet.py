@@ -19,7 +19,7 @@ from dagflow.testing.readers import CountedFiles
 from operators import ParquetFormat, ScanReader
 from operators.formats.errors import FileCutShort, FileDamaged, FormatUnsupported, NotOfFormat, ValueMisfit
 from operators.formats.predicates import Predicate
-from operators.sinks.partitions import NO_VALUE
+from operators.sinks.files.partitions import NO_VALUE
 from tests.tiers import examples
 
 DAY = datetime.date(2026, 1, 1)

@@ -18,8 +18,8 @@ from dagflow import ReaderRecord, Window
 from dagflow.testing import run_operator
 from operators import ParquetWriter
 from operators.sinks.errors import ColumnsChanged, FileNameRefused, PartitionColumnRefused, RowsNotWritable, TypeNotWritable
-from operators.sinks.parquet_encodings import LARGE
-from operators.sinks.partitions import NO_VALUE
+from operators.sinks.files.partitions import NO_VALUE
+from operators.sinks.parquet.encodings import LARGE
 from tests.operators.fake_task import FakeTask
 
 KEYS = st.lists(st.tuples(st.sampled_from(["a", "b/c", "å ", "", None, NO_VALUE]), st.integers(0, 2)), min_size=1, max_size=40)

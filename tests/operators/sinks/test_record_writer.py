@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dagflow import ReaderRecord
 from operators import RecordWriter
 from operators.sinks.errors import FileNameRefused, NotText
-from operators.sinks.open_files import WRITE_BYTES
+from operators.sinks.files.open_files import WRITE_BYTES
 from tests.operators.fake_task import FakeTask
 
 TEXTS = st.lists(st.text(alphabet="ab\n\r é€😀", max_size=4), max_size=12)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from operators.sinks.encoding.plain_text import NUMBER, OTHER, REAL, TEXT, as_text, bytes_of, kind_of_text
 from operators.sinks.errors import TypeNotWritable, ValueNotWritable
-from operators.sinks.plain_text import NUMBER, OTHER, REAL, TEXT, as_text, bytes_of, kind_of_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +20,7 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 @attrs.frozen
-class JsonRows:
+class JsonEncoder:
     """The form in which rows are written. Errors name the `operator`."""
 
     operator: str
@@ -30,7 +30,7 @@ class JsonRows:
 
         >>> import pyarrow as pa
         >>> batch = pa.record_batch({"a": ['say "x"', None], "b": [[1, 2], []], "c": [{"d": 1.0}, {"d": 0.5}]})
-        >>> JsonRows("writer").rows(batch).to_pylist()
+        >>> JsonEncoder("writer").rows(batch).to_pylist()
         ['{"a":"say \\"x\\"","b":[1,2],"c":{"d":1.0}}', '{"a":null,"b":[],"c":{"d":0.5}}']
 
         Raises ValueNotWritable for numbers that are none.

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dagflow.testing import run_operator
 from operators import Count, KeyValue, Max, Min, Sum
-from operators.aggregate import columns
-from operators.aggregate.columns import Columns, grouped
+from operators.aggregate.groups import columns
+from operators.aggregate.groups.columns import ColumnGroups, grouped
 from tests.operators.fake_task import FakeTask
 
 WHOLE = st.integers(-(2**62), 2**62) | st.integers(-3, 3)
@@ -88,7 +88,7 @@ def test_results_in_columns_are_those_of_records() -> None:
 def test_few_groups_are_held_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns, "ROWS", 100)
     monkeypatch.setattr(columns, "GROUPS", 10)
-    held, most = Columns(), 0
+    held, most = ColumnGroups(), 0
     for _ in range(200):
         held.take_rows(pa.table({"k0": [f"key {n % 7}" for n in range(50)]}))
         if held.is_full:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dagflow import OperatorContext
 from operators.compression.compressors import MIB, PACKERS
 from operators.sinks.file_sink import FileSink
-from operators.sinks.open_files import OpenFiles
+from operators.sinks.files.open_files import OpenFiles
 
 PACKED: Mapping[str, range] = {"none": range(0), **{name: packer.levels for name, packer in PACKERS.items()}}
 """The compressions of files that can be appended to, with their levels."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from operators.sinks.parquet_encodings import LARGE, RUN_ROWS, RUNS, encodings_of
+from operators.sinks.parquet.encodings import LARGE, RUN_ROWS, RUNS, encodings_of
 
 MANY = 20_000
 EARLY = datetime.datetime(1969, 12, 31, tzinfo=datetime.UTC)

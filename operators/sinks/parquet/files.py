@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from operators.sinks.errors import RowsNotWritable
-from operators.sinks.parquet_encodings import large_columns
+from operators.sinks.parquet.encodings import large_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +20,7 @@ HELD_MOST = 6 << 20
 """An open writer keeps the dictionary of the last column that it has written: about as much as the row group, at most so much."""
 
 
-class Sink:
+class CountingFile:
     """An attempt file as pyarrow writes to it. Closing belongs to the task."""
 
     closed = False
@@ -51,7 +51,7 @@ class _Part:
     """A file: at first only rows that wait, later an open writer too."""
 
     name: str
-    sink: Sink
+    sink: CountingFile
     waiting: list[pa.RecordBatch] = attrs.field(factory=list)
     rows_waiting: int = 0
     bytes_waiting: int = 0
@@ -81,7 +81,7 @@ class ParquetFiles:
 
     operator: str
     create: Callable[[Any], tuple[str, Any]]
-    make: Callable[[Sink, Any, Collection[str]], Any]
+    make: Callable[[CountingFile, Any, Collection[str]], Any]
     row_group_rows: int
     row_group_bytes: int
     buffer_bytes: int
@@ -131,7 +131,7 @@ class ParquetFiles:
         part = self._parts.get(key)
         if part is None:
             name, file = self.create(key)
-            part = self._parts[key] = _Part(name, Sink(file))
+            part = self._parts[key] = _Part(name, CountingFile(file))
         else:
             self._parts.move_to_end(key)
         return part

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dagflow.model.keys import key_hash
 from operators.aggregate.errors import ValueNotKept
-from operators.aggregate.totals import as_plain, entry_of, from_plain, key_of
+from operators.aggregate.groups.totals import as_plain, entry_of, from_plain, key_of
 
 
 class Colour(enum.Enum):

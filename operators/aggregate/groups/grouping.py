@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from operators.aggregate.columns import COUNT, KEY, VALUE, Columns, grouped, is_plain
 from operators.aggregate.fields import check_keys, check_values, getter, names_of, one_nan
+from operators.aggregate.groups.columns import COUNT, KEY, VALUE, ColumnGroups, grouped, is_plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,7 +68,7 @@ class Grouping:
                 group[0] = value if group[0] is None else both(group[0], value)
                 group[1] += 1
 
-    def add_batch(self, groups: Groups, columns: Columns, batch: pa.RecordBatch) -> None:
+    def add_batch(self, groups: Groups, columns: ColumnGroups, batch: pa.RecordBatch) -> None:
         """Takes the rows of a batch in; many at once by pyarrow, where that comes to what Python would come to."""
         import pyarrow as pa
 
@@ -83,7 +83,7 @@ class Grouping:
             return
         self._add_table(groups, columns, pa.table(named), columns.take_rows)
 
-    def add_partials(self, groups: Groups, columns: Columns, batch: pa.RecordBatch) -> None:
+    def add_partials(self, groups: Groups, columns: ColumnGroups, batch: pa.RecordBatch) -> None:
         """Takes in what a batch has of groups elsewhere: `key`, `value`, `count` and `large`."""
         import pyarrow as pa
 
@@ -98,7 +98,7 @@ class Grouping:
             named[VALUE] = batch.column(VALUE)
         self._add_table(groups, columns, pa.table(named), columns.take_groups)
 
-    def _add_table(self, groups: Groups, columns: Columns, table: pa.Table, take: Callable[[pa.Table], None]) -> None:
+    def _add_table(self, groups: Groups, columns: ColumnGroups, table: pa.Table, take: Callable[[pa.Table], None]) -> None:
         columns.merge = None if self.merge is None else self.merge.arrow
         if not all(is_plain(table.column(name).type) for name in table.column_names if name not in (VALUE, COUNT)):
             self.fold(groups, columns)
@@ -110,7 +110,7 @@ class Grouping:
         if columns.is_full and not columns.compact():
             self.fold(groups, columns)
 
-    def fold(self, groups: Groups, columns: Columns) -> None:
+    def fold(self, groups: Groups, columns: ColumnGroups) -> None:
         """Takes in what columns hold, which then hold nothing."""
         columns.compact(last=True)
         for table in columns.drain():

@@ -25,7 +25,7 @@ _OF_OBJECTS = frozenset({"string", "binary", "int64", "double", "bool", "date32[
 
 
 @attrs.define
-class Columns:
+class ColumnGroups:
     """The content of batches in their order: groups, then rows that are not grouped yet.
 
     Attributes:
@@ -42,8 +42,8 @@ class Columns:
     _merged: int = attrs.field(default=0, init=False)
     _types: list[pa.DataType] | None = attrs.field(default=None, init=False)
 
-    def __deepcopy__(self, memo: object) -> Columns:
-        copied = Columns(self.merge)
+    def __deepcopy__(self, memo: object) -> ColumnGroups:
+        copied = ColumnGroups(self.merge)
         copied._rows, copied._groups = self._rows[:], self._groups[:]
         copied._row_count, copied._bytes, copied._merged = self._row_count, self._bytes, self._merged
         copied._types = self._types

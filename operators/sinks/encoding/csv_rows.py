@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
+from operators.sinks.encoding.plain_text import TEXT, as_text, bytes_of, kind_of_text
 from operators.sinks.errors import TypeNotWritable, ValueNotWritable
-from operators.sinks.plain_text import TEXT, as_text, bytes_of, kind_of_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,7 +17,7 @@ Quoting = Literal["minimal", "all", "none"]
 
 
 @attrs.frozen
-class CsvRows:
+class CsvEncoder:
     """The form in which rows are written.
 
     Attributes:
@@ -44,7 +44,7 @@ class CsvRows:
         """The rows of a batch.
 
         >>> import pyarrow as pa
-        >>> CsvRows("writer").rows(pa.record_batch({"a": ["x, y", None, ""], "b": [1, 2, None]})).to_pylist()
+        >>> CsvEncoder("writer").rows(pa.record_batch({"a": ["x, y", None, ""], "b": [1, 2, None]})).to_pylist()
         ['"x, y",1', ',2', '"",']
 
         Raises ValueNotWritable for a value that would be read as another.

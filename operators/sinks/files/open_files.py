@@ -10,9 +10,9 @@ from typing import Any
 import attrs
 
 from operators.compression.compressors import Compressor
+from operators.sinks.encoding.text import joined_column, row_ends
 from operators.sinks.errors import FileNameRefused
 from operators.sinks.file_sink import numbered
-from operators.sinks.text import joined_column, row_ends
 
 WRITE_BYTES = 256 * 1024
 """Writes to a file are at least this long, but for the last one before it is closed; so are the pieces that are packed."""
