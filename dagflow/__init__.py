@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dagflow.launching.shadowing import explain_shadows
-from dagflow.model.context import Clock, OperatorContext
-from dagflow.model.dag import DAG
-from dagflow.model.dataframes import DataFrameOperator
-from dagflow.model.map_state import MapState
-from dagflow.model.module import Module
-from dagflow.model.operator import ErrorRecord, InputOperator, Operator
-from dagflow.model.ports import InputPort, OutputPort, ProxyInputPort, ProxyOutputPort
-from dagflow.model.records import BlockIds, FileBlockMetadata, FileInfo, FileMetadata, ReaderRecord, Window
-from dagflow.model.renamed import RenamedProperty
-from dagflow.model.sink import Sink, StagedWindow
-from dagflow.model.state import State, WindowState
+from dagflow.model.graph.dag import DAG
+from dagflow.model.graph.module import Module
+from dagflow.model.operator.base import ErrorRecord, InputOperator, Operator
+from dagflow.model.operator.context import Clock, OperatorContext
+from dagflow.model.operator.dataframes import DataFrameOperator
+from dagflow.model.operator.map_state import MapState
+from dagflow.model.operator.ports import InputPort, OutputPort, ProxyInputPort, ProxyOutputPort
+from dagflow.model.operator.renamed_properties import RenamedProperty
+from dagflow.model.operator.sink import Sink, StagedWindow
+from dagflow.model.operator.state import State, WindowState
+from dagflow.model.types.records import BlockIds, FileBlockMetadata, FileInfo, FileMetadata, ReaderRecord, Window
 
 if TYPE_CHECKING:
     from dagflow.launching.launch import launch

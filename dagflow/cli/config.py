@@ -10,8 +10,8 @@ from dagflow.cli.options import AppArguments, app_command
 from dagflow.cli.prepare import built, spark_address
 from dagflow.config import Row, effective, render_json, render_text
 from dagflow.config.effective import RUN
-from dagflow.model.expand import ExpandedDag
-from dagflow.model.ports import input_ports
+from dagflow.model.graph.expand import ExpandedDag
+from dagflow.model.operator.ports import input_ports
 from dagflow.spark.address import Address
 
 

@@ -19,7 +19,7 @@ from dagflow.cli.stopping import Stopping
 from dagflow.launching.build import LoadedApplication
 from dagflow.launching.launch import start
 from dagflow.launching.run import Run
-from dagflow.model.source import shown
+from dagflow.model.operator.call_sites import shown
 from dagflow.plan.plan import Plan
 from dagflow.render.report import report_json, report_text
 from dagflow.runtime.run_folder.folders import Folders

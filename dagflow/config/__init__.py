@@ -27,7 +27,7 @@ from dagflow.config.units import (
     format_size,
 )
 from dagflow.config.values import comma_list, from_text, from_value
-from dagflow.model.validators import integer_from, not_empty, not_negative, one_of, positive
+from dagflow.model.operator.validators import integer_from, not_empty, not_negative, one_of, positive
 
 __all__ = [
     "RUN_NAMES",

@@ -17,7 +17,7 @@ from dagflow.config.hints import kind
 from dagflow.config.layers import Layers, Setting, find_name, split_key
 from dagflow.config.problems import Problems
 from dagflow.errors import ConfigError
-from dagflow.model.renamed import RenamedProperty, renamed_properties
+from dagflow.model.operator.renamed_properties import RenamedProperty, renamed_properties
 
 ANY = "*"
 Applied = dict[str, Setting]

@@ -17,11 +17,11 @@ from typing_extensions import is_protocol
 
 from dagflow.errors.wording import did_you_mean, known_names
 from dagflow.launching.errors import ApplicationBroken, ApplicationMissing, NoPopulateDag
-from dagflow.model.class_checks import line_of
 from dagflow.model.errors.classes import SettingsNotAttrs
-from dagflow.model.module import Module
-from dagflow.model.type_expressions import UNIONS
-from dagflow.model.types import evaluated, type_name
+from dagflow.model.graph.class_checks import line_of
+from dagflow.model.graph.module import Module
+from dagflow.model.types.comparison import evaluated, type_name
+from dagflow.model.types.expressions import UNIONS
 
 POPULATE = "populate_dag"
 

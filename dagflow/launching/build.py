@@ -29,11 +29,11 @@ from dagflow.errors import DagError, DagflowError
 from dagflow.launching.application import Application, application_of, load_application
 from dagflow.launching.errors import ApplicationBroken
 from dagflow.launching.shadowing import hidden_module, shadow_of
-from dagflow.model.dag import DAG, OPERATOR_ATTRIBUTES, OperatorNode, PortName
-from dagflow.model.expand import ExpandedDag, expand
-from dagflow.model.module import ModuleNode
-from dagflow.model.partitioning import key_given, partitioner_of
-from dagflow.model.ports import input_ports
+from dagflow.model.graph.dag import DAG, OPERATOR_ATTRIBUTES, OperatorNode, PortName
+from dagflow.model.graph.expand import ExpandedDag, expand
+from dagflow.model.graph.module import ModuleNode
+from dagflow.model.graph.partitioning import key_given, partitioner_of
+from dagflow.model.operator.ports import input_ports
 from dagflow.plan.plan import Plan
 from dagflow.plan.steps import make_plan
 from dagflow.runtime.task.compile import driver_program, pickled, stage_program

@@ -16,8 +16,8 @@ from dagflow.launching.build import LoadedApplication, build
 from dagflow.launching.record import launch_record
 from dagflow.launching.run import Run
 from dagflow.local.runner import LocalRunner
-from dagflow.model.context import Clock, OperatorContext, SystemClock
-from dagflow.model.operator import InputOperator
+from dagflow.model.operator.base import InputOperator
+from dagflow.model.operator.context import Clock, OperatorContext, SystemClock
 from dagflow.plan.plan import Plan
 from dagflow.runtime.events import EventStream, RunEnded, RunStarted, Subscriber, Warned
 from dagflow.runtime.run_folder.events_file import EventsFile

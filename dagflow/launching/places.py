@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from dagflow.errors import DagflowError
 from dagflow.launching.build import LoadedApplication
-from dagflow.model.context import OperatorContext, SystemClock
-from dagflow.model.operator import InputOperator, Operator
+from dagflow.model.operator.base import InputOperator, Operator
+from dagflow.model.operator.context import OperatorContext, SystemClock
 from dagflow.runtime.run_folder.folders import Folders, foreign_files, outputs_in_inputs
 from dagflow.storage import explained
 

@@ -16,7 +16,7 @@ from dagflow.errors.shown import HIDDEN, sounds_secret, without_secrets
 from dagflow.launching.build import LoadedApplication, build
 from dagflow.launching.errors import ApplicationUnknown
 from dagflow.model.errors.running import StateNotPlain
-from dagflow.model.plain import encode
+from dagflow.model.types.plain_data import encode
 from dagflow.runtime.run_folder.launch_record import LaunchRecord
 
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from dagflow.errors import DagflowError
-from dagflow.model.operator import Operator
+from dagflow.model.operator.base import Operator
 from dagflow.runtime.run_report import RunReport
 
 

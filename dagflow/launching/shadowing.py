@@ -10,7 +10,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from dagflow.model.source import shown
+from dagflow.model.operator.call_sites import shown
 
 if TYPE_CHECKING:
     from dagflow.launching.errors import OperatorsShadowed, StandardModuleHidden

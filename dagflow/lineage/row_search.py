@@ -10,9 +10,9 @@ from typing import Any
 import attrs
 
 from dagflow.lineage.history import FileOrigin
-from dagflow.model.protocols import LocatesRows
-from dagflow.model.records import BLOCK_ID, POSITION, ReaderRecord
-from dagflow.model.state import state_fields
+from dagflow.model.operator.protocols import LocatesRows
+from dagflow.model.operator.state import state_fields
+from dagflow.model.types.records import BLOCK_ID, POSITION, ReaderRecord
 from dagflow.runtime.stage.failure import Abort
 from dagflow.runtime.stage.program import Program, TaskSpec
 from dagflow.runtime.task.compile import loaded, pickled

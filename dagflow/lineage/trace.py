@@ -17,10 +17,10 @@ from dagflow.ledger.find import find_dataset
 from dagflow.lineage.errors import BehindExchange, CodeNotNamed, SourceSilent
 from dagflow.lineage.history import FileOrigin, Item, PastWindow, changed_sources, stage_of, standing_in, states_kept
 from dagflow.lineage.row_search import Origin, hash_of, origin_of, position_of
-from dagflow.model.context import OperatorContext
-from dagflow.model.operator import ErrorRecord, Operator
-from dagflow.model.plain import decode
-from dagflow.model.protocols import RereadsRecords
+from dagflow.model.operator.base import ErrorRecord, Operator
+from dagflow.model.operator.context import OperatorContext
+from dagflow.model.operator.protocols import RereadsRecords
+from dagflow.model.types.plain_data import decode
 from dagflow.plan.plan import Plan
 from dagflow.runtime.task.compile import loaded, pickled, stage_program
 from dagflow.scan.bad_rows import BadRow, RowOrigin

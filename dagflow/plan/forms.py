@@ -6,11 +6,11 @@ from typing import Any
 
 import attrs
 
-from dagflow.model.checks import CheckedDag
-from dagflow.model.dag import PortName
-from dagflow.model.forms import schema_of
-from dagflow.model.ports import BATCH, RECORD, STREAM, output_ports
-from dagflow.model.types import type_name
+from dagflow.model.graph.checks import CheckedDag
+from dagflow.model.graph.dag import PortName
+from dagflow.model.operator.ports import BATCH, RECORD, STREAM, output_ports
+from dagflow.model.types.comparison import type_name
+from dagflow.model.types.forms import schema_of
 from dagflow.plan.errors import NotSupported
 from dagflow.plan.plan import DATAFRAME, Exchange, Forms, Plan
 

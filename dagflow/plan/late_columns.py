@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dagflow.model.dag import PortName
-from dagflow.model.forms import schema_of
-from dagflow.model.upstream import nearest_declaration
+from dagflow.model.graph.dag import PortName
+from dagflow.model.graph.upstream import nearest_declaration
+from dagflow.model.types.forms import schema_of
 from dagflow.plan.plan import Plan
 
 Columns = list[tuple[str, str]]

@@ -6,11 +6,11 @@ from typing import Any
 
 import attrs
 
-from dagflow.model.dag import OperatorNode, PortName, Stream
-from dagflow.model.graph import order
-from dagflow.model.infer import bind_columns, bind_input, own_bindings, port_types
-from dagflow.model.operator import Operator
-from dagflow.model.partitioning import key_of_port
+from dagflow.model.graph.dag import OperatorNode, PortName, Stream
+from dagflow.model.graph.infer import bind_columns, bind_input, own_bindings, port_types
+from dagflow.model.graph.partitioning import key_of_port
+from dagflow.model.graph.topology import order
+from dagflow.model.operator.base import Operator
 from dagflow.plan.plan import Plan
 
 PARTIAL = "partial"

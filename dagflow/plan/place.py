@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import attrs
 
-from dagflow.model.checks import CheckedDag
-from dagflow.model.dag import OperatorNode, PortName
-from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator, not_in_spark
-from dagflow.model.keys import Key
-from dagflow.model.map_state import MapState
-from dagflow.model.partitioning import key_of_port, parallel_of, partitioner_of
-from dagflow.model.state import State, WindowState, state_fields
-from dagflow.model.types import type_name
+from dagflow.model.graph.checks import CheckedDag
+from dagflow.model.graph.dag import OperatorNode, PortName
+from dagflow.model.graph.partitioning import key_of_port, parallel_of, partitioner_of
+from dagflow.model.operator.dataframes import INPUT, OUTPUT, DataFrameOperator, not_in_spark
+from dagflow.model.operator.map_state import MapState
+from dagflow.model.operator.state import State, WindowState, state_fields
+from dagflow.model.types.comparison import type_name
+from dagflow.model.types.keys import Key
 from dagflow.plan.errors import (
     BodyPartitioned,
     ColumnsUnknown,

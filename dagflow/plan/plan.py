@@ -6,10 +6,10 @@ from typing import Any
 
 import attrs
 
-from dagflow.model.checks import CheckedDag
-from dagflow.model.dag import PortName
-from dagflow.model.keys import Key
-from dagflow.model.partitioning import partitioner_of
+from dagflow.model.graph.checks import CheckedDag
+from dagflow.model.graph.dag import PortName
+from dagflow.model.graph.partitioning import partitioner_of
+from dagflow.model.types.keys import Key
 
 DRIVER, PARALLEL, KEYED, COUNTED, SINGLE = "driver", "parallel", "keyed", "counted", "single"
 HASH, ROUND_ROBIN, GATHER, FORWARD, DATAFRAME = "hash", "round-robin", "gather", "forward", "DataFrame"

@@ -6,12 +6,12 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import attrs
 
-from dagflow.model.dag import OperatorNode, PortName, Stream
-from dagflow.model.dataframes import DataFrameOperator
-from dagflow.model.graph import order
-from dagflow.model.operator import Operator
-from dagflow.model.partitioning import key_of_port, partitioner_of
-from dagflow.model.ports import InputPort, OutputPort
+from dagflow.model.graph.dag import OperatorNode, PortName, Stream
+from dagflow.model.graph.partitioning import key_of_port, partitioner_of
+from dagflow.model.graph.topology import order
+from dagflow.model.operator.base import Operator
+from dagflow.model.operator.dataframes import DataFrameOperator
+from dagflow.model.operator.ports import InputPort, OutputPort
 from dagflow.plan.plan import Plan
 from dagflow.scaling import StatelessPartitioner
 

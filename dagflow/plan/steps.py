@@ -7,9 +7,9 @@ from typing import Any
 
 import attrs
 
-from dagflow.model.checks import check
-from dagflow.model.dag import DAG
-from dagflow.model.expand import ExpandedDag, expand
+from dagflow.model.graph.checks import check
+from dagflow.model.graph.dag import DAG
+from dagflow.model.graph.expand import ExpandedDag, expand
 from dagflow.plan.forms import choose_forms
 from dagflow.plan.partial_aggregation import add_partial_aggregations
 from dagflow.plan.place import place

@@ -8,16 +8,16 @@ from typing import Any
 import attrs
 
 from dagflow.config import Layers, Setting, effective
-from dagflow.model.checks import CheckedDag, raise_all
-from dagflow.model.dag import DAG, OperatorNode, PortName
 from dagflow.model.errors.dag import UnknownName
-from dagflow.model.expand import ExpandedDag
-from dagflow.model.module import Module, ModuleNode
-from dagflow.model.operator import InputOperator, Operator
-from dagflow.model.partitioning import parallel_of, partitioner_of
-from dagflow.model.ports import input_ports, output_ports
-from dagflow.model.protocols import GroupsItems, Splittable
-from dagflow.model.types import type_name
+from dagflow.model.graph.checks import CheckedDag, raise_all
+from dagflow.model.graph.dag import DAG, OperatorNode, PortName
+from dagflow.model.graph.expand import ExpandedDag
+from dagflow.model.graph.module import Module, ModuleNode
+from dagflow.model.graph.partitioning import parallel_of, partitioner_of
+from dagflow.model.operator.base import InputOperator, Operator
+from dagflow.model.operator.ports import input_ports, output_ports
+from dagflow.model.operator.protocols import GroupsItems, Splittable
+from dagflow.model.types.comparison import type_name
 from dagflow.plan.plan import DATAFRAME, DRIVER, FORWARD, KEYED, PARALLEL, SINGLE, Plan, Stage
 from dagflow.plan.spark_lines import spark_lines
 from dagflow.plan.steps import PHASES, Application, after

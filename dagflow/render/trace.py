@@ -10,7 +10,7 @@ from dagflow.errors.shown import visible, without_secrets
 from dagflow.ledger import InputSlice
 from dagflow.lineage.history import Item
 from dagflow.lineage.trace import SourceRecord, Trace
-from dagflow.model.plain import encode, shown
+from dagflow.model.types.plain_data import encode, shown
 from dagflow.render.errors import error_json
 from dagflow.render.ledger import instant
 from dagflow.render.style import Style, narrower, table

@@ -10,8 +10,8 @@ import attrs
 from dagflow.errors import DagflowError
 from dagflow.launching.build import LoadedApplication, build, examine
 from dagflow.launching.places import place_problems
-from dagflow.model.dag import DAG
-from dagflow.model.expand import ExpandedDag
+from dagflow.model.graph.dag import DAG
+from dagflow.model.graph.expand import ExpandedDag
 from dagflow.plan.plan import Plan
 from dagflow.plan.view import PlanView, plan_view
 from dagflow.render.errors import each, error_json, error_text

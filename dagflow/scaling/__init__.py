@@ -1,7 +1,7 @@
 """Partitioners and stats listeners: how many partitions an operator has, and why."""
 
-from dagflow.model.equality import compared
-from dagflow.model.keys import key_hash
+from dagflow.model.types.equality import compared
+from dagflow.model.types.keys import key_hash
 from dagflow.scaling.backlog import DEFAULT_INTERVAL_MILLIS, BacklogPartitioner
 from dagflow.scaling.dealt import dealt_keys
 from dagflow.scaling.named import EXPECTED, partitioner_named

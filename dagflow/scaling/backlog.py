@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.model.context import Clock, SystemClock
+from dagflow.model.operator.context import Clock, SystemClock
 from dagflow.scaling.partition import Partition, assign_partition_keys, resized
 from dagflow.scaling.partitioner import PartitioningContext
 from dagflow.scaling.policy import Load, ScalingPolicy, policy_named

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.model.keys import GROUPS
+from dagflow.model.types.keys import GROUPS
 from dagflow.scaling.stats import OperatorStats
 
 

@@ -7,8 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import attrs
 
-from dagflow.model.context import Clock, SystemClock
-from dagflow.model.validators import integer_from
+from dagflow.model.operator.context import Clock, SystemClock
+from dagflow.model.operator.validators import integer_from
 from dagflow.scaling.partition import Partition, assign_partition_keys, resized
 from dagflow.scaling.stats import OperatorStats, Response
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from dagflow.arrow_types import type_text, wider
-from dagflow.model.context import OperatorContext
-from dagflow.model.records import FileBlockMetadata
+from dagflow.model.operator.context import OperatorContext
+from dagflow.model.types.records import FileBlockMetadata
 from dagflow.ranges import OffsetRangeTracker
 from dagflow.scan.columns import reads_array
 from dagflow.scan.files import FileSchemaNegotiator, FileSplit

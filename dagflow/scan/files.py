@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dagflow.model.context import OperatorContext
-    from dagflow.model.records import FileBlockMetadata
+    from dagflow.model.operator.context import OperatorContext
+    from dagflow.model.types.records import FileBlockMetadata
     from dagflow.ranges import RangeTracker
     from dagflow.scan.format import Format
     from dagflow.scan.settings import ScanSettings

@@ -13,7 +13,7 @@ from dagflow.scan.bad_rows import SHOWN_CHARACTERS, BadRow
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dagflow.model.context import OperatorContext
+    from dagflow.model.operator.context import OperatorContext
     from dagflow.scan.loader import BatchLimits, ResultSetLoader
 
 

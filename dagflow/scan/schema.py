@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import attrs
 
-from dagflow.model.validators import one_of
+from dagflow.model.operator.validators import one_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,8 +70,8 @@ def to_columns(given: Any) -> dict[str, Column]:
 
 def _of_class(kind: Any) -> list[tuple[str, Column]] | None:
     """The columns of the records of a class with fields; a field that may not be None is a column without nulls."""
-    from dagflow.model.columns import fields_of_type
-    from dagflow.model.forms import columns_of
+    from dagflow.model.types.columns import fields_of_type
+    from dagflow.model.types.forms import columns_of
 
     fields = columns_of(kind) if isinstance(kind, type) or get_origin(kind) is not None else None
     if fields is None:

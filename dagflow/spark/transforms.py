@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import pyarrow as pa
 
-from dagflow.model.dataframes import not_in_spark
-from dagflow.model.source import shown
+from dagflow.model.operator.call_sites import shown
+from dagflow.model.operator.dataframes import not_in_spark
 from dagflow.plan.errors import TypeNotInSpark
 from dagflow.runtime.exchange.dataframes import transformed_rows
 from dagflow.runtime.exchange.errors import ColumnsDiffer

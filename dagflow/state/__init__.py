@@ -2,7 +2,7 @@
 
 Read in this order: `values` (plain data for a declared state), `segment` and `log` (maps, to which each window adds what it
 changed), `references` and `task_states` (operators in tasks: the decision names their states), `driver_state` (operators on the
-driver: the plan names theirs). The declarations are in `dagflow.model.state` and `dagflow.model.map_state`.
+driver: the plan names theirs). The declarations are in `dagflow.model.operator.state` and `dagflow.model.operator.map_state`.
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 import attrs
 
-from dagflow.model.map_state import MapState, TrackedDict, type_arguments
-from dagflow.model.operator import Operator
-from dagflow.model.plain import decode
-from dagflow.model.state import State
+from dagflow.model.operator.base import Operator
+from dagflow.model.operator.map_state import MapState, TrackedDict, type_arguments
+from dagflow.model.operator.state import State
+from dagflow.model.types.plain_data import decode
 from dagflow.state.log import MapLog
 from dagflow.state.references import PartitionStates
 from dagflow.state.segment import MapId, SegmentRef

@@ -26,8 +26,8 @@ from typing import Any, Protocol, TypeVar
 
 import attrs
 
-from dagflow.model.map_state import ABSENT, Changes, TrackedDict
-from dagflow.model.plain import encode
+from dagflow.model.operator.map_state import ABSENT, Changes, TrackedDict
+from dagflow.model.types.plain_data import encode
 from dagflow.state.segment import (
     MapEntries,
     MapHead,

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.model.keys import GROUPS, KeyAssignment
+from dagflow.model.types.keys import GROUPS, KeyAssignment
 from dagflow.state.segment import SegmentRef
 from dagflow.storage import hash_bytes
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.model.plain import dumps, loads
+from dagflow.model.types.plain_data import dumps, loads
 from dagflow.state.errors import SegmentDamaged, SegmentMissing
 from dagflow.storage import SealedRecord, Store, seal, seal_of, unseal
 from dagflow.storage.record_errors import RecordMisplaced, RecordRefused

@@ -18,11 +18,11 @@ from typing import Any
 
 import attrs
 
-from dagflow.model.keys import KeyAssignment, group_of
-from dagflow.model.map_state import MapState, TrackedDict
-from dagflow.model.operator import Operator
-from dagflow.model.plain import dumps, loads
-from dagflow.model.state import State, state_fields
+from dagflow.model.operator.base import Operator
+from dagflow.model.operator.map_state import MapState, TrackedDict
+from dagflow.model.operator.state import State, state_fields
+from dagflow.model.types.keys import KeyAssignment, group_of
+from dagflow.model.types.plain_data import dumps, loads
 from dagflow.state.errors import ForeignStateKey, StateLost
 from dagflow.state.log import MapLog
 from dagflow.state.references import Chain, StartStates, StateRef, assignment_mark

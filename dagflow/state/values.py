@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from dagflow.model.errors.running import StateNotPlain
-from dagflow.model.map_state import MapState, TrackedDict, type_arguments
-from dagflow.model.plain import decode, encode
-from dagflow.model.records import excerpt
-from dagflow.model.state import State
-from dagflow.model.typecheck import fits
-from dagflow.model.types import type_name
+from dagflow.model.operator.map_state import MapState, TrackedDict, type_arguments
+from dagflow.model.operator.state import State
+from dagflow.model.types.comparison import type_name
+from dagflow.model.types.plain_data import decode, encode
+from dagflow.model.types.records import excerpt
+from dagflow.model.types.typecheck import fits
 from dagflow.state.errors import StateMistyped
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dagflow.model.records import Window
+    from dagflow.model.types.records import Window
     from dagflow.testing.clock import FakeClock
     from dagflow.testing.collector import Collector
     from dagflow.testing.dags import run_dag
@@ -38,7 +38,7 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "CountedFiles": "dagflow.testing.readers",
         "Emitted": "dagflow.testing.operators",
         "FakeClock": "dagflow.testing.clock",
-        "Window": "dagflow.model.records",
+        "Window": "dagflow.model.types.records",
         "assert_reader_is_splittable": "dagflow.testing.splittable",
         "check_operator": "dagflow.testing.laws",
         "read_file": "dagflow.testing.files",

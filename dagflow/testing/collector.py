@@ -13,10 +13,10 @@ from typing import Any, Generic
 import attrs
 from typing_extensions import TypeVar
 
-from dagflow.model.context import OperatorContext
-from dagflow.model.operator import Operator
-from dagflow.model.ports import InputPort
-from dagflow.model.state import WindowState
+from dagflow.model.operator.base import Operator
+from dagflow.model.operator.context import OperatorContext
+from dagflow.model.operator.ports import InputPort
+from dagflow.model.operator.state import WindowState
 from dagflow.runtime.stage.by_value import dumps
 
 T = TypeVar("T", default=Any)

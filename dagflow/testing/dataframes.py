@@ -7,8 +7,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from dagflow.local.spool import transform_runner
-from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator
-from dagflow.model.forms import to_batch, to_records
+from dagflow.model.operator.dataframes import INPUT, OUTPUT, DataFrameOperator
+from dagflow.model.types.forms import to_batch, to_records
 from dagflow.plan.errors import NotSupported
 from dagflow.runtime.exchange.dataframes import check_values
 from dagflow.runtime.exchange.fitting import fitted

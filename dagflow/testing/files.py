@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from dagflow.model.errors.dag import UnknownName
-from dagflow.model.operator import Operator
-from dagflow.model.ports import output_ports
-from dagflow.model.records import FileBlockMetadata, ReaderRecord
+from dagflow.model.operator.base import Operator
+from dagflow.model.operator.ports import output_ports
+from dagflow.model.types.records import FileBlockMetadata, ReaderRecord
 from dagflow.testing.operators import run_operator
 
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dagflow.model.forms import schema_of
-from dagflow.model.operator import ErrorRecord, Operator, fields_of
-from dagflow.model.plain import dumps, loads
-from dagflow.model.ports import BATCH, RECORD, STREAM, OutputPort, handlers_of, input_ports, output_ports
-from dagflow.model.state import state_fields
+from dagflow.model.operator.base import ErrorRecord, Operator, fields_of
+from dagflow.model.operator.ports import BATCH, RECORD, STREAM, OutputPort, handlers_of, input_ports, output_ports
+from dagflow.model.operator.state import state_fields
+from dagflow.model.types.forms import schema_of
+from dagflow.model.types.plain_data import dumps, loads
 from dagflow.runtime.stage.errors import OperatorFailed, RecordChanged
 from dagflow.runtime.stage.program import RunOptions, TaskSpec
 from dagflow.runtime.task.recording_files import RecordedFile, RecordingFiles

@@ -11,17 +11,16 @@ from typing import Any
 
 import attrs
 
-from dagflow.model.context import Clock, FileMaker, OperatorContext, SystemClock
-from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator
 from dagflow.model.errors.dag import UnknownName
-from dagflow.model.event_time import EventTime
-from dagflow.model.infer import bind_input, own_bindings, port_types
-from dagflow.model.map_state import MapState
-from dagflow.model.operator import InputOperator, Operator
-from dagflow.model.plain import encode
-from dagflow.model.ports import BATCH, RECORD, STREAM, handlers_of, input_ports, output_ports
-from dagflow.model.records import ReaderRecord, Window
-from dagflow.model.typecheck import type_check
+from dagflow.model.graph.infer import bind_input, own_bindings, port_types
+from dagflow.model.operator.base import InputOperator, Operator
+from dagflow.model.operator.context import Clock, EventTime, FileMaker, OperatorContext, SystemClock
+from dagflow.model.operator.dataframes import INPUT, OUTPUT, DataFrameOperator
+from dagflow.model.operator.map_state import MapState
+from dagflow.model.operator.ports import BATCH, RECORD, STREAM, handlers_of, input_ports, output_ports
+from dagflow.model.types.plain_data import encode
+from dagflow.model.types.records import ReaderRecord, Window
+from dagflow.model.types.typecheck import type_check
 from dagflow.plan.errors import NotSupported
 from dagflow.plan.forms import preferred_form
 from dagflow.runtime.run_folder.reports import TaskReport

@@ -11,10 +11,10 @@ from typing import Any
 
 import attrs
 
-from dagflow.model.context import OperatorContext
-from dagflow.model.operator import Operator
-from dagflow.model.ports import output_ports
-from dagflow.model.records import FileBlockMetadata
+from dagflow.model.operator.base import Operator
+from dagflow.model.operator.context import OperatorContext
+from dagflow.model.operator.ports import output_ports
+from dagflow.model.types.records import FileBlockMetadata
 from dagflow.ranges import RangeTracker
 from dagflow.storage import BinaryReader, FileStatus, file_system
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dagflow.model.context import OperatorContext
 from dagflow.model.errors.dag import UnknownName
-from dagflow.model.operator import Operator
-from dagflow.model.ports import BATCH, RECORD, InputPort, output_ports
-from dagflow.model.records import FileBlockMetadata
+from dagflow.model.operator.base import Operator
+from dagflow.model.operator.context import OperatorContext
+from dagflow.model.operator.ports import BATCH, RECORD, InputPort, output_ports
+from dagflow.model.types.records import FileBlockMetadata
 from dagflow.plan.errors import NotSupported
 from dagflow.runtime.stage.failure import Abort
 from dagflow.runtime.stage.program import OutputPlan, PortPlan, Program, ProgramOperator, RunOptions, TaskSpec, WindowFacts

@@ -12,7 +12,7 @@ import pytest
 
 from dagflow import DAG
 from dagflow.launching.application import load_application
-from dagflow.model.forms import schema_of
+from dagflow.model.types.forms import schema_of
 from dagflow.testing import Collector, run_dag
 from tests.conformance.exchanges import read
 

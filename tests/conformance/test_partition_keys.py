@@ -14,7 +14,7 @@ from dagflow import DAG, InputPort, MapState, Operator, OutputPort, WindowState
 from dagflow.errors import KeysMisdealt
 from dagflow.launching.launch import launch
 from dagflow.local.runner import LocalRunner
-from dagflow.model.context import OperatorContext
+from dagflow.model.operator.context import OperatorContext
 from dagflow.scaling import (
     Partition,
     PartitioningContext,

@@ -11,8 +11,8 @@ import pytest
 from dagflow import DAG, Module, ProxyInputPort, ReaderRecord, State
 from dagflow.errors import BadValue, ConfigError, DagflowError, PlanMismatch, UnknownOperatorName, UnknownProperty
 from dagflow.launching.build import build, examine
-from dagflow.model.operator import Operator
-from dagflow.model.ports import InputPort
+from dagflow.model.operator.base import Operator
+from dagflow.model.operator.ports import InputPort
 from dagflow.testing import Collector, run_dag
 from operators import FileInput, Filter, RecordWriter
 

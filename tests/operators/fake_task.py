@@ -8,9 +8,9 @@ import attrs
 import pyarrow as pa
 
 from dagflow import ErrorRecord, Operator, OperatorContext
-from dagflow.model.forms import to_records
-from dagflow.model.ports import handlers_of, output_ports
-from dagflow.model.state import freeze, renew, thaw
+from dagflow.model.operator.ports import handlers_of, output_ports
+from dagflow.model.operator.state import freeze, renew, thaw
+from dagflow.model.types.forms import to_records
 
 
 class FakeFile:

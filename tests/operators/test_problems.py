@@ -9,7 +9,7 @@ import pytest
 
 from dagflow import DAG
 from dagflow.errors import EmptyDag, PropertyRefused
-from dagflow.model.checks import properties
+from dagflow.model.graph.checks import properties
 from operators import BlockReader, FileSplitterInput, RecordWriter, TimeBasedDirectoryScanner
 from operators.problems import all_problems, told_in
 

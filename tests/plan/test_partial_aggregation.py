@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dagflow import DAG
-from dagflow.model.dag import PortName
+from dagflow.model.graph.dag import PortName
 from dagflow.plan.partial_aggregation import add_partial_aggregations
 from dagflow.plan.place import place
 from dagflow.plan.plan import Plan

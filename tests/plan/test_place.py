@@ -8,7 +8,7 @@ import pytest
 
 from dagflow import DAG, FileBlockMetadata, FileMetadata, InputPort, MapState, Operator, OutputPort, State, WindowState
 from dagflow.errors import MapStateNotKeyed, MergeMissing, NotSupported, UnrelatedPartitions
-from dagflow.model.state import StateField
+from dagflow.model.operator.state import StateField
 from dagflow.plan.plan import Plan
 from dagflow.plan.steps import make_plan
 from dagflow.scaling import StatelessPartitioner

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from dagflow import DAG
-from dagflow.model.expand import ExpandedDag
+from dagflow.model.graph.expand import ExpandedDag
 from dagflow.plan.plan import Forms, Plan
 from dagflow.plan.relays import Relay, add_relays
 from dagflow.plan.stages import fuse_stages

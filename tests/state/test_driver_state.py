@@ -11,7 +11,7 @@ import pytest
 
 from dagflow import DAG, InputOperator, MapState, Operator, OutputPort, State, launch
 from dagflow.errors import PlanMismatch, SegmentDamaged, SegmentMissing, StateNotPlain
-from dagflow.model.plain import decode, dumps, encode, loads
+from dagflow.model.types.plain_data import decode, dumps, encode, loads
 from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.state import MapLog, StateRef

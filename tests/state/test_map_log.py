@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow.errors import PlanMismatch, SegmentDamaged, SegmentMissing, StateNotPlain
-from dagflow.model.map_state import TrackedDict
-from dagflow.model.plain import encode
+from dagflow.model.operator.map_state import TrackedDict
+from dagflow.model.types.plain_data import encode
 from dagflow.state import MapId, MapLog, Policy, SegmentRef, erase_segments
 from dagflow.state.segment import segments, window_of
 from dagflow.testing.stores import CountingStore

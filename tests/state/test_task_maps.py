@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import InputPort, MapState, Operator
-from dagflow.model.keys import GROUPS, KeyAssignment, group_of
+from dagflow.model.types.keys import GROUPS, KeyAssignment, group_of
 from dagflow.state import SegmentRef, StateRef, task_states
 from dagflow.state.references import StartStates, chains
 from dagflow.state.task_states import TaskStates, sweep

@@ -67,7 +67,7 @@ def test_the_check_of_the_dag_agrees() -> None:
     from importlib.util import module_from_spec, spec_from_file_location
 
     from dagflow import DAG
-    from dagflow.model.checks import check
+    from dagflow.model.graph.checks import check
 
     spec = spec_from_file_location("accepted", HERE / "accepted.py")
     assert spec is not None

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dagflow.model.context import OperatorContext
-from dagflow.model.dag import PortName
-from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator
-from dagflow.model.operator import Operator
-from dagflow.model.ports import InputPort, OutputPort
+from dagflow.model.graph.dag import PortName
+from dagflow.model.operator.base import Operator
+from dagflow.model.operator.context import OperatorContext
+from dagflow.model.operator.dataframes import INPUT, OUTPUT, DataFrameOperator
+from dagflow.model.operator.ports import InputPort, OutputPort
 from dagflow.plan.plan import DATAFRAME, Exchange, Plan
 from dagflow.runtime.exchange.errors import NullMade
 from dagflow.runtime.exchange.rows import Row, arrow_blobs

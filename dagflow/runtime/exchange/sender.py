@@ -11,11 +11,11 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, get_origin
 
-from dagflow.model.columns import RecordMisfit
-from dagflow.model.context import Cursor
-from dagflow.model.forms import schema_of, to_batch, to_records
-from dagflow.model.keys import KeyAssignment, Router
-from dagflow.model.types import type_name
+from dagflow.model.operator.context import Cursor
+from dagflow.model.types.columns import RecordMisfit
+from dagflow.model.types.comparison import type_name
+from dagflow.model.types.forms import schema_of, to_batch, to_records
+from dagflow.model.types.keys import KeyAssignment, Router
 from dagflow.plan.plan import FORWARD, GATHER, HASH
 from dagflow.runtime.exchange.errors import ColumnsDiffer, CombinedKeyChanged, TimeNotInSpark
 from dagflow.runtime.exchange.fitting import fitted

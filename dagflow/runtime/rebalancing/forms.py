@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from dagflow.model.plain import decode
+from dagflow.model.types.plain_data import decode
 from dagflow.runtime.rebalancing.ownership_log import TaskLog
 from dagflow.runtime.rebalancing.stealing import StealingWork
 from dagflow.runtime.rebalancing.task_work import TaskWork

@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.model.plain import dumps, loads
+from dagflow.model.types.plain_data import dumps, loads
 from dagflow.runtime.run_folder.layout import entry_name, item_name
 from dagflow.runtime.stage.parts import Part, part_of
 from dagflow.storage import Store, read_sealed, seal

@@ -10,8 +10,8 @@ from zlib import crc32
 
 import attrs
 
-from dagflow.model.plain import shown
-from dagflow.model.protocols import DividesItems, WeighsItems
+from dagflow.model.operator.protocols import DividesItems, WeighsItems
+from dagflow.model.types.plain_data import shown
 from dagflow.ranges import RangeTracker, SplitsItems
 from dagflow.ranges.splitting import cut_at, cuts, fraction_at, split_off, tracker_between
 from dagflow.runtime.stage.parts import Part, narrowed

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.model.plain import dumps, loads
+from dagflow.model.types.plain_data import dumps, loads
 from dagflow.runtime.rebalancing import failpoints
 from dagflow.runtime.rebalancing.item_log import finish
 from dagflow.runtime.run_folder.layout import entry_name, task_name

@@ -6,7 +6,7 @@ import json
 
 import attrs
 
-from dagflow.model.context import Clock, SystemClock
+from dagflow.model.operator.context import Clock, SystemClock
 from dagflow.runtime.rebalancing.ownership_log import OwnershipLog
 from dagflow.runtime.rebalancing.policy import Peer
 from dagflow.runtime.run_folder.layout import gauge_name

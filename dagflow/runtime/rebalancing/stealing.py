@@ -9,8 +9,8 @@ from types import TracebackType
 
 import attrs
 
-from dagflow.model.context import Clock
-from dagflow.model.plain import decode, encode
+from dagflow.model.operator.context import Clock
+from dagflow.model.types.plain_data import decode, encode
 from dagflow.runtime.rebalancing import failpoints
 from dagflow.runtime.rebalancing.background import BACKGROUND
 from dagflow.runtime.rebalancing.items import ItemInProgress

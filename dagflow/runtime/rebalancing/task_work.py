@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Protocol
 
-from dagflow.model.context import Clock, SystemClock, WorkSharing
+from dagflow.model.operator.context import Clock, SystemClock, WorkSharing
 from dagflow.runtime.rebalancing.items import ItemInProgress, ItemQueue, PendingItem, Throughput
 from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from dagflow.model.context import Clock
+from dagflow.model.operator.context import Clock
 from dagflow.runtime.rebalancing.background import BACKGROUND
 from dagflow.runtime.rebalancing.items import ItemInProgress
 from dagflow.runtime.rebalancing.policy import is_worth, remaining

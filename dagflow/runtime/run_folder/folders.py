@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from dagflow.ledger import erase, named_files
-from dagflow.model.operator import Operator
+from dagflow.model.operator.base import Operator
 from dagflow.plan.plan import Plan
 from dagflow.runtime.run_folder.errors import ForeignFiles, LocalPathRemoteMaster, OutputInInput, OutputOrphaned, OutputOwned
 from dagflow.runtime.run_folder.layout import APP_ID, CLAIMED, KINDS, OWNER, RUN_FOLDERS, STAGING, STARTING_OVER, stored

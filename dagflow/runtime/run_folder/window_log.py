@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import attrs
 
-from dagflow.model.plain import decode, dumps, encode, loads
+from dagflow.model.types.plain_data import decode, dumps, encode, loads
 from dagflow.runtime.run_folder.errors import FolderNotOwned
 from dagflow.runtime.run_folder.files import file_paths, moved_file
 from dagflow.runtime.run_folder.launch_record import LaunchRecord

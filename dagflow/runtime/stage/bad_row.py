@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dagflow.model.forms import to_records
+from dagflow.model.types.forms import to_records
 
 if TYPE_CHECKING:
     import pyarrow as pa

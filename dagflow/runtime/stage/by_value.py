@@ -14,8 +14,8 @@ import attrs
 import cloudpickle
 import typing_extensions
 
-from dagflow.model.columns import owner_of
-from dagflow.model.types import evaluated
+from dagflow.model.types.columns import owner_of
+from dagflow.model.types.comparison import evaluated
 
 
 def dumps(value: Any) -> bytes:

@@ -8,9 +8,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from dagflow.model.errors.running import WrongRecordType
-from dagflow.model.forms import to_batch, to_records
-from dagflow.model.ports import BATCH, STREAM
-from dagflow.model.records import ReaderRecord
+from dagflow.model.operator.ports import BATCH, STREAM
+from dagflow.model.types.forms import to_batch, to_records
+from dagflow.model.types.records import ReaderRecord
 from dagflow.runtime.stage.bad_row import first_failing_row, raising, record_of
 from dagflow.runtime.stage.failure import Abort, emitting_frames
 from dagflow.runtime.stage.mistyped import refuse_mistyped

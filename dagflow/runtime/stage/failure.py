@@ -10,9 +10,9 @@ from typing import Any
 
 from dagflow.errors import DagflowError
 from dagflow.errors.frames import is_ours
-from dagflow.model.context import Cursor, RecordOrigin
-from dagflow.model.records import ReaderRecord, excerpt
-from dagflow.model.source import shown
+from dagflow.model.operator.call_sites import shown
+from dagflow.model.operator.context import Cursor, RecordOrigin
+from dagflow.model.types.records import ReaderRecord, excerpt
 from dagflow.runtime.stage.errors import OperatorFailed
 
 _ERROR_CHARACTERS = 1000
@@ -63,7 +63,7 @@ def describe(error: BaseException) -> str:
 def sample(error: BaseException, record: Any, path: str | None, position: int | None) -> str:
     """Describe a skipped record in one line of the report: what is wrong with it, and where it is.
 
-    >>> from dagflow.model.records import FileBlockMetadata
+    >>> from dagflow.model.types.records import FileBlockMetadata
     >>> sample(ValueError("no number"), "one", "a.txt", 4)
     "ValueError: no number ('one', a.txt, position 4)"
     >>> sample(OSError("gone"), FileBlockMetadata(1, "a.txt", start=0, stop=4096, file_length=4096), "a.txt", 0)

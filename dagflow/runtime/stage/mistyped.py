@@ -9,9 +9,9 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from dagflow.model.errors.running import WrongRecordType
-from dagflow.model.operator import InputOperator
-from dagflow.model.ports import RECORD
-from dagflow.model.typecheck import type_check
+from dagflow.model.operator.base import InputOperator
+from dagflow.model.operator.ports import RECORD
+from dagflow.model.types.typecheck import type_check
 from dagflow.runtime.stage.failure import Abort
 from dagflow.runtime.stage.program import SourcePlan
 

@@ -7,12 +7,12 @@ import copy
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from dagflow.model.context import OperatorContext
 from dagflow.model.errors.dag import PortUnbound
-from dagflow.model.map_state import TrackedDict
-from dagflow.model.operator import ErrorRecord, Operator
-from dagflow.model.records import ReaderRecord
-from dagflow.model.state import state_fields
+from dagflow.model.operator.base import ErrorRecord, Operator
+from dagflow.model.operator.context import OperatorContext
+from dagflow.model.operator.map_state import TrackedDict
+from dagflow.model.operator.state import state_fields
+from dagflow.model.types.records import ReaderRecord
 from dagflow.runtime.run_folder.reports import SAMPLES, OperatorFigures
 from dagflow.runtime.stage.delivery import Inlet, Outlet, Step, Steps
 from dagflow.runtime.stage.failure import Abort, abort, describe, sample, text_of

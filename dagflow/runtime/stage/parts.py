@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from dagflow.model.plain import decode, encode
-from dagflow.model.protocols import FollowsBlock
+from dagflow.model.operator.protocols import FollowsBlock
+from dagflow.model.types.plain_data import decode, encode
 
 _WHERE = "a position at which a work item was split"
 

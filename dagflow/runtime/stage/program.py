@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from dagflow.model.event_time import EventTime
-from dagflow.model.keys import Key, KeyAssignment
-from dagflow.model.operator import Operator
-from dagflow.model.ports import BATCH, RECORD
+from dagflow.model.operator.base import Operator
+from dagflow.model.operator.context import EventTime
+from dagflow.model.operator.ports import BATCH, RECORD
+from dagflow.model.types.keys import Key, KeyAssignment
 from dagflow.runtime.run_folder.layout import CLAIM, FREE_SLOT, REPORT, SLOTS_WANTED, stage_area, task_name
 from dagflow.runtime.stage.parts import Part
 from dagflow.state import StartStates

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.model.records import excerpt
+from dagflow.model.types.records import excerpt
 from dagflow.runtime.stage.errors import RecordChanged
 from dagflow.runtime.stage.failure import Abort
 

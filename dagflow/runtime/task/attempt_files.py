@@ -6,7 +6,7 @@ import contextlib
 import os
 from typing import Any
 
-from dagflow.model.context import AttemptFile
+from dagflow.model.operator.context import AttemptFile
 from dagflow.runtime.run_folder.layout import STAGING
 from dagflow.runtime.run_folder.reports import StagedFile
 from dagflow.storage import (

@@ -6,13 +6,13 @@ import pickle
 from collections.abc import Iterable
 from typing import Any
 
-from dagflow.model.dag import PortName
-from dagflow.model.dataframes import INPUT, OUTPUT, DataFrameOperator
-from dagflow.model.forms import schema_of
-from dagflow.model.keys import key_of
-from dagflow.model.operator import Operator, fields_of
-from dagflow.model.partitioning import own_key
-from dagflow.model.ports import BATCH, RECORD, InputPort, combiners_of
+from dagflow.model.graph.dag import PortName
+from dagflow.model.graph.partitioning import own_key
+from dagflow.model.operator.base import Operator, fields_of
+from dagflow.model.operator.dataframes import INPUT, OUTPUT, DataFrameOperator
+from dagflow.model.operator.ports import BATCH, RECORD, InputPort, combiners_of
+from dagflow.model.types.forms import schema_of
+from dagflow.model.types.keys import key_of
 from dagflow.plan.plan import DATAFRAME, Exchange, Plan
 from dagflow.runtime.exchange.dataframes import Made, columns_of_port
 from dagflow.runtime.stage.program import Combiner, OutputPlan, PortPlan, Program, ProgramOperator, SendPlan, SourcePlan

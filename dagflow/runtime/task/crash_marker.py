@@ -15,8 +15,8 @@ from typing import Any
 
 import attrs
 
-from dagflow.model.plain import decode, dumps, encode, loads
-from dagflow.model.records import POSITION, READER_COLUMNS, ReaderRecord
+from dagflow.model.types.plain_data import decode, dumps, encode, loads
+from dagflow.model.types.records import POSITION, READER_COLUMNS, ReaderRecord
 from dagflow.runtime.run_folder.layout import CRASH_MARKER
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.stage.program import TaskSpec

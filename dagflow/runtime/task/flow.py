@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dagflow.errors import DagflowError
-from dagflow.model.context import Clock, Cursor, FileMaker, ItemPart, OperatorContext, SystemClock
-from dagflow.model.event_time import EventTime
-from dagflow.model.plain import decode, encode
-from dagflow.model.ports import BATCH, RECORD, STREAM, handlers_of, output_ports
-from dagflow.model.sink import Sink
-from dagflow.model.state import freeze, renew, thaw
-from dagflow.model.typecheck import type_check
+from dagflow.model.operator.context import Clock, Cursor, EventTime, FileMaker, ItemPart, OperatorContext, SystemClock
+from dagflow.model.operator.ports import BATCH, RECORD, STREAM, handlers_of, output_ports
+from dagflow.model.operator.sink import Sink
+from dagflow.model.operator.state import freeze, renew, thaw
+from dagflow.model.types.plain_data import decode, encode
+from dagflow.model.types.typecheck import type_check
 from dagflow.runtime.exchange.channels import TaskChannels, nothing_sent
 from dagflow.runtime.exchange.rows import Row, batch_of, records_of
 from dagflow.runtime.exchange.sender import Sender

@@ -10,9 +10,9 @@ from typing import Any
 import attrs
 
 from dagflow.ledger import LedgerEntry
-from dagflow.model.context import Cursor
-from dagflow.model.operator import Operator
-from dagflow.model.sink import PublishesWindows, Sink, StagedWindow
+from dagflow.model.operator.base import Operator
+from dagflow.model.operator.context import Cursor
+from dagflow.model.operator.sink import PublishesWindows, Sink, StagedWindow
 from dagflow.runtime.rebalancing.forms import collect
 from dagflow.runtime.run_folder.files import named
 from dagflow.runtime.run_folder.reports import StagedFile, Steal, TaskReport, summed, summed_exchanges

@@ -9,7 +9,7 @@ import attrs
 from dagflow.config.hints import field_hint
 from dagflow.config.values import holds_secret
 from dagflow.errors.shown import HIDDEN, sounds_secret, without_secrets
-from dagflow.model.operator import Operator, fields_of
+from dagflow.model.operator.base import Operator, fields_of
 from dagflow.plan.plan import Plan
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.storage.record_errors import PlanMismatch

@@ -31,10 +31,10 @@ from dagflow.ledger import (
 from dagflow.ledger.codec import canonical
 from dagflow.ledger.columns import is_widened
 from dagflow.ledger.errors import LedgerCut, LedgerDamaged, WindowPassed
-from dagflow.model.forms import schema_of
-from dagflow.model.operator import Operator
-from dagflow.model.plain import decode
-from dagflow.model.protocols import EmitsItems
+from dagflow.model.operator.base import Operator
+from dagflow.model.operator.protocols import EmitsItems
+from dagflow.model.types.forms import schema_of
+from dagflow.model.types.plain_data import decode
 from dagflow.plan.late_columns import late_columns
 from dagflow.plan.plan import Plan
 from dagflow.runtime.run_folder.layout import record_name

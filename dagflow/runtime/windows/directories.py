@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 
 import attrs
 
-from dagflow.model.sink import StagedWindow
+from dagflow.model.operator.sink import StagedWindow
 from dagflow.runtime.run_folder.files import difference, file_paths
 from dagflow.runtime.run_folder.layout import STAGING
 from dagflow.runtime.run_folder.reports import StagedFile

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dagflow.model.event_time import EventTime
-from dagflow.model.operator import InputOperator
+from dagflow.model.operator.base import InputOperator
+from dagflow.model.operator.context import EventTime
 from dagflow.plan.plan import Plan
 from dagflow.runtime.run_folder.window_log import Decision, WindowPlan
 

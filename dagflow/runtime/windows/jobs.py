@@ -11,8 +11,8 @@ import attrs
 
 from dagflow.config.run_settings import RunSettings
 from dagflow.errors import DagflowError
-from dagflow.model.event_time import EventTime
-from dagflow.model.plain import block_text
+from dagflow.model.operator.context import EventTime
+from dagflow.model.types.plain_data import block_text
 from dagflow.plan.late_columns import late_inputs
 from dagflow.plan.plan import Plan
 from dagflow.runtime.events import EntryAppended, Event, TaskEnded, Warned, WindowDecided, WindowPlanned

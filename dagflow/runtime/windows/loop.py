@@ -13,8 +13,8 @@ import attrs
 
 from dagflow.config.run_settings import RunSettings
 from dagflow.errors import DagflowError
-from dagflow.model.context import Clock
-from dagflow.model.operator import Operator
+from dagflow.model.operator.base import Operator
+from dagflow.model.operator.context import Clock
 from dagflow.plan.plan import Plan
 from dagflow.runtime.events import (
     EventStream,

@@ -10,10 +10,10 @@ from typing import Any
 import attrs
 
 from dagflow.ledger import InputSlice
-from dagflow.model.context import Clock, OperatorContext
-from dagflow.model.operator import InputOperator, Operator
-from dagflow.model.plain import encode
-from dagflow.model.protocols import EmitsItems
+from dagflow.model.operator.base import InputOperator, Operator
+from dagflow.model.operator.context import Clock, OperatorContext
+from dagflow.model.operator.protocols import EmitsItems
+from dagflow.model.types.plain_data import encode
 from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime.events import Event, Warned
 from dagflow.runtime.run_folder.reports import OperatorFigures, TaskReport

@@ -11,9 +11,9 @@ from typing import Any
 import attrs
 
 from dagflow.errors import DagflowError
-from dagflow.model.context import Clock
-from dagflow.model.partitioning import partitioner_of
-from dagflow.model.protocols import GroupsItems, WeighsItems
+from dagflow.model.graph.partitioning import partitioner_of
+from dagflow.model.operator.context import Clock
+from dagflow.model.operator.protocols import GroupsItems, WeighsItems
 from dagflow.plan.assignment import assign, assign_groups
 from dagflow.plan.plan import SINGLE, Plan, Stage
 from dagflow.runtime.events import Event, ReadersChanged

@@ -7,9 +7,9 @@ from typing import Literal
 
 import attrs
 
-from dagflow.model.ports import output_ports
-from dagflow.model.protocols import GroupsItems
-from dagflow.model.records import FileBlockMetadata
+from dagflow.model.operator.ports import output_ports
+from dagflow.model.operator.protocols import GroupsItems
+from dagflow.model.types.records import FileBlockMetadata
 from dagflow.plan.plan import Plan, Stage
 from dagflow.runtime.events import Claimed, EventStream, Stolen
 from dagflow.runtime.rebalancing.imbalance import Imbalance, imbalance

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.model.plain import decode
+from dagflow.model.types.plain_data import decode
 from dagflow.plan.plan import Plan
 from dagflow.runtime.rebalancing.forms import read_reports
 from dagflow.runtime.rebalancing.items import PendingItem

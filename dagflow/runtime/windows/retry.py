@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from dagflow.errors import DagflowError
-from dagflow.model.context import Clock
+from dagflow.model.operator.context import Clock
 from dagflow.runtime.events import EventStream, StepRetried
 from dagflow.runtime.stage.failure import describe
 from dagflow.runtime.windows.errors import Interrupted, WindowHeldUp

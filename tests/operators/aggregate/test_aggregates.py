@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dagflow.errors import ColumnNotThere, OperatorFailed
-from dagflow.model.forms import to_batch, to_records
+from dagflow.model.types.forms import to_batch, to_records
 from dagflow.state.task_states import declared_states
 from dagflow.testing import Window, check_operator, run_operator
 from operators import Average, Count, Deduplicate, KeyValue, Max, Min, Sum, TopN, Tumbling

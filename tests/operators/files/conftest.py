@@ -12,8 +12,8 @@ import attrs
 import pytest
 
 from dagflow import FileBlockMetadata, FileMetadata, OperatorContext
-from dagflow.model.plain import dumps
-from dagflow.model.state import freeze, renew, thaw
+from dagflow.model.operator.state import freeze, renew, thaw
+from dagflow.model.types.plain_data import dumps
 from dagflow.state.task_states import encoded_states, restore_states
 
 

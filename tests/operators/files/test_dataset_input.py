@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dagflow import DAG, FileBlockMetadata, InputPort, Operator, OperatorContext
 from dagflow.errors import ObjectDamaged, ObjectMissing
 from dagflow.ledger import InputSlice
-from dagflow.model.plain import decode, dumps, encode, loads
+from dagflow.model.types.plain_data import decode, dumps, encode, loads
 from dagflow.plan.steps import make_plan
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.runtime.stage.failure import Abort

@@ -8,8 +8,8 @@ import pytest
 
 from dagflow import DAG, ErrorRecord, FileMetadata
 from dagflow.errors import UnknownProperty
-from dagflow.model.checks import check
-from dagflow.model.dag import PortName
+from dagflow.model.graph.checks import check
+from dagflow.model.graph.dag import PortName
 from dagflow.testing import Collector, run_dag
 from operators import BlockReader, FileInput, FileSplitterInput, FixedBytesReaderContext, TimeBasedDirectoryScanner
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dagflow import DAG, FileBlockMetadata, InputPort, Operator
-from dagflow.model.map_state import TrackedDict
-from dagflow.model.plain import dumps, encode
+from dagflow.model.operator.map_state import TrackedDict
+from dagflow.model.types.plain_data import dumps, encode
 from dagflow.plan.steps import make_plan
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.runtime.stage.program import RunOptions

@@ -8,8 +8,8 @@ import pytest
 
 from dagflow import DAG, FileInfo, InputOperator, OutputPort
 from dagflow.errors import PathMissing
-from dagflow.model.checks import check
-from dagflow.model.ports import ports_of
+from dagflow.model.graph.checks import check
+from dagflow.model.operator.ports import ports_of
 from dagflow.storage import file_system
 from operators.files.errors import InputNotFile
 from operators.files.splitter_base import FileSplitterBase

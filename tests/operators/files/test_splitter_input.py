@@ -10,7 +10,7 @@ import pytest
 
 from dagflow import FileInfo
 from dagflow.errors import PathMissing
-from dagflow.model.operator import fields_of
+from dagflow.model.operator.base import fields_of
 from dagflow.storage import FileStatus
 from operators.files.errors import InputMissing, InputNotFile
 from operators.files.scanner import TimeBasedDirectoryScanner

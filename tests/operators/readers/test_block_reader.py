@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dagflow import FileBlockMetadata, ReaderRecord
 from dagflow.errors import InfrastructureError
-from dagflow.model.infer import own_bindings, port_types
+from dagflow.model.graph.infer import own_bindings, port_types
 from dagflow.storage import FileStatus
 from operators import BlockReader, Entity, FixedRecordsReaderContext, FSSliceReader, LineReaderContext, ReaderContext
 from operators.contexts import BadText, FixedBytesReaderContext

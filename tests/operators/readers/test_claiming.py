@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import FileBlockMetadata
-from dagflow.model.context import ItemPart
+from dagflow.model.operator.context import ItemPart
 from dagflow.ranges import OffsetRangeTracker
 from dagflow.runtime.stage.parts import Part, narrowed
 from operators import BlockReader, Entity, FSSliceReader, ReadAheadLineReaderContext, ReaderContext, RecordWriter

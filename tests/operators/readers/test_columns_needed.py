@@ -11,7 +11,7 @@ import pytest
 
 from dagflow import DAG, Operator
 from dagflow.errors import ColumnNeeded, DagError, KeyRefused
-from dagflow.model.checks import check
+from dagflow.model.graph.checks import check
 from dagflow.scan import Drift, TableSchema
 from operators import (
     Count,

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import ReaderRecord
-from dagflow.model.forms import to_batch
+from dagflow.model.types.forms import to_batch
 from operators.transform.content import column_contents, contents
 
 EAST = datetime.timezone(datetime.timedelta(hours=2))

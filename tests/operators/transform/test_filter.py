@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import ReaderRecord
-from dagflow.model.infer import own_bindings, port_types
+from dagflow.model.graph.infer import own_bindings, port_types
 from operators import Filter
 from operators.transform.errors import ExpressionRefused
 from tests.operators.fake_task import FakeTask

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.model.infer import own_bindings, port_types
+from dagflow.model.graph.infer import own_bindings, port_types
 from dagflow.testing import run_operator
 from operators import FlatMap
 from operators.transform.errors import ExpressionRefused, NotSeveral

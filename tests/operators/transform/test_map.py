@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.model.infer import own_bindings, port_types
+from dagflow.model.graph.infer import own_bindings, port_types
 from operators import Map
 from operators.transform.errors import ExpressionRefused
 from tests.operators.fake_task import FakeTask

@@ -21,7 +21,7 @@ from dagflow.errors import (
     TimeNotInSpark,
     TypeNotInSpark,
 )
-from dagflow.model.dataframes import not_in_spark
+from dagflow.model.operator.dataframes import not_in_spark
 from dagflow.plan.steps import make_plan
 from dagflow.runtime.exchange.dataframes import Made
 from dagflow.runtime.exchange.fitting import fitted

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dagflow import DAG
 from dagflow.errors import UnknownName
-from dagflow.model.checks import check
-from dagflow.model.dag import PortName
+from dagflow.model.graph.checks import check
+from dagflow.model.graph.dag import PortName
 from dagflow.testing import Collector, check_operator, run_dag, run_operator
 from operators import FileInput, Split
 from operators.transform.errors import ExpressionRefused

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from dagflow import DAG, ReaderRecord
 from dagflow.errors import BadValue, DagErrors, InputUnconnected
-from dagflow.model.checks import check
-from dagflow.model.dag import PortName
-from dagflow.model.ports import input_ports
+from dagflow.model.graph.checks import check
+from dagflow.model.graph.dag import PortName
+from dagflow.model.operator.ports import input_ports
 from dagflow.testing import Collector, check_operator, run_dag, run_operator
 from operators import FileInput, Filter, Map, Union
 from tests.operators.fake_task import FakeTask

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagflow.errors import CombinedKeyChanged, KeyNotHashable, OperatorFailed
-from dagflow.model.context import Cursor
-from dagflow.model.forms import to_batch, to_records
-from dagflow.model.keys import Key, KeyAssignment, group_of, key_of
+from dagflow.model.operator.context import Cursor
+from dagflow.model.types.forms import to_batch, to_records
+from dagflow.model.types.keys import Key, KeyAssignment, group_of, key_of
 from dagflow.plan.plan import FORWARD, GATHER, HASH, ROUND_ROBIN
 from dagflow.runtime.exchange import sender as module
 from dagflow.runtime.exchange.rows import Row, batch_of, records_of

@@ -20,7 +20,7 @@ from dagflow.launching.launch import launch
 from dagflow.lineage.replay import replay
 from dagflow.lineage.trace import ApplicationLocator, trace
 from dagflow.local.runner import LocalRunner
-from dagflow.model.plain import dumps, loads
+from dagflow.model.types.plain_data import dumps, loads
 from dagflow.ranges import ByteKeyRangeTracker, OffsetRangeTracker
 from dagflow.ranges.splitting import cuts, fraction_at
 from dagflow.render.report import report_text

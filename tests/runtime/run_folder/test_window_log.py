@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow.errors import FileLost, PlanMismatch, RecordDamaged, RecordMisplaced, RecordMissing, WindowIncomplete
-from dagflow.model.operator import Operator
+from dagflow.model.operator.base import Operator
 from dagflow.runtime.run_folder.progress import progress_of
 from dagflow.runtime.run_folder.reports import OperatorFigures, StagedFile, TaskReport, summed
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan

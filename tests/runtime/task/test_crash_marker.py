@@ -17,7 +17,7 @@ from dagflow import ReaderRecord
 from dagflow.errors import WindowFailed
 from dagflow.launching.launch import launch
 from dagflow.local.runner import LocalRunner
-from dagflow.model.context import Cursor
+from dagflow.model.operator.context import Cursor
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.runner import TasksDied
 from dagflow.runtime.stage.outcome import TaskOutcome

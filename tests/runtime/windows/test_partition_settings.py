@@ -12,7 +12,7 @@ import pytest
 from dagflow import DAG, InputPort, Operator
 from dagflow.errors import NotPicklable
 from dagflow.launching.build import build, examine
-from dagflow.model.partitioning import key_of_port
+from dagflow.model.graph.partitioning import key_of_port
 from dagflow.runtime.task.compile import pickled, stage_program
 from tests.conformance.exchanges import Counted, Tally, read, split_and_tally
 

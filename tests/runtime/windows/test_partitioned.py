@@ -9,7 +9,7 @@ import pytest
 from dagflow import DAG
 from dagflow.errors import ConfigError, NotAPartitioner
 from dagflow.launching.build import LoadedApplication, build
-from dagflow.model.checks import partitioner_of
+from dagflow.model.graph.checks import partitioner_of
 from dagflow.scaling import StatelessPartitioner
 from operators import BlockReader, Console, FileSplitterInput
 

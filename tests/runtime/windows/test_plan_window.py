@@ -10,7 +10,7 @@ import pytest
 from dagflow import DAG, InputOperator, InputPort, Operator, OperatorContext, OutputPort, State, WindowState
 from dagflow.errors import StateNotPlain
 from dagflow.ledger import EntryRef, InputSlice
-from dagflow.model.plain import decode
+from dagflow.model.types.plain_data import decode
 from dagflow.plan.steps import make_plan
 from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowPlan

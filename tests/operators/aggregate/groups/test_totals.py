@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dagflow.model.keys import key_hash
+from dagflow.model.types.keys import key_hash
 from operators.aggregate.errors import ValueNotKept
 from operators.aggregate.groups.totals import as_plain, entry_of, from_plain, key_of
 

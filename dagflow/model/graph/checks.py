@@ -1,0 +1,386 @@
+"""The checks of a DAG: each a small function that yields what is wrong; `CHECKS` is the table of contents."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import UnionType
+from typing import Any, get_origin
+
+import attrs
+
+from dagflow.errors import DagError
+from dagflow.model.errors.dag import (
+    ClassWrong,
+    ColumnNeeded,
+    Cycle,
+    DagErrors,
+    EmptyDag,
+    InputUnconnected,
+    NotAPartitioner,
+    NotPartitionable,
+    OutputUnconnected,
+    PortTypeError,
+    PropertyRefused,
+    RootNotInput,
+    WatermarkMissing,
+)
+from dagflow.model.graph.class_checks import awaits, of_operator
+from dagflow.model.graph.dag import DAG, OperatorNode, PortName, Route, Stream
+from dagflow.model.graph.expand import ExpandedDag, expand
+from dagflow.model.graph.infer import bind_columns, bind_input, bind_output, own_bindings, port_types
+from dagflow.model.graph.module import ModuleNode
+from dagflow.model.graph.partitioning import key_given, partitioner_of, wrong_keys
+from dagflow.model.graph.topology import cycles, order
+from dagflow.model.graph.upstream import nearest_declaration
+from dagflow.model.operator.base import InputOperator
+from dagflow.model.operator.map_state import MapState, type_arguments
+from dagflow.model.operator.ports import handlers_of, input_ports, output_ports
+from dagflow.model.operator.state import state_fields
+from dagflow.model.types.comparison import Bindings, difference, is_vague, type_name
+from dagflow.model.types.keys import known_columns
+
+
+@attrs.frozen
+class CheckedDag:
+    """A DAG without problems.
+
+    Attributes:
+        nodes: the operators by name, in an order in which every stream leads forward.
+        streams: the streams by name.
+        types: the type of every port; `Any` where it is not known.
+        modules: the modules that were inlined, by name, outer ones first.
+    """
+
+    name: str
+    nodes: dict[str, OperatorNode]
+    streams: dict[str, Stream]
+    types: dict[PortName, Any]
+    modules: dict[str, ModuleNode] = attrs.field(factory=dict)
+
+    def stream_from(self, port: PortName) -> Stream | None:
+        """The stream that starts at an output port."""
+        return next((s for s in self.streams.values() if s.source == port), None)
+
+    def stream_into(self, port: PortName) -> Stream | None:
+        """The stream that leads into an input port."""
+        return next((s for s in self.streams.values() if port in s.sinks), None)
+
+    def upstream(self, name: str) -> list[tuple[PortName, PortName]]:
+        """`(source, sink)` of every connected input port of an operator."""
+        return [(s.source, sink) for s in self.streams.values() for sink in s.sinks if sink.operator == name]
+
+
+def check(dag: DAG | ExpandedDag) -> CheckedDag:
+    """Runs all checks. Raises the only problem, or `DagErrors` that holds all of them in the order of `CHECKS`."""
+    dag = expand(dag) if isinstance(dag, DAG) else dag
+    problems = list(dag.problems)
+    for rule in CHECKS if dag.is_whole else OF_OPERATORS:
+        problems += rule(dag)
+    raise_all(problems)
+    names = order(dag.operators, _edges(dag))
+    types, _ = infer(dag)
+    return CheckedDag(dag.name, {name: dag.operators[name] for name in names}, dict(dag.streams), types, dict(dag.modules))
+
+
+def raise_all(problems: Sequence[DagError]) -> None:
+    """Raises the only problem, or `DagErrors` with all; nothing where there is none."""
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        raise DagErrors(tuple(problems))
+
+
+def not_empty(dag: ExpandedDag) -> Iterator[DagError]:
+    """A DAG has operators."""
+    if not dag.operators and not dag.problems:
+        yield EmptyDag(dag.name)
+
+
+def properties(dag: ExpandedDag) -> Iterator[DagError]:
+    """Every operator agrees with its properties (Apex check 2)."""
+    for node in dag.operators.values():
+        try:
+            node.operator.check()
+        except DagError as problem:
+            yield problem
+        except ValueError as problem:
+            yield PropertyRefused(operator=node.name, reason=str(problem), where=node.where)
+            continue
+        for method in ("input_paths", "output_folders", "written_schema"):
+            try:
+                getattr(node.operator, method)()
+            except Exception as problem:  # noqa: BLE001  # user code may raise anything
+                reason = f"{method}() raised {type(problem).__name__}: {problem}"
+                yield PropertyRefused(operator=node.name, reason=reason, where=node.where)
+
+
+def declarations(dag: ExpandedDag) -> Iterator[DagError]:
+    """Check the declarations of operator classes."""
+    for operator in {type(node.operator): node.operator for node in dag.operators.values()}.values():
+        yield from of_operator(operator)
+
+
+def handlers_handle(dag: ExpandedDag) -> Iterator[DagError]:
+    """Handlers emit what they make; what they yield or return would be lost."""
+    for node in dag.operators.values():
+        for port, forms in handlers_of(type(node.operator)).items():
+            for method in forms.values():
+                function = inspect.unwrap(getattr(type(node.operator), method))
+                if inspect.isgeneratorfunction(function) or awaits(function):
+                    yield ClassWrong(
+                        operator=type(node.operator).__qualname__,
+                        reason=f"the handler {method}() of port {port!r} yields or awaits: nothing would run it ({node.where})",
+                        help="emit instead: self.output.emit(record) for each `yield record`",
+                    )
+
+
+def keys_of_maps(dag: ExpandedDag) -> Iterator[DagError]:
+    """The keys of maps that are kept can be written down: else the first window that has one would fail when it is planned."""
+    for node in dag.operators.values():
+        for name, declared in state_fields(type(node.operator)).items():
+            if isinstance(declared, MapState):
+                key = type_arguments(declared)[0]
+                kind = get_origin(key) or key
+                if isinstance(kind, type) and kind not in (str, int, UnionType):
+                    yield ClassWrong(
+                        operator=type(node.operator).__qualname__,
+                        reason=f"the keys of MapState {name!r} are {type_name(key)} ({node.where})",
+                        help="keys are str or int: make text of them",
+                    )
+
+
+def partitionable(dag: ExpandedDag) -> Iterator[DagError]:
+    """Refuse partitioning of operators that must not be copied (checks 4 and 5 of Apache Apex)."""
+    for node in dag.operators.values():
+        if node.operator.partitionable:
+            continue
+        for port, attributes in node.port_attributes.items():
+            if attributes.get("partition_parallel"):
+                yield NotPartitionable(node.name, f"its port {port!r} has partition_parallel set", node.where)
+        for port, declared in input_ports(type(node.operator)).items():
+            if declared.partition_parallel:
+                yield NotPartitionable(node.name, f"its class declares port {port!r} partition_parallel", node.where)
+        for port in input_ports(type(node.operator)):
+            if key_given(node, port) is not None:
+                yield NotPartitionable(node.name, f"its port {port!r} has a key (partition_by)", node.where)
+        if partitioner_of(node) is not None:
+            yield NotPartitionable(node.name, "it has a partitioner", node.where)
+
+
+def partitioners(dag: ExpandedDag) -> Iterator[DagError]:
+    """Who is to partition an operator can do it."""
+    for node in dag.operators.values():
+        found = partitioner_of(node)
+        found = node.operator if found == "self" else found
+        is_one = callable(getattr(found, "define_partitions", None)) and not isinstance(found, type)
+        if node.operator.partitionable and found is not None and not is_one:
+            told = f"the class {found.__name__}, not an object of it" if isinstance(found, type) else repr(found)
+            yield NotAPartitioner(node.name, told, node.where)
+
+
+def inputs_connected(dag: ExpandedDag) -> Iterator[DagError]:
+    """Input ports that are not optional have a stream (Apex check 7)."""
+    connected = {sink for s in dag.streams.values() for sink in s.sinks}
+    for node in dag.operators.values():
+        if not any(name.operator == node.name for name in connected) and not isinstance(node.operator, InputOperator):
+            continue  # gets nothing at all: `roots` says so
+        for port, declared in input_ports(type(node.operator)).items():
+            if not declared.optional and PortName(node.name, port) not in connected:
+                name = PortName(node.name, port)
+                yield InputUnconnected(str(name), type_name(declared.declared_type), node.where, dag.proxy_of(name))
+
+
+def outputs_connected(dag: ExpandedDag) -> Iterator[DagError]:
+    """Output ports that are not optional have a stream (Apex check 11)."""
+    connected = {s.source for s in dag.streams.values()}
+    for node in dag.operators.values():
+        for port, declared in output_ports(type(node.operator)).items():
+            wanted = not declared.optional or (port == "errors" and node.operator.on_error == "route")
+            if wanted and PortName(node.name, port) not in connected:
+                name = PortName(node.name, port)
+                yield OutputUnconnected(str(name), type_name(declared.declared_type), node.where, dag.proxy_of(name))
+
+
+def acyclic(dag: ExpandedDag) -> Iterator[DagError]:
+    """No stream leads back (Apex check 12)."""
+    for path in cycles(dag.operators, _edges(dag)):
+        lines = []
+        for source, sink in itertools.pairwise(path):
+            stream = next(
+                s for s in dag.streams.values() if s.source.operator == source and any(k.operator == sink for k in s.sinks)
+            )
+            lines.append(f"{source} → {sink}  stream {stream.name!r}  {stream.where}")
+        yield Cycle(tuple(path), tuple(lines))
+
+
+def roots(dag: ExpandedDag) -> Iterator[DagError]:
+    """Refuse operators without input that are not input operators (check 15 of Apache Apex)."""
+    fed = {sink.operator for s in dag.streams.values() for sink in s.sinks}
+    for node in dag.operators.values():
+        if node.name not in fed and not isinstance(node.operator, InputOperator):
+            yield RootNotInput(node.name, type(node.operator).__name__, node.where)
+
+
+def types_agree(dag: ExpandedDag) -> Iterator[DagError]:
+    """Both ends of every stream carry the same type."""
+    yield from infer(dag)[1]
+
+
+def keys(dag: ExpandedDag) -> Iterator[DagError]:
+    """Keys are such that the records have them and equal ones meet, on all ports of an operator or on none."""
+    types = infer(dag)[0]
+    columns = _columns(dag, types)
+    for node in dag.operators.values():
+        if node.operator.partitionable:
+            connected = [sink.port for s in dag.streams.values() for sink in s.sinks if sink.operator == node.name]
+            yield from wrong_keys(node, connected, columns, types)
+
+
+def columns_needed(dag: ExpandedDag) -> Iterator[DagError]:
+    """Columns that operators need are there, where it is known which ones are."""
+    columns = _columns(dag, infer(dag)[0])
+    for sink in [sink for s in dag.streams.values() for sink in s.sinks]:
+        node = dag.operators[sink.operator]
+        for said_by, names in node.operator.needed_columns(sink.port).items():
+            known = columns(sink)
+            for name in names if known is not None else ():
+                if name not in (known or ()):
+                    yield ColumnNeeded(str(sink), said_by, name, tuple(known or ()), node.where)
+
+
+def watermarks(dag: ExpandedDag) -> Iterator[DagError]:
+    """Refuse sources without a watermark before operators that emit only by the watermark."""
+    above = _edges(dag)
+    for node in dag.operators.values():
+        properties = node.operator.waits_for_sources()
+        for name in sorted(_above(node.name, above)) if properties is not None else ():
+            source = dag.operators[name].operator
+            if isinstance(source, InputOperator) and not source.tells_watermark():
+                yield WatermarkMissing(node.name, str(properties), name, node.where)
+
+
+OF_OPERATORS: tuple[Callable[[ExpandedDag], Iterator[DagError]], ...] = (
+    not_empty,
+    properties,
+    declarations,
+    handlers_handle,
+    keys_of_maps,
+    partitionable,
+    partitioners,
+)
+CHECKS: tuple[Callable[[ExpandedDag], Iterator[DagError]], ...] = (
+    *OF_OPERATORS,
+    inputs_connected,
+    outputs_connected,
+    acyclic,
+    roots,
+    types_agree,
+    keys,
+    columns_needed,
+    watermarks,
+)
+
+
+def infer(dag: ExpandedDag) -> tuple[dict[PortName, Any], list[DagError]]:
+    """The type of every port, solved forward along the streams, and what does not fit."""
+    if cycles(dag.operators, _edges(dag)):
+        return {}, []
+    solving = _TypeSolver(dag)
+    bound: dict[str, Bindings] = {name: own_bindings(node.operator) for name, node in dag.operators.items()}
+    for name in order(dag.operators, _edges(dag)):
+        node = dag.operators[name]
+        arriving = [(s, sink) for s in dag.streams.values() for sink in s.sinks if sink.operator == name]
+        ends = [solving.through_modules(stream, sink) for stream, sink in arriving]
+        for (_, sink), (_, tp) in zip(arriving, ends, strict=True):
+            bind_input(node.operator, sink.port, tp, bound[name])
+        bind_columns(node.operator, bound[name])
+        for port, tp in port_types(node.operator, bound[name]).items():
+            solving.types[PortName(name, port)] = tp
+        for (stream, sink), (end, tp) in zip(arriving, ends, strict=True):
+            solving.join(stream.route(sink), end, tp, sink, solving.types[sink])
+    return solving.types, list(solving.problems.values())
+
+
+@attrs.define
+class _TypeSolver:
+    """The types found so far.
+
+    `bound`: what the type variables of modules stand for. `problems`: by the two ends that do not fit.
+    """
+
+    dag: ExpandedDag
+    types: dict[PortName, Any] = attrs.field(factory=dict)
+    bound: dict[str, Bindings] = attrs.field(factory=dict)
+    problems: dict[tuple[PortName, PortName], DagError] = attrs.field(factory=dict)
+
+    def through_modules(self, stream: Stream, sink: PortName) -> tuple[PortName, Any]:
+        """The type in which records arrive at a sink, and the last port before it: each port of a module says its own."""
+        route, end, tp = stream.route(sink), stream.source, self.types[stream.source]
+        for proxy in route.through:
+            module = self.dag.modules[proxy.operator].module
+            bindings = self.bound.setdefault(proxy.operator, own_bindings(module))
+            is_input = proxy.port in input_ports(type(module))
+            (bind_input if is_input else bind_output)(module, proxy.port, tp, bindings)
+            promised = port_types(module, bindings)[proxy.port]
+            fits = self.join(route, end, tp, proxy, promised)
+            end, tp = proxy, tp if fits and not is_vague(tp) else promised
+        return end, tp
+
+    def join(self, route: Route, source: PortName, source_type: Any, sink: PortName, sink_type: Any) -> bool:
+        """Return whether records of one type can go from one port to the next; note a problem where they cannot."""
+        reason = difference(source_type, sink_type)
+        if reason is not None:
+            makes = f"makes {type_name(sink_type)} of {type_name(source_type)}"
+            self.problems[source, sink] = PortTypeError(
+                stream=route.stream,
+                source=str(source),
+                source_type=type_name(source_type),
+                source_where=self._where(source),
+                sink=str(sink),
+                sink_type=type_name(sink_type),
+                sink_where=self._where(sink),
+                difference=reason,
+                stream_where=route.where,
+                help=f"put an operator between them that {makes}, such as Map(function)",
+            )
+        return reason is None
+
+    def _where(self, port: PortName) -> str:
+        return (self.dag.operators.get(port.operator) or self.dag.modules[port.operator]).where
+
+
+def _columns(dag: ExpandedDag, types: Mapping[PortName, Any]) -> Callable[[PortName], Sequence[str] | None]:
+    """Tells the columns of the records that arrive at an input port: by its type, else by what makes them; None: unknown."""
+    sources = {sink: s.source for s in dag.streams.values() for sink in s.sinks}
+
+    def said(port: PortName) -> Sequence[str] | None:
+        try:
+            return dag.operators[port.operator].operator.column_names(port.port)
+        except ValueError:  # its properties are wrong, which `properties` tells
+            return None
+
+    def columns(port: PortName) -> Sequence[str] | None:
+        known = known_columns(types.get(port, Any))
+        if known is not None or not types:  # streams that lead back have no types
+            return known
+        return nearest_declaration(dag.operators, dag.streams.values(), sources[port], said)
+
+    return columns
+
+
+def _above(name: str, edges: Sequence[tuple[str, str]]) -> set[str]:
+    """All operators whose records, or what is made of them, come to an operator."""
+    found: set[str] = set()
+    to_see = [name]
+    while to_see:
+        sink = to_see.pop()
+        new = {start for start, end in edges if end == sink} - found
+        found |= new
+        to_see += new
+    return found
+
+
+def _edges(dag: ExpandedDag) -> list[tuple[str, str]]:
+    return [(s.source.operator, sink.operator) for s in dag.streams.values() for sink in s.sinks]

@@ -1,0 +1,228 @@
+"""The checks of operators' classes: what is declared must mean what it says. Each yields what is wrong, with file and line."""
+
+from __future__ import annotations
+
+import collections.abc
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from dagflow.errors import DagError
+from dagflow.model.errors.classes import HandlerTwice, HandlerTypeWrong, NameReserved, SignatureWrong
+from dagflow.model.errors.dag import ClassWrong
+from dagflow.model.graph.module import Module
+from dagflow.model.operator.base import InputOperator, Operator
+from dagflow.model.operator.call_sites import shown
+from dagflow.model.operator.ports import (
+    BATCH,
+    COMBINES,
+    MARKS,
+    RECORD,
+    STREAM,
+    OutputPort,
+    Port,
+    combiners_of,
+    handlers_of,
+    ports_of,
+)
+from dagflow.model.operator.protocols import DEFAULTS
+from dagflow.model.operator.state import StateField
+from dagflow.model.types.comparison import annotations_of, arguments_as, difference, substitute, type_name
+
+_DECORATORS = {(MARKS, RECORD): "process", (MARKS, STREAM): "stream", (MARKS, BATCH): "batch"}
+_DECORATORS |= {(COMBINES, RECORD): "combine", (COMBINES, BATCH): "combine_batch"}
+_CALLED = {"process": "self, record", "stream": "self, records", "batch": "self, batch"}
+_CALLED |= {"combine": "self, one, other", "combine_batch": "self, batch"}
+_MISSING: Any = object()
+_MEANINGS = {
+    "context": "what an operator is told in setup()",
+    "errors": "the port of records that could not be handled",
+    "on_error": "the property that says what becomes of records that cannot be handled",
+    "partition_by": "an attribute: operator.NAME.partition_by sets the key of its ports",
+    "port": "what comes before the attributes of a port: operator.NAME.port.PORT.ATTRIBUTE",
+}
+"""Names that are used beside the methods and class variables of `Operator`."""
+
+
+def of_operator(operator: Operator) -> Iterator[DagError]:
+    """Yield the mistakes in the class of an operator."""
+    cls = type(operator)
+    yield from handlers_twice(cls)
+    yield from names_taken(cls, Operator if not isinstance(operator, InputOperator) else InputOperator)
+    yield from lifecycle_signatures(operator)
+    yield from handler_signatures(operator)
+    yield from handler_types(cls)
+    yield from never_run(operator)
+    yield from static_handlers(cls)
+
+
+def of_module(module: Module) -> Iterator[DagError]:
+    """Yield the mistakes in the class of a module."""
+    yield from names_taken(type(module), Module)
+    yield from lifecycle_signatures(module)
+    yield from never_run(module)
+
+
+def handlers_twice(cls: type) -> Iterator[DagError]:
+    """Of two handlers that one class marks for the same form of a port, one would win."""
+    for klass in cls.__mro__:
+        known: dict[tuple[str, str], str] = {}
+        for name, value in vars(klass).items():
+            for marks in (MARKS, COMBINES):
+                for mark in getattr(value, marks, ()):
+                    decorator = _DECORATORS[marks, mark.form]
+                    first = known.setdefault((mark.port.name, decorator), name)
+                    if first != name:
+                        ends = {"first": line_of(vars(klass)[first]), "second": line_of(value)}
+                        yield HandlerTwice(klass.__qualname__, mark.port.name, decorator, **ends)
+
+
+def names_taken(cls: type, base: type) -> Iterator[DagError]:
+    """Yield the names that the framework uses for something else."""
+    for klass in cls.__mro__:
+        if klass.__module__.startswith("dagflow.model."):
+            continue
+        own = {field.name for field in attrs.fields(klass) if not field.inherited} if "__attrs_attrs__" in vars(klass) else set()
+        inherited = {name for above in klass.__mro__[1:] for name in ports_of(above)}
+        for name in [*vars(klass), *own.difference(vars(klass))]:
+            value = vars(klass).get(name)
+            kind = (
+                "property"
+                if name in own
+                else "port"
+                if isinstance(value, Port)
+                else "state"
+                if isinstance(value, StateField)
+                else "attribute"
+            )
+            meaning = _taken(name, kind, value, base, inherited)
+            if meaning is not None:
+                yield NameReserved(klass.__qualname__, name, kind, meaning, line_of_name(klass, name))
+
+
+def _taken(name: str, kind: str, value: Any, base: type, inherited: set[str]) -> str | None:
+    """Return the framework's use of a name; None where it may be used so."""
+    if name.startswith("_"):
+        return None
+    known = inspect.getattr_static(base, name, _MISSING)
+    if name == "errors":
+        return None if isinstance(value, OutputPort) and kind == "port" else _MEANINGS[name]
+    if name in _MEANINGS:
+        return None if kind == "attribute" and name not in ("on_error", "partition_by") else _MEANINGS[name]
+    if inspect.isfunction(known):
+        is_method = kind == "attribute" and (callable(value) or isinstance(value, classmethod | staticmethod))
+        return None if is_method else f"a method of {base.__name__}"
+    if known is not _MISSING:
+        return None if kind == "attribute" else f"a class variable of {base.__name__} (write it without annotation)"
+    return "a port of its base class" if name in inherited and kind != "port" else None
+
+
+def lifecycle_signatures(operator: Operator | Module) -> Iterator[DagError]:
+    """Methods of the framework's classes that are overridden can be called as those are."""
+    for base in (InputOperator, Operator, *DEFAULTS, Module):
+        for name, function in vars(base).items() if isinstance(operator, base) else ():
+            if name.startswith("_") or not inspect.isfunction(function):
+                continue
+            own = inspect.getattr_static(type(operator), name)
+            if own is not function and callable(getattr(operator, name)):
+                wanted = list(inspect.signature(function).parameters)
+                yield from _callable_with(operator, name, ", ".join(wanted), len(wanted) - 1)
+
+
+def never_run(operator: Operator | Module) -> Iterator[DagError]:
+    """Methods of the framework's classes return what those do: of a coroutine, or a generator beside them, no line would run."""
+    for base in (InputOperator, Operator, *DEFAULTS, Module):
+        for name, function in vars(base).items() if isinstance(operator, base) else ():
+            if name.startswith("_") or not inspect.isfunction(function):
+                continue
+            own = inspect.unwrap(getattr(inspect.getattr_static(type(operator), name), "__func__", getattr(type(operator), name)))
+            returns_nothing = function.__annotations__.get("return") in (None, "None")
+            if awaits(own) or (returns_nothing and inspect.isgeneratorfunction(own)):
+                reason = f"{name}() yields or awaits: nothing would run it ({line_of(own)})"
+                yield ClassWrong(type(operator).__qualname__, reason, help=f"write a plain method: def {name}(…), without yield")
+
+
+def awaits(function: Any) -> bool:
+    """Return True for functions that only an event loop runs."""
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+
+
+def static_handlers(cls: type) -> Iterator[DagError]:
+    """Handlers are methods of the instance: that of a class or of none cannot emit, and pickling drops its mark."""
+    for klass in cls.__mro__:
+        for name, value in vars(klass).items():
+            if isinstance(value, staticmethod | classmethod) and any(hasattr(value, marks) for marks in (MARKS, COMBINES)):
+                kind = type(value).__name__
+                reason = f"the handler {name}() is a {kind}: it has no ports to emit on ({line_of(value)})"
+                yield ClassWrong(klass.__qualname__, reason, help=f"remove @{kind}, and take self as the first parameter")
+
+
+def handler_signatures(operator: Operator) -> Iterator[DagError]:
+    """Handlers can be called with what their form gives them."""
+    for marks, found in ((MARKS, handlers_of(type(operator))), (COMBINES, combiners_of(type(operator)))):
+        for forms in found.values():
+            for form, name in forms.items():
+                called = _CALLED[_DECORATORS[marks, form]]
+                yield from _callable_with(operator, name, called, called.count(","))
+
+
+def _callable_with(operator: object, name: str, called: str, count: int) -> Iterator[DagError]:
+    method = getattr(operator, name)
+    try:
+        signature = inspect.signature(method)
+    except (TypeError, ValueError):  # of C
+        return
+    try:
+        signature.bind(*[None] * count)
+    except TypeError as error:
+        yield SignatureWrong(type(operator).__qualname__, name, called, str(error), line_of(method))
+
+
+def handler_types(cls: type) -> Iterator[DagError]:
+    """Yield handlers whose annotation contradicts their port."""
+    ports = ports_of(cls)
+    for port, forms in handlers_of(cls).items():
+        for form, name in forms.items():
+            function: Any = inspect.unwrap(getattr(cls, name))
+            hints, parameters = annotations_of(function), list(inspect.signature(function).parameters)[1:]
+            annotated = hints.get(parameters[0]) if parameters else None
+            if annotated is None or port not in ports:
+                continue
+            told, reason = _given(substitute(ports[port].declared_type, {}), form, substitute(annotated, {}))
+            if reason is not None:
+                ends = {"port_type": told, "handler_type": type_name(annotated), "difference": reason, "where": line_of(function)}
+                yield HandlerTypeWrong(operator=cls.__qualname__, method=name, port=port, **ends)
+
+
+def _given(tp: Any, form: str, annotated: Any) -> tuple[str, str | None]:
+    """Return the type that a handler of a form is given, and why it does not accept it."""
+    if form == BATCH:
+        import pyarrow as pa
+
+        return "a pyarrow.RecordBatch", difference(pa.RecordBatch, annotated)
+    if form == STREAM:
+        items = arguments_as(annotated, collections.abc.Iterable)
+        wrong = [difference(collections.abc.Iterator, annotated), *(difference(tp, item) for item in items)]
+        return f"Iterator[{type_name(tp)}]", next(filter(None, wrong), None)
+    return type_name(tp), difference(tp, annotated)
+
+
+def line_of(function: Any) -> str:
+    """`FILE:LINE` of a function or method; its name where that is not known."""
+    function = inspect.unwrap(getattr(function, "__func__", function))
+    code = getattr(function, "__code__", None)
+    return f"{shown(code.co_filename)}:{code.co_firstlineno}" if code is not None else getattr(function, "__qualname__", "?")
+
+
+def line_of_name(cls: type, name: str) -> str:
+    """`FILE:LINE` where the body of a class says a name; of the class where it does not, its module where it has no source."""
+    try:
+        lines, first = inspect.getsourcelines(cls)
+        file = shown(inspect.getsourcefile(cls) or "")
+    except (OSError, TypeError):
+        return f"{cls.__module__}.{cls.__qualname__}"
+    says = re.compile(rf"\s*(?:def\s+)?{re.escape(name)}\b\s*[:=(]")
+    return f"{file}:{first + next((number for number, line in enumerate(lines) if says.match(line)), 0)}"

@@ -1,0 +1,288 @@
+"""The DAG that an application fills: operators, and streams between their ports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, TypeVar, cast
+
+import attrs
+
+from dagflow.errors import DagError
+from dagflow.model.errors.classes import NotAnOperator
+from dagflow.model.errors.dag import DuplicateName, EmptyName, ForeignPort, PortTaken, SourceTaken, StreamWithoutSink, UnknownName
+from dagflow.model.graph.module import Module, ModuleNode
+from dagflow.model.operator.base import Operator
+from dagflow.model.operator.call_sites import caller
+from dagflow.model.operator.ports import PROXIES, InputPort, OneRecordType, OutputPort, Port, ports_of
+
+OperatorType = TypeVar("OperatorType", bound=Operator)
+ModuleType = TypeVar("ModuleType", bound=Module)
+
+PORT_ATTRIBUTES = ("partition_parallel", "partition_by")
+OPERATOR_ATTRIBUTES = ("partitioner", "partition_by")
+
+
+@attrs.frozen
+class PortName:
+    """A port of an operator by names."""
+
+    operator: str
+    port: str
+
+    def __str__(self) -> str:
+        return f"{self.operator}.{self.port}"
+
+
+@attrs.define(eq=False)
+class OperatorNode:
+    """An operator of a DAG: its name, the user's line, attributes that the framework reads, and the module that it is in."""
+
+    name: str
+    operator: Operator
+    where: str
+    attributes: dict[str, Any] = attrs.field(factory=dict)
+    port_attributes: dict[str, dict[str, Any]] = attrs.field(factory=dict)
+    inside: str | None = None
+
+
+@attrs.frozen
+class Route:
+    """The route to one sink of a stream: the stream that leads to it, and the ports of modules on the way, from the source on."""
+
+    stream: str
+    where: str
+    through: tuple[PortName, ...] = ()
+
+
+@attrs.frozen
+class Stream:
+    """One source port, any number of sinks. `routes`: those of the sinks that ports of modules lead to or from."""
+
+    name: str
+    source: PortName
+    sinks: tuple[PortName, ...]
+    where: str
+    routes: Mapping[PortName, Route] = attrs.field(factory=dict, eq=False, repr=False)
+
+    def route(self, sink: PortName) -> Route:
+        """Return the route to a sink."""
+        return self.routes.get(sink) or Route(self.name, self.where)
+
+
+class DAG:
+    """The graph of operators that `populate_dag(dag, conf)` fills.
+
+    Nothing here raises for a mistake in the DAG: all problems are collected and reported together when it is checked.
+    A module's `populate_dag` fills a DAG of its own, whose names all begin with the module's.
+
+    >>> from dagflow import DAG
+    >>> from operators import Console, FileSplitterInput
+    >>> dag = DAG()
+    >>> files = dag.add_operator("files", FileSplitterInput(files=["/tmp"]))
+    >>> show = dag.add_operator("show", Console())
+    >>> dag.add_stream("found", files.files_metadata_output, show.input)
+    """
+
+    def __init__(self, name: str = "application", *, module: ModuleNode | None = None) -> None:
+        self.name = name
+        self._module = module
+        self._nodes: dict[str, OperatorNode] = {}
+        self._modules: dict[str, ModuleNode] = {}
+        self._names: dict[str, str] = {}
+        self._streams: dict[str, Stream] = {}
+        self._problems: list[DagError] = []
+
+    @property
+    def operators(self) -> Mapping[str, OperatorNode]:
+        """The operators by name, in the order in which they were added; those in modules are not among them."""
+        return MappingProxyType(self._nodes)
+
+    @property
+    def modules(self) -> Mapping[str, ModuleNode]:
+        """The modules by name, in the order in which they were added."""
+        return MappingProxyType(self._modules)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of operators and modules, in the order in which they were added."""
+        return tuple(self._names)
+
+    @property
+    def streams(self) -> Mapping[str, Stream]:
+        """The streams by name, in the order in which they were added."""
+        return MappingProxyType(self._streams)
+
+    @property
+    def problems(self) -> tuple[DagError, ...]:
+        """The problems of the calls so far; `dagflow.model.graph.checks.check` adds those of the whole DAG."""
+        return tuple(self._problems)
+
+    def add_operator(self, name: str, operator: OperatorType, **attributes: Any) -> OperatorType:
+        """Adds an operator and returns it. `attributes`: see `set_attributes`."""
+        where = self._caller()
+        if not isinstance(cast("object", operator), Operator):
+            self._problems.append(_no_part(f"an operator (named {name!r})", operator, where))
+            return operator
+        full = self._new_name("operator", name, self.node_of(operator), where)
+        if full is not None:
+            self._nodes[full] = OperatorNode(full, operator, where, inside=self._inside)
+            self.set_attributes(operator, **attributes)
+        return operator
+
+    def add_module(self, name: str, module: ModuleType) -> ModuleType:
+        """Adds a module and returns it. Its `populate_dag` is called later, when configuration has set its properties."""
+        where = self._caller()
+        if not isinstance(cast("object", module), Module):
+            self._problems.append(_no_part(f"a module (named {name!r})", module, where))
+            return module
+        full = self._new_name("module", name, self._module_node_of(module), where)
+        if full is not None:
+            self._modules[full] = ModuleNode(full, module, where, self._inside)
+        return module
+
+    def _new_name(self, kind: str, name: str, known: OperatorNode | ModuleNode | None, where: str) -> str | None:
+        """The whole name of something new; None, and a problem, where it can have none. The same again is not a problem."""
+        full = self._full(name)
+        if not _usable(name):
+            self._problems.append(EmptyName(kind=kind, name=name, where=where))
+        elif full in self._names:
+            if known is None or known.name != full:
+                both = kind if (full in self._modules) == (kind == "module") else "part"
+                self._problems.append(DuplicateName(kind=both, name=full, first=self._names[full], second=where))
+        elif known is not None:
+            wanted = f"{'an operator' if kind == 'operator' else 'a module'} of its own (this one is {known.name!r} already)"
+            self._problems.append(NotAnOperator(wanted=wanted, got=repr(full), where=where))
+        else:
+            self._names[full] = where
+            return full
+        return None
+
+    def add_stream(self, name: str, source: OutputPort[OneRecordType], *sinks: InputPort[OneRecordType]) -> None:
+        """Connects an output port with one or more input ports of the same type."""
+        where = self._caller()
+        if not _usable(name):
+            self._problems.append(EmptyName(kind="stream", name=name, where=where))
+            return
+        name = self._full(name)
+        if name in self._streams:
+            self._problems.append(DuplicateName(kind="stream", name=name, first=self._streams[name].where, second=where))
+            return
+        if not sinks:
+            self._problems.append(StreamWithoutSink(stream=name, where=where))
+        source_name = self.port_name(source, OutputPort, name, where)
+        sink_names = [self.port_name(sink, InputPort, name, where) for sink in sinks]
+        if source_name is None:
+            return
+        for other in self._streams.values():
+            if other.source == source_name:
+                ends = {"first": other.name, "second": name, "first_where": other.where, "second_where": where}
+                self._problems.append(SourceTaken(port=str(source_name), **ends))
+                return
+        taken = {sink: s for s in self._streams.values() for sink in s.sinks}
+        good: list[PortName] = []
+        for sink_name in sink_names:
+            if sink_name is None:
+                continue
+            if sink_name in taken or sink_name in good:
+                other = taken.get(sink_name, Stream(name, source_name, (), where))
+                ends = {"first": other.name, "second": name, "first_where": other.where, "second_where": where}
+                self._problems.append(PortTaken(port=str(sink_name), **ends))
+            else:
+                good.append(sink_name)
+        self._streams[name] = Stream(name, source_name, tuple(good), where)
+
+    def set_attributes(self, operator: Operator, **attributes: Any) -> None:
+        """Sets attributes of an operator.
+
+        `partitioner`: what sizes its partitions instead of the operator itself. `partition_by`: the key of all its input ports.
+        """
+        node = self.node_of(operator)
+        where = self._caller()
+        for key, value in attributes.items():
+            if key not in OPERATOR_ATTRIBUTES:
+                self._problems.append(UnknownName("attribute of an operator", key, OPERATOR_ATTRIBUTES, where))
+            elif node is None:
+                self._problems.append(NotAnOperator(wanted="an operator of this DAG", got=repr(operator), where=where))
+            else:
+                node.attributes[key] = value
+
+    def set_port_attributes(self, port: Port, **attributes: Any) -> None:
+        """Sets attributes of an input port: `partition_parallel`, `partition_by`."""
+        where = self._caller()
+        node = self.node_of(port.operator)
+        if node is None:
+            self._problems.append(ForeignPort(stream="(attribute)", port=repr(port), where=where))
+            return
+        for key, value in attributes.items():
+            if key not in PORT_ATTRIBUTES:
+                self._problems.append(UnknownName("attribute of a port", key, PORT_ATTRIBUTES, where))
+            else:
+                node.port_attributes.setdefault(port.name, {})[key] = value
+
+    def node_of(self, operator: object) -> OperatorNode | None:
+        """The node of an operator of this DAG."""
+        return next((n for n in self._nodes.values() if n.operator is operator), None)
+
+    def operator(self, name: str) -> Operator:
+        """The operator of a name. Raises UnknownName, with the nearest known."""
+        full = self._full(name)
+        if full not in self._nodes:
+            raise UnknownName("operator", name, tuple(self._nodes))
+        return self._nodes[full].operator
+
+    def port_name(self, port: Any, kind: type[Port], said_by: str, where: str, sayer: str = "stream") -> PortName | None:
+        """A port by names; None, and a problem, where it is not a port of this kind, or belongs to something outside of this DAG.
+
+        `said_by`: the stream (or what else `sayer` says) that names it.
+        """
+        wanted = f"an {'input' if kind is InputPort else 'output'} port ({sayer} {said_by!r})"
+        if isinstance(port, kind) and port.operator is None:
+            told = f"name the port of the operator that dag.add_operator() has returned: operator.{port.name}"
+            self._problems.append(NotAnOperator(wanted, f"port {port.name!r} of a class", where, told))
+            return None
+        if not isinstance(port, kind):
+            got = repr(port)
+            if isinstance(port, Operator | Module):
+                names = [n for n, p in ports_of(type(port)).items() if isinstance(p, kind)]
+                what = "operator" if isinstance(port, Operator) else "module"
+                got = f"the {what} {type(port).__name__} (its ports: {', '.join(names)})"
+            elif isinstance(port, type) and issubclass(port, Operator | Module):
+                self._problems.append(_no_part(wanted, port, where))
+                return None
+            self._problems.append(NotAnOperator(wanted=wanted, got=got, where=where))
+            return None
+        node = self.node_of(port.operator) or self._module_node_of(port.operator)
+        if node is None:
+            own = self._module is not None and port.operator is self._module.module and isinstance(port, PROXIES)
+            self._problems.append(ForeignPort(said_by, f"{type(port.operator).__name__}.{port.name}", where, sayer, own))
+            return None
+        return PortName(node.name, port.name)
+
+    def _module_node_of(self, module: object) -> ModuleNode | None:
+        return next((n for n in self._modules.values() if n.module is module), None)
+
+    @property
+    def _inside(self) -> str | None:
+        return self._module.name if self._module is not None else None
+
+    def _full(self, name: str) -> str:
+        return f"{self._module.name}.{name}" if self._module is not None else name
+
+    def _caller(self) -> str:
+        return f"{self._module.line} → {caller()}" if self._module is not None else caller()
+
+
+def _no_part(wanted: str, got: Any, where: str) -> NotAnOperator:
+    """The error for a value that is not an operator or module where one is wanted: a class, or one of the other kind."""
+    cls = got if isinstance(got, type) else type(got)
+    for kind, add, wrong_place in ((Operator, "add_operator", "a module"), (Module, "add_module", "an operator")):
+        if issubclass(cls, kind):
+            call = f"{cls.__name__}(…)" if cls is got else "…"
+            advice = f"dag.{add}(name, {call})" if wanted.startswith(wrong_place) else f"make an object of the class: {call}"
+            return NotAnOperator(wanted, f"class {cls.__name__}" if cls is got else f"a {cls.__name__}", where, advice)
+    return NotAnOperator(wanted, repr(got), where)
+
+
+def _usable(name: object) -> bool:
+    return isinstance(name, str) and name.strip() != "" and all(c.isalnum() or c in "_- ." for c in name)

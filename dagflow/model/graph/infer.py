@@ -1,0 +1,108 @@
+"""The types of all ports of a DAG: type variables solved forward along the streams."""
+
+from __future__ import annotations
+
+import collections.abc
+from typing import Any, get_args, get_origin
+
+import attrs
+
+from dagflow.model.operator.component import Component
+from dagflow.model.operator.ports import Port, ports_of
+from dagflow.model.types.columns import column_type
+from dagflow.model.types.comparison import (
+    Bindings,
+    bind,
+    bind_callable,
+    evaluated,
+    has_default,
+    is_variable,
+    own_annotations,
+    substitute,
+    variables_in,
+)
+
+
+def own_bindings(operator: Component) -> Bindings:
+    """Return the type variables that an operator binds itself: by subscript, base classes, functions among its properties."""
+    bindings = Bindings()
+    cls = getattr(type(operator), "_dagflow_frozen_from", type(operator))
+    subscript = get_args(operator.__dict__.get("__orig_class__"))
+    for variable, argument in zip(getattr(cls, "__parameters__", ()), subscript, strict=False):
+        if argument is not Any and not is_variable(argument):
+            bindings[variable] = substitute(argument, {})
+    _bases(cls, bindings)
+    mentioned: set[Any] = set()
+    for field, pattern in generic_fields(cls):
+        value = getattr(operator, field.name, None)
+        default = field.default
+        if isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # Factory is a class at run time
+            default = None
+        if value is None or value is default:
+            continue
+        mentioned |= set(variables_in(pattern))
+        if callable(value):
+            bind_callable(pattern, value, bindings)
+    for variable in getattr(cls, "__parameters__", ()):
+        if has_default(variable) and variable not in mentioned:
+            bindings.setdefault(variable, variable.__default__)
+    bindings.learning = True
+    return bindings
+
+
+def generic_fields(cls: type) -> list[tuple[Any, Any]]:
+    """The attrs fields of `cls` whose annotations mention type variables, with the annotation as a type."""
+    found = []
+    for field in attrs.fields(cls):
+        owner = next((k for k in cls.__mro__ if field.name in own_annotations(k)), cls)
+        annotation = own_annotations(owner).get(field.name, field.type)
+        pattern = evaluated(annotation, owner)
+        if variables_in(pattern):
+            found.append((field, pattern))
+    return found
+
+
+def _bases(cls: type, bindings: Bindings) -> None:
+    """Follows `class IntFilter(Filter[int])` upwards: what the subclass says of the variables of its bases."""
+    for base in getattr(cls, "__orig_bases__", ()):
+        origin = get_origin(base)
+        if not isinstance(origin, type) or not issubclass(origin, Component):
+            continue
+        for variable, argument in zip(getattr(origin, "__parameters__", ()), get_args(base), strict=False):
+            if not variables_in(argument):
+                bindings.setdefault(variable, argument)
+            elif is_variable(argument) and argument in bindings:
+                bindings.setdefault(variable, bindings[argument])
+        _bases(origin, bindings)
+    for base in cls.__bases__:
+        if issubclass(base, Component) and base is not Component:
+            _bases(base, bindings)
+
+
+def port_types(operator: Component, bindings: Bindings) -> dict[str, Any]:
+    """The type of every port of an operator under `bindings`; what is not bound is `Any`."""
+    declared: dict[str, Port] = ports_of(type(operator))
+    return {name: substitute(port.declared_type, bindings) for name, port in declared.items()}
+
+
+def bind_input(operator: Component, port: str, arriving: Any, bindings: Bindings) -> None:
+    """Learns from the type that arrives at an input port: what the operator does not say itself becomes wide enough for it."""
+    bind(ports_of(type(operator))[port].declared_type, arriving, bindings)
+
+
+def bind_columns(operator: Component, bindings: Bindings) -> None:
+    """Learns from properties that are a function of the record or the name of a column: what it gives is of the column's type."""
+    for field, pattern in generic_fields(type(operator)):
+        name = getattr(operator, field.name, None)
+        for member in get_args(pattern) if isinstance(name, str) else ():
+            if get_origin(member) is collections.abc.Callable and isinstance(get_args(member)[0], list):
+                (record, *_), gives = get_args(member)
+                bind(gives, column_type(substitute(record, bindings), str(name)), bindings)
+
+
+def bind_output(module: Component, port: str, leaving: Any, bindings: Bindings) -> None:
+    """Learns from the type that leaves through a module's port, where nothing is known of its variables yet."""
+    learned = Bindings()
+    bind(ports_of(type(module))[port].declared_type, leaving, learned)
+    for variable, tp in learned.items():
+        bindings.setdefault(variable, tp)

@@ -1,0 +1,93 @@
+"""The partitioning that operators ask for by class, attributes and ports; and its checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from dagflow.errors import DagError
+from dagflow.model.errors.partitioning import KeyConflict, KeyFixed, KeyMissing, KeyRefused, KeyTypeRefused
+from dagflow.model.graph.dag import OperatorNode, PortName
+from dagflow.model.operator.ports import input_ports
+from dagflow.model.types.equality import not_hashable
+from dagflow.model.types.keys import Key, key_of
+
+UNSET: Any = object()
+
+
+def partitioner_of(node: OperatorNode) -> Any:
+    """Return the partitioner of an operator: the attribute, else the operator's own; None for most."""
+    return node.attributes.get("partitioner", node.operator.partitioner)
+
+
+def parallel_of(node: OperatorNode, port: str) -> bool | None:
+    """Return whether an input port is parallel with the operator upstream: by the attribute, else by its declaration."""
+    declared = input_ports(type(node.operator))[port].partition_parallel
+    found: bool | None = node.port_attributes.get(port, {}).get("partition_parallel", declared)
+    return found
+
+
+def key_given(node: OperatorNode, port: str) -> Any:
+    """Return the key of an input port: the first of its attribute, the operator's attribute, the operator's method, its class."""
+    for attributes in (node.port_attributes.get(port, {}), node.attributes):
+        if "partition_by" in attributes:
+            return attributes["partition_by"]
+    return own_key(node, port)
+
+
+def own_key(node: OperatorNode, port: str) -> Any:
+    """Return the key that an operator's class declares for an input port, without attributes."""
+    said = node.operator.partition_key(port)
+    return said if said is not None else input_ports(type(node.operator))[port].partition_by
+
+
+def key_of_port(node: OperatorNode, port: str) -> Key | None:
+    """The key of an input port of a checked DAG."""
+    return key_of(key_given(node, port))
+
+
+def _same_key(given: Any, own: Any) -> bool:
+    try:
+        return key_of(given) == key_of(own)
+    except ValueError:
+        return False
+
+
+def wrong_keys(
+    node: OperatorNode,
+    connected: Iterable[str],
+    columns: Callable[[PortName], Sequence[str] | None],
+    types: Mapping[PortName, Any],
+) -> Iterator[DagError]:
+    """Yield the mistakes in the keys of an operator.
+
+    `connected`: its input ports with a stream; `columns` of their records, and the `types` of these.
+    """
+    keyed, missing = [], []
+    for port in connected:
+        name, given = str(PortName(node.name, port)), key_given(node, port)
+        if node.operator.partition_key_fixed and not _same_key(given, own := own_key(node, port)):
+            yield KeyFixed(name, repr(given), str(key_of(own)), node.where)
+            continue
+        if given is None:
+            missing.append(port)
+            continue
+        keyed.append(port)
+        try:
+            key = key_of(given)
+        except ValueError as error:
+            yield KeyRefused(name, repr(given), str(error), (), node.where)
+            continue
+        assert key is not None
+        known = columns(PortName(node.name, port))
+        for column in key.columns if known is not None else ():
+            if column not in (known or ()):
+                yield KeyRefused(name, repr(column), "its records have no such column", tuple(known or ()), node.where)
+        for tp in key.types(types.get(PortName(node.name, port), Any)):
+            reason = not_hashable(tp)
+            if reason is not None:
+                yield KeyTypeRefused(name, str(key), reason, node.where)
+        if parallel_of(node, port):
+            yield KeyConflict(name, str(key), node.where)
+    if keyed and missing:
+        yield KeyMissing(node.name, tuple(keyed), tuple(missing), node.where)

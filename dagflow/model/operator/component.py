@@ -1,0 +1,75 @@
+"""The common base of operators and modules: attrs classes with ports in their bodies."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from dagflow.errors.wording import did_you_mean
+from dagflow.model.errors.classes import ConstructorWritten
+from dagflow.model.errors.dag import ClassWrong
+from dagflow.model.operator.call_sites import shown
+from dagflow.model.operator.ports import Port, ports_of
+from dagflow.model.operator.renamed_properties import accept_old_names
+from dagflow.model.types.comparison import own_annotations
+
+
+@functools.cache
+def _check_constructor(cls: Any) -> None:
+    """Raises ConstructorWritten for an `__init__` that cannot be called with the fields, as copies are made."""
+    code = getattr(cls.__init__, "__code__", None)
+    if code is None or code.co_filename.startswith("<attrs generated"):
+        return
+    names = [field.alias or field.name for field in attrs.fields(cls) if field.init]
+    try:
+        inspect.signature(cls.__init__).bind(None, **dict.fromkeys(names))
+    except TypeError as error:
+        where = f"{shown(code.co_filename)}:{code.co_firstlineno}"
+        raise ConstructorWritten(cls.__qualname__, str(error), where) from None
+
+
+class Component:
+    """A class whose fields are properties and whose ports stand in its body; mistakes there are told when it is made or used."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name in own_annotations(cls):
+            if isinstance(cls.__dict__.get(name), Port):
+                raise ClassWrong(
+                    operator=cls.__qualname__,
+                    reason=f"port {name!r} is annotated, which makes it a field",
+                    help=f"write the port without annotation: {name} = {type(cls.__dict__[name]).__name__}[…]()",
+                )
+
+    def __new__(cls, *args: object, **kwargs: object) -> Any:  # Any: mypy takes the constructor's signature from attrs
+        """Refuses classes that forgot `@attrs.define`."""
+        if "__attrs_attrs__" not in cls.__dict__:
+            fields = [n for n, text in own_annotations(cls).items() if "ClassVar" not in str(text)]
+            if fields and not hasattr(cls, "_dagflow_frozen_from"):
+                raise ClassWrong(
+                    operator=cls.__qualname__,
+                    reason=f"it declares {', '.join(fields)} but is not an attrs class",
+                    help=f"write @attrs.define above class {cls.__name__}",
+                )
+        made_of: Any = cls
+        _check_constructor(made_of)
+        accept_old_names(made_of)
+        return super().__new__(cls)
+
+    if not TYPE_CHECKING:  # type checkers know what is there
+
+        def __getattr__(self, name: str) -> Any:
+            """Says which ports there are, where a name is none of an operator's or module's own."""
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name.startswith("_"):
+                raise AttributeError(text, name=name, obj=self)
+            ports = tuple(ports_of(type(self)))
+            fields = [field.name for field in attrs.fields(type(self))]
+            text += "." + did_you_mean(name, [*ports, *fields])
+            raise AttributeError(f"{text} Its ports: {', '.join(ports) or 'none'}")
+
+    def check(self) -> None:
+        """Rules between fields. Raises ValueError with a text for the user; called once, when the DAG is checked."""

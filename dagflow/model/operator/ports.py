@@ -1,0 +1,305 @@
+"""Ports: the typed ends of operators, declared on the class, bound once to each instance."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, overload
+
+import attrs
+
+from dagflow.model.errors.dag import PortUnbound
+from dagflow.model.operator.call_sites import caller
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    import pyarrow as pa
+
+    from dagflow.model.operator.component import Component
+
+OneRecordType = TypeVar("OneRecordType")
+OneRecordType_contra = TypeVar("OneRecordType_contra", contravariant=True)
+
+Handler = TypeVar("Handler", bound=Callable[..., None])
+
+RECORD, STREAM, BATCH = "record", "stream", "batch"
+MARKS, COMBINES = "__dagflow_handles__", "__dagflow_combines__"
+
+Combine = TypeVar("Combine", bound=Callable[..., Any])
+When = Callable[[Any], bool]
+
+
+@attrs.frozen
+class Mark:
+    """The mark that a decorator puts on a method: the port and form it handles, and a condition on the operator, if any."""
+
+    port: InputPort[Any]
+    form: str
+    when: When | None = None
+
+
+class Port:
+    """The base of input and output ports: a name, the operator or module that owns the port, and a type.
+
+    The type is the subscript, `InputPort[str]()`; without one it is `Any`.
+    """
+
+    name: str = "?"
+    operator: Component | None = None
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Self: ...
+    def __get__(self, instance: object | None, owner: type) -> Self:
+        if instance is None:
+            return self
+        bound = copy.copy(self)
+        bound.unbind()
+        bound.operator = instance  # type: ignore[assignment]  # only operators and modules have ports
+        instance.__dict__[self.name] = bound  # found before this descriptor from now on
+        return bound
+
+    def unbind(self) -> None:
+        """Reset what belongs to the class; called on the copy that an instance gets."""
+
+    @property
+    def declared_type(self) -> Any:
+        """The subscript of the declaration, type variables included; `Any` without one."""
+        arguments = get_args(getattr(self, "__orig_class__", None))
+        return arguments[0] if arguments else Any
+
+    def __repr__(self) -> str:
+        owner = type(self.operator).__name__ if self.operator is not None else "unbound"
+        return f"<{type(self).__name__} {owner}.{self.name}>"
+
+
+class InputPort(Port, Generic[OneRecordType_contra]):
+    """An input of an operator.
+
+    Args:
+        optional: the port may stay unconnected.
+        partition_parallel: True runs the operator in the partitions of the operator upstream (the default behind a partitioned
+            operator); False asks for an exchange.
+        partition_by: the key. Records with equal keys go to one partition. A function of the record, the name of a column (a
+            field of its class, `value` of a bare builtin), or a tuple of names.
+
+    Attributes:
+        record_type: the type of the records that arrive, inferred along the streams; `Any` outside a run, and where it is
+            unknown.
+        columns: names and Arrow types of the columns that arrive at an operator with several inputs, where readers have agreed
+            on them and `record_type` does not declare them; otherwise None.
+
+    The decorators `process`, `stream` and `batch` mark a method as a handler of the port. An operator may handle a port in
+    several forms; the framework calls the one that fits its neighbours. `when`, a function of the operator, restricts a handler
+    to the instances for which it returns True:
+
+        @input.batch(when=lambda operator: operator.encoding == "utf-8")
+    """
+
+    record_type: Any = Any
+    columns: list[tuple[str, str]] | None = None
+
+    def __init__(self, *, optional: bool = False, partition_parallel: bool | None = None, partition_by: Any = None) -> None:
+        self.optional = optional
+        self.partition_parallel = partition_parallel
+        self.partition_by = partition_by
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """The columns of the records that arrive, where `record_type` or `columns` declares them."""
+        from dagflow.model.types.forms import schema_of
+
+        if self.columns is None:
+            return schema_of(self.record_type)
+        import pyarrow as pa
+
+        from dagflow.arrow_types import type_named
+
+        return pa.schema([(name, type_named(kind)) for name, kind in self.columns])
+
+    def records_of(self, batch: pa.RecordBatch) -> list[Any]:
+        """The records of a batch that has arrived here, as objects of `record_type`."""
+        from dagflow.model.types.forms import to_records
+
+        return to_records(batch, self.record_type)
+
+    @overload
+    def process(self, handler: Handler, /) -> Handler: ...
+    @overload
+    def process(self, /, *, when: When) -> Callable[[Handler], Handler]: ...
+    def process(self, handler: Any = None, /, *, when: When | None = None) -> Any:
+        """Mark `handler(self, record)`, which is called once for each record."""
+        return self._marking(handler, RECORD, when)
+
+    @overload
+    def stream(self, handler: Handler, /) -> Handler: ...
+    @overload
+    def stream(self, /, *, when: When) -> Callable[[Handler], Handler]: ...
+    def stream(self, handler: Any = None, /, *, when: When | None = None) -> Any:
+        """Mark `handler(self, records)`, which is called with an iterator over a bounded run of records.
+
+        This is the fastest form for work on single records. Finish with a record before taking the next one: when the handler
+        raises, the framework blames the record taken last, and calls the handler again with the same iterator, which resumes
+        behind that record. A handler that reads ahead must catch its own errors.
+        """
+        return self._marking(handler, STREAM, when)
+
+    @overload
+    def batch(self, handler: Handler, /) -> Handler: ...
+    @overload
+    def batch(self, /, *, when: When) -> Callable[[Handler], Handler]: ...
+    def batch(self, handler: Any = None, /, *, when: When | None = None) -> Any:
+        """Mark `handler(self, batch)`, which is called with a `pyarrow.RecordBatch`.
+
+        When it raises and `on_error` skips or routes records, the framework calls it again with parts of the batch, down to the
+        rows to blame. What it emitted and kept in its WindowState is undone first; other side effects are not.
+        """
+        return self._marking(handler, BATCH, when)
+
+    def combine(self, combine: Combine) -> Combine:
+        """Mark `combine(self, one, other)`, which merges two records with the same key before they cross an exchange.
+
+        Which records are combined, and how often, varies: the handler must produce the same result with and without it. It runs
+        before the exchange, on an operator that is not set up and has only its properties. It changes neither record. It is left
+        out where attributes give the port another key than the operator's own.
+        """
+        return _marked_as(combine, Mark(self, RECORD), COMBINES)
+
+    def combine_batch(self, combine: Combine) -> Combine:
+        """Mark `combine_batch(self, batch)`, which reduces a batch of any records to fewer rows of the same schema.
+
+        It takes precedence over `combine`.
+        """
+        return _marked_as(combine, Mark(self, BATCH), COMBINES)
+
+    def _marking(self, handler: Any, form: str, when: When | None) -> Any:
+        mark = Mark(self, form, when)
+        return _marked_as(handler, mark) if handler is not None else lambda method: _marked_as(method, mark)
+
+
+def _marked_as(method: Combine, mark: Mark, attribute: str = MARKS) -> Combine:
+    setattr(method, attribute, [*getattr(method, attribute, ()), mark])
+    return method
+
+
+class OutputPort(Port, Generic[OneRecordType]):
+    """An output of an operator: `self.output.emit(record)`.
+
+    Args:
+        optional: the port may stay unconnected; what is emitted is then dropped.
+        completed_items: True if the operator emits its work items here, each once all of it has been read.
+
+    Attributes:
+        is_connected: True if a stream starts here.
+        wants_batches: True if `emit_batch` spares a conversion.
+    """
+
+    emit: Callable[[OneRecordType], None]
+    emit_all: Callable[[Iterable[OneRecordType]], None]
+    emit_batch: Callable[[Any], None]
+    is_connected: bool = False
+    wants_batches: bool = False
+
+    def __init__(self, *, optional: bool = True, completed_items: bool = False) -> None:
+        self.optional = optional
+        self.completed_items = completed_items
+        self.unbind()
+
+    def unbind(self) -> None:
+        """Make `emit` raise PortUnbound, as it works only in a run."""
+        self.emit = self.emit_all = self.emit_batch = self._outside
+
+    def _outside(self, what: object) -> None:
+        raise PortUnbound(port=self.name, operator=type(self.operator).__name__ if self.operator is not None else "")
+
+
+class ProxyInputPort(InputPort[OneRecordType_contra]):
+    """An input port of a module, which forwards records to ports inside. Those declare everything but its type."""
+
+    targets: tuple[InputPort[Any], ...] = ()
+    where: str = ""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def set(self, port: InputPort[OneRecordType_contra], *more: InputPort[OneRecordType_contra]) -> None:
+        """Forward the records that arrive here to ports of operators or modules inside."""
+        self.targets, self.where = (port, *more), caller()
+
+
+class ProxyOutputPort(OutputPort[OneRecordType]):
+    """An output port of a module, which emits what a port inside emits. That port declares everything but its type."""
+
+    targets: tuple[OutputPort[Any], ...] = ()
+    where: str = ""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def set(self, port: OutputPort[OneRecordType]) -> None:
+        """Emit here what a port of an operator or module inside emits."""
+        self.targets, self.where = (port,), caller()
+
+
+PROXIES = (ProxyInputPort, ProxyOutputPort)
+
+
+def ports_of(cls: type) -> dict[str, Port]:
+    """Return all ports of a class by name, in the order of their declaration, base classes first."""
+    ports: dict[str, Port] = {}
+    for klass in reversed(cls.__mro__):
+        for name, value in vars(klass).items():
+            if isinstance(value, Port):
+                ports[name] = value
+            elif name in ports:
+                del ports[name]  # a subclass uses the name for something else
+    return ports
+
+
+def input_ports(cls: type) -> dict[str, InputPort[Any]]:
+    """Return the input ports of a class by name."""
+    return {name: port for name, port in ports_of(cls).items() if isinstance(port, InputPort)}
+
+
+def output_ports(cls: type) -> dict[str, OutputPort[Any]]:
+    """Return the output ports of a class by name."""
+    return {name: port for name, port in ports_of(cls).items() if isinstance(port, OutputPort)}
+
+
+def handlers_of(cls: type) -> dict[str, dict[str, str]]:
+    """Return port name → form → method name.
+
+    Methods are looked up in the MRO by name, so that plain overriding works. When a class overrides one form of a port's
+    handler, the forms that only its bases define are dropped: an inherited batch handler never bypasses an override.
+    """
+    return {port: {form: method for form, (method, _) in forms.items()} for port, forms in _marked(cls, MARKS).items()}
+
+
+def forms_handled(operator: object, port: str) -> frozenset[str]:
+    """Return the forms in which an instance handles a port: those of the handlers whose `when` holds for it."""
+    forms = _marked(type(operator), MARKS).get(port, {})
+    return frozenset(form for form, (_, mark) in forms.items() if mark.when is None or mark.when(operator))
+
+
+def combiners_of(cls: type) -> dict[str, dict[str, str]]:
+    """Return port name → form → name of the method that combines its records; see `handlers_of`."""
+    return {port: {form: method for form, (method, _) in forms.items()} for port, forms in _marked(cls, COMBINES).items()}
+
+
+def _marked(cls: type, attribute: str) -> dict[str, dict[str, tuple[str, Mark]]]:
+    depth: dict[str, int] = {}  # method name → position in the MRO of the definition in force
+    marks: dict[str, dict[str, tuple[str, Mark]]] = {}
+    for level, klass in reversed(list(enumerate(cls.__mro__))):
+        for name, value in vars(klass).items():
+            depth[name] = level
+            for mark in getattr(value, attribute, ()):
+                marks.setdefault(mark.port.name, {})[mark.form] = name, mark
+    nearest = {port: min(depth[method] for method, _ in forms.values()) for port, forms in marks.items()}
+    return {
+        port: {form: each for form, each in forms.items() if depth[each[0]] == nearest[port]} for port, forms in marks.items()
+    }

@@ -1,0 +1,191 @@
+"""The operator contract beside lifecycle and handlers: what only some operators do, one protocol for each kind.
+
+`Keyed`, `Stateful`, `SchemaAware`, `ReadsFiles` and `WritesFiles` have defaults, which every operator inherits: override what
+applies. The others are structural: an operator that has the methods has the protocol, and the runtime asks with `isinstance`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from dagflow.model.operator.base import Operator
+    from dagflow.model.operator.context import OperatorContext
+
+
+class Keyed:
+    """Operators that need all records with equal keys in one partition."""
+
+    def partition_key(self, port: str) -> Any:
+        """Return the key of an input port where it depends on properties; None for the key that the port declares.
+
+        A key is a function of the record, the name of a column, or a tuple of names. The attribute `partition_by`, where it is
+        set, takes precedence.
+        """
+
+    def ahead(self, port: str) -> tuple[Operator, str] | None:
+        """Return the partial aggregation that runs before the exchange to an input port; None for none.
+
+        That is an operator with the ports `input` and `output`, and the name of the input port of this operator that takes its
+        output; both ports use the same key. The result must be the same without it: it is left out where no exchange is needed,
+        or where `on_error` is `route`.
+        """
+
+
+class Stateful:
+    """Operators whose properties decide what they keep over windows."""
+
+    def keeps(self, state: str) -> bool:
+        """Return False if this instance does not keep what its class declares as `State` under a name."""
+        return True
+
+    def state_properties(self) -> tuple[str, ...]:
+        """Return the properties that give the state its meaning. A launch that changes one of them cannot resume."""
+        return ()
+
+    def waits_for_sources(self) -> str | None:
+        """Return the properties under which nothing is emitted before all sources declare a watermark; None without any."""
+        return None
+
+
+class SchemaAware:
+    """Operators that know the columns of what they take or emit from their properties or their input, not from port types."""
+
+    def agree(self, items: Sequence[Any], before: Any, context: OperatorContext) -> Any:
+        """Return what all tasks of a window have to agree on, which they find as `context.agreed`: plain data or None.
+
+        Called on the driver's instance (not set up) when a window has work items for it. The result is published with the plan.
+        `before` is the result for the window before, None at first.
+        """
+        return before
+
+    def emitted_columns(self, port: str, agreed: Any) -> list[tuple[str, str]] | None:
+        """Return the columns of an output port, `(name, Arrow type)`, where `agreed` declares what the port's type does not."""
+        return None
+
+    def column_names(self, port: str) -> Sequence[str] | None:
+        """Return the names of all columns of an output port, where properties declare what the port's type does not."""
+        columns = self.emitted_columns(port, None)
+        return None if columns is None else [name for name, _ in columns]
+
+    def needed_columns(self, port: str) -> Mapping[str, Sequence[str]]:
+        """Return, by property, the columns that records of an input port must have. The DAG's check refuses other records."""
+        return {}
+
+    def columns_told(self, port: str) -> str | None:
+        """Return the words in which `dagflow plan` describes the columns of an output port whose type does not declare them."""
+        return None
+
+
+class ReadsFiles:
+    """Operators whose tasks read files."""
+
+    def input_paths(self) -> list[str]:
+        """Return the files and folders that the tasks read."""
+        return []
+
+
+class WritesFiles:
+    """Operators whose tasks write files with `context.create_file`. Other sinks derive from `dagflow.Sink`."""
+
+    def output_folders(self) -> list[str]:
+        """Return the folders of the files: datasets, each with a ledger."""
+        return []
+
+    def private_folders(self) -> list[str]:
+        """Return folders of further files, which are not datasets and have no ledger."""
+        return []
+
+    def written_schema(self) -> list[tuple[str, str]] | None:
+        """Return the columns of the files, `(name, Arrow type)`, for the ledger of the output folder.
+
+        None stands for the columns of the records that arrive. Any of these may be null, and they are unknown before records
+        arrive where the type of the port does not declare them.
+        """
+        return [("value", "binary")]
+
+    def written_form(self) -> dict[str, Any]:
+        """Return how the files hold the rows, unless their names say so: see `SetSchema.written` of `dagflow.ledger`."""
+        return {}
+
+
+@runtime_checkable
+class EmitsItems(Protocol):
+    """An operator on the driver that emits without being given a record: an input operator, or a splitter behind one."""
+
+    def emit_tuples(self) -> None:
+        """Emit some records, or none when there are none now."""
+        ...
+
+
+@runtime_checkable
+class WeighsItems(Protocol):
+    """An operator that knows how much work its items are. Items are distributed by weight."""
+
+    def item_weight(self, item: Any) -> int:
+        """Return the size of a work item, in bytes where they are known."""
+        ...
+
+
+@runtime_checkable
+class GroupsItems(Protocol):
+    """An operator that may need related items, the blocks of a file for example, in one partition and in order."""
+
+    @property
+    def sequential(self) -> bool:
+        """True if it does. Its items are never split, and a window starts when the one before is decided."""
+        ...
+
+    def item_group(self, item: Any) -> str | None:
+        """Return the group whose items stay together; None for an item that may go anywhere."""
+        ...
+
+
+@runtime_checkable
+class Splittable(Protocol):
+    """An operator whose items may be split while they are read; `dagflow.ranges.SplitsItems` says how."""
+
+    @property
+    def splittable(self) -> bool:
+        """True if items may be cut anywhere, False if a format or property forbids it."""
+        ...
+
+
+@runtime_checkable
+class DividesItems(Protocol):
+    """An operator that permits items to be split. Without a `tracker_of`, their bounds are integers or bytes."""
+
+    def can_split(self, item: Any) -> bool:
+        """Return True if different tasks may read parts of an item."""
+        ...
+
+
+@runtime_checkable
+class FollowsBlock(Protocol):
+    """A work item that may be read on the stream of the one before it, where one reader gets both."""
+
+    previous_block_id: Any
+    """The `block_id` of that item; -1 for none."""
+
+
+@runtime_checkable
+class RereadsRecords(Protocol):
+    """A reader that finds a record again by its position, for `dagflow trace --exact`."""
+
+    def record_at(self, item: Any, position: Any) -> bytes | None:
+        """Return the bytes of the record in its source; None if no record starts there."""
+        ...
+
+
+@runtime_checkable
+class LocatesRows(Protocol):
+    """A reader of batches that knows where in the source a row was read."""
+
+    def origin_of(self, row: int) -> Any:
+        """Return the `dagflow.scan.RowOrigin` of a row of the batch it has emitted last."""
+        ...
+
+
+DEFAULTS = (Keyed, Stateful, SchemaAware, ReadsFiles, WritesFiles)
+"""The protocols that every operator inherits."""

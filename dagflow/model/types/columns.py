@@ -1,0 +1,161 @@
+"""Records as columns of plain values, which Arrow takes as they are: nothing is cut, rounded or renamed on the way."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from itertools import chain, islice
+from operator import attrgetter
+from typing import Any, Literal, TypeVar, get_args, get_origin
+
+import attrs
+
+from dagflow.model.types.comparison import evaluated, is_numpy, own_annotations
+from dagflow.model.types.expressions import UNIONS, resolve, substitute, type_name
+from dagflow.model.types.records import READER_COLUMNS, ReaderRecord
+
+R = TypeVar("R")
+
+LEAVES: dict[type, frozenset[type]] = {
+    **{tp: frozenset({tp}) for tp in (str, bytes, int, bool, datetime.datetime, datetime.date, datetime.timedelta)},
+    float: frozenset({float, int}),  # Arrow refuses integers that a float cannot hold
+}
+"""The types of columns without parts, and the classes that their values may have: a subclass would come back as its base."""
+
+
+class RecordMisfit(TypeError):
+    """A record that does not fit the type of its port. `index` is its place; None when no record is to blame alone."""
+
+    def __init__(self, text: str, index: int | None = None) -> None:
+        super().__init__(text)
+        self.index = index
+
+
+def value_type(tp: Any) -> Any:
+    """Return the type of the values in a column: without None, aliases and new names; of a Literal the class of its values."""
+    tp = resolve(tp)
+    if get_origin(tp) in UNIONS:
+        members = [a for a in map(resolve, get_args(tp)) if a is not type(None)]
+        return value_type(members[0]) if len(members) == 1 else tp
+    if get_origin(tp) is Literal:
+        kinds = {type(value) for value in get_args(tp)} - {type(None)}
+        return kinds.pop() if len(kinds) == 1 else tp
+    return tp
+
+
+def cached(function: Callable[[Any], R]) -> Callable[[Any], R]:
+    """Computes what is told of a type once; each time for types that have no hash, as Annotated with a list."""
+    memo = functools.cache(function)
+
+    @functools.wraps(function)
+    def call(tp: Any) -> R:
+        try:
+            hash(tp)
+        except TypeError:
+            return function(tp)
+        return memo(tp)
+
+    return call
+
+
+@cached
+def fields_of_type(tp: Any) -> dict[str, Any]:
+    """The fields of an attrs class, by name, with their types."""
+    outer = get_origin(tp) or tp
+    bindings: dict[TypeVar, Any] = dict(zip(getattr(outer, "__parameters__", ()), get_args(tp), strict=False))
+    found = {}
+    for field in attrs.fields(outer):
+        found[field.name] = substitute(evaluated(field.type, owner_of(outer, field.name)), bindings)
+    return found
+
+
+def owner_of(cls: type, field: str) -> type:
+    """The class among a class and its bases that annotates a field: its module knows what the annotation names."""
+    return next((k for k in cls.__mro__ if field in own_annotations(k)), cls)
+
+
+def column_type(tp: Any, name: str) -> Any:
+    """The type of a column of records of type `tp`; Any where that is not known.
+
+    >>> column_type(ReaderRecord[str], "record"), column_type(int, "value"), column_type(int, "other")
+    (<class 'str'>, <class 'int'>, typing.Any)
+    """
+    tp = resolve(tp)
+    outer = get_origin(tp) or tp
+    if outer is ReaderRecord:
+        return dict(zip(READER_COLUMNS, (int, int, (get_args(tp) or (str,))[0]), strict=True)).get(name, Any)
+    if inspect.isclass(outer) and attrs.has(outer):
+        return fields_of_type(tp).get(name, Any)
+    return tp if name == "value" else Any
+
+
+def columns_of_records(records: Sequence[Any], tp: Any) -> list[Sequence[Any]]:
+    """The columns of records of a class with fields. Raises TypeError for a record that is not exactly of the class."""
+    outer = get_origin(tp) or tp
+    _exactly(records, frozenset({outer}), tp)
+    if outer is ReaderRecord:
+        block_ids, positions, values = zip(*records, strict=True) if records else ((), (), ())
+        return [plain(block_ids, int), plain(positions, int), plain(values, (get_args(tp) or (str,))[0])]
+    return [plain(list(map(attrgetter(name), records)), kind) for name, kind in fields_of_type(tp).items()]
+
+
+def plain(values: Sequence[Any], tp: Any) -> Sequence[Any]:
+    """Values of type `tp` (or None) as pyarrow takes them. Raises TypeError for one that would come back as another."""
+    tp = value_type(tp)
+    outer, arguments = get_origin(tp) or tp, get_args(tp)
+    if outer in LEAVES:
+        return _leaves(values, outer)
+    present = [v for v in values if v is not None]
+    _exactly(present, frozenset({outer}), tp)
+    made: Sequence[Any]
+    if outer is list:
+        made = _regrouped(present, plain(list(chain.from_iterable(present)), arguments[0]))
+    elif outer is dict:
+        plain(list(chain.from_iterable(present)), arguments[0])
+        within = plain(list(chain.from_iterable(v.values() for v in present)), arguments[1])
+        parts = _regrouped(present, within)
+        made = [dict(zip(v, part, strict=True)) for v, part in zip(present, parts, strict=True)]
+    elif inspect.isclass(outer) and (outer is ReaderRecord or attrs.has(outer)):
+        names = ReaderRecord._fields if outer is ReaderRecord else tuple(fields_of_type(tp))
+        rows = zip(*columns_of_records(present, tp), strict=True) if names else [() for _ in present]
+        made = [dict(zip(names, row, strict=True)) for row in rows]
+    else:
+        return values
+    if len(present) == len(values):
+        return made
+    left = iter(made)
+    return [None if v is None else next(left) for v in values]
+
+
+def _regrouped(groups: Sequence[Any], items: Sequence[Any]) -> list[list[Any]]:
+    """The items in groups as long as those that they come from."""
+    left = iter(items)
+    return [list(islice(left, len(group))) for group in groups]
+
+
+def _leaves(values: Sequence[Any], tp: type) -> Sequence[Any]:
+    allowed = LEAVES[tp] | {type(None)}
+    others = set(map(type, values)) - allowed
+    if any(map(is_numpy, others)):
+        values = [v.item() if is_numpy(type(v)) else v for v in values]
+    if others:
+        _exactly(values, allowed, tp)
+    if tp is datetime.datetime and any(v is not None and v.tzinfo is not None for v in values):
+        raise TypeError(
+            "a datetime with a time zone would lose it in a batch: pass on .astimezone(datetime.UTC).replace(tzinfo=None), "
+            "or its .isoformat() as text"
+        )
+    return values
+
+
+def _exactly(values: Sequence[Any], allowed: frozenset[type], tp: Any) -> None:
+    others = set(map(type, values)) - allowed
+    if not others:
+        return
+    other = next(type(v) for v in values if type(v) in others)
+    wanted = type_name(tp)
+    if other is not bool and any(issubclass(other, k) for k in allowed):
+        raise TypeError(f"{type_name(other)} is a subclass of {wanted}: in a batch it would become a plain {wanted}")
+    raise TypeError(f"{type_name(other)} is not {wanted}")

@@ -1,0 +1,234 @@
+"""The two forms of records: Python objects and Arrow batches. A bare builtin is one column `value`."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, get_args, get_origin
+
+import attrs
+
+from dagflow.model.types.columns import RecordMisfit, cached, column_type, columns_of_records, fields_of_type, plain, value_type
+from dagflow.model.types.expressions import resolve, type_name
+from dagflow.model.types.records import READER_COLUMNS, ReaderRecord
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+VALUE = "value"
+
+
+def arrow_type(tp: Any) -> pa.DataType | None:
+    """The Arrow type of a Python type; None when it has none.
+
+    >>> arrow_type(str), arrow_type(list[int]), arrow_type(object)
+    (DataType(string), ListType(list<item: int64>), None)
+    """
+    import pyarrow as pa
+
+    tp = value_type(tp)
+    simple = {
+        str: pa.string(),
+        bytes: pa.binary(),
+        int: pa.int64(),
+        float: pa.float64(),
+        bool: pa.bool_(),
+        datetime.datetime: pa.timestamp("us"),
+        datetime.date: pa.date32(),
+        datetime.timedelta: pa.duration("us"),
+    }
+    if inspect.isclass(tp) and tp in simple:
+        return simple[tp]
+    origin, arguments = get_origin(tp), get_args(tp)
+    if origin is list and arguments:
+        item = arrow_type(arguments[0])
+        return pa.list_(item) if item is not None else None
+    if origin is dict and len(arguments) == 2 and resolve(arguments[0]) is str:
+        item = arrow_type(arguments[1])
+        return pa.map_(pa.string(), item) if item is not None else None
+    columns = columns_of(tp)
+    return pa.struct(columns) if columns is not None else None
+
+
+def columns_of(tp: Any) -> list[pa.Field] | None:
+    """The columns of a class with fields (attrs, `ReaderRecord[T]`); None for other types."""
+    import pyarrow as pa
+
+    tp = resolve(tp)
+    outer = get_origin(tp) or tp
+    if outer is ReaderRecord:
+        inner = arrow_type((get_args(tp) or (str,))[0])
+        names = list(zip(READER_COLUMNS, (pa.int64(), pa.int64(), inner), strict=True))
+        return [pa.field(n, t) for n, t in names] if inner is not None else None
+    if not inspect.isclass(outer) or not attrs.has(outer) or not all(field.init for field in attrs.fields(outer)):
+        return None
+    columns = {name: arrow_type(kind) for name, kind in fields_of_type(tp).items()}
+    return None if None in columns.values() else [pa.field(name, kind) for name, kind in columns.items()]
+
+
+@cached
+def schema_of(tp: Any) -> pa.Schema | None:
+    """The schema of a batch of records of type `tp`; None when the type has no Arrow form."""
+    import pyarrow as pa
+
+    columns = columns_of(tp)
+    if columns is not None:
+        return pa.schema(columns)
+    kind = arrow_type(tp)
+    return None if kind is None else pa.schema([pa.field(VALUE, kind)])
+
+
+def to_batch(records: Sequence[Any], tp: Any) -> pa.RecordBatch:
+    """A batch of records of type `tp`, from which `to_records` makes equal records of the same classes.
+
+    Raises TypeError when the type has no Arrow form; RecordMisfit, a TypeError that knows the `index` of the first bad record,
+    for one that would not come back as it is: of another class (a subclass too), out of range, a datetime with a time zone.
+    Integers may stand for floats, and numpy's scalars for Python's.
+
+    >>> to_batch(["1", "2", 3], str)
+    Traceback (most recent call last):
+    ...
+    dagflow.model.types.columns.RecordMisfit: a record does not fit its type str: int is not str
+    """
+    schema = schema_of(tp)
+    if schema is None:
+        raise TypeError(f"{type_name(tp)} has no Arrow form")
+    try:
+        return _batch(records, tp, schema)
+    except MISFITS as error:
+        index, reason = _first_misfit(records, tp, schema)
+        field = "" if index is None else _field_of_misfit(records[index], tp)
+        where = f"field {field!r}: " if field else ""
+        raise RecordMisfit(f"a record does not fit its type {type_name(tp)}: {where}{_told(reason or error)}", index) from error
+
+
+MISFITS = (TypeError, ValueError, OverflowError, AttributeError, NotImplementedError)
+"""What pyarrow raises for values that it cannot take (its own exceptions are of these classes)."""
+
+
+def _batch(records: Sequence[Any], tp: Any, schema: pa.Schema) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    columns = [plain(records, tp)] if columns_of(tp) is None else columns_of_records(records, resolve(tp))
+    return pa.RecordBatch.from_arrays([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+
+
+def _first_misfit(records: Sequence[Any], tp: Any, schema: pa.Schema) -> tuple[int | None, Exception | None]:
+    """The index of the first record that does not fit, and why; None when each of them fits alone."""
+
+    def reason(low: int, high: int) -> Exception | None:
+        try:
+            _batch(records[low:high], tp, schema)
+        except MISFITS as error:
+            return error
+        return None
+
+    low, high = 0, len(records)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reason(low, middle) else (middle, high)
+    found = reason(low, high)
+    return (low, found) if found else (None, None)
+
+
+def _field_of_misfit(record: Any, tp: Any) -> str:
+    """In which field of a class a record does not fit, as `place.zip`; nothing where that is not one field."""
+    import pyarrow as pa
+
+    tp = value_type(tp)
+    outer = get_origin(tp) or tp
+    if not inspect.isclass(outer) or type(record) is not outer or not (attrs.has(outer) or outer is ReaderRecord):
+        return ""
+    for name in ReaderRecord._fields if outer is ReaderRecord else fields_of_type(tp):
+        kind, value = column_type(tp, name), getattr(record, name)
+        try:
+            pa.array(plain([value], kind), arrow_type(kind))
+        except MISFITS:
+            within = _field_of_misfit(value, kind)
+            return f"{name}.{within}" if within else name
+    return ""
+
+
+def _told(reason: Exception) -> str:
+    """The text of a misfit. That of pyarrow for an integer does not say what to do."""
+    if "int too large" in str(reason) or "too large to fit int64" in str(reason):
+        return "an integer of more than 64 bits is too large for a column; declare it as str or decimal.Decimal"
+    return str(reason)
+
+
+def to_records(batch: pa.RecordBatch, tp: Any) -> list[Any]:
+    """The records of a batch as Python objects of type `tp`; when nothing is known of the type, dicts (or bare values)."""
+    tp = resolve(tp)
+    outer = get_origin(tp) or tp
+    if batch.schema.names == [VALUE] and columns_of(tp) is None:
+        return objects_of(batch.column(0), tp)
+    if outer is ReaderRecord or batch.schema.names == list(READER_COLUMNS):
+        record = objects_of(batch.column(2), (get_args(tp) or (Any,))[0])
+        make = functools.partial(tuple.__new__, ReaderRecord)
+        return list(map(make, zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), record, strict=True)))
+    if inspect.isclass(outer) and attrs.has(outer):
+        makers = _makers(tp)
+        columns = [objects_of(batch.column(name), makers[name]) for name in makers]
+        if _is_positional(outer):  # five times as fast as by names
+            return list(map(outer, *columns)) if columns else [outer() for _ in range(batch.num_rows)]
+        return list(map(lambda *values: outer(**dict(zip(_aliases(outer), values, strict=True))), *columns))
+    rows: list[Any] = batch.to_pylist()
+    return rows
+
+
+def objects_of(column: Any, tp: Any) -> list[Any]:
+    """The values of a column as Python objects of type `tp`."""
+    values = column.to_pylist()
+    make = maker(tp)
+    return values if make is None else [None if v is None else make(v) for v in values]
+
+
+@cached
+def maker(tp: Any) -> Callable[[Any], Any] | None:
+    """Return a function from the plain form of a value of type `tp` to the value; None where both are the same."""
+    tp = value_type(tp)
+    outer = get_origin(tp) or tp
+    if outer is ReaderRecord:
+        return _reader_record_of(maker((get_args(tp) or (str,))[0]))
+    if outer is list and get_args(tp):
+        item = maker(get_args(tp)[0])
+        return None if item is None else lambda values: [None if v is None else item(v) for v in values]
+    if outer is dict:
+        value = maker(get_args(tp)[1]) if get_args(tp) else None
+        return dict if value is None else lambda pairs: {k: v if v is None else value(v) for k, v in dict(pairs).items()}
+    if inspect.isclass(outer) and attrs.has(outer):
+        makers = {name: maker(t) for name, t in _makers(tp).items()}
+        aliases = dict(zip(makers, _aliases(outer), strict=True))
+        return lambda value: outer(
+            **{aliases[n]: (value[n] if m is None or value[n] is None else m(value[n])) for n, m in makers.items()}
+        )
+    return None
+
+
+def _reader_record_of(make: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+    def made(value: Any) -> Any:
+        block_id, position, record = value.values() if isinstance(value, dict) else value
+        return ReaderRecord(block_id, position, record if make is None or record is None else make(record))
+
+    return made
+
+
+@cached
+def _makers(tp: Any) -> dict[str, Any]:
+    types = fields_of_type(tp)
+    return {a.name: types[a.name] for a in attrs.fields(get_origin(tp) or tp) if a.init}
+
+
+@functools.cache
+def _is_positional(cls: type) -> bool:
+    """Return whether an attrs class takes its fields by position."""
+    # a constructor of the user's own may take anything
+    is_made = "__attrs_attrs__" in vars(cls) and "__attrs_init__" not in vars(cls)
+    return is_made and not any(a.kw_only for a in attrs.fields(cls) if a.init)
+
+
+@functools.cache
+def _aliases(cls: type) -> list[str]:
+    return [a.alias or a.name for a in attrs.fields(cls) if a.init]

@@ -1,0 +1,384 @@
+"""Partitioning by key: the key of a record, and the hash that sends equal keys to one partition.
+
+The hash of a key is the same in every process and for both forms of records: that of Python would differ from one worker to
+the next. Keys that are equal have equal hashes, also 1, 1.0 and True.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import decimal
+import inspect
+import struct
+import uuid
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, get_origin
+from zlib import crc32
+
+import attrs
+
+from dagflow.model.errors.partitioning import ColumnNotThere, KeyNotHashable
+from dagflow.model.types.columns import column_type
+from dagflow.model.types.comparison import annotations_of
+from dagflow.model.types.equality import compared
+from dagflow.model.types.expressions import resolve
+from dagflow.model.types.forms import VALUE, columns_of, objects_of
+from dagflow.model.types.records import READER_COLUMNS, ReaderRecord
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+GROUPS = 1 << 16
+"""How many groups keys are hashed to. Groups are what is dealt to partitions, so the number of these may change."""
+_WORD, _GROUP = (1 << 64) - 1, GROUPS - 1
+_NONE, _SEQUENCE = 0x9E3779B9, 0x85EBCA6B
+
+
+@attrs.frozen
+class Key:
+    """A key: a function of the record, or names of columns (of fields of its class)."""
+
+    columns: tuple[str, ...] = ()
+    function: Callable[[Any], Any] | None = None
+
+    def __str__(self) -> str:
+        if self.function is None:
+            return ", ".join(self.columns)
+        name = getattr(self.function, "__name__", type(self.function).__name__)
+        return "a function" if name == "<lambda>" else f"{name}()"
+
+    def of_record(self, tp: Any) -> Callable[[Any], Any]:
+        """The function that gives the key of a record of type `tp`: of one column its value, of several a tuple.
+
+        >>> Key(columns=("position",)).of_record(ReaderRecord)(ReaderRecord(1, 20, "x"))
+        20
+        """
+        if self.function is not None:
+            return self.function
+        if self.columns == (VALUE,) and columns_of(tp) is None:
+            return _itself
+        return attrgetter(*self.columns)
+
+    def types(self, tp: Any) -> list[Any]:
+        """The types of the values that make the key of a record of type `tp`, as far as they are known."""
+        if self.function is None:
+            return [column_type(tp, name) for name in self.columns]
+        return [self.function if inspect.isclass(self.function) else annotations_of(self.function).get("return", Any)]
+
+
+def _itself(record: Any) -> Any:
+    return record
+
+
+def key_of(given: Any) -> Key | None:
+    """A key as users write it: a function, a name, several names; None. Raises ValueError with a reason.
+
+    >>> key_of("word"), key_of(("host", "hour")), str(key_of(len))
+    (Key(columns=('word',), function=None), Key(columns=('host', 'hour'), function=None), 'len()')
+    """
+    if given is None or isinstance(given, Key):
+        return given
+    if isinstance(given, str):
+        given = (given,)
+    if isinstance(given, Sequence) and given and all(isinstance(name, str) and name for name in given):
+        return Key(columns=tuple(given))
+    if callable(given):
+        return Key(function=given)
+    raise ValueError("it is neither a function of the record nor names of columns")
+
+
+def known_columns(tp: Any) -> tuple[str, ...] | None:
+    """The columns that a record of a type has; None when nothing is known of it."""
+    tp = resolve(tp)
+    if tp is Any or tp is object:
+        return None
+    columns = columns_of(tp)
+    if columns is not None:
+        return tuple(field.name for field in columns)
+    outer = get_origin(tp) or tp
+    if outer is ReaderRecord:
+        return READER_COLUMNS
+    if isinstance(outer, type) and attrs.has(outer):
+        return tuple(field.name for field in attrs.fields(outer))
+    return (VALUE,)
+
+
+def key_hash(key: Any) -> int:
+    """The hash of what `==` compares of a key, from 0 to 2**64 - 1. Raises TypeError for a key of which that is not known.
+
+    >>> key_hash(1) == key_hash(1.0) == key_hash(True), key_hash("a") == key_hash("b")
+    (True, False)
+    """
+    kind = type(key)
+    if kind is str:
+        return mixed(crc32(key.encode("utf-8", "surrogatepass")))
+    if kind is int or kind is bool:
+        return mixed(key)
+    of = _OF.get(kind)
+    if of is not None:
+        return of(key)
+    value = compared(key)
+    of = _OF.get(type(value))
+    if of is not None:
+        return of(value)
+    if type(value) is not kind:
+        return key_hash(value)
+    return next(known for base, known in _OF.items() if isinstance(value, base))(value)
+
+
+def mixed(value: int) -> int:
+    """An integer as a hash: neighbours end up far from each other (the last step of splitmix64)."""
+    value &= _WORD
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _WORD
+    return value ^ (value >> 31)
+
+
+def _of_float(key: float) -> int:
+    if key == key and abs(key) != float("inf") and key == int(key):  # not a number equals nothing
+        return mixed(int(key))
+    return mixed(crc32(struct.pack("<d", key if key == key else float("nan"))))
+
+
+def _of_decimal(key: decimal.Decimal) -> int:
+    compared(key)
+    if key.is_finite() and key == key.to_integral_value():
+        return mixed(_lowest_bits(key))
+    if not key.is_finite() or decimal.Decimal(float(key)) == key:
+        return _of_float(float(key))
+    return mixed(crc32(f"{key:f}".rstrip("0").encode()))
+
+
+def _lowest_bits(key: decimal.Decimal) -> int:
+    """Of an integer the lowest 64 bits, without the zeros of 1e999999."""
+    sign, digits, exponent = key.as_tuple()
+    assert isinstance(exponent, int)
+    if exponent <= 0:
+        return int(key) & _WORD
+    value = int("".join(map(str, digits))) * pow(10, exponent, _WORD + 1)
+    return (-value if sign else value) & _WORD
+
+
+def _of_time(key: datetime.datetime | datetime.time) -> int:
+    value = compared(key)
+    return _of_several(value) if type(value) is tuple else mixed(crc32(value.isoformat().encode()))
+
+
+def _of_several(values: Sequence[Any]) -> int:
+    found = _SEQUENCE
+    for value in values:
+        found = mixed((found * 31 + key_hash(value)) & _WORD)
+    return found
+
+
+_OF: dict[type, Callable[[Any], int]] = {
+    type(None): lambda key: mixed(_NONE),
+    bytes: lambda key: mixed(crc32(key)),
+    float: _of_float,
+    tuple: _of_several,
+    list: _of_several,
+    datetime.datetime: _of_time,
+    datetime.date: lambda key: mixed(crc32(key.isoformat().encode())),
+    datetime.time: _of_time,
+    datetime.timedelta: lambda key: mixed(key // datetime.timedelta(microseconds=1)),
+    decimal.Decimal: _of_decimal,
+    uuid.UUID: lambda key: mixed(crc32(key.bytes)),
+}
+
+
+def group_of(key: Any) -> int:
+    """The group of a key: the lowest 16 bits of its hash."""
+    return key_hash(key) & _GROUP
+
+
+@attrs.frozen
+class KeyAssignment:
+    """Which of so many partitions has which keys, told by their groups.
+
+    Without `owners` each has a run of neighbouring groups. With, they are the partitions of the lowest bits of a group: as many
+    as a power of two, so `group & (len(owners) - 1)` finds the one.
+
+    >>> [KeyAssignment(3).of_group(group) for group in (0, 30_000, 65_535)]
+    [0, 1, 2]
+    >>> [KeyAssignment(3, owners=(0, 1, 2, 0)).of_group(group) for group in (4, 5, 6, 7)]
+    [0, 1, 2, 0]
+    """
+
+    partitions: int
+    owners: tuple[int, ...] = ()
+
+    def of_group(self, group: int) -> int:
+        """The partition that has a group."""
+        return self.owners[group & (len(self.owners) - 1)] if self.owners else group * self.partitions // GROUPS
+
+    def of_groups(self, groups: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The partitions that have groups."""
+        import numpy as np
+
+        places = groups.astype(np.int64)
+        if not self.owners:
+            return places * self.partitions >> 16
+        found: np.ndarray[Any, Any] = self._table[places & (len(self.owners) - 1)]
+        return found
+
+    @cached_property
+    def _table(self) -> np.ndarray[Any, Any]:
+        import numpy as np
+
+        return np.array(self.owners, dtype=np.int64)
+
+
+class Router:
+    """Says for each record to which partition it goes, by its key.
+
+    Args:
+        port: who is named in errors.
+        key: what the key of a record is.
+        tp: the type of the records.
+        assignment: which partition has which keys.
+
+    `keys_seen`, called with every 61st key, learns which are hot.
+    """
+
+    STRIDE = 61
+    TRY = 16  # of so many columns of text in which most values come once, it looks into one whether that is still so
+    _KNOWN = 1 << 16
+
+    def __init__(
+        self, port: str, key: Key, tp: Any, assignment: KeyAssignment, keys_seen: Callable[[Any], None] | None = None
+    ) -> None:
+        self._port = port
+        self._key = key
+        self._type = tp
+        self._of_record = key.of_record(tp)
+        self._assignment = assignment
+        self._keys_seen = keys_seen
+        self._known: dict[Any, int] = {}
+        self._repeats = False
+        self._columns = 0
+        self._count = 0
+
+    def key(self, record: Any) -> Any:
+        """The key of a record."""
+        return self._of_record(record)
+
+    def of_record(self, record: Any) -> int:
+        """The partition of a record. Raises KeyNotHashable, and what the user's function raises."""
+        key = self._of_record(record)
+        self._count += 1
+        if self._keys_seen is not None and self._count % self.STRIDE == 0:
+            self._keys_seen(key)
+        try:
+            return self._known[key]
+        except (KeyError, TypeError):
+            found = self._assignment.of_group(self._group(key))
+            if len(self._known) < self._KNOWN:
+                with contextlib.suppress(TypeError):  # a list has no hash of Python's
+                    self._known[key] = found
+            return found
+
+    def of_batch(self, batch: pa.RecordBatch) -> np.ndarray[Any, Any]:
+        """The partitions of the rows of a batch, of a key of columns. Raises ColumnNotThere, KeyNotHashable."""
+        found = self._assignment.of_groups(self._groups(batch))
+        self._see(batch)
+        return found
+
+    def is_foreign(self, batch: pa.RecordBatch, partition: int) -> np.ndarray[Any, Any]:
+        """Of the rows of a batch, whether they belong to another partition."""
+        found: np.ndarray[Any, Any] = self._assignment.of_groups(self._groups(batch)) != partition
+        return found
+
+    def _groups(self, batch: pa.RecordBatch) -> np.ndarray[Any, Any]:
+        """The groups of the rows of a batch."""
+        import numpy as np
+
+        for name in self._key.columns:
+            if name not in batch.schema.names:
+                known = tuple((field.name, str(field.type)) for field in batch.schema)
+                raise ColumnNotThere(f"the key of {self._port}", name, known)
+        columns = [self._hashes(batch.column(name), column_type(self._type, name)) for name in self._key.columns]
+        if len(columns) == 1:
+            return columns[0] & np.uint64(_GROUP)
+        found = np.full(batch.num_rows, _SEQUENCE, dtype=np.uint64)
+        with np.errstate(over="ignore"):
+            for hashes in columns:
+                found = _mixed_all(found * np.uint64(31) + hashes)
+        return found & np.uint64(_GROUP)
+
+    def _see(self, batch: pa.RecordBatch) -> None:
+        if self._keys_seen is None:
+            return
+        import numpy as np
+
+        rows = np.arange((-1 - self._count) % self.STRIDE, batch.num_rows, self.STRIDE)
+        self._count += batch.num_rows
+        if not len(rows):
+            return
+        columns = [batch.column(name).take(rows).to_pylist() for name in self._key.columns]
+        for key in columns[0] if len(columns) == 1 else zip(*columns, strict=True):
+            self._keys_seen(key)
+
+    def _hashes(self, column: pa.Array, tp: Any) -> np.ndarray[Any, Any]:
+        import numpy as np
+        import pyarrow as pa
+
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        kind = column.type
+        if not column.null_count:
+            if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+                column = column.cast(pa.large_binary() if pa.types.is_large_string(kind) else pa.binary())
+                kind = column.type
+            if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+                return self._of_bytes(column)
+            if pa.types.is_integer(kind):
+                values = column.to_numpy(zero_copy_only=False)
+                return _mixed_all(values.astype(np.int64 if pa.types.is_signed_integer(kind) else np.uint64).view(np.uint64))
+        # where rows stand for objects of a class, its `==` counts; rows of no known class are compared as tuples
+        values = map(_row, column.to_pylist()) if resolve(tp) is Any else objects_of(column, tp)
+        return np.fromiter(map(self._hash, values), dtype=np.uint64, count=len(column))
+
+    def _of_bytes(self, column: pa.Array) -> np.ndarray[Any, Any]:
+        """The hashes of a column of bytes: of each value once, where the column before had few of them."""
+        import numpy as np
+
+        codes = None
+        if self._repeats or self._columns % self.TRY == 0:
+            encoded = column.dictionary_encode()
+            codes, values = encoded.indices.to_numpy(), encoded.dictionary
+            self._repeats = len(values) * 2 < len(column)
+            column = values
+        self._columns += 1
+        found = _mixed_all(np.fromiter(map(crc32, column.to_pylist()), dtype=np.uint64, count=len(column)))
+        return found if codes is None else found[codes]
+
+    def _hash(self, key: Any) -> int:
+        try:
+            return key_hash(key)
+        except TypeError as error:
+            raise KeyNotHashable(self._port, repr(key)[:200], str(error)) from error
+
+    def _group(self, key: Any) -> int:
+        return self._hash(key) & _GROUP
+
+
+def _row(value: Any) -> Any:
+    """A row of a column of structs, or of lists of these, as tuples."""
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    return tuple(map(_row, value)) if type(value) in (tuple, list) else value
+
+
+def _mixed_all(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """`mixed` of all values."""
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        found: np.ndarray[Any, Any] = values ^ (values >> np.uint64(31))
+    return found
