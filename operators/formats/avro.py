@@ -12,8 +12,8 @@ import attrs
 from dagflow.scan import FileSchemaNegotiator, Format, ManagedReader, ResultSetLoader, RowOrigin
 from dagflow.storage import read_fully
 from operators.compression import CodecMissing
-from operators.formats.avro_schema import AvroSchema, Mend, NoArrowForm, NoSchema
-from operators.formats.counting import count_rows
+from operators.formats.binary.avro_schema import AvroSchema, Mend, NoArrowForm, NoSchema
+from operators.formats.binary.counting import count_rows
 from operators.formats.errors import FileCutShort, FileDamaged, FormatUnsupported, NotOfFormat
 
 if TYPE_CHECKING:

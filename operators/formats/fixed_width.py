@@ -13,8 +13,8 @@ from dagflow.scan import FileSchemaNegotiator, Format, ResultSetLoader, to_type
 from operators.contexts import FixedRecordsReaderContext, Piece
 from operators.contexts.entity import PieceReaderContext
 from operators.contexts.text import text_codec
-from operators.formats.lines import LinesReader
 from operators.formats.options import a_text, an_integer_or_none, types_by_name
+from operators.formats.text.lines import LinesReader
 from operators.problems import all_problems
 
 if TYPE_CHECKING:

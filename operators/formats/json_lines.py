@@ -12,8 +12,8 @@ from dagflow.scan import FileSchemaNegotiator, Format, RowOrigin
 from operators.compression import DecompressingContext
 from operators.contexts import Piece, ReadAheadLineReaderContext
 from operators.contexts.errors import RecordTooLong
-from operators.formats.json_rows import BOM, DANGER, BadLine, JsonRows, has_infinite, is_dangerous, is_deep, type_of_rows
-from operators.formats.lines import PIECE_BYTES, LinesReader, parts_of
+from operators.formats.text.json_rows import BOM, DANGER, BadLine, JsonRows, has_infinite, is_dangerous, is_deep, type_of_rows
+from operators.formats.text.lines import PIECE_BYTES, LinesReader, parts_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,10 +10,10 @@ from urllib.parse import unquote
 import attrs
 
 from dagflow.scan import FileSchemaNegotiator, Format, ManagedReader, ResultSetLoader, RowOrigin, plain_batch, plain_schema
-from operators.formats.arrow_file import ArrowFile, Sealed, is_of_storage
-from operators.formats.counting import count_rows
+from operators.formats.binary.arrow_file import ArrowFile, Sealed, is_of_storage
+from operators.formats.binary.counting import count_rows
+from operators.formats.binary.int96 import beyond_years, int96_columns
 from operators.formats.errors import FileCutShort, FileDamaged, FormatUnsupported, NotOfFormat
-from operators.formats.int96 import beyond_years, int96_columns
 from operators.formats.predicates import Predicate, located, predicates, type_at
 from operators.sinks.files.partitions import NO_VALUE
 

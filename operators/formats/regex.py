@@ -13,10 +13,10 @@ from dagflow.scan import FileSchemaNegotiator, Format, ResultSetLoader, RowOrigi
 from operators.contexts import Piece
 from operators.contexts.errors import BadText
 from operators.contexts.text import decode_text, text_codec
-from operators.formats.lines import LinesReader
-from operators.formats.log_patterns import LOG_PATTERNS, LogPattern
 from operators.formats.options import a_text, texts, texts_by_name, types_by_name
-from operators.formats.times import time_type, times_of
+from operators.formats.text.lines import LinesReader
+from operators.formats.text.log_patterns import LOG_PATTERNS, LogPattern
+from operators.formats.text.times import time_type, times_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

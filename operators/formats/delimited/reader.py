@@ -14,10 +14,10 @@ from operators.formats.delimited.columns import is_direct
 from operators.formats.delimited.context import WINDOW, DelimitedContext
 from operators.formats.delimited.errors import HeaderBad, QuoteLeftOpen
 from operators.formats.delimited.fields import FieldSplitter, column_names
-from operators.formats.delimited.lines import LineNumbers, LinesSoFar
 from operators.formats.delimited.rows import ListParser, RowParser, Rows
 from operators.formats.delimited.text import BadRecord, PieceText
-from operators.formats.lines import PIECE_BYTES, LinesReader, parts_of
+from operators.formats.text.line_numbers import LineNumbers, LinesSoFar
+from operators.formats.text.lines import PIECE_BYTES, LinesReader, parts_of
 from operators.readers.reading import whole_numbers
 
 if TYPE_CHECKING:

@@ -361,7 +361,7 @@ def test_lines_of_bad_rows_are_told_also_where_nobody_can_go_back(
     file: Path, packed: Any, encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("operators.formats.delimited.reader.PIECE_BYTES", 1_000)
-    monkeypatch.setattr("operators.formats.lines.ODD_BYTES", 100)
+    monkeypatch.setattr("operators.formats.text.lines.ODD_BYTES", 100)
     rows = ["x,1" if n % 70 == 7 else f'{n},"two\nlines"' for n in range(3000)]
     text = 'no part\n\n"a",b\n' + "\n".join(rows) + "\n"
     file.write_bytes(packed((text + '5,"open').encode(encoding)))

@@ -15,9 +15,9 @@ from dagflow.errors import BadRowFound
 from dagflow.testing import assert_reader_is_splittable, run_operator, scan_reader_of, scan_table
 from dagflow.testing.files import blocks_of
 from operators import RegexFormat, ScanReader
-from operators.formats.log_patterns import ACCESS_TIME
 from operators.formats.regex import is_known_to_arrow, matches, matches_by_python
-from operators.formats.times import times_of
+from operators.formats.text.log_patterns import ACCESS_TIME
+from operators.formats.text.times import times_of
 from tests.tiers import examples
 
 COMMON = '127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif HTTP/1.0" 200 2326'

@@ -14,8 +14,8 @@ from dagflow.testing import run_operator
 from dagflow.testing.files import blocks_of
 from operators import CsvFormat, JsonLinesFormat, ScanReader
 from operators.contexts import Piece
-from operators.formats import lines
-from operators.formats.lines import parts_of
+from operators.formats.text import lines
+from operators.formats.text.lines import parts_of
 from tests.tiers import examples
 
 FORMATS: dict[str, tuple[Format, bytes, list[bytes]]] = {

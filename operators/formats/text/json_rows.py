@@ -122,7 +122,7 @@ def parse_line(data: bytes, exact: bool = False) -> dict[str, Any]:
     >>> parse_line(b'[1]')
     Traceback (most recent call last):
     ...
-    operators.formats.json_rows.BadLine: the line is a JSON list, but must be an object: {…}
+    operators.formats.text.json_rows.BadLine: the line is a JSON list, but must be an object: {…}
     """
     try:
         text = data.decode("utf-8")

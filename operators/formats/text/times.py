@@ -6,7 +6,7 @@ import datetime
 import functools
 from typing import TYPE_CHECKING, Any
 
-from operators.formats.log_patterns import ACCESS_TIME
+from operators.formats.text.log_patterns import ACCESS_TIME
 
 if TYPE_CHECKING:
     import pyarrow as pa
