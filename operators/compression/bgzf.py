@@ -14,16 +14,16 @@ from bisect import bisect_right
 import attrs
 from typing_extensions import override
 
+from dagflow.config import KiB
 from operators.compression.errors import CompressionCorrupt, CompressionTruncated
 from operators.compression.formats import BGZF_HEADER, member_size
 from operators.compression.stream import UNBOUNDED, DecodedStream
-from operators.contexts.sizes import KIB
 from operators.contexts.source import Source
 
-LARGEST = 64 * KIB
+LARGEST = 64 * KiB
 """No member is longer, and none holds more."""
-AT_ONCE = 256 * KIB  # bytes of the file that are read at a time within the range
-PAST = 8 * KIB  # and at least past it
+AT_ONCE = 256 * KiB  # bytes of the file that are read at a time within the range
+PAST = 8 * KiB  # and at least past it
 STEPS = 1000  # members that rivals are followed over
 
 _READ_AS_STREAM = "If the file can be trusted, read it as a stream, which does not need this: compression = gzip."

@@ -11,12 +11,12 @@ from typing import Any, Literal, Protocol
 
 import attrs
 
+from dagflow.config import MiB
 from operators.compression.formats import zstd_module
 
 Packing = Literal["none", "gzip", "bgzf", "bz2", "xz", "zstd"]
 PACKINGS: tuple[Packing, ...] = ("none", "gzip", "bgzf", "bz2", "xz", "zstd")
 
-MIB = 1 << 20
 MEMBER = 0xFF00
 """Bytes that bgzip puts into a member: also those that do not pack fit into 64 KiB then."""
 
@@ -84,13 +84,13 @@ def _zstd(level: int) -> Any:
 
 
 def _little(level: int) -> int:
-    return MIB
+    return MiB
 
 
 PACKERS: dict[str, Packer] = {
     "gzip": Packer(".gz", range(1, 10), 6, _little, lambda level: zlib.compressobj(level, zlib.DEFLATED, zlib.MAX_WBITS | 16)),
     "bgzf": Packer(".bgz", range(1, 10), 6, _little, BgzfCompressor),
-    "bz2": Packer(".bz2", range(1, 10), 9, lambda level: level * MIB, bz2.BZ2Compressor),
-    "xz": Packer(".xz", range(10), 3, lambda level: (4 * MIB) << level, lambda level: lzma.LZMACompressor(preset=level)),
-    "zstd": Packer(".zst", range(1, 20), 3, lambda level: (1 if level < 3 else 4 if level < 10 else 32) * MIB, _zstd),
+    "bz2": Packer(".bz2", range(1, 10), 9, lambda level: level * MiB, bz2.BZ2Compressor),
+    "xz": Packer(".xz", range(10), 3, lambda level: (4 * MiB) << level, lambda level: lzma.LZMACompressor(preset=level)),
+    "zstd": Packer(".zst", range(1, 20), 3, lambda level: (1 if level < 3 else 4 if level < 10 else 32) * MiB, _zstd),
 }

@@ -7,16 +7,16 @@ from typing import Any
 import attrs
 from typing_extensions import override
 
+from dagflow.config import KiB
 from operators.compression.errors import CompressionCorrupt, CompressionTruncated
 from operators.compression.formats import HEAD_BYTES, Codec, Decoder, codec_of, recognise
-from operators.contexts.sizes import KIB
 from operators.contexts.source import Source
 
 UNBOUNDED = (1 << 63) - 1
 """The stop of a range of decompressed bytes until it is known."""
 
-INPUT_BYTES = 64 * KIB
-AHEAD_BYTES = 256 * KIB
+INPUT_BYTES = 64 * KiB
+AHEAD_BYTES = 256 * KiB
 
 
 @attrs.define(eq=False)
@@ -85,7 +85,7 @@ class DecodedStream:
         if position < self.position:
             self._restart()
         while self.position < position:
-            if not self.read(min(position - self.position, 1024 * KIB)):
+            if not self.read(min(position - self.position, 1024 * KiB)):
                 break
         return self.position
 

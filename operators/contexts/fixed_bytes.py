@@ -7,13 +7,12 @@ from typing import Any, ClassVar, Literal
 import attrs
 from typing_extensions import override
 
-from dagflow.config import Bytes
+from dagflow.config import Bytes, MiB
 from operators.contexts.entity import BinaryStream, PieceReaderContext
 from operators.contexts.piece import Piece
-from operators.contexts.sizes import MIB, check_piece_size, check_size
-from operators.contexts.source import Source
+from operators.contexts.source import Source, check_piece_size, check_size
 
-LARGEST_DEFAULT_LENGTH = MIB
+LARGEST_DEFAULT_LENGTH = MiB
 
 
 @attrs.define
@@ -35,7 +34,7 @@ class FixedBytesReaderContext(PieceReaderContext):
     cuts: ClassVar[Literal["any", "fixed"]] = "fixed"
 
     length: int | None = attrs.field(default=None, validator=attrs.validators.optional(check_size))
-    piece_bytes: Bytes = attrs.field(default=MIB, validator=check_piece_size, kw_only=True)
+    piece_bytes: Bytes = attrs.field(default=MiB, validator=check_piece_size, kw_only=True)
 
     _source: Source | None = attrs.field(init=False, eq=False, repr=False, default=None)
 

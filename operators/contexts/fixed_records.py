@@ -7,12 +7,11 @@ from typing import Any, Literal
 import attrs
 from typing_extensions import override
 
-from dagflow.config import Bytes, one_of
+from dagflow.config import Bytes, MiB, one_of
 from operators.contexts.entity import BinaryStream, PieceReaderContext
 from operators.contexts.errors import PartialRecord
 from operators.contexts.piece import Piece
-from operators.contexts.sizes import MIB, check_piece_size, check_size
-from operators.contexts.source import Source
+from operators.contexts.source import Source, check_piece_size, check_size
 
 PARTIAL = ("fail", "emit", "drop")
 
@@ -36,7 +35,7 @@ class FixedRecordsReaderContext(PieceReaderContext):
 
     length: int = attrs.field(validator=check_size)
     partial: Literal["fail", "emit", "drop"] = attrs.field(default="fail", validator=one_of(PARTIAL), kw_only=True)
-    piece_bytes: Bytes = attrs.field(default=MIB, validator=check_piece_size, kw_only=True)
+    piece_bytes: Bytes = attrs.field(default=MiB, validator=check_piece_size, kw_only=True)
 
     _source: Source | None = attrs.field(init=False, eq=False, repr=False, default=None)
 

@@ -9,12 +9,11 @@ import attrs
 from attrs.setters import NO_OP
 from typing_extensions import override
 
-from dagflow.config import Bytes
+from dagflow.config import Bytes, KiB, MiB
 from operators.contexts.entity import BinaryStream, PieceReaderContext
 from operators.contexts.errors import RecordTooLong
 from operators.contexts.piece import Piece
-from operators.contexts.sizes import KIB, MIB, check_piece_size, check_size
-from operators.contexts.source import Source
+from operators.contexts.source import Source, check_piece_size, check_size
 from operators.contexts.terminators import (
     DEFAULT_TERMINATORS,
     Newline,
@@ -24,7 +23,7 @@ from operators.contexts.terminators import (
     to_terminators,
 )
 
-READ_AHEAD_BYTES = 8 * KIB  # the first read past a block's stop; doubled with each further one
+READ_AHEAD_BYTES = 8 * KiB  # the first read past a block's stop; doubled with each further one
 
 
 @attrs.define
@@ -42,8 +41,8 @@ class LinesContext(PieceReaderContext):
     terminators: tuple[bytes, ...] = attrs.field(
         default=DEFAULT_TERMINATORS, converter=to_terminators, validator=check_terminators, kw_only=True
     )
-    max_record_bytes: Bytes = attrs.field(default=64 * MIB, validator=check_size, kw_only=True)
-    piece_bytes: Bytes = attrs.field(default=2 * MIB, validator=check_piece_size, kw_only=True)
+    max_record_bytes: Bytes = attrs.field(default=64 * MiB, validator=check_size, kw_only=True)
+    piece_bytes: Bytes = attrs.field(default=2 * MiB, validator=check_piece_size, kw_only=True)
 
     _rules: Terminators = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, factory=Newline)
     _source: Source | None = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=None)

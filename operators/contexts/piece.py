@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import attrs
 
+from dagflow.config import KiB
 from operators.contexts.entity import Entity
-from operators.contexts.sizes import KIB
 from operators.contexts.text import decode_text, text_codec
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-DECODED_BYTES = 16 * KIB
+DECODED_BYTES = 16 * KiB
 FEW = 8
 """Less than this part of a piece is copied where not all records end alike: its forms look at all bytes then."""
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import attrs
 from typing_extensions import override
 
+from dagflow.config import KiB
 from operators.contexts.lines import LinesContext
-from operators.contexts.sizes import KIB
 from operators.contexts.source import Source
 from operators.contexts.terminators import terminator_rules
 
-WINDOW_BYTES = 64 * KIB  # how much is looked at a time when going back over a row of overlapping delimiters
+WINDOW_BYTES = 64 * KiB  # how much is looked at a time when going back over a row of overlapping delimiters
 
 
 @attrs.define

@@ -1,4 +1,4 @@
-"""Reading a stream piece by piece: short reads, and files that are shorter than planned."""
+"""Reads of a stream piece by piece: short reads, files that are shorter than planned, and the limits of sizes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from dagflow.config import GiB, MiB
 from operators.contexts.entity import BinaryStream
 from operators.contexts.errors import FileShortened
 
@@ -98,3 +99,18 @@ def _keep_freed_memory() -> None:
     these bytes are never touched. With other C libraries it has no effect.
     """
     bytes(31 * 1024 * 1024)
+
+
+def check_size(instance: Any, attribute: Any, value: Any) -> None:
+    """Validate a record's length: a number of bytes from 1 to 1 GiB (Arrow's offsets have 32 bits)."""
+    _check_bytes(attribute, value, GiB, "1 GiB")
+
+
+def check_piece_size(instance: Any, attribute: Any, value: Any) -> None:
+    """Validate the number of bytes of one read: from 1 to 256 MiB."""
+    _check_bytes(attribute, value, 256 * MiB, "256 MiB")
+
+
+def _check_bytes(attribute: Any, value: Any, most: int, words: str) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+        raise ValueError(f"{attribute.name} is {value!r}, but must be a number of bytes from 1 to {most} ({words})")

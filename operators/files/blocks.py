@@ -8,11 +8,10 @@ from typing import Any
 import attrs
 
 from dagflow import BlockIds, FileBlockMetadata, FileMetadata
+from dagflow.config import MiB
 
-MIB = 1024 * 1024
-
-LEAST_BLOCK = MIB
-LARGEST_BLOCK = 64 * MIB
+LEAST_BLOCK = MiB
+LARGEST_BLOCK = 64 * MiB
 BLOCKS_PER_SLOT = 8
 
 COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
@@ -122,10 +121,10 @@ def default_block_size(length: int, slots: int) -> int:
     Readers are assigned whole blocks. With eight for each slot, a single file keeps all slots busy to within some percent of the
     end; smaller ones than 1 MiB would cost more than they even out, larger ones than 64 MiB make no reader faster.
 
-    >>> [default_block_size(n * MIB, slots=4) // MIB for n in (0, 1, 100, 1000, 100_000)]
+    >>> [default_block_size(n * MiB, slots=4) // MiB for n in (0, 1, 100, 1000, 100_000)]
     [1, 1, 4, 32, 64]
     """
-    size = -(-length // (slots * BLOCKS_PER_SLOT * MIB)) * MIB
+    size = -(-length // (slots * BLOCKS_PER_SLOT * MiB)) * MiB
     return min(max(size, LEAST_BLOCK), LARGEST_BLOCK)
 
 

@@ -20,9 +20,6 @@ CROWDED = {
     "dagflow/spark": (16, "sessions, stages and failures are not packages of their own yet"),
     "dagflow/storage": (18, "stores and file systems are not packages of their own yet"),
     "dagflow/testing": (15, "one module per helper"),
-    "operators/contexts": (13, "one module per context"),
-    "operators/formats": (18, "one module per format, and what they share is not a package of its own yet"),
-    "operators/formats/delimited": (13, "one module per step from bytes to columns"),
 }
 """Packages with more than `MOST_MODULES` modules: how many, and why. The numbers may only fall."""
 

@@ -9,11 +9,11 @@ import numpy as np
 from attrs.setters import NO_OP
 from typing_extensions import override
 
+from dagflow.config import KiB, MiB
 from operators.compression.pieces import DecodedPiece
 from operators.contexts.entity import BinaryStream, PieceReaderContext
 from operators.contexts.errors import RecordTooLong
 from operators.contexts.piece import Piece
-from operators.contexts.sizes import KIB, MIB
 from operators.contexts.source import Source
 from operators.formats.delimited.beginning import Beginning
 from operators.formats.delimited.dialect import Dialect
@@ -22,9 +22,9 @@ from operators.formats.delimited.fields import FieldSplitter
 from operators.formats.delimited.lexer import Lexer
 from operators.formats.delimited.transcoded import TranscodedStream
 
-FIRST_READ = 64 * KIB
-WINDOW = 8 * MIB
-READ_AHEAD_BYTES = 8 * KIB
+FIRST_READ = 64 * KiB
+WINDOW = 8 * MiB
+READ_AHEAD_BYTES = 8 * KiB
 
 
 @attrs.define
@@ -57,8 +57,8 @@ class DelimitedContext(PieceReaderContext):
     dialect: Dialect
     has_header: bool = attrs.field(default=True, kw_only=True)
     skip_lines: int = attrs.field(default=0, kw_only=True)
-    max_record_bytes: int = attrs.field(default=16 * MIB, kw_only=True)
-    piece_bytes: int = attrs.field(default=MIB, kw_only=True)
+    max_record_bytes: int = attrs.field(default=16 * MiB, kw_only=True)
+    piece_bytes: int = attrs.field(default=MiB, kw_only=True)
 
     beginning: Beginning = attrs.field(init=False, eq=False, repr=False, on_setattr=NO_OP, default=Beginning())
     """Of the file at hand: its header, and where its records begin."""
@@ -168,7 +168,7 @@ class DelimitedContext(PieceReaderContext):
 
     def _state_before(self, source: Source, start: int, first: int) -> tuple[int, bool]:
         """A place at `start` or before it, behind a line end or where the records begin; and whether quotes are open there."""
-        for back in (FIRST_READ, MIB, self.max_record_bytes + FIRST_READ):
+        for back in (FIRST_READ, MiB, self.max_record_bytes + FIRST_READ):
             found = self._state_from(source, max(first, start - back), start, first)
             if found is not None:
                 return found
@@ -321,8 +321,8 @@ class DelimitedContext(PieceReaderContext):
     def field_at_limit(self) -> int | None:
         """Which field (from 0) makes the record at hand too long; None: that cannot be told from its first MiB."""
         begin, delimiter = self._at, self.dialect.delimiter_bytes
-        end = min(begin + MIB, len(self._data)) if self.opened is None else self.opened - self._base
-        if end - begin > MIB or (self.opened is None and self._data.find(delimiter, end, begin + self.max_record_bytes) >= 0):
+        end = min(begin + MiB, len(self._data)) if self.opened is None else self.opened - self._base
+        if end - begin > MiB or (self.opened is None and self._data.find(delimiter, end, begin + self.max_record_bytes) >= 0):
             return None
         return len(FieldSplitter(self.dialect).split(self._data[begin:end])) - 1
 

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from dagflow import FileBlockMetadata
+from dagflow.config import MiB
 from dagflow.scan import is_overflown
 from operators.compression import DecompressingContext
 from operators.contexts.errors import RecordTooLong
 from operators.contexts.piece import Piece
-from operators.contexts.sizes import MIB
 from operators.formats.delimited.errors import QuoteLeftOpen
 from operators.formats.delimited.reader import context_of, header_names
 from operators.formats.delimited.rows import RowParser
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dagflow.storage import BinaryReader
     from operators.formats.csv import CsvFormat
 
-SAMPLE_RECORD_BYTES = 16 * MIB
+SAMPLE_RECORD_BYTES = 16 * MiB
 
 # What would not be the same text again is not a number: codes with leading zeros, integers of more digits than floats keep.
 _CODES = {pa.int64(): r"^[-+]?0[0-9xX]", pa.float64(): r"^[-+]?(0[0-9]|[0-9]{16,}$)"}
@@ -43,7 +43,7 @@ def sample_schema(format: CsvFormat, stream: BinaryReader, path: str, length: in
     """
     inner = context_of(format, SAMPLE_RECORD_BYTES)
     context = DecompressingContext(inner)
-    block = FileBlockMetadata(1, path, start=0, stop=min(length, MIB), file_length=length)
+    block = FileBlockMetadata(1, path, start=0, stop=min(length, MiB), file_length=length)
     context.initialize(stream, block, False)
     try:
         names = header_names(format, inner, path)

@@ -7,9 +7,9 @@ from typing import Any
 
 from typing_extensions import override
 
+from dagflow.config import KiB
 from operators.compression.stream import UNBOUNDED
 from operators.contexts.errors import BadText
-from operators.contexts.sizes import KIB
 from operators.contexts.source import Source
 
 
@@ -56,7 +56,7 @@ class TranscodedStream:
         """The next bytes, at most `size`; none at the end only."""
         while not self._rest and not self._source.is_at_end:
             before = self._source.position - len(self._decoder.getstate()[0])
-            data = self._source.read(64 * KIB)
+            data = self._source.read(64 * KiB)
             try:
                 self._rest = self._decoder.decode(data, final=self._source.is_at_end).encode()
             except UnicodeError as error:

@@ -6,8 +6,8 @@ from typing import Any
 
 import attrs
 
+from dagflow.config import MiB
 from operators.contexts.piece import Piece
-from operators.contexts.sizes import MIB
 
 
 @attrs.define(eq=False)
@@ -39,7 +39,7 @@ class LineNumbers:
         before = self.stream.tell()
         self.stream.seek(at)
         while at < position:
-            data = self.stream.read(min(MIB, position - at))
+            data = self.stream.read(min(MiB, position - at))
             if not data:
                 break
             line += data.count(b"\n")

@@ -9,19 +9,19 @@ from typing import Any, ClassVar
 
 import attrs
 
+from dagflow.config import MiB
 from dagflow.errors import RowTooLarge
 from dagflow.scan import FileSchemaNegotiator, ManagedReader, RowOrigin
 from operators.compression import DecompressingContext
 from operators.contexts import Piece, ReadAheadLineReaderContext
 from operators.contexts.entity import PieceReaderContext
 from operators.contexts.errors import RecordTooLong
-from operators.contexts.sizes import MIB
 from operators.readers.claiming import Claiming
 
 RAW_BYTES = 4_000
-PIECE_BYTES = 4 * MIB
+PIECE_BYTES = 4 * MiB
 """For fast parsers: each call of one of pyarrow's starts a thread, and pieces of 1 MiB took a quarter more processor time."""
-ODD_BYTES = MIB // 2
+ODD_BYTES = MiB // 2
 """The size of the parts into which text is cut that a fast parser refuses: an odd row makes only those around it slow."""
 
 
@@ -64,7 +64,7 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
         first_line: the number of the first line of the piece at hand, from 1; None where the range began inside the file.
     """
 
-    piece_bytes: ClassVar[int] = MIB
+    piece_bytes: ClassVar[int] = MiB
 
     first_line: int | None = attrs.field(init=False, default=None)
 

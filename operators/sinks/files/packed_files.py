@@ -6,14 +6,15 @@ import functools
 from collections.abc import Mapping
 
 from dagflow import OperatorContext
-from operators.compression.compressors import MIB, PACKERS
+from dagflow.config import MiB
+from operators.compression.compressors import PACKERS
 from operators.sinks.file_sink import FileSink
 from operators.sinks.files.open_files import OpenFiles
 
 PACKED: Mapping[str, range] = {"none": range(0), **{name: packer.levels for name, packer in PACKERS.items()}}
 """The compressions of files that can be appended to, with their levels."""
 
-PACKING_MEMORY = 64 * MIB
+PACKING_MEMORY = 64 * MiB
 """So much may the compressors of a task's open files take together: with xz, that is 2 files."""
 
 

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.files.blocks import MIB, FileBlocks, default_block_size, default_window_bytes
+from dagflow.config import MiB
+from operators.files.blocks import FileBlocks, default_block_size, default_window_bytes
 
 
 def blocks_of(length: int, size: int, first_id: int = 0) -> FileBlocks:
@@ -49,9 +50,9 @@ def test_blocks_count_as_planned_before_they_are_made():
 @given(length=st.integers(0, 1 << 50), slots=st.integers(1, 10_000))
 def test_default_block_size_is_whole_mebibytes_between_its_bounds(length, slots):
     size = default_block_size(length, slots)
-    assert size % MIB == 0
-    assert MIB <= size <= 64 * MIB
-    if MIB < size < 64 * MIB:
+    assert size % MiB == 0
+    assert MiB <= size <= 64 * MiB
+    if MiB < size < 64 * MiB:
         assert -(-length // size) <= slots * 8, "no more blocks than eight a slot"
     assert default_block_size(length + 1, slots) >= size
 

@@ -121,7 +121,7 @@ def test_little_is_read_to_find_where_a_block_begins() -> None:
     rows = b'1,"two\nlines",3\n' * 500_000
     assert bytes_before(b"a,b,c\n" + rows, 5_000_000) <= 2 * module.FIRST_READ
     plain = b"1,no quotes,3\n" * 500_000
-    assert bytes_before(b"a,b,c\n" + plain, 5_000_000, max_record_bytes=100_000) <= 2 * module.MIB
+    assert bytes_before(b"a,b,c\n" + plain, 5_000_000, max_record_bytes=100_000) <= 2 * module.MiB
 
 
 def test_a_record_that_is_too_long_ends_the_run() -> None:
