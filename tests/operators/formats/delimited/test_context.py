@@ -78,7 +78,7 @@ def test_looking_back_a_little_tells_what_reading_all_would(quotes: str, data: s
     limit = data.draw(st.sampled_from([12, 20, 40]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "FIRST_READ", 4)
-        patch.setattr(module, "MIB", 9)
+        patch.setattr(module, "MiB", 9)
         try:
             whole = records(text, [0, len(text)], Dialect(), has_header=False, max_record_bytes=limit)
         except ReadError:
