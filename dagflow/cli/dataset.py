@@ -31,7 +31,7 @@ def dataset_command(
     def make(function: Callable[..., Any]) -> click.Command:
         @click.pass_context
         def callback(context: click.Context, /, dataset: str, **rest: Any) -> Any:
-            from dagflow.ledger.find import find_dataset
+            from dagflow.ledger.dataset.find import find_dataset
 
             state = context.ensure_object(ErrorOutput)
             state.debug, state.json = rest.pop("debug"), rest.pop("json")

@@ -15,8 +15,8 @@ from dagflow.cli.report_error import Refused, style_of
 from dagflow.errors import DagflowError
 from dagflow.errors.shown import visible_lines
 from dagflow.ledger import EntryRef, Ledger, SetTransform, VerifyReport
+from dagflow.ledger.dataset.find import find_dataset
 from dagflow.ledger.errors import LedgerDamaged, LedgerMissing, ObjectDamaged, ObjectMissing
-from dagflow.ledger.find import find_dataset
 from dagflow.ledger.reader import LedgerReader
 from dagflow.render.errors import error_text
 from dagflow.render.verify import Checked, verify_json, verify_text

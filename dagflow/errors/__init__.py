@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dagflow.spark.errors import *
     from dagflow.state.errors import *
     from dagflow.storage.errors import *
-    from dagflow.storage.record_errors import *
+    from dagflow.storage.records.errors import *
     from dagflow.testing.errors import *
 
 __all__ = ["ConfigError", "DagError", "DagflowError", "InfrastructureError", "RunError", "definition", "error", "suggest"]
@@ -58,7 +58,7 @@ MODULES = (
     "dagflow.plan.errors",
     "dagflow.config.errors",
     "dagflow.storage.errors",
-    "dagflow.storage.record_errors",
+    "dagflow.storage.records.errors",
     "dagflow.ranges.errors",
     "dagflow.state.errors",
     "dagflow.launching.errors",

@@ -2,13 +2,17 @@
 
 `Ledger` is the chain: open, append, resume, entries, verify. `read_dataset` reads what is committed. The rest are the values
 that entries are made of.
+
+Read `events` (an entry and its events) and `codec` (an entry as bytes), then `rules`, then `tail` (which entry is the newest) and
+`state` (the state after an entry), then `reader`, `verify` and `chain` (reading, checking, appending), then `dataset` and
+`history` (the files that a ledger names; the entries as people see them).
 """
 
 from __future__ import annotations
 
 from dagflow.ledger.chain import Ledger
 from dagflow.ledger.codec import FORMAT, decode_entry, encode_entry, schema_hash
-from dagflow.ledger.dataset import committed_files, erase, named_files, read_dataset
+from dagflow.ledger.dataset.files import committed_files, erase, named_files, read_dataset
 from dagflow.ledger.events import (
     DERIVATIVE,
     ROOT,
@@ -33,8 +37,8 @@ from dagflow.ledger.events import (
     Txn,
     UnknownEvent,
 )
-from dagflow.ledger.rule import ChainState, Rule
-from dagflow.ledger.rules import RULES, broken_rules, check_rules
+from dagflow.ledger.rules.rule import ChainState, Rule
+from dagflow.ledger.rules.table import RULES, broken_rules, check_rules
 from dagflow.ledger.state import ResumeState, fold, resume, smallest_watermark
 from dagflow.ledger.verify import VerifyReport
 from dagflow.storage import hash_bytes, new_hash

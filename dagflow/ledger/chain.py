@@ -35,7 +35,7 @@ from dagflow.ledger.events import (
     UnknownEvent,
 )
 from dagflow.ledger.reader import LedgerReader
-from dagflow.ledger.rules import check_rules
+from dagflow.ledger.rules.table import check_rules
 from dagflow.ledger.tail import entry_name
 from dagflow.ledger.verify import VerifyReport, verify
 from dagflow.storage import OWN_FOLDER, Store, absolute, explained, file_system, inside, open_store, probe

@@ -25,7 +25,7 @@ from dagflow.ledger.events import (
     SetSource,
     SetTransform,
 )
-from dagflow.ledger.rule import ChainState
+from dagflow.ledger.rules.rule import ChainState
 from dagflow.ledger.state import ResumeState, carried, resume
 from dagflow.ledger.tail import Tail, entry_name
 from dagflow.storage import Store

@@ -9,7 +9,6 @@ import attrs
 
 from dagflow.errors import DagflowError
 from dagflow.ledger.codec import decode_entry
-from dagflow.ledger.data_rules import path_inside
 from dagflow.ledger.errors import (
     EntryMissing,
     EntryRewritten,
@@ -25,8 +24,9 @@ from dagflow.ledger.errors import (
 )
 from dagflow.ledger.events import DataFile, EntryRef, ExecuteQuery, InputSlice, LedgerEntry
 from dagflow.ledger.reader import LedgerReader
-from dagflow.ledger.rule import ChainState
-from dagflow.ledger.rules import broken_rules
+from dagflow.ledger.rules.data import path_inside
+from dagflow.ledger.rules.rule import ChainState
+from dagflow.ledger.rules.table import broken_rules
 from dagflow.ledger.state import fold, resume
 from dagflow.ledger.tail import ENTRIES, HINTS, entry_name, entry_number, parse_hint
 from dagflow.storage import file_system, inside, new_hash, translate

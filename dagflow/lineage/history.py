@@ -34,7 +34,7 @@ from dagflow.state import StateAssignment
 from dagflow.state.errors import SegmentMissing, StateLost
 from dagflow.state.task_states import TaskStates, declared_states
 from dagflow.storage import OWN_FOLDER, absolute, base_name, explained, file_system, is_same_host, join, open_store
-from dagflow.storage.record_errors import PlanMismatch, RecordRefused
+from dagflow.storage.records.errors import PlanMismatch, RecordRefused
 
 _ATTEMPT = re.compile(r"\d+\..+\.(?P<task>[^.]+-\d{4,})-(?P<attempt>[^.]*)\.(?P<number>\d+)")
 

@@ -14,8 +14,8 @@ import attrs
 from dagflow.errors import DagflowError
 from dagflow.launching.build import LoadedApplication
 from dagflow.ledger import DataFile, Ledger, LedgerEntry
-from dagflow.ledger.find import find_dataset
-from dagflow.ledger.tables import FileGroup, kind_of_file
+from dagflow.ledger.dataset.find import find_dataset
+from dagflow.ledger.dataset.tables import FileGroup, kind_of_file
 from dagflow.lineage.errors import CodeNotNamed, ReplayDiffers, SourceChanged
 from dagflow.lineage.history import FileOrigin, PastWindow, changed_sources, stage_of, standing_in, states_kept
 from dagflow.lineage.row_search import leading_to

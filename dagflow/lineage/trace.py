@@ -12,8 +12,8 @@ from dagflow.errors import DagflowError
 from dagflow.launching.build import LoadedApplication, build
 from dagflow.launching.record import rebuild
 from dagflow.ledger import DataFile, ExecuteQuery, InputSlice, Ledger, LedgerEntry
+from dagflow.ledger.dataset.find import find_dataset
 from dagflow.ledger.errors import NoSuchEntry
-from dagflow.ledger.find import find_dataset
 from dagflow.lineage.errors import BehindExchange, CodeNotNamed, SourceSilent
 from dagflow.lineage.history import FileOrigin, Item, PastWindow, changed_sources, stage_of, standing_in, states_kept
 from dagflow.lineage.row_search import Origin, hash_of, origin_of, position_of

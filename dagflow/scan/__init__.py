@@ -1,7 +1,8 @@
 """Scans: formats in three short methods. A format's reader opens, reads and closes; everything else is done here.
 
-The layers, from the ground: `machine` (the scan operator, which knows no schema), `loader` (rows and columns in, batches out),
-`managed` (what a format's author writes, and the schema-aware framework around it), `files`, `columns` (text without headers).
+Read `readers` (what the author of a format writes, and how it becomes batches), then `schema` (the columns that a scan returns),
+then `format`, `settings` and `output` (batches of a reader to batches of the scan), then `files` (a scan of files) and `columns`
+(text without headers), then `agreement` (one schema for all files). `bad_rows` says what happens to rows that cannot be read.
 """
 
 from __future__ import annotations
@@ -12,20 +13,20 @@ if TYPE_CHECKING:
     from dagflow.arrow_types import type_text, wider
     from dagflow.scan.agreement import agree, files_of, go_on, is_enough, told
     from dagflow.scan.bad_rows import BadRow, OnBadRow, RowOrigin
-    from dagflow.scan.cast import is_overflown, text_of
     from dagflow.scan.columns import make_scan, reads_array
     from dagflow.scan.files import FileScan, FileSchemaNegotiator, FileSplit
     from dagflow.scan.format import Format
-    from dagflow.scan.implicit import FileFacts
-    from dagflow.scan.loader import BatchLimits, ResultSetLoader
-    from dagflow.scan.machine import RowBatchReader, Scan
-    from dagflow.scan.managed import ManagedReader, SchemaNegotiator
-    from dagflow.scan.plain import plain_batch, plain_schema
-    from dagflow.scan.projection import Asked, is_implicit
-    from dagflow.scan.schema import Column, Drift, TableSchema
+    from dagflow.scan.readers.loader import BatchLimits, ResultSetLoader
+    from dagflow.scan.readers.machine import RowBatchReader, Scan
+    from dagflow.scan.readers.managed import ManagedReader, SchemaNegotiator
+    from dagflow.scan.schema.cast import is_overflown, text_of
+    from dagflow.scan.schema.implicit import FileFacts
+    from dagflow.scan.schema.plain import plain_batch, plain_schema
+    from dagflow.scan.schema.projection import Asked, is_implicit
+    from dagflow.scan.schema.shape import Agreed, column_names
+    from dagflow.scan.schema.table import Column, Drift, TableSchema
+    from dagflow.scan.schema.types import to_type
     from dagflow.scan.settings import ScanSettings
-    from dagflow.scan.shape import Agreed, column_names
-    from dagflow.scan.types import to_type
 
 __all__ = [
     "Agreed",
@@ -71,20 +72,20 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "dagflow.arrow_types": ["type_text", "wider"],
         "dagflow.scan.agreement": ["agree", "files_of", "go_on", "is_enough", "told"],
         "dagflow.scan.bad_rows": ["BadRow", "OnBadRow", "RowOrigin"],
-        "dagflow.scan.cast": ["is_overflown", "text_of"],
+        "dagflow.scan.schema.cast": ["is_overflown", "text_of"],
         "dagflow.scan.columns": ["make_scan", "reads_array"],
         "dagflow.scan.files": ["FileScan", "FileSchemaNegotiator", "FileSplit"],
         "dagflow.scan.format": ["Format"],
-        "dagflow.scan.implicit": ["FileFacts"],
-        "dagflow.scan.loader": ["BatchLimits", "ResultSetLoader"],
-        "dagflow.scan.machine": ["RowBatchReader", "Scan"],
-        "dagflow.scan.managed": ["ManagedReader", "SchemaNegotiator"],
-        "dagflow.scan.plain": ["plain_batch", "plain_schema"],
-        "dagflow.scan.projection": ["Asked", "is_implicit"],
-        "dagflow.scan.schema": ["Column", "Drift", "TableSchema"],
+        "dagflow.scan.schema.implicit": ["FileFacts"],
+        "dagflow.scan.readers.loader": ["BatchLimits", "ResultSetLoader"],
+        "dagflow.scan.readers.machine": ["RowBatchReader", "Scan"],
+        "dagflow.scan.readers.managed": ["ManagedReader", "SchemaNegotiator"],
+        "dagflow.scan.schema.plain": ["plain_batch", "plain_schema"],
+        "dagflow.scan.schema.projection": ["Asked", "is_implicit"],
+        "dagflow.scan.schema.table": ["Column", "Drift", "TableSchema"],
         "dagflow.scan.settings": ["ScanSettings"],
-        "dagflow.scan.shape": ["Agreed", "column_names"],
-        "dagflow.scan.types": ["to_type"],
+        "dagflow.scan.schema.shape": ["Agreed", "column_names"],
+        "dagflow.scan.schema.types": ["to_type"],
     }
     _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -15,15 +15,15 @@ from dagflow.ranges import OffsetRangeTracker
 from dagflow.scan.columns import reads_array
 from dagflow.scan.files import FileSchemaNegotiator, FileSplit
 from dagflow.scan.format import Format
-from dagflow.scan.implicit import FileFacts, common_folder, key_types
-from dagflow.scan.lifecycle import ManagedBatchReader
-from dagflow.scan.loader import BatchLimits, ResultSetLoader, counted
-from dagflow.scan.machine import closing
-from dagflow.scan.plain import plain_schema
-from dagflow.scan.projection import is_implicit
-from dagflow.scan.schema import RESCUED, Drift
-from dagflow.scan.shape import Agreed
-from dagflow.scan.types import to_type
+from dagflow.scan.readers.lifecycle import ManagedBatchReader
+from dagflow.scan.readers.loader import BatchLimits, ResultSetLoader, counted
+from dagflow.scan.readers.machine import closing
+from dagflow.scan.schema.implicit import FileFacts, common_folder, key_types
+from dagflow.scan.schema.plain import plain_schema
+from dagflow.scan.schema.projection import is_implicit
+from dagflow.scan.schema.shape import Agreed
+from dagflow.scan.schema.table import RESCUED, Drift
+from dagflow.scan.schema.types import to_type
 
 if TYPE_CHECKING:
     from dagflow.scan.settings import ScanSettings

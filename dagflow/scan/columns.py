@@ -8,8 +8,8 @@ import attrs
 
 from dagflow.scan.errors import ProjectionError
 from dagflow.scan.files import FileScan
-from dagflow.scan.projection import is_implicit
-from dagflow.scan.shape import COLUMNS
+from dagflow.scan.schema.projection import is_implicit
+from dagflow.scan.schema.shape import COLUMNS
 
 if TYPE_CHECKING:
     from dagflow.scan.format import Format

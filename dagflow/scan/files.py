@@ -11,13 +11,13 @@ import pyarrow as pa
 from dagflow.ranges import OffsetRangeTracker
 from dagflow.scan.bad_rows import BadRow, RowOrigin
 from dagflow.scan.errors import BadRowFound, ColumnExtra, ColumnMissing, MissingUntold, ReaderMisbehaves
-from dagflow.scan.implicit import FileFacts
-from dagflow.scan.lifecycle import ManagedBatchReader
-from dagflow.scan.loader import BatchLimits, Harvest, ResultSetLoader
-from dagflow.scan.machine import Scan, close_after
-from dagflow.scan.managed import SchemaNegotiator
 from dagflow.scan.output import Output
-from dagflow.scan.shape import COLUMNS, Agreed, check_tested, make_shape
+from dagflow.scan.readers.lifecycle import ManagedBatchReader
+from dagflow.scan.readers.loader import BatchLimits, Harvest, ResultSetLoader
+from dagflow.scan.readers.machine import Scan, close_after
+from dagflow.scan.readers.managed import SchemaNegotiator
+from dagflow.scan.schema.implicit import FileFacts
+from dagflow.scan.schema.shape import COLUMNS, Agreed, check_tested, make_shape
 
 if TYPE_CHECKING:
     import numpy as np

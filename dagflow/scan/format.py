@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dagflow.scan.files import FileSchemaNegotiator
-    from dagflow.scan.managed import ManagedReader
+    from dagflow.scan.readers.managed import ManagedReader
     from dagflow.storage import BinaryReader
 
 

@@ -12,13 +12,13 @@ import pyarrow.compute
 
 from dagflow.arrow_types import type_text, wider
 from dagflow.scan.bad_rows import SHOWN_CHARACTERS, BadRow, RowOrigin
-from dagflow.scan.cast import converted, text_of, unknown_field
 from dagflow.scan.errors import ColumnExtra, ColumnTwice, KeyMisfit
-from dagflow.scan.implicit import FileFacts
-from dagflow.scan.loader import Harvest, counted
-from dagflow.scan.schema import Drift
-from dagflow.scan.shape import OutputColumn, Shape
-from dagflow.scan.types import above
+from dagflow.scan.readers.loader import Harvest, counted
+from dagflow.scan.schema.cast import converted, text_of, unknown_field
+from dagflow.scan.schema.implicit import FileFacts
+from dagflow.scan.schema.shape import OutputColumn, Shape
+from dagflow.scan.schema.table import Drift
+from dagflow.scan.schema.types import above
 
 pc: Any = pyarrow.compute  # its functions are made at run time
 LONG = r"^\s*[-+]?[0-9]{16,}\s*$"

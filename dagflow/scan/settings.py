@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from dagflow.scan.bad_rows import OnBadRow
-from dagflow.scan.projection import Projection
-from dagflow.scan.schema import Drift, TableSchema
+from dagflow.scan.schema.projection import Projection
+from dagflow.scan.schema.table import Drift, TableSchema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dagflow.scan.loader import BatchLimits
+    from dagflow.scan.readers.loader import BatchLimits
 
 SAMPLE_FILES = 64
 
@@ -40,6 +40,6 @@ class ScanSettings:
     @property
     def null_arrow_type(self) -> pa.DataType:
         """The type of columns without a value so far."""
-        from dagflow.scan.types import to_type
+        from dagflow.scan.schema.types import to_type
 
         return to_type(self.null_type)

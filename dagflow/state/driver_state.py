@@ -21,7 +21,7 @@ from dagflow.state.segment import MapId, SegmentRef
 from dagflow.state.task_states import declared_states, read_states
 from dagflow.state.values import checked, decode_map, decode_state, encode_state, misfit, state_type
 from dagflow.storage import Store
-from dagflow.storage.record_errors import PlanMismatch
+from dagflow.storage.records.errors import PlanMismatch
 
 _SEGMENTS = "$segments"  # no encoded value is a dict of just this key
 States = dict[str, dict[str, Any]]

@@ -11,7 +11,7 @@ import attrs
 from dagflow.model.types.plain_data import dumps, loads
 from dagflow.state.errors import SegmentDamaged, SegmentMissing
 from dagflow.storage import SealedRecord, Store, seal, seal_of, unseal
-from dagflow.storage.record_errors import RecordMisplaced, RecordRefused
+from dagflow.storage.records.errors import RecordMisplaced, RecordRefused
 
 FOLDER = "state"
 _NAMES = re.compile(rf"{FOLDER}/(\d{{10}})-[0-9a-f]{{16}}")

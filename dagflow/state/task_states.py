@@ -29,7 +29,7 @@ from dagflow.state.references import Chain, StartStates, StateRef, assignment_ma
 from dagflow.state.segment import MapId, erase_segments
 from dagflow.state.values import checked, decode_map, decode_state, encode_state
 from dagflow.storage import Store, hash_bytes, join, open_store, read_sealed, seal
-from dagflow.storage.record_errors import RecordRefused
+from dagflow.storage.records.errors import RecordRefused
 
 INLINE = 8 << 10
 """States of more bytes than this get an object of their own: decisions stay small, though one is kept for each window."""

@@ -153,7 +153,7 @@ def open_planned(status: FileStatus) -> BinaryReader:
 
     Reads then raise OSError when the file is gone or is another one.
     """
-    from dagflow.storage.remote import FsspecFileSystem
+    from dagflow.storage.remote.files import FsspecFileSystem
 
     files = file_system(status.path)
     return files.open(status.path, status) if isinstance(files, FsspecFileSystem) else files.open(status.path)
@@ -163,14 +163,14 @@ def opened_status(stream: BinaryReader, path: str) -> FileStatus | None:
     """Return the status that opening a remote file revealed, without another request; None where its stream does not tell."""
     if split_url(path)[0] == "file":
         return None
-    from dagflow.storage.remote import opened_status as told
+    from dagflow.storage.remote.files import opened_status as told
 
     return told(stream, path)
 
 
 @lru_cache(maxsize=1)
 def _local() -> FileSystem:
-    from dagflow.storage.local import LocalFileSystem
+    from dagflow.storage.local.files import LocalFileSystem
 
     return LocalFileSystem()
 
@@ -180,7 +180,7 @@ _REMOTE: dict[str, FileSystem] = {}
 
 def _remote(scheme: str, url: str) -> FileSystem:
     if scheme not in _REMOTE:
-        from dagflow.storage.remote import FsspecFileSystem
+        from dagflow.storage.remote.files import FsspecFileSystem
 
         _REMOTE[scheme] = FsspecFileSystem(scheme, url=url)
     return _REMOTE[scheme]

@@ -114,10 +114,10 @@ def open_store(url: str, *, durable: bool = True) -> Store:
     """
     scheme, path = split_url(url)
     if scheme == "file":
-        from dagflow.storage.localstore import LocalStore
+        from dagflow.storage.local.store import LocalStore
 
         return LocalStore(path, durable=durable)
-    from dagflow.storage.remotestore import FsspecStore
+    from dagflow.storage.remote.store import FsspecStore
 
     return FsspecStore(url)
 

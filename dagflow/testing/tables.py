@@ -99,7 +99,7 @@ def table_of(batches: Sequence[pa.RecordBatch]) -> pa.Table:
     """
     import pyarrow as pa
 
-    from dagflow.scan.cast import converted
+    from dagflow.scan.schema.cast import converted
 
     last = batches[-1].schema
     if all(batch.schema.equals(last) for batch in batches):

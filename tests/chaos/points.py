@@ -22,7 +22,7 @@ from dagflow.ledger import Ledger
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.windows import loop
 from dagflow.runtime.windows.directories import Directories
-from dagflow.storage.local import LocalFileSystem
+from dagflow.storage.local.files import LocalFileSystem
 from dagflow.testing import run_dag
 from operators import BlockReader, FileSplitterInput, Filter, RecordWriter
 from tests.chaos import oracle

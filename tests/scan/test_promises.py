@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagflow.scan.projection import Asked
+from dagflow.scan.schema.projection import Asked
 from dagflow.testing import scan_table
 from operators import JsonLinesFormat, ScanReader
 from tests.tiers import examples

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from dagflow.errors import ConfigError, RunError
 from dagflow.errors.base import error
-from dagflow.storage.record_errors import RecordRefused
+from dagflow.storage.records.errors import RecordRefused
 
 
 @error

@@ -37,7 +37,7 @@ from dagflow.storage import (
     unseal,
 )
 from dagflow.storage.errors import PathOutside
-from dagflow.storage.record_errors import PlanMismatch, RecordRefused
+from dagflow.storage.records.errors import PlanMismatch, RecordRefused
 
 _UNSEALED_ID = re.compile(rb".+-[0-9a-f]{32}")  # as versions before this one have written it
 

@@ -17,7 +17,7 @@ from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPla
 from dagflow.state import MapLog, SegmentRef, segments, task_states, unseal_segment
 from dagflow.state.driver_state import newest_segment
 from dagflow.storage import Store, open_store, read_sealed
-from dagflow.storage.record_errors import PlanMismatch, RecordMisplaced, RecordRefused
+from dagflow.storage.records.errors import PlanMismatch, RecordMisplaced, RecordRefused
 
 _TRIES = 3  # while a launch goes on, what is listed may be gone when it is read
 _LINKED = (PLAN, DECISION, DONE, APP_ID)

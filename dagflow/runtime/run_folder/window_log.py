@@ -37,7 +37,7 @@ from dagflow.storage import (
     seal,
     seal_of,
 )
-from dagflow.storage.record_errors import PlanMismatch, RecordDamaged, RecordMisplaced, RecordRefused
+from dagflow.storage.records.errors import PlanMismatch, RecordDamaged, RecordMisplaced, RecordRefused
 
 _SWEPT = tuple(kind for kind in KINDS if kind.removed is Removed.SWEPT and not kind.in_outputs)
 _AGED = tuple(kind for kind in KINDS if kind.removed is Removed.AGED)
@@ -125,7 +125,7 @@ Owns = Callable[[str], bool]
 
 
 class WindowLog:
-    """Plans, decisions and marks of done, each published once, and sealed (`dagflow.storage.sealed`).
+    """Plans, decisions and marks of done, each published once, and sealed (`dagflow.storage.records.sealed`).
 
     A plan builds on the plan before it, the first one on the run's id. A decision builds on its plan and on the decision before
     it, a mark of done on its decision. Reading a record checks its seal, its name, and those that it builds on, where these are

@@ -12,7 +12,7 @@ from dagflow.errors.shown import HIDDEN, sounds_secret, without_secrets
 from dagflow.model.operator.base import Operator, fields_of
 from dagflow.plan.plan import Plan
 from dagflow.runtime.run_folder.window_log import WindowPlan
-from dagflow.storage.record_errors import PlanMismatch
+from dagflow.storage.records.errors import PlanMismatch
 
 
 def shape(plan: Plan) -> dict[str, str]:

@@ -42,7 +42,7 @@ from dagflow.runtime.run_folder.window_log import Decision, WindowLog
 from dagflow.runtime.windows.compatibility import shape
 from dagflow.runtime.windows.errors import DatasetTwice, SchemasDiffer
 from dagflow.storage import absolute, hash_bytes
-from dagflow.storage.record_errors import PlanMismatch
+from dagflow.storage.records.errors import PlanMismatch
 
 SOURCE = "dagflow/window"
 """The kind of the sources of root datasets: `value` is the last window in which the input operator had something."""

@@ -63,7 +63,7 @@ from dagflow.state import MapLog, StateAssignment
 from dagflow.state.driver_state import check_left
 from dagflow.state.task_states import declared_states
 from dagflow.storage import is_transient
-from dagflow.storage.record_errors import PlanMismatch, RecordRefused
+from dagflow.storage.records.errors import PlanMismatch, RecordRefused
 
 
 class WindowLoop:

@@ -9,7 +9,8 @@ import fsspec
 import pytest
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
-from dagflow.storage import file_system, remote
+from dagflow.storage import file_system
+from dagflow.storage.remote import files as remote_files
 from dagflow.testing import run_operator
 from operators import BlockReader, FileSplitterInput
 from operators.readers.errors import FileChanged, FileGone
@@ -59,7 +60,7 @@ class VersionedFile(AbstractBufferedFile):
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> type[VersionedStore]:
     fsspec.register_implementation("versioned", VersionedStore, clobber=True)
-    monkeypatch.setattr(remote, "_READS_ONE_VERSION", ("versioned",))
+    monkeypatch.setattr(remote_files, "_READS_ONE_VERSION", ("versioned",))
     monkeypatch.setattr(VersionedStore, "contents", {f"in/{n}.txt": f"line {n}\n".encode() for n in range(20)})
     monkeypatch.setattr(VersionedStore, "heads", [])
     return VersionedStore
@@ -95,7 +96,7 @@ def test_a_file_that_is_gone_is_named(store: type[VersionedStore]) -> None:
 
 
 def test_other_drivers_look_when_they_open(store: type[VersionedStore], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "_READS_ONE_VERSION", ())
+    monkeypatch.setattr(remote_files, "_READS_ONE_VERSION", ())
     blocks = blocks_of("versioned://in")
     store.heads.clear()
     lines_of(blocks)

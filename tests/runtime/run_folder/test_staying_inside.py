@@ -13,7 +13,7 @@ import pytest
 from dagflow import DAG
 from dagflow.errors import DagflowError, FolderNotOwned, PathOutside
 from dagflow.ledger import Ledger, LedgerEntry, encode_entry, read_dataset
-from dagflow.ledger.dataset import committed_files
+from dagflow.ledger.dataset.files import committed_files
 from dagflow.ledger.tail import HINTS, entry_name
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.testing import run_dag

@@ -19,7 +19,7 @@ from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.windows.datasets import Datasets, datasets_of
 from dagflow.scaling import OperatorStats, Partition, PartitioningContext, Response, resized
 from dagflow.storage import LocalStore
-from dagflow.storage.local import LocalFileSystem
+from dagflow.storage.local.files import LocalFileSystem
 from operators import Filter, RecordWriter
 from tests.conformance.windows import InWindows
 

@@ -17,7 +17,7 @@ from dagflow.launching.launch import launch, start
 from dagflow.ledger import Ledger
 from dagflow.runtime.events import Event, EventStream, StepRetried, WindowRetried
 from dagflow.runtime.windows.retry import RetryPolicy
-from dagflow.storage.localstore import LocalStore
+from dagflow.storage.local.store import LocalStore
 from dagflow.testing import FakeClock
 from operators import BlockReader, RecordWriter
 from tests.conformance.apps import chain, left_over, lines_in

@@ -1,0 +1,276 @@
+"""Rows and whole Arrow columns in, batches of bounded size out."""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import attrs
+import pyarrow as pa
+
+from dagflow.arrow_types import wider
+from dagflow.scan.bad_rows import RowOrigin
+from dagflow.scan.errors import ReaderMisbehaves, RowTooLarge
+from dagflow.scan.schema.cast import text_of
+from dagflow.scan.schema.plain import plain_batch, plain_schema
+
+KIB, MIB = 1024, 1024 * 1024
+MOST_ROWS, LEAST_BYTES = 65_536, 256 * KIB
+Origin = Callable[[int], RowOrigin]
+"""Tells of row i of a batch where it comes from; asked for bad rows only."""
+
+_INTEGER = attrs.validators.instance_of(int)
+
+
+@attrs.frozen(kw_only=True)
+class BatchLimits:
+    """The largest size of a batch, `rows` (at most 65,536) and `bytes` (at least 256 KiB), and of a single row."""
+
+    rows: int = attrs.field(default=MOST_ROWS, validator=[_INTEGER, attrs.validators.ge(1), attrs.validators.le(MOST_ROWS)])
+    bytes: int = attrs.field(default=16 * MIB, validator=[_INTEGER, attrs.validators.ge(LEAST_BYTES)])
+    max_record_bytes: int = attrs.field(default=64 * MIB, validator=[_INTEGER, attrs.validators.ge(1)])
+
+
+class Harvest(NamedTuple):
+    """A batch that was loaded, where its rows come from, and where they start (bytes; None: not known)."""
+
+    batch: pa.RecordBatch
+    origin: Origin | None = None
+    positions: pa.Array | None = None
+
+    def slice(self, start: int, stop: int | None = None) -> Harvest:
+        """Some of its rows."""
+        count = (self.batch.num_rows if stop is None else stop) - start
+        origin, positions = self.origin, self.positions
+        return Harvest(
+            self.batch.slice(start, count),
+            origin if origin is None or not start else lambda row: origin(row + start),
+            positions if positions is None else positions.slice(start, count),
+        )
+
+
+@attrs.define(eq=False, kw_only=True)
+class ResultSetLoader:
+    """Takes what a reader reads, row by row (`start, set, save`) or as whole columns (`add_batch`); `harvest` gives batches.
+
+    A batch has at most `limits.rows` rows and `limits.bytes` bytes: the row that would not fit goes whole into the next one. A
+    row that is larger alone is a batch alone, up to `limits.max_record_bytes`. Values of columns not asked for are dropped.
+
+    >>> loader = ResultSetLoader(limits=BatchLimits(rows=2))
+    >>> for n in range(3):
+    ...     if loader.start():
+    ...         loader.set("n", n)
+    ...         loader.save()
+    >>> loader.is_full, loader.harvest().batch.to_pydict(), loader.harvest()
+    (True, {'n': [0, 1]}, None)
+
+    Attributes:
+        columns: the wanted ones; None: all.
+        types: of columns whose types are known before the first value (rows only).
+        path: of the file, for messages.
+        refused: a column that a reader must not load, and why: what would become of it is all nulls in other columns.
+        schema: the columns harvested so far, with types that are wide enough.
+        schema_version: 0 until a column is known; rises if and only if `schema` has changed by value.
+    """
+
+    columns: Container[str] | None = None
+    limits: BatchLimits = attrs.field(factory=BatchLimits)
+    types: Mapping[str, pa.DataType] = attrs.field(factory=dict)
+    path: str = ""
+    refused: tuple[str, ReaderMisbehaves] | None = None
+    schema: pa.Schema | None = attrs.field(init=False, default=None)
+    schema_version: int = attrs.field(init=False, default=0)
+    _ready: deque[Harvest] = attrs.field(init=False, factory=deque)
+    _values: dict[str, list[Any]] = attrs.field(init=False, factory=dict)
+    _origins: list[RowOrigin] = attrs.field(init=False, factory=list)
+    _bytes: int = attrs.field(init=False, default=0)
+    _row: dict[str, Any] | None = attrs.field(init=False, default=None)
+    _row_bytes: int = attrs.field(init=False, default=0)
+    _row_origin: RowOrigin = attrs.field(init=False, default=RowOrigin())
+    _is_overflow: bool = attrs.field(init=False, default=False)  # the row saved last began a batch, and is alone in it
+    _seen: pa.Schema | None = attrs.field(init=False, default=None)
+
+    # Rows
+
+    def start(self, origin: RowOrigin | None = None) -> bool:
+        """Begins a row; one that was not saved is forgotten. False: the batch is full, return from `next`."""
+        if self.is_full:
+            return False
+        self._row, self._row_bytes, self._row_origin = {}, 0, origin or RowOrigin()
+        return True
+
+    def set(self, column: str, value: Any) -> None:
+        """Sets a value of the row at hand: a plain Python value, None for null, dicts and lists for nested ones.
+
+        Raises RowTooLarge as soon as the row has more than `max_record_bytes`.
+        """
+        if self._row is None:
+            raise RuntimeError("set() comes between start() and save()")
+        if self.refused is not None and column == self.refused[0]:
+            raise self.refused[1]
+        if self.columns is None or column in self.columns:
+            self._row[column] = value
+            self._row_bytes += size_of(value)
+            if self._row_bytes > self.limits.max_record_bytes:
+                self._refuse(self._row_bytes, self._row_origin.position, column)
+
+    def save(self) -> None:
+        """Keeps the row at hand: in the batch at hand, or, where it does not fit, as the first of the next one."""
+        row, self._row = self._row, None
+        if row is None:
+            raise RuntimeError("save() comes after start()")
+        if self._origins and self._bytes + self._row_bytes > self.limits.bytes:
+            self._close_rows()
+            self._is_overflow = True
+        else:
+            self._is_overflow = False
+        saved = len(self._origins)
+        for name, value in row.items():
+            values = self._values.get(name)
+            if values is None:
+                values = self._values[name] = []
+            if len(values) < saved:
+                values.extend([None] * (saved - len(values)))
+            values.append(value)
+        self._origins.append(self._row_origin)
+        self._bytes += self._row_bytes
+
+    # Columns
+
+    def add_batch(
+        self, batch: pa.RecordBatch, origin: Origin | None = None, positions: pa.Array | Sequence[int] | None = None
+    ) -> None:
+        """Takes a batch of the reader's columns, all or those that are wanted. Nothing is copied but columns that are not plain.
+
+        `origin(i)` tells where row i comes from: asked for rows whose values are none of their columns' types. `positions`: where
+        each row starts (bytes from the file's start), for the column `block_offset`.
+        """
+        self._close_rows()
+        if self.refused is not None and self.refused[0] in batch.schema.names:
+            raise self.refused[1]
+        if not batch.num_rows:
+            self._note(plain_schema(batch.schema))
+            return
+        if self.columns is not None:
+            wanted = [name for name in batch.schema.names if name in self.columns]
+            if not wanted:
+                batch = counted(batch.num_rows)
+            elif len(wanted) < batch.num_columns:
+                batch = batch.select(wanted)
+        starts = positions if positions is None or isinstance(positions, pa.Array) else pa.array(positions, pa.int64())
+        self._ready.append(Harvest(plain_batch(batch), origin, starts))
+
+    def skip_rows(self, rows: int, positions: pa.Array | Sequence[int] | None = None) -> None:
+        """Counts rows of which no column is wanted. `positions` as in `add_batch`."""
+        self._close_rows()
+        starts = positions if positions is None or isinstance(positions, pa.Array) else pa.array(positions, pa.int64())
+        for begin in range(0, rows, MOST_ROWS):
+            end = min(rows, begin + MOST_ROWS)
+            self._ready.append(Harvest(counted(end - begin), None, None if starts is None else starts[begin:end]))
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether the batch has all that it may have: the reader returns from `next`, and continues in the next call."""
+        return bool(self._ready) or len(self._origins) >= self.limits.rows or self._bytes >= self.limits.bytes
+
+    def harvest(self, *, is_last: bool = True) -> Harvest | None:
+        """The next batch of what has been loaded; None when there is nothing left. Raises RowTooLarge.
+
+        `is_last` False: the reader continues, so a row that did not fit into the batch before waits for others.
+        """
+        if not self._ready and (is_last or not self._is_overflow or self.is_full):
+            self._close_rows()
+        if not self._ready:
+            return None
+        found = self._ready.popleft()
+        rows = self._fitting(found)
+        if rows < found.batch.num_rows:
+            self._ready.appendleft(found.slice(rows))
+            found = found.slice(0, rows)
+        self._note(found.batch.schema)
+        return found
+
+    def _fitting(self, found: Harvest) -> int:
+        """Return how many rows of a batch fit within the limits: one at least."""
+        batch = found.batch
+        most: int = min(batch.num_rows, self.limits.rows)
+        if batch.nbytes <= self.limits.bytes and batch.nbytes <= self.limits.max_record_bytes:
+            return most
+        low, high = 1, most + 1  # as many as `low` are taken, whatever their size; `high` do not fit
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if batch.slice(0, middle).nbytes <= self.limits.bytes else (low, middle)
+        size = batch.slice(0, 1).nbytes
+        if size > self.limits.max_record_bytes:
+            largest = max(batch.schema.names, key=lambda name: batch.column(name).slice(0, 1).nbytes)
+            self._refuse(size, found.origin(0).position if found.origin is not None else None, largest)
+        return low
+
+    def _refuse(self, size: int, position: int | None, column: str) -> None:
+        limit = self.limits.max_record_bytes
+        raise RowTooLarge(path=self.path, position=position, size=size, limit=limit, column=column)
+
+    def _close_rows(self) -> None:
+        rows = len(self._origins)
+        if not rows:
+            return
+        columns = {name: values + [None] * (rows - len(values)) for name, values in self._values.items()}
+        arrays = [array_of(values, self.types.get(name)) for name, values in columns.items()]
+        batch = pa.RecordBatch.from_arrays(arrays, names=list(columns)) if columns else counted(rows)
+        positions = None
+        if self._origins[0].position is not None:
+            positions = pa.array([origin.position for origin in self._origins], pa.int64())
+        self._ready.append(Harvest(batch, self._origins.__getitem__, positions))
+        self._values, self._origins, self._bytes, self._is_overflow = {}, [], 0, False
+
+    def _note(self, schema: pa.Schema) -> None:
+        if schema is self._seen or (self._seen is not None and schema.equals(self._seen)):
+            return
+        self._seen = schema
+        known = {f.name: f.type for f in self.schema} if self.schema is not None else {}
+        for f in schema:
+            known[f.name] = wider(known[f.name], f.type) if f.name in known else f.type
+        found = pa.schema(list(known.items()))
+        if self.schema is None or not found.equals(self.schema):
+            self.schema = found
+            self.schema_version += 1
+
+
+def size_of(value: Any) -> int:
+    """About how many bytes a value takes in a batch."""
+    if isinstance(value, str):
+        return 4 + (len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass")))
+    if isinstance(value, bytes | bytearray | memoryview):
+        return 4 + len(value)
+    if isinstance(value, dict):
+        return sum(map(size_of, value.values()))
+    if isinstance(value, list | tuple):
+        return 4 + sum(map(size_of, value))
+    return 8
+
+
+def array_of(values: list[Any], kind: pa.DataType | None = None) -> pa.Array:
+    """A column of Python values: of a type, if they all are of it; else of the type that they are of; else of their texts.
+
+    >>> array_of([1, None, 2.5]).type, array_of([1, "x"]).to_pylist(), array_of(["1"], pa.int64()).type
+    (DataType(double), ['1', 'x'], DataType(string))
+    """
+    errors = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError, ValueError)
+    for tried in (kind, None) if kind is not None else (None,):
+        try:
+            return pa.array(values, tried)
+        except errors:
+            continue
+    return pa.array([None if value is None else text_of(value) for value in values], pa.string())
+
+
+@functools.lru_cache(maxsize=4)
+def counted(rows: int) -> pa.RecordBatch:
+    """A batch of so many rows and no columns.
+
+    >>> counted(3).num_rows, counted(3).num_columns
+    (3, 0)
+    """
+    return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))

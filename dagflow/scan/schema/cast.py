@@ -1,0 +1,325 @@
+"""Columns of one type as columns of another: value by value only where a whole column does not convert."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+import math
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+
+from dagflow.scan.schema.table import Column
+
+pc: Any = pyarrow.compute  # its functions are made at run time
+
+TRUE, FALSE = ("true", "t", "yes", "y", "on", "1"), ("false", "f", "no", "n", "off", "0")
+_TIME = r"^[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?$"
+_SAFE_DIGITS = 38
+"""Numbers of more digits Arrow makes decimals of without a look at what does not fit: 5,000 nines are -1."""
+_CONTEXT = decimal.Context(prec=160)
+_ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError, TypeError, OverflowError, RecursionError)
+
+
+def converted(
+    values: pa.Array, target: pa.DataType, column: Column | None = None, *, drops: bool = False
+) -> tuple[pa.Array, pa.Array | None]:
+    """Convert values to another type. Also return which of them are bad (a boolean array; None: no value is).
+
+    A bad value has null in its place. Text is trimmed, and blank text is null (see Column), unless it stays text. No value is
+    changed silently: 1.5 is not an int, 300 not an int8; only decimals are rounded to their scale, halves away from zero.
+    `drops`: fields that the structs of the target do not have are left out; else such a value is bad.
+
+    >>> values, bad = converted(pa.array(["1", " 2", "x", "", None]), pa.int64())
+    >>> values.to_pylist(), bad.to_pylist()
+    ([1, 2, None, None, None], [False, False, True, False, False])
+    """
+    if values.type.equals(target):
+        return values, None
+    if pa.types.is_null(values.type):
+        return pa.nulls(len(values), target), None
+    if _is_text(values.type) and not _is_text(target):
+        return _of_text(values, target, column, drops)
+    try:
+        return _whole(values, target, drops), None
+    except _ERRORS:
+        return _one_by_one(values, target, column, drops)
+
+
+def _whole(values: pa.Array, target: pa.DataType, drops: bool) -> pa.Array:
+    """A whole column at once; raises one of _ERRORS where a value does not convert, or the types do not."""
+    types = pa.types
+    if _is_text(target) and (types.is_nested(values.type) or types.is_boolean(values.type)):
+        raise ValueError("each value has a text of its own")
+    if types.is_struct(target) and types.is_struct(values.type):
+        return _struct(values, target, drops)
+    if types.is_list(target) and types.is_list(values.type):
+        inner = (
+            _whole(values.flatten(), target.value_type, drops) if not values.type.value_type.equals(target.value_type) else None
+        )
+        if inner is None:
+            return pc.cast(values, target)
+        lengths = pc.fill_null(pc.list_value_length(values), 0)
+        offsets = pa.array([0], pa.int32()).to_pylist() + pc.cumulative_sum(lengths).to_pylist()
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), inner, type=target, mask=pc.is_null(values))
+    if types.is_boolean(target) or types.is_boolean(values.type):
+        raise ValueError("numbers are no truth values")
+    if types.is_null(values.type):
+        return pa.nulls(len(values), target)
+    if types.is_floating(values.type) and types.is_decimal(target):
+        raise ValueError("each is what its shortest text says")
+    if types.is_integer(values.type) and types.is_temporal(target):
+        raise ValueError("numbers are no times")
+    if types.is_timestamp(values.type) and types.is_temporal(target):
+        return _of_timestamps(values, target)
+    made = pc.cast(values, target, safe=True)
+    if types.is_floating(target) and pc.any(pc.and_not(pc.is_inf(made), pc.is_inf(values))).as_py():
+        raise ValueError("too large a number")
+    return made
+
+
+def _of_timestamps(values: pa.Array, target: pa.DataType) -> pa.Array:
+    if pa.types.is_time(target):
+        raise ValueError("the day would be lost")
+    if pa.types.is_timestamp(target):
+        if values.type.tz is not None and target.tz is None:
+            values = pc.local_timestamp(values)
+        elif values.type.tz is None and target.tz is not None:
+            values = pc.assume_timezone(values, target.tz)
+        return pc.cast(values, target, safe=True)
+    local = values if values.type.tz is None else pc.local_timestamp(values)
+    made = pc.cast(local, target, safe=True)
+    if not pc.all(pc.equal(pc.cast(made, local.type), local), min_count=0).as_py():
+        raise ValueError("the time of day would be lost")
+    return made
+
+
+def _struct(values: pa.StructArray, target: pa.StructType, drops: bool) -> pa.Array:
+    names = {f.name for f in target}
+    if not drops and any(f.name not in names for f in values.type):
+        raise ValueError("a field would be lost")
+    parts = []
+    for f in target:
+        at = values.type.get_field_index(f.name)
+        part = pa.nulls(len(values), f.type) if at < 0 else values.field(at)
+        parts.append(part if part.type.equals(f.type) else _whole(part, f.type, drops))
+    return pa.StructArray.from_arrays(parts, fields=list(target), mask=pc.is_null(values))
+
+
+def _of_text(values: pa.Array, target: pa.DataType, column: Column | None, drops: bool) -> tuple[pa.Array, pa.Array | None]:
+    """Text that is to be parsed: trimmed, blanks apart; at once where all of it parses."""
+    text = pc.utf8_trim_whitespace(values if not pa.types.is_large_string(values.type) else pc.cast(values, pa.string()))
+    blank = pc.equal(text, "")
+    if pc.any(blank).as_py():
+        zero = "0" if column is not None and column.blank == "zero" and _is_number(target) else None
+        text = pc.if_else(blank, pa.scalar(zero, pa.string()), text)
+    try:
+        return _parsed(text, target, None if column is None else column.format), None
+    except _ERRORS:
+        return _one_by_one(text, target, column, drops)
+
+
+def _parsed(text: pa.Array, target: pa.DataType, format: str | None) -> pa.Array:
+    types = pa.types
+    if types.is_boolean(target):
+        return _truth(text)
+    if format is not None and types.is_temporal(target):
+        unit = target.unit if types.is_timestamp(target) else "us"
+        stamps = pc.strptime(text, format=format, unit=unit)
+        return pc.cast(stamps, target) if not types.is_timestamp(target) or target.tz is None else stamps.cast(target)
+    if types.is_nested(target):
+        raise ValueError("parsed one by one")
+    if types.is_time(target):
+        return _times(text, target)
+    if types.is_decimal(target) and pc.any(pc.greater(pc.binary_length(text), _SAFE_DIGITS)).as_py():
+        raise ValueError("Arrow may take such a number for another one")
+    try:
+        made = pc.cast(text, target, safe=True)
+        if types.is_floating(target) and is_overflown(made, text):
+            raise ValueError("too large a number")
+        return made
+    except pa.ArrowInvalid:
+        if not types.is_integer(target):
+            raise
+        return pc.cast(pc.replace_substring_regex(text, r"^\+([0-9])", r"\1"), target, safe=True)  # it knows no plus
+
+
+def is_overflown(made: pa.Array, text: pa.Array) -> bool:
+    """Return whether one of the numbers that were made of text is infinite, and its text does not say so.
+
+    >>> is_overflown(pa.array([1.0, float("inf")]), pa.array(["1", "1e400"]))
+    True
+    """
+    infinite = pc.is_inf(made)
+    return bool(
+        pc.any(infinite).as_py() and pc.any(pc.and_not(infinite, pc.match_substring(text, "inf", ignore_case=True))).as_py()
+    )
+
+
+def _times(text: pa.Array, target: pa.DataType) -> pa.Array:
+    """Times of day, which Arrow parses as parts of a timestamp only."""
+    if not pc.all(pc.match_substring_regex(text, _TIME), min_count=0).as_py():
+        raise ValueError("some are no times of day")
+    return pc.cast(pc.cast(pc.binary_join_element_wise("1970-01-01", text, "T"), pa.timestamp(target.unit)), target)
+
+
+def _truth(text: pa.Array) -> pa.Array:
+    lower = pc.utf8_lower(text)
+    true, false = pc.is_in(lower, pa.array(TRUE)), pc.is_in(lower, pa.array(FALSE))
+    known = pc.or_(pc.or_(true, false), pc.is_null(text))
+    if not pc.all(known).as_py():
+        raise ValueError("some are no truth values")
+    return pc.if_else(pc.is_null(text), pa.scalar(None, pa.bool_()), true)
+
+
+def _one_by_one(values: pa.Array, target: pa.DataType, column: Column | None, drops: bool) -> tuple[pa.Array, pa.Array | None]:
+    """Runs of values that convert at once; of those that do not, halves, down to the values that are to blame."""
+    pattern = None if column is None else column.format
+    made: list[pa.Array] = []
+    bad: list[pa.Array] = []
+    pending = [(0, len(values))]
+    while pending:
+        start, count = pending.pop()
+        part = values.slice(start, count)
+        try:
+            found = (
+                _parsed(part, target, pattern) if _is_text(values.type) and not _is_text(target) else _whole(part, target, drops)
+            )
+            failed = pa.array([False] * count, pa.bool_())
+        except _ERRORS:
+            if count > 16:
+                half = count // 2
+                pending += [(start + half, count - half), (start, half)]
+                continue
+            found, failed = _slow(part, target, pattern, drops)
+        made.append(found)
+        bad.append(failed)
+    failed = pa.concat_arrays(bad) if bad else pa.array([], pa.bool_())
+    whole = pa.concat_arrays(made) if made else pa.array([], target)
+    return whole, failed if pc.any(failed).as_py() else None
+
+
+def _slow(values: pa.Array, target: pa.DataType, format: str | None, drops: bool) -> tuple[pa.Array, pa.Array]:
+    found: list[Any] = []
+    failed: list[bool] = []
+    for value in values:
+        single = pa.array([value.as_py()], values.type)
+        try:
+            made = None if not value.is_valid else _value(single, value.as_py(), target, format, drops)
+        except (*_ERRORS, ArithmeticError):
+            made = _BAD
+        failed.append(made is _BAD)
+        found.append(None if made is _BAD else made)
+    return pa.array(found, target), pa.array(failed, pa.bool_())
+
+
+_BAD = object()
+
+
+def _value(single: pa.Array, value: Any, target: pa.DataType, format: str | None, drops: bool) -> Any:
+    """One value, of which `single` is an array; raises where it is none of the target."""
+    types = pa.types
+    if _is_text(target):
+        return value.decode("utf-8") if isinstance(value, bytes) else text_of(value)
+    if isinstance(value, str) and types.is_nested(target):
+        return _nested(_DECODER.decode(value), target, drops)
+    if types.is_decimal(target):
+        if isinstance(value, str) and ("_" in value or not value.isascii()):
+            raise ValueError("Python's own ways to write numbers")
+        number = decimal.Decimal(value if not isinstance(value, float) else repr(value))
+        rounded = number.quantize(decimal.Decimal(1).scaleb(-target.scale), decimal.ROUND_HALF_UP, _CONTEXT)
+        return pa.scalar(rounded, target).as_py()
+    if types.is_boolean(target) and isinstance(value, int) and value in (0, 1):
+        return bool(value)
+    made = _parsed(single, target, format) if isinstance(value, str) else _whole(single, target, drops)
+    return made[0].as_py() if not types.is_temporal(target) else made[0]
+
+
+def _float(text: str) -> float:
+    if math.isinf(made := float(text)):
+        raise ValueError("too large a number")
+    return made
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a key that is there twice")
+    return made
+
+
+_DECODER = json.JSONDecoder(parse_float=_float, object_pairs_hook=_object)
+
+
+def _nested(value: Any, target: pa.DataType, drops: bool) -> Any:
+    """A value of JSON as one of a nested type; raises where it is none."""
+    types = pa.types
+    if value is None:
+        return None
+    if types.is_struct(target):
+        known = {f.name: f.type for f in target}
+        if not isinstance(value, dict) or not (drops or value.keys() <= known.keys()):
+            raise ValueError("no such struct")
+        return {name: _nested(value.get(name), kind, drops) for name, kind in known.items()}
+    if types.is_map(target):
+        return [(key, _nested(each, target.item_type, drops)) for key, each in dict(value).items()]
+    if types.is_list(target) or types.is_large_list(target):
+        if not isinstance(value, list):
+            raise ValueError("no list")
+        return [_nested(each, target.value_type, drops) for each in value]
+    is_big = isinstance(value, int) and not -(1 << 63) <= value < 1 << 63  # Arrow takes its text
+    made, bad = converted(pa.array([str(value) if is_big else value]), target, drops=drops)
+    if bad is not None:
+        raise ValueError("a part of it does not convert")
+    return made[0].as_py()
+
+
+def unknown_field(value: Any, kind: pa.DataType) -> str | None:
+    """The first field of a value, or of its JSON, that the structs of a type do not have.
+
+    >>> unknown_field([{"a": 1}, {"b": 2}], pa.list_(pa.struct([("a", pa.int8())])))
+    'b'
+    """
+    types = pa.types
+    if isinstance(value, str) and types.is_nested(kind):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    if types.is_struct(kind) and isinstance(value, dict):
+        known = {f.name: f.type for f in kind}
+        parts = (unknown_field(part, known[name]) if name in known else name for name, part in value.items())
+    elif (types.is_list(kind) or types.is_large_list(kind)) and isinstance(value, list):
+        parts = (unknown_field(part, kind.value_type) for part in value)
+    else:
+        return None
+    return next((part for part in parts if part is not None), None)
+
+
+def text_of(value: Any) -> str:
+    r"""The text that stands for a value: of text itself, else JSON (times in ISO form); bytes that are not UTF-8 as `\xff`.
+
+    >>> text_of(True), text_of({"a": [1.5, None]}), text_of(b"x")
+    ('true', '{"a": [1.5, null]}', 'x')
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    return json.dumps(value, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: Any) -> str:
+    return text_of(value) if isinstance(value, bytes) else str(value)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))

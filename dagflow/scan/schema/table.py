@@ -1,0 +1,157 @@
+"""The columns of a scan as the user gives them, and what becomes of files that differ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+import attrs
+
+from dagflow.model.operator.validators import one_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ON_MISSING = ("null", "error")
+ON_EXTRA = ("error", "ignore", "widen", "rescue")
+ON_CHANGED = ("error", "null", "widen", "rescue")
+RESCUED = "_rescued"
+"""The column of what was rescued: a JSON object of column names and what stood there, null where nothing had to be."""
+
+
+@attrs.frozen
+class Column:
+    """A column of a scan: its type, and how text becomes a value of it.
+
+    Args:
+        type: an Arrow type or its text, `decimal128(10, 2)`.
+        nullable: False: a null is a bad row, unless there is a default.
+        default: what stands in place of nulls, and in files that lack the column.
+        format: of dates and times, as in `strptime`; ISO by default.
+        blank: what text without any character but spaces means in columns of other types: "null" or "zero".
+    """
+
+    type: Any
+    nullable: bool = attrs.field(default=True, kw_only=True)
+    default: Any = attrs.field(default=None, kw_only=True)
+    format: str | None = attrs.field(default=None, kw_only=True)
+    blank: Literal["null", "zero"] = attrs.field(default="null", kw_only=True, validator=one_of(("null", "zero")))
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The Arrow type. Raises ValueError when the text names none."""
+        from dagflow.scan.schema.types import to_type
+
+        return to_type(self.type)
+
+
+def to_columns(given: Any) -> dict[str, Column]:
+    """Columns by name, of whatever says them: see TableSchema.of."""
+    if isinstance(given, str):
+        given = _pairs(given)
+    elif hasattr(given, "names") and hasattr(given, "field"):
+        given = [(f.name, Column(f.type, nullable=f.nullable)) for f in given]
+    elif isinstance(given, Mapping):
+        given = given.items()
+    elif (fields := _of_class(given)) is not None:
+        given = fields
+    if not isinstance(given, Iterable):
+        raise TypeError(f"{given!r} is no schema: write {{'name': 'int64', …}} or 'name: int64, …'")
+    found: dict[str, Column] = {}
+    for name, kind in given:
+        if name in found:
+            raise ValueError(f"column {name!r} stands in the schema twice")
+        column = kind if isinstance(kind, Column) else Column(kind)
+        _ = column.arrow
+        found[name] = column
+    return found
+
+
+def _of_class(kind: Any) -> list[tuple[str, Column]] | None:
+    """The columns of the records of a class with fields; a field that may not be None is a column without nulls."""
+    from dagflow.model.types.columns import fields_of_type
+    from dagflow.model.types.forms import columns_of
+
+    fields = columns_of(kind) if isinstance(kind, type) or get_origin(kind) is not None else None
+    if fields is None:
+        return None
+    types = fields_of_type(kind)
+    return [(f.name, Column(f.type, nullable=type(None) in get_args(types[f.name]))) for f in fields]
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    """The names and types of `a: int64, b: list<struct<c: string>>`."""
+    parts, depth, begin = [], 0, 0
+    for at, character in enumerate(text):
+        depth += (character in "<([") - (character in ">)]")
+        if character == "," and depth == 0:
+            parts.append(text[begin:at])
+            begin = at + 1
+    parts.append(text[begin:])
+    pairs = []
+    for part in filter(str.strip, parts):
+        found = re.fullmatch(r"\s*(`[^`]+`|[^:`]+?)\s*:\s*(.+?)\s*", part, re.DOTALL)
+        if found is None:
+            raise ValueError(f"{part.strip()!r} is no column: write NAME: TYPE")
+        pairs.append((found[1].strip("`"), found[2]))
+    return pairs
+
+
+@attrs.frozen
+class TableSchema:
+    """The columns of a scan that the user provides, in their order.
+
+    Not `strict`: what `*` gives are these columns, then those that files have beside. Strict: exactly these; others that files
+    have are left out, and may not be asked for; keys of folders may.
+
+    >>> TableSchema.of("id: int64, tags: list<string>").columns["tags"].arrow
+    ListType(list<item: string>)
+    """
+
+    columns: Mapping[str, Column] = attrs.field(converter=to_columns)
+    strict: bool = attrs.field(default=False, kw_only=True)
+
+    @classmethod
+    def of(cls, given: Any) -> TableSchema:
+        """A schema of whatever says one: itself, a `pyarrow.Schema`, a mapping of names to types, text, or a class with fields.
+
+        Raises ValueError, TypeError.
+        """
+        return given if isinstance(given, cls) else cls(given)
+
+    @property
+    def parsed(self) -> frozenset[str]:
+        """The columns whose text means more than their types say: a format of one's own, or blanks that are zero."""
+        return frozenset(name for name, column in self.columns.items() if column.format is not None or column.blank != "null")
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """The schema as Arrow has it."""
+        import pyarrow as pa
+
+        return pa.schema([pa.field(name, column.arrow, nullable=column.nullable) for name, column in self.columns.items()])
+
+
+@attrs.frozen(kw_only=True)
+class Drift:
+    """The policy for files that differ from the schema that was given or agreed.
+
+    Args:
+        missing: a file lacks a column, and so do its folders: "null" (or the column's default), or "error", which is refused
+            where no reader sees all rows of a file, and only these say which columns there are (MissingUntold).
+        extra: a file has a column more: "error"; "ignore" it; "widen": it is a column from there on; "rescue" its values into the
+            column `_rescued`. It matters only where all columns are asked for.
+        changed: a value is none of its column's type: "error": its row is a bad row (see `on_bad_row`); "null" in its place;
+            "widen": the column's type becomes wide enough, float64 for numbers, at worst text; "rescue" it into `_rescued`,
+            null in its place.
+    """
+
+    missing: Literal["null", "error"] = attrs.field(default="null", validator=one_of(ON_MISSING))
+    extra: Literal["error", "ignore", "widen", "rescue"] = attrs.field(default="error", validator=one_of(ON_EXTRA))
+    changed: Literal["error", "null", "widen", "rescue"] = attrs.field(default="error", validator=one_of(ON_CHANGED))
+
+    @property
+    def rescues(self) -> bool:
+        """Return whether there is a column `_rescued`."""
+        return "rescue" in (self.extra, self.changed)

@@ -1,0 +1,66 @@
+"""Types of columns: as people name them, and those that others widen to."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from dagflow.arrow_types import NAMES, is_wider, type_named
+from dagflow.scan.schema.plain import plain_type
+
+_PYTHON = {
+    **NAMES,
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "str": pa.string(),
+    "bytes": pa.binary(),
+    "date": pa.date32(),
+    "datetime": pa.timestamp("us"),
+    "timestamp": pa.timestamp("us"),
+}
+"""Python's names, too: `float` is Python's, not Arrow's of 32 bits."""
+
+
+def to_type(text: str | pa.DataType) -> pa.DataType:
+    """The `plain_type` of a type, or of one that a text names, as Arrow writes it: `list<string>`, `decimal128(10, 2)`.
+
+    `int`, `float`, `str`, `bytes`, `date`, `datetime` are Python's. Raises ValueError.
+
+    >>> to_type("list<struct<a: int, b: timestamp[us, tz=UTC]>>")
+    ListType(list<item: struct<a: int64, b: timestamp[us, tz=UTC]>>)
+    """
+    return plain_type(type_named(text, _PYTHON) if isinstance(text, str) else text)
+
+
+def above(kind: pa.DataType) -> list[pa.DataType]:
+    """The types that values of a type widen to for the sake of a text that is none of it, narrowest first; text aside.
+
+    >>> above(pa.int32()), above(pa.date32())
+    ([DataType(int64), DataType(double)], [TimestampType(timestamp[us])])
+    """
+    types = pa.types
+    found: list[pa.DataType] = []
+    if types.is_integer(kind) or types.is_floating(kind):
+        found = [pa.int64(), pa.float64()] if types.is_integer(kind) and kind.bit_width < 64 else [pa.float64()]
+    elif types.is_date(kind):
+        found = [pa.timestamp("us")]
+    elif types.is_timestamp(kind):
+        found = [pa.timestamp("us", kind.tz)]
+    elif types.is_time(kind):
+        found = [pa.time64("us")]
+    return [each for each in found if is_wider(each, kind)]
+
+
+def without_null_types(kind: pa.DataType, instead: pa.DataType) -> pa.DataType:
+    """The same type with another in place of each `null` type, which means that no value was seen.
+
+    >>> without_null_types(pa.list_(pa.null()), pa.string())
+    ListType(list<item: string>)
+    """
+    types = pa.types
+    if types.is_null(kind):
+        return instead
+    if types.is_list(kind):
+        return pa.list_(without_null_types(kind.value_type, instead))
+    if types.is_struct(kind):
+        return pa.struct([pa.field(f.name, without_null_types(f.type, instead)) for f in kind])
+    return kind

@@ -1,0 +1,103 @@
+"""Sealed records: each says which one it is and what it builds on, and carries the hash of all that.
+
+A record is a head of one line, a body of any bytes, and a last line with the SHA-256 of all before it, as
+`head -n -1 FILE | sha256sum` shows it:
+
+    {"format":5,"record":"plan/0000000003","builds_on":{"plan/0000000002":"sha256:…"}}
+    …
+    sha256:…
+
+So a record that was altered, cut short or copied to another name is refused when it is read. `builds_on` holds the hashes of the
+records before it, which a reader of both compares: a record of another run does not fit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import attrs
+
+from dagflow.storage.hashes import hash_bytes
+from dagflow.storage.records.errors import PlanMismatch, RecordDamaged, RecordMisplaced
+from dagflow.storage.store import Store
+
+FORMAT = 5
+_SEAL = len("sha256:") + 64 + 1
+
+
+@attrs.frozen
+class SealedRecord:
+    """A record that was checked.
+
+    Attributes:
+        name: the one that it was published under.
+        body: what it says.
+        builds_on: the hashes of the records that it builds on, by name.
+        hash: its own, by which others name it.
+    """
+
+    name: str
+    body: bytes
+    builds_on: Mapping[str, str]
+    hash: str
+
+
+def seal(name: str, body: bytes, builds_on: Mapping[str, str] | None = None) -> bytes:
+    """The bytes of a record.
+
+    >>> unseal(seal("plan/3", b"...", {"plan/2": "sha256:ab"}), "plan/3", "run").builds_on
+    {'plan/2': 'sha256:ab'}
+    """
+    head: dict[str, Any] = {"format": FORMAT, "record": name}
+    if builds_on:
+        head["builds_on"] = builds_on
+    content = b"%s\n%s\n" % (json.dumps(head, separators=(",", ":")).encode(), body)
+    return b"%s%s\n" % (content, hash_bytes(content).encode())
+
+
+def seal_of(stored: bytes) -> str:
+    """The hash of a record by its own account."""
+    return stored[-_SEAL:-1].decode("ascii", "replace")
+
+
+def unseal(stored: bytes, name: str, place: str) -> SealedRecord:
+    """The record that bytes hold. `name`: the one that it must say; `place`: the run folder, for messages.
+
+    Raises RecordDamaged, RecordMisplaced, and PlanMismatch where another version of dagflow has written it.
+    """
+    content = stored[:-_SEAL]
+    actual = hash_bytes(content)
+    if stored[-_SEAL:] != b"%s\n" % actual.encode():
+        _refuse(stored, actual, name, place)
+    head, _, rest = content.partition(b"\n")
+    said = json.loads(head)
+    if said["format"] != FORMAT:
+        raise _other_version(place, said["format"])
+    if said["record"] != name:
+        raise RecordMisplaced(place, name, f"it is {said['record']}")
+    return SealedRecord(name, rest[:-1], said.get("builds_on", {}), actual)
+
+
+def read_sealed(store: Store, name: str) -> SealedRecord | None:
+    """A record of a store, None when there is none of that name. Raises what `unseal` does."""
+    stored = store.read(name)
+    return None if stored is None else unseal(stored, name, store.url)
+
+
+def _refuse(stored: bytes, actual: str, name: str, place: str) -> NoReturn:
+    try:
+        said = json.loads(stored.partition(b"\n")[0])
+    except (ValueError, RecursionError):
+        said = None
+    if isinstance(said, dict) and "record" not in said and isinstance(said.get("format"), int) and said["format"] < FORMAT:
+        raise _other_version(place, said["format"])  # records were not sealed then
+    last = seal_of(stored)
+    if not stored.endswith(b"\n") or not last.startswith("sha256:"):
+        raise RecordDamaged(place, name, f"its {len(stored):,} bytes do not end with a seal: it was cut short")
+    raise RecordDamaged(place, name, f"its bytes have the hash {actual}, its seal says {last}")
+
+
+def _other_version(place: str, found: object) -> PlanMismatch:
+    return PlanMismatch(place, f"it was written by another version of dagflow (format {found}, this one reads {FORMAT})")

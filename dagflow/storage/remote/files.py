@@ -1,0 +1,234 @@
+"""Files behind any other URL, by fsspec's drivers (s3, gs, abfs, hdfs, sftp, memory, …)."""
+
+from __future__ import annotations
+
+import datetime
+import errno
+import io
+from collections.abc import Callable, Iterator
+from email.utils import parsedate_to_datetime
+from typing import Any, cast
+
+from dagflow.errors.wording import suggest
+from dagflow.storage.errors import DriverMissing, FolderPage, UnknownScheme
+from dagflow.storage.files import BinaryReader, BinaryWriter, FileStatus
+from dagflow.storage.remote.drivers import driver_errors
+from dagflow.storage.urls import join
+
+# What pip calls the package in which a module is.
+_PACKAGES = {
+    "smbclient": "smbprotocol",
+    "git": "gitpython",
+    "pygit2": "pygit2",
+    "dropboxdrivefs": "dropboxdrivefs",
+    "yaml": "pyyaml",
+}
+BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
+# Under these keys the drivers tell when a file was modified; the first that is there counts.
+_READS_ONE_VERSION = ("s3", "s3a")
+"""Schemes whose driver sends the version that it was told (`If-Match`) with each read."""
+_MARKS = ("ETag", "etag", "Content-MD5", "Digest")
+_TIMES = (
+    "Last-Modified",
+    "mtime",
+    "LastModified",
+    "last_modified",
+    "modified",
+    "updated",
+    "modification_time",
+    "ModifiedTime",
+    "created",
+)
+
+
+class FsspecFileSystem:
+    """Files of one URL scheme. Lists and looks afresh each time: fsspec's caches of listings would hide new files."""
+
+    def __init__(self, scheme: str, *, url: str = "") -> None:
+        self.scheme = scheme
+        _driver(scheme, url or f"{scheme}://")
+
+    def __reduce__(self) -> tuple[Callable[..., FsspecFileSystem], tuple[str]]:
+        return FsspecFileSystem, (self.scheme,)
+
+    def resolve(self, path: str) -> tuple[Any, str]:
+        """Fsspec's file system for a URL (options in the URL, such as a host, make several of one scheme), and its own path."""
+        from fsspec.core import url_to_fs
+
+        _, separator, rest = path.partition("://")
+        found: tuple[Any, str] = url_to_fs(f"{self.scheme}://{rest if separator else path}")
+        return found
+
+    def status(self, path: str) -> FileStatus:
+        """See `FileSystem.status`."""
+        with driver_errors(path, "looking at it"):
+            driver, name = self.resolve(path)
+            driver.invalidate_cache(driver._parent(name))
+            return _status(path, driver.info(name))
+
+    def scan(self, path: str) -> Iterator[FileStatus]:
+        """See `FileSystem.scan`."""
+        with driver_errors(path, "listing it"):
+            driver, name = self.resolve(path)
+            driver.invalidate_cache(name)
+            listed = driver.ls(name, detail=True)
+        for info in listed:
+            found = str(info["name"]).rstrip("/")
+            if found == name.rstrip("/"):  # object stores list a folder's marker; and a file lists itself
+                if info.get("type") == "file" and not driver.isdir(name):
+                    raise NotADirectoryError(errno.ENOTDIR, "Not a directory", path)
+                continue
+            yield _status(join(path, found.rpartition("/")[2]), info)
+
+    def open(self, path: str, planned: FileStatus | None = None) -> BinaryReader:
+        """See `FileSystem.open`; drivers read ahead, so that reads of a mebibyte are cheap.
+
+        `planned`: the status that a listing gave. Where each read of a driver asks for that version, the file is opened
+        without a request for its status. A read of a file that has changed since then raises OSError.
+        """
+        with driver_errors(path, "opening it"):
+            driver, name = self.resolve(path)
+            parent = driver._parent(name)
+            driver.invalidate_cache(parent)  # what the stream knows of the file is what `opened_status` tells
+            if planned is not None and planned.version and self.scheme in _READS_ONE_VERSION:
+                driver.dircache[parent] = [_listed(name, planned)]
+            stream = driver.open(name, "rb")
+            driver.invalidate_cache(parent)
+        if isinstance(stream, io.BytesIO):  # memory:// hands the same object, with one position, to every reader
+            return io.BytesIO(stream.getvalue())
+        return cast("BinaryReader", stream)
+
+    def create(self, path: str) -> BinaryWriter:
+        """See `FileSystem.create`; where a driver cannot create exclusively, looks first (a race may then overwrite)."""
+        driver, name = self.resolve(path)
+        try:
+            return _create(driver, name)
+        except FileNotFoundError:
+            driver.makedirs(driver._parent(name), exist_ok=True)
+            return _create(driver, name)
+
+    def rename(self, source: str, target: str) -> None:
+        """See `FileSystem.rename`; object stores copy and remove, and the target appears whole all the same."""
+        from fsspec import AbstractFileSystem
+
+        driver, name = self.resolve(source)
+        _, new = self.resolve(target)
+        if type(driver).mv is not AbstractFileSystem.mv:
+            driver.makedirs(driver._parent(new), exist_ok=True)
+            driver.mv(name, new)
+        else:  # the general mv takes * and [ in names for patterns
+            driver.cp_file(name, new)
+            driver.rm_file(name)
+
+    def remove(self, path: str) -> None:
+        """See `FileSystem.remove`."""
+        driver, name = self.resolve(path)
+        driver.rm_file(name)
+
+    def remove_tree(self, path: str) -> None:
+        """See `FileSystem.remove_tree`."""
+        from glob import has_magic
+
+        driver, name = self.resolve(path)
+        driver.invalidate_cache(name)
+        try:
+            if not has_magic(name):
+                driver.rm(name, recursive=True)
+                return
+            for found in driver.find(name):
+                driver.rm_file(found)
+        except FileNotFoundError:
+            pass
+
+    def make_folders(self, path: str) -> None:
+        """See `FileSystem.make_folders`; object stores have none to make."""
+        if self.scheme not in BUCKETS:  # there, it would make a bucket
+            with driver_errors(path, "making the folder"):
+                driver, name = self.resolve(path)
+                driver.makedirs(name, exist_ok=True)
+
+    def exists(self, path: str) -> bool:
+        """See `FileSystem.exists`."""
+        try:
+            self.status(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
+    def sync_file(self, writer: BinaryWriter) -> None:
+        """See `FileSystem.sync_file`: the store has the file when it is closed."""
+        writer.flush()
+
+    def sync_folder(self, path: str) -> None:
+        """See `FileSystem.sync_folder`: nothing to do."""
+
+    def local_path(self, path: str) -> str | None:
+        """None: no path of the operating system leads there."""
+        return None
+
+
+def opened_status(stream: Any, path: str) -> FileStatus | None:
+    """Return the status that a driver learned by opening a file; None where its streams do not tell. Saves a request a block."""
+    details = getattr(stream, "details", None)
+    return _status(path, details) if isinstance(details, dict) and details.get("type") == "file" else None
+
+
+def _driver(scheme: str, url: str) -> Any:
+    """Fsspec's class for a scheme, or an error that says what to install."""
+    try:
+        from fsspec import get_filesystem_class
+        from fsspec.registry import known_implementations
+    except ModuleNotFoundError as error:
+        raise DriverMissing(url=url, scheme=scheme, package="fsspec", reason=str(error)) from error
+    try:
+        return get_filesystem_class(scheme)
+    except ImportError as error:
+        cause = error.__cause__
+        missing = (cause.name if isinstance(cause, ImportError) else error.name) or ""
+        if not missing:
+            missing = str(known_implementations.get(scheme, {}).get("class", scheme))
+        module = missing.partition(".")[0]
+        raise DriverMissing(url=url, scheme=scheme, package=_PACKAGES.get(module, module), reason=str(error)) from error
+    except ValueError as error:
+        raise UnknownScheme(url=url, scheme=scheme, nearest=suggest(scheme, sorted(known_implementations))) from error
+
+
+def _create(driver: Any, name: str) -> BinaryWriter:
+    try:
+        return cast("BinaryWriter", driver.open(name, "xb"))
+    except (ValueError, NotImplementedError):
+        if driver.exists(name):
+            raise FileExistsError(errno.EEXIST, "File exists", name) from None
+        return cast("BinaryWriter", driver.open(name, "wb"))
+
+
+def _listed(name: str, status: FileStatus) -> dict[str, Any]:
+    """The entry of a listing of s3fs that says what a status says."""
+    modified = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=status.modified_ns // 1000)
+    return {"name": name, "size": status.length, "type": "file", "ETag": status.version, "LastModified": modified}
+
+
+def _status(path: str, info: dict[str, Any]) -> FileStatus:
+    kind = info.get("type")
+    length = info.get("size")
+    final = str(info.get("url", "")).partition("?")[0]
+    if info.get("mimetype") == "text/html" and (final.endswith("/") or "." not in final.rpartition("/")[2]):
+        raise FolderPage(path=path, doing="looking at it")
+    mark = next((str(info[key]) for key in _MARKS if info.get(key)), None)
+    return FileStatus(path, int(length or 0), _modified_ns(info), kind == "directory", kind == "file", version=mark)
+
+
+def _modified_ns(info: dict[str, Any]) -> int:
+    value = next((info[key] for key in _TIMES if info.get(key) is not None), None)
+    if isinstance(value, str):
+        try:
+            value = parsedate_to_datetime(value) if value[:1].isalpha() else datetime.datetime.fromisoformat(value)
+        except ValueError:
+            return 0
+    if isinstance(value, datetime.datetime):
+        if value.tzinfo is None:
+            value = value.replace(tzinfo=datetime.UTC)
+        past = value - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+        return (past.days * 86_400 + past.seconds) * 1_000_000_000 + past.microseconds * 1000
+    # a float has no nanoseconds of its own: the same time as a float and as a datetime is the same number
+    return round(value * 1_000_000) * 1000 if isinstance(value, (int, float)) else 0

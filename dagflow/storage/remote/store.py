@@ -1,0 +1,155 @@
+"""Publishing on object stores, where the store itself offers a conditional write."""
+
+from __future__ import annotations
+
+import errno
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from dagflow.storage.confined import inside
+from dagflow.storage.errors import BucketMissing, CredentialsMissing, OutcomeUnknown, StoreRefused
+from dagflow.storage.explain import explained, translate
+from dagflow.storage.files import file_system
+from dagflow.storage.remote.drivers import code_of, driver_errors, explain
+from dagflow.storage.remote.files import FsspecFileSystem
+from dagflow.storage.store import check_name, is_name
+from dagflow.storage.urls import split_url
+
+# Drivers whose `pipe_file(mode="create")` becomes a condition that the store itself checks: s3fs sends If-None-Match, gcsfs
+# ifGenerationMatch=0, adlfs If-None-Match. All others look first and write then, which lets two writers win.
+CONDITIONAL = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
+_MEMORY = threading.Lock()
+_ATTEMPTS = 3
+_CONFLICTS = 10
+
+
+class FsspecStore:
+    """Records as objects below a URL: s3, gs, abfs, and memory (this process only). Durable as the store is.
+
+    Raises StoreRefused for other kinds of URL: no condition, no commits.
+    """
+
+    def __init__(self, url: str) -> None:
+        scheme, _ = split_url(url)
+        files = file_system(url)
+        if scheme not in CONDITIONAL and scheme != "memory":
+            raise StoreRefused(url=url, why=f"{scheme}:// offers no write that succeeds only if the name is absent")
+        assert isinstance(files, FsspecFileSystem)
+        self.url = url
+        self._scheme = scheme
+        self._files = files
+
+    def __reduce__(self) -> tuple[Callable[..., FsspecStore], tuple[str]]:
+        return FsspecStore, (self.url,)
+
+    def __repr__(self) -> str:
+        return f"FsspecStore({self.url!r})"
+
+    def create(self, name: str, data: bytes) -> bool:
+        """See `Store.create`: an answer that was lost is found out by reading, and asked for again if nothing is there."""
+        target = inside(self.url, check_name(name))
+        driver, path = self._files.resolve(target)
+        for attempt in range(_ATTEMPTS):
+            try:
+                self._send_through(driver, path, data)
+                return True
+            except Exception as error:
+                if isinstance(error, NotImplementedError | TypeError):  # an old driver that does not know the condition
+                    why = f"its driver refuses conditional writes ({error}); a newer one may not"
+                    raise StoreRefused(url=self.url, why=why) from error
+                told = explain(error, target, "publishing a record")
+                if isinstance(told, BucketMissing | CredentialsMissing):
+                    raise told from error
+                refused = _says_exists(error)
+                if refused and attempt == 0:
+                    return False
+                found = self._look(driver, path, target, error)
+                if found is not None:  # ours, when an attempt before this one took effect and its answer was lost
+                    return found == data
+                if attempt == _ATTEMPTS - 1:
+                    if isinstance(error, OSError):
+                        raise translate(error, target, "publishing a record") from error
+                    raise OutcomeUnknown(url=target, reason=f"{type(error).__name__}: {error}; it is not there now") from error
+        raise AssertionError("unreachable")
+
+    def read(self, name: str) -> bytes | None:
+        """See `Store.read`."""
+        target = inside(self.url, check_name(name))
+        driver, path = self._files.resolve(target)
+        with explained(target, "reading a record"), driver_errors(target, "reading a record"):
+            return _read(driver, path)
+
+    def names(self, prefix: str = "") -> list[str]:
+        """See `Store.names`."""
+        start = prefix.rpartition("/")[0]
+        driver, top = self._files.resolve(self.url)
+        top = top.rstrip("/") + "/"
+        below = top + start
+        with explained(self.url, "listing records"), driver_errors(self.url, "listing records"):
+            driver.invalidate_cache()
+            try:
+                found = driver.find(below.rstrip("/"), withdirs=False)
+            except FileNotFoundError:
+                return []
+        names = [str(path)[len(top) :] for path in found if str(path).startswith(top)]
+        return sorted(name for name in names if name.startswith(prefix) and is_name(name))
+
+    def discard(self, name: str) -> None:
+        """See `Store.discard`."""
+        target = inside(self.url, check_name(name))
+        driver, path = self._files.resolve(target)
+        with explained(target, "removing a record"), suppress(FileNotFoundError):
+            driver.rm_file(path)
+
+    def _send_through(self, driver: Any, path: str, data: bytes) -> None:
+        """Sends again where writers of one name came in each other's way (409): one of them wins by and by, as in any race."""
+        for attempt in range(_CONFLICTS):
+            try:
+                self._send(driver, path, data)
+                return
+            except Exception as error:
+                if not _says_conflict(error) or attempt == _CONFLICTS - 1:
+                    raise
+                time.sleep(min(0.5, 0.01 * 2**attempt))
+
+    def _send(self, driver: Any, path: str, data: bytes) -> None:
+        if self._scheme == "memory":
+            # fsspec's own memory driver looks first and writes then; and it shows what is written while it is being written.
+            with _MEMORY:
+                if driver.exists(path):
+                    raise FileExistsError(errno.EEXIST, "File exists", path)
+                driver.pipe_file(path, data)
+        else:
+            driver.pipe_file(path, data, mode="create")
+
+    def _look(self, driver: Any, path: str, target: str, cause: Exception) -> bytes | None:
+        try:
+            return _read(driver, path)
+        except Exception as error:  # noqa: BLE001  # drivers have exceptions of all kinds
+            why = f"{type(cause).__name__}: {cause}; reading it back failed too: {type(error).__name__}: {error}"
+            raise OutcomeUnknown(url=target, reason=why) from cause
+
+
+def _says_conflict(error: Exception) -> bool:
+    """Return whether the store answered that writers of the name conflict (HTTP status 409)."""
+    codes = {code_of(each) for each in (error, error.__cause__) if each is not None}
+    return bool(codes & {"409", "ConditionalRequestConflict", "OperationAborted"})
+
+
+def _says_exists(error: Exception) -> bool:
+    """Return whether the store itself answered that the name exists (HTTP status 412), however a driver words it."""
+    if isinstance(error, FileExistsError):
+        return True
+    response = getattr(error.__cause__, "response", None)
+    code = response.get("Error", {}).get("Code") if isinstance(response, dict) else getattr(error, "code", None)
+    return str(code) in ("412", "PreconditionFailed")
+
+
+def _read(driver: Any, path: str) -> bytes | None:
+    try:
+        return bytes(driver.cat_file(path))
+    except (FileNotFoundError, IsADirectoryError):
+        return None
