@@ -1,8 +1,17 @@
-"""Telling all that is wrong with an operator's properties, not only the first."""
+"""Rules between the properties of an operator: `check()` collects all that are broken, not only the first.
+
+A rule about one property is a validator of its field, which refuses a value when it is set. A rule about several properties, or
+one that waits until the DAG is checked, stands in `check()`, in one form:
+
+    def check(self) -> None:
+        with all_problems(super().check) as problems:
+            if self.min_readers > self.max_readers:
+                problems.append(f"min_readers is {self.min_readers}, more than max_readers = {self.max_readers}")
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from dagflow.errors import DagflowError
@@ -17,8 +26,8 @@ class PropertyProblems(ValueError):
 
 
 @contextmanager
-def all_problems() -> Iterator[list[str]]:
-    """Gives a list for texts of what is wrong, and raises ValueError with all of them at its end, if there are any.
+def all_problems(*checks: Callable[[], object]) -> Iterator[list[str]]:
+    """Give a list of the problems that `checks` raise, for more of them. At the end raise ValueError with all of them.
 
     >>> with all_problems() as problems:
     ...     problems.append("min is -1, and must be at least 0")
@@ -28,25 +37,24 @@ def all_problems() -> Iterator[list[str]]:
     operators.problems.PropertyProblems: min is -1, and must be at least 0
       and path is empty
     """
-    problems: list[str] = []
+    problems = [text for check in checks for text in problems_of(check)]
     yield problems
     if problems:
         raise PropertyProblems(tuple(problems))
 
 
-@contextmanager
-def told_in(problems: list[str], prefix: str = "") -> Iterator[None]:
-    """Adds what a check within raises to `problems`, each text after `prefix`; errors of the framework go their way.
+def problems_of(check: Callable[[], object], prefix: str = "") -> list[str]:
+    """Return the problems that a check raises, each text after `prefix`; errors of the framework are raised.
 
-    >>> problems = []
-    >>> with told_in(problems, "scanner."):
+    >>> def check():
     ...     raise ValueError("files is empty")
-    >>> problems
+    >>> problems_of(check, "scanner.")
     ['scanner.files is empty']
     """
     try:
-        yield
+        check()
     except DagflowError:
         raise
     except ValueError as error:
-        problems += [prefix + text for text in getattr(error, "problems", (str(error),))]
+        return [prefix + text for text in getattr(error, "problems", (str(error),))]
+    return []

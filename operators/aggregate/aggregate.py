@@ -9,11 +9,12 @@ import attrs
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, MapState, Operator, OperatorContext, OutputPort, WindowState
-from operators.aggregate.fields import a_field, a_key, check_key_type, has_classes, key_of_groups, needed_of
+from operators.aggregate.fields import a_field, a_key, has_classes, key_of_groups, key_type_problems, needed_of
 from operators.aggregate.groups.columns import COUNT, KEY, VALUE, ColumnGroups
 from operators.aggregate.groups.grouping import Grouping, Groups, Merge
 from operators.aggregate.groups.totals import as_plain, entry_of, from_plain, key_of
 from operators.conditions import no_function
+from operators.problems import all_problems
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -156,8 +157,9 @@ class Aggregate(Operator, Generic[T, K, V]):
         return self.running or state != "totals"
 
     def check(self) -> None:
-        """Raises ValueError where `by` makes other keys than are declared."""
-        check_key_type(self, self.by)
+        """Raise ValueError where `by` makes other keys than are declared."""
+        with all_problems(super().check) as problems:
+            problems.extend(key_type_problems(self, self.by))
 
     def state_properties(self) -> tuple[str, ...]:
         """Totals are those of the groups and values that all windows so far had."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -32,16 +32,14 @@ def a_key(instance: object, attribute: attrs.Attribute[Any], value: object) -> N
         a_field(instance, attribute, name)
 
 
-def check_key_type(operator: object, by: object) -> None:
-    """Raises ValueError where the operator says that its keys are text, say, but `by` makes tuples of them: of one name, too."""
+def key_type_problems(operator: object, by: object) -> Iterator[str]:
+    """Yield the problem of an operator that is declared with keys of text, say, while `by` makes tuples: of one name, too."""
     cls, arguments = type(operator), get_args(operator.__dict__.get("__orig_class__"))
     variables = (variable.__name__ for variable in getattr(cls, "__parameters__", ()))
     key: Any = dict(zip(variables, arguments, strict=False)).get("K")
     if isinstance(by, tuple) and key in _BARE:
         alone = f"name it alone, not in a list or tuple: {by[0]}" if len(by) == 1 else "name one column"
-        raise ValueError(
-            f"by={by!r} makes keys that are tuples, but {cls.__name__} is declared with keys of {key.__name__}: {alone}"
-        )
+        yield f"by={by!r} makes keys that are tuples, but {cls.__name__} is declared with keys of {key.__name__}: {alone}"
 
 
 def getter(what: Callable[[Any], Any] | str | tuple[str, ...] | None) -> Callable[[Any], Any]:

@@ -14,6 +14,7 @@ from operators.aggregate.aggregate import MOST_AHEAD
 from operators.aggregate.fields import a_field, a_key, check_keys, check_values, getter, names_of, needed_of, no_key, one_nan
 from operators.aggregate.groups.totals import as_plain, entry_of, from_plain, key_of
 from operators.conditions import no_function
+from operators.problems import all_problems
 from operators.transform.content import column_contents, contents
 
 if TYPE_CHECKING:
@@ -170,8 +171,9 @@ class TopN(Ranked[T], Generic[T]):
 
     def check(self) -> None:
         """Raise ValueError where properties contradict each other."""
-        if self.running and (callable(self.of) or callable(self.by)):
-            raise ValueError("running=True keeps rows: name columns in of and by, which a Map before it can make")
+        with all_problems(super().check) as problems:
+            if self.running and (callable(self.of) or callable(self.by)):
+                problems.append("running=True keeps rows: name columns in of and by, which a Map before it can make")
 
     def keeps(self, state: str) -> bool:
         """Totals only where they are asked for: else windows may overlap."""

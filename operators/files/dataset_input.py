@@ -16,7 +16,7 @@ from dagflow.scaling import Backlog
 from dagflow.storage import FileStatus, absolute, base_name, explained, file_system, inside, translate
 from operators.files.blocks import LEAST_COST, FileBlocks, default_block_size, default_window_bytes
 from operators.files.errors import DatasetMissing, DatasetReplaced, DatasetRewritten
-from operators.problems import all_problems, told_in
+from operators.problems import all_problems
 
 
 @attrs.define(slots=False)
@@ -70,9 +70,7 @@ class DatasetInput(InputOperator):
 
     def check(self) -> None:
         """Raises ValueError for an empty path, and sizes that leave no blocks."""
-        with all_problems() as problems:
-            with told_in(problems):
-                super().check()
+        with all_problems(super().check) as problems:
             if not self.path:
                 problems.append("path is empty: name the folder of a dataset")
             for name in ("block_size", "window_bytes"):

@@ -6,6 +6,7 @@ import os
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, ClassVar, Literal, get_args
 
 import attrs
@@ -17,7 +18,7 @@ from operators.files.errors import InputMissing, InputNotFile
 from operators.files.scan_thread import ScanThread
 from operators.files.tree import Skipped, Visit, Walk
 from operators.files.trigger import TriggerProperty, ends, running, starts
-from operators.problems import all_problems, told_in
+from operators.problems import all_problems, problems_of
 
 Modified = Literal["reread", "append", "ignore", "error"]
 OnUnreadable = Literal["fail", "skip"]
@@ -115,8 +116,7 @@ class TimeBasedDirectoryScanner:
         """Raises ValueError for a property that cannot work."""
         with all_problems() as problems:
             for name in PATTERNS:
-                with told_in(problems):
-                    _compiled(name, getattr(self, name))
+                problems.extend(problems_of(partial(_compiled, name, getattr(self, name))))
 
     def setup(self, context: OperatorContext, files: Iterable[str] = ()) -> None:
         """Looks whether the inputs are there (its own, or `files` when it has none), and starts the first scan.

@@ -23,7 +23,7 @@ from dagflow.scaling import Backlog
 from dagflow.storage import FileStatus, absolute, base_name, file_system, is_local, split_url, translate
 from operators.files.blocks import COMPRESSED_SUFFIXES, LEAST_COST, FileBlocks, default_block_size, default_window_bytes
 from operators.files.errors import InputNotFile
-from operators.problems import all_problems, told_in
+from operators.problems import all_problems
 
 
 @attrs.define(slots=False)
@@ -70,9 +70,7 @@ class AbstractFileSplitter(Operator):
 
     def check(self) -> None:
         """Raises ValueError for sizes and thresholds that leave no blocks."""
-        with all_problems() as problems:
-            with told_in(problems):
-                super().check()
+        with all_problems(super().check) as problems:
             for name in ("block_size", "blocks_threshold", "window_bytes"):
                 value = getattr(self, name)
                 if value is not None and value <= 0:

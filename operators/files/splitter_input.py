@@ -20,7 +20,7 @@ from operators.files.scanner import TimeBasedDirectoryScanner, check_paths, inpu
 from operators.files.splitter_base import AbstractFileSplitter
 from operators.files.stamps import FOLDER, in_words, is_same, key_of, length_in, stamp
 from operators.files.tree import Visit, name_below
-from operators.problems import all_problems, told_in
+from operators.problems import all_problems, problems_of
 
 EventTime = Literal["modified"]
 WAIT_SECONDS = 0.1  # how long one call of emit_tuples waits for a scan that is under way
@@ -135,17 +135,14 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
 
     def check(self) -> None:
         """Raises ValueError for missing files, bad regular expressions, and sizes that leave no blocks."""
-        with all_problems() as problems:
-            with told_in(problems):
-                super().check()
+        with all_problems(super().check) as problems:
             if not self.files and not self.scanner.files:
                 problems.append("files is empty: name at least one file or folder")
             if self.files and self.scanner.files and inputs(self.files) != inputs(self.scanner.files):
                 problems.append(f"files is {self.files} and scanner.files is {self.scanner.files}: give them in one place")
             if self.scanner.modified == "append" and not self.idempotent:
                 problems.append("scanner.modified is append, which needs idempotent = true: parts are read as they were planned")
-            with told_in(problems, "scanner."):
-                self.scanner.check()
+            problems.extend(problems_of(self.scanner.check, "scanner."))
 
     def input_paths(self) -> list[str]:
         """The files and folders that the scanner looks at."""

@@ -14,7 +14,7 @@ from operators.compression import COMPRESSIONS, DecompressingContext
 from operators.compression.formats import Compression
 from operators.contexts import BadText, Piece, ReadAheadLineReaderContext, ReaderContext, decode_text, text_codec
 from operators.contexts.lines import LinesContext
-from operators.problems import all_problems, told_in
+from operators.problems import all_problems, problems_of
 from operators.readers.abstract_block_reader import R, a_context
 from operators.readers.fs_block_reader import AbstractFSBlockReader
 
@@ -71,11 +71,8 @@ class BlockReader(AbstractFSBlockReader[R], Generic[R]):
 
     def check(self) -> None:
         """Raise ValueError where properties contradict each other."""
-        with all_problems() as problems:
-            with told_in(problems):
-                super().check()
-            with told_in(problems):
-                text_codec(self.encoding, isinstance(self.reader_context, LinesContext))
+        with all_problems(super().check) as problems:
+            problems.extend(problems_of(lambda: text_codec(self.encoding, isinstance(self.reader_context, LinesContext))))
 
     def convert_to_record(self, data: bytes) -> R | None:
         """The text of a record, unless a function was given."""

@@ -19,7 +19,7 @@ from dagflow.scaling import (
     ScalingPolicy,
     policy_named,
 )
-from operators.problems import all_problems, told_in
+from operators.problems import all_problems
 
 
 def a_policy(_: object, attribute: attrs.Attribute[Any], value: str | ScalingPolicy) -> None:
@@ -56,9 +56,7 @@ class ScaledReader(Operator):
 
     def check(self) -> None:
         """Raise ValueError where properties contradict each other."""
-        with all_problems() as problems:
-            with told_in(problems):
-                super().check()
+        with all_problems(super().check) as problems:
             if self.min_readers < 1:
                 problems.append(f"min_readers is {self.min_readers}, but must be at least 1")
             if self.min_readers > self.max_readers:

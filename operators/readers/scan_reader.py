@@ -33,7 +33,7 @@ from dagflow.scan import (
 from dagflow.storage import explained
 from operators.contexts.errors import ReadError
 from operators.formats.predicates import Predicate, predicates
-from operators.problems import all_problems, told_in
+from operators.problems import all_problems
 from operators.readers.file_blocks import FileBlocks
 from operators.readers.path_filter import PathFilter
 from operators.readers.reading import Reading
@@ -126,20 +126,18 @@ class ScanReader(FileBlocks, Generic[T]):
 
     def check(self) -> None:
         """Raise ValueError where properties contradict each other."""
-        with all_problems() as problems:
-            with told_in(problems):
-                super().check()
-            with told_in(problems):
-                _ = self.scan_settings.projection
-                reads_array(self.format, self.scan_settings)
-            with told_in(problems):
-                to_type(self.null_type)
+        with all_problems(super().check, self._check_columns, lambda: to_type(self.null_type)) as problems:
             if self._record_class is not None and (self.columns is not None or self.schema is not None):
                 problems.append(
                     f"columns and schema are the fields of {self._record_class.__name__}: leave them out, or the class"
                 )
             if self.on_error == "route":
                 problems.append('on_error is "route", but the port errors carries bad rows: set on_bad_row = "route"')
+
+    def _check_columns(self) -> None:
+        """Raise ValueError where columns and schema do not fit the format."""
+        _ = self.scan_settings.projection
+        reads_array(self.format, self.scan_settings)
 
     # For the planner
 

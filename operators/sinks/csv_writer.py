@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 
 from dagflow import OperatorContext
 from dagflow.config import one_of
-from operators.problems import all_problems, told_in
+from operators.problems import all_problems
 from operators.sinks.encoding.csv_rows import CsvEncoder, Quoting, check_types
 from operators.sinks.files.packed_files import PACKED, packed_files
 from operators.sinks.table_writer import TableWriter
@@ -68,9 +68,7 @@ class CsvWriter(TableWriter[T], Generic[T]):
 
     def check(self) -> None:
         """Raise ValueError where properties contradict each other."""
-        with all_problems() as problems:
-            with told_in(problems):
-                super().check()
+        with all_problems(super().check) as problems:
             for name in ("delimiter", "quote"):
                 mark = getattr(self, name)
                 if len(mark) != 1 or mark.isalnum() or mark in "+-.:\r\n":

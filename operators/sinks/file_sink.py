@@ -9,7 +9,7 @@ import attrs
 
 from dagflow import Operator, OperatorContext, WindowState
 from dagflow.config import Bytes
-from operators.problems import all_problems, told_in
+from operators.problems import all_problems
 
 
 @attrs.define
@@ -42,9 +42,7 @@ class FileSink(Operator):
 
     def check(self) -> None:
         """Raise ValueError where properties contradict each other."""
-        with all_problems() as problems:
-            with told_in(problems):
-                super().check()
+        with all_problems(super().check) as problems:
             if not self.path:
                 problems.append("path is empty: name the output folder")
             if "/" in self.suffix:

@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 
 from dagflow import OperatorContext
 from dagflow.config import Bytes, MiB
-from operators.problems import all_problems, told_in
+from operators.problems import all_problems
 from operators.sinks.errors import TypeNotWritable
 from operators.sinks.file_sink import numbered
 from operators.sinks.parquet.encodings import encodings_of
@@ -76,9 +76,7 @@ class ParquetWriter(TableWriter[T], Generic[T]):
 
     def check(self) -> None:
         """Raise ValueError where properties contradict each other."""
-        with all_problems() as problems:
-            with told_in(problems):
-                super().check()
+        with all_problems(super().check) as problems:
             if self.row_group_bytes > self.buffer_bytes:
                 problems.append(
                     f"row_group_bytes is {self.row_group_bytes}, more than buffer_bytes ({self.buffer_bytes}) lets wait"

@@ -9,7 +9,7 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, OperatorContext, RenamedProperty
 from dagflow.config import one_of
-from operators.problems import all_problems, told_in
+from operators.problems import all_problems
 from operators.sinks.errors import ColumnsChanged
 from operators.sinks.file_sink import FileSink, numbered
 from operators.sinks.files.open_files import check_name
@@ -43,9 +43,7 @@ class TableWriter(FileSink, Generic[T]):
 
     def check(self) -> None:
         """Raise ValueError where properties contradict each other."""
-        with all_problems() as problems:
-            with told_in(problems):
-                super().check()
+        with all_problems(super().check) as problems:
             if len(set(self.partition_columns)) < len(self.partition_columns):
                 problems.append(f"partition_columns names a column twice: {', '.join(self.partition_columns)}")
             for name in self.partition_columns:

@@ -11,6 +11,7 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OutputPort
 from operators.conditions import is_expression, is_function
+from operators.problems import all_problems
 from operators.transform.errors import ExpressionRefused, NotSeveral
 from operators.transform.expressions import Expression, computed, function_name, function_or_expression, returned_types
 
@@ -54,13 +55,13 @@ class FlatMap(Operator, Generic[T, U]):
     output = OutputPort[U]()
 
     def check(self) -> None:
-        """Raises ValueError where the annotation of the function says that it returns text, None or what has no parts."""
-        if callable(self.function):
-            wrong = [tp for tp in returned_types(self.function) if not _has_parts(tp)]
+        """Raise ValueError where the annotation of the function declares text, None or what has no parts."""
+        with all_problems(super().check) as problems:
+            wrong = [tp for tp in returned_types(self.function) if not _has_parts(tp)] if callable(self.function) else []
             if wrong:
-                told = " or ".join(tp.__name__ for tp in wrong).replace("NoneType", "None")
-                raise ValueError(
-                    f"{function_name(self.function)} returns {told}, but the function of a FlatMap must return several records: "
+                types = " or ".join(tp.__name__ for tp in wrong).replace("NoneType", "None")
+                problems.append(
+                    f"{function_name(self.function)} returns {types}, but the function of a FlatMap must return several records: "
                     "return a list, or yield; use Map where every record becomes exactly one"
                 )
 

@@ -11,7 +11,7 @@ from dagflow import DAG
 from dagflow.errors import EmptyDag, PropertyRefused
 from dagflow.model.graph.checks import properties
 from operators import BlockReader, FileSplitterInput, RecordWriter, TimeBasedDirectoryScanner
-from operators.problems import all_problems, told_in
+from operators.problems import all_problems, problems_of
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,7 @@ def test_a_subclass_adds_its_own() -> None:
     @attrs.define
     class Named(RecordWriter[str]):
         def check(self) -> None:
-            with all_problems() as problems:
-                with told_in(problems):
-                    super().check()
+            with all_problems(super().check) as problems:
                 problems.append("mine")
 
     with pytest.raises(ValueError, match="path is empty: name the output folder\n  and mine"):
@@ -66,5 +64,8 @@ def test_a_subclass_adds_its_own() -> None:
 
 
 def test_errors_of_the_framework_go_their_way() -> None:
-    with pytest.raises(EmptyDag), told_in([]):
+    def check() -> None:
         raise EmptyDag("x")
+
+    with pytest.raises(EmptyDag):
+        problems_of(check)

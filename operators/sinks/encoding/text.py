@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import struct
 from collections.abc import Iterator
 from operator import attrgetter
@@ -20,6 +21,26 @@ JOINABLE = frozenset({"utf-8", "ascii", "iso8859-1"})
 ENCODED_AT_ONCE = 128
 
 _record_of = attrgetter("record")
+
+
+def codec_of(encoding: str) -> str:
+    """Return Python's name of an encoding; "" for one that it does not know."""
+    try:
+        return codecs.lookup(encoding).name
+    except LookupError:
+        return ""
+
+
+def encoding_problems(encoding: str, terminator: str) -> list[str]:
+    """Return the problems of an encoding of text, and of what ends each record in it."""
+    try:
+        mark = "".encode(encoding)
+        terminator.encode(encoding)
+    except LookupError:
+        return [f"encoding {encoding!r} is not a text encoding that Python knows (utf-8, latin-1, cp1252, …)"]
+    except UnicodeError:
+        return [f"terminator {terminator!r} cannot be written in {encoding}"]
+    return [f"encoding {encoding!r} puts a byte-order mark before every record: name one without, as utf-8"] if mark else []
 
 
 def as_bytes(record: object, encoding: str, operator: str) -> bytes:

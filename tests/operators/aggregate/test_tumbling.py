@@ -12,7 +12,7 @@ from dagflow.errors import ColumnNotThere, OperatorFailed
 from dagflow.testing import Window, run_operator
 from operators import Tumbling
 from operators.aggregate.errors import KeyColumnRefused, ValueNotKept
-from operators.aggregate.tumbling import FIRST, LAST, microseconds, times_of
+from operators.aggregate.event_time.times import FIRST, LAST, microseconds, times_of
 
 NOON = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
 EAST = datetime.timezone(datetime.timedelta(hours=2))

@@ -267,7 +267,7 @@ def test_bytes_that_are_text() -> None:
     [
         ({"path": ""}, "path is empty: name the output folder"),
         ({"suffix": "/x"}, "suffix is '/x': it cannot name a folder"),
-        ({"encoding": "utf-9"}, "encoding 'utf-9' is no text encoding that Python knows (utf-8, latin-1, cp1252, …)"),
+        ({"encoding": "utf-9"}, "encoding 'utf-9' is not a text encoding that Python knows (utf-8, latin-1, cp1252, …)"),
         ({"encoding": "utf-16"}, "encoding 'utf-16' puts a byte-order mark before every record: name one without, as utf-8"),
         ({"encoding": "ascii", "terminator": "é"}, "terminator 'é' cannot be written in ascii"),
     ],

@@ -5,22 +5,30 @@ from __future__ import annotations
 import pickle
 import tempfile
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+MOST_LEFT_ROWS = 1 << 20
+MOST_LEFT_BYTES = 256 << 20
+"""The rows and bytes of the left side that wait in memory for the window's end. More wait in a temporary file."""
+
 
 @attrs.define
-class Held:
+class ChunkBuffer:
     """Chunks (batches, or lists of records, or tuples with such) in the order in which they came.
 
     Those that came last are in memory, at most `most_rows` rows of them, and `most_bytes` of batches; those before them in a
     temporary file without a name.
 
-    >>> held = Held(most_rows=3, most_bytes=1 << 20)
+    >>> buffer = ChunkBuffer(most_rows=3, most_bytes=1 << 20)
     >>> for chunk in (["a", "b"], ["c", "d"], ["e"]):
-    ...     held.add(chunk, len(chunk))
-    >>> list(held.take()), list(held.take())
+    ...     buffer.add(chunk, len(chunk))
+    >>> list(buffer.take()), list(buffer.take())
     ([['a', 'b'], ['c', 'd'], ['e']], [])
     """
 
@@ -31,8 +39,13 @@ class Held:
     _bytes: int = attrs.field(default=0, init=False)
     _file: Any = attrs.field(default=None, init=False)
 
+    @classmethod
+    def of_left_side(cls) -> ChunkBuffer:
+        """Return a buffer for the left side of a join."""
+        return cls(MOST_LEFT_ROWS, MOST_LEFT_BYTES)
+
     def add(self, chunk: Any, rows: int) -> None:
-        """Adds a chunk."""
+        """Add a chunk."""
         self._chunks.append(chunk)
         self._rows += rows
         self._bytes += getattr(chunk, "nbytes", 0)  # what Python's objects weigh is not known
@@ -43,7 +56,7 @@ class Held:
             self._chunks, self._rows, self._bytes = [], 0, 0
 
     def take(self) -> Iterator[Any]:
-        """All chunks, once."""
+        """Yield all chunks, once."""
         if self._file is not None:
             end = self._file.tell()
             self._file.seek(0)
@@ -54,15 +67,32 @@ class Held:
         yield from chunks
 
     def forget(self) -> None:
-        """Drops all chunks."""
+        """Drop all chunks."""
         self._chunks, self._rows, self._bytes = [], 0, 0
         if self._file is not None:
             self._file.close()
             self._file = None
 
 
+def together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches of many rows, since each is looked up at some cost."""
+    import pyarrow as pa
+
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        is_full = rows >= MOST_LEFT_ROWS or size + batch.nbytes > MOST_LEFT_BYTES
+        if waiting and (is_full or batch.schema != waiting[0].schema):
+            yield pa.concat_batches(waiting)
+            waiting, rows, size = [], 0, 0
+        waiting.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+    yield pa.concat_batches(waiting)
+
+
 def _packed(chunk: Any) -> Any:
-    """A chunk as it is written: of a batch its own rows; pickle would write the whole that it may be a slice of."""
+    """Return the written form of a chunk: of a batch its own rows; pickle would write the whole that it may be a slice of."""
     if isinstance(chunk, list | tuple):
         return chunk
     import pyarrow as pa

@@ -1,0 +1,126 @@
+"""The join of rows: batches with the columns of both sides."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from dagflow import OperatorContext
+from operators.aggregate.fields import check_columns
+from operators.join.buffer import together
+from operators.join.errors import JoinColumnsClash, JoinColumnsDiffer, JoinColumnsUnknown, JoinKeyRefused
+from operators.join.lookup import MOST_PAIRS, Lookup
+from operators.join.sizes import portions, row_bytes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_BYTES = 64 << 20
+"""The largest size of a batch of joined rows, in bytes. A single row may be larger."""
+
+
+@attrs.frozen(kw_only=True)
+class RowJoin:
+    """Joins the rows of a window by columns.
+
+    Attributes:
+        by, right_by: the columns of the key on the left and on the right side.
+        right_property: the property of the operator that names those of the right side.
+        keep_all: whether rows of the left side without a partner come too.
+        suffix: of columns of the right side whose names the left side has.
+        right_schema: the columns of the right side, as far as the operator declares them.
+    """
+
+    context: OperatorContext
+    by: tuple[str, ...]
+    right_by: tuple[str, ...]
+    right_property: str
+    keep_all: bool
+    suffix: str
+    right_schema: pa.Schema | None
+
+    def check_key(self, side: str, schema: pa.Schema) -> None:
+        """Raise ColumnNotThere, and JoinKeyRefused, where batches of a side cannot be joined by the key."""
+        import pyarrow as pa
+
+        names, setting = (self.by, "by") if side == "left" else (self.right_by, self.right_property)
+        check_columns(schema, setting, names, side)
+        for name in names:
+            if pa.types.is_nested(kind := schema.field(name).type):
+                raise JoinKeyRefused(operator=self.context.name, side=side, column=name, type=str(kind))
+
+    def joined(
+        self, lefts: Iterator[pa.RecordBatch], rights: Sequence[pa.RecordBatch], port_schema: pa.Schema | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the joined rows in the order of the left side. `port_schema`: the columns that the right port declares."""
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.compute
+
+        compute: Any = pyarrow.compute
+        first = next(lefts, None)
+        right = None if first is None else self._right_rows(rights, port_schema)
+        if first is None or right is None:
+            return
+        lookup = Lookup.of([right.column(name) for name in self.right_by])
+        right = right.select([name for name in right.schema.names if name not in self.right_by])
+        bytes_of_right = np.append(row_bytes(right.columns, right.num_rows), 0)  # at the end: of no partner
+        for left in together(itertools.chain([first], lefts)):
+            keys = [left.column(name) for name in self.by]
+            names = self._names(left.schema.names, right.schema.names)
+            bytes_of_left = row_bytes(left.columns, left.num_rows)
+            is_small = int(bytes_of_left.max(initial=0) + bytes_of_right.max()) * MOST_PAIRS <= MOST_BYTES
+            for rows, partners in lookup.pairs(keys, keep_all=self.keep_all):
+                if is_small:
+                    runs: Iterable[slice] = [slice(None)]
+                else:
+                    sizes = bytes_of_left[rows] + bytes_of_right[compute.fill_null(partners, -1).to_numpy()]
+                    runs = portions(sizes, MOST_BYTES)
+                for run in runs:
+                    columns = [*left.take(rows[run]).columns, *right.take(partners[run]).columns]
+                    yield pa.RecordBatch.from_arrays(columns, names=names)
+
+    def _right_rows(self, batches: Sequence[pa.RecordBatch], port_schema: pa.Schema | None) -> pa.RecordBatch | None:
+        """Return the rows of the right side; None where its columns are not known, and are not needed."""
+        import pyarrow as pa
+
+        declared = self.right_schema
+        if declared is not None and port_schema is not None:
+            self._check_right(declared, port_schema)
+        if batches:
+            table = pa.concat_tables(map(pa.Table.from_batches, ([batch] for batch in batches)), promote_options="default")
+            if declared is not None:
+                self._check_right(declared, table.schema)
+                table = table.select(declared.names).cast(declared)
+            columns = [column.combine_chunks() for column in table.columns]  # fewer bytes than one holds: see max_right_bytes
+            return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+        schema = port_schema if declared is None else declared
+        if schema is None and self.keep_all:
+            context = self.context
+            raise JoinColumnsUnknown(
+                operator=context.name, window=context.window, partition=context.partition, partitions=context.partitions
+            )
+        return None if schema is None else pa.RecordBatch.from_pylist([], schema=schema)
+
+    def _check_right(self, declared: pa.Schema, schema: pa.Schema) -> None:
+        """Raise JoinColumnsDiffer where columns have other names than those declared, or types; their order is free."""
+        import pyarrow as pa
+
+        types = {field.name: field.type for field in declared}
+        is_same = sorted(types) == sorted(schema.names)
+        if not is_same or any(field.type not in (types[field.name], pa.null()) for field in schema):  # null: of nulls only
+            shown = (tuple((field.name, str(field.type)) for field in each) for each in (schema, declared))
+            context = self.context
+            raise JoinColumnsDiffer(operator=context.name, window=context.window, found=next(shown), said=next(shown))
+
+    def _names(self, left: list[str], right: list[str]) -> list[str]:
+        """Return the names of the columns of both sides. Raises JoinColumnsClash."""
+        names = [*left, *(f"{name}{self.suffix}" if name in left else name for name in right)]
+        twice = tuple(name for name in dict.fromkeys(names) if names.count(name) > 1)
+        if twice:
+            context = self.context
+            raise JoinColumnsClash(operator=context.name, window=context.window, columns=twice, suffix=self.suffix)
+        return names

@@ -1,0 +1,25 @@
+"""Rules between the properties of a join."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dagflow.scan import TableSchema
+from operators.aggregate.fields import names_of
+
+
+def join_problems(by: object, right_by: object, combine: object, right_columns: str | None) -> Iterator[str]:
+    """Yield the problems of the properties of a join."""
+    if by is None:
+        yield "by is None: what is the key?"
+        return
+    if combine is None and (callable(by) or callable(right_by)):
+        yield "a key that is a function needs combine=…, which makes a record of two; rows are joined by names"
+    left, right = names_of(by), names_of(right_by)
+    if left and right and len(left) != len(right):
+        yield f"by names {len(left)} columns and right_by {len(right)}"
+    if right_columns is not None:
+        declared = TableSchema.of(right_columns).arrow.names
+        missing = [name for name in right if name not in declared]
+        if missing:
+            yield f"right_columns lacks the key {', '.join(map(repr, missing))}: it must name all columns of the right side"
