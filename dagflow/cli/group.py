@@ -60,7 +60,7 @@ class Commands(click.Group):
         """Return a command. Its module is imported only now."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"dagflow.cli.{cmd_name}").command
+        command: click.Command = importlib.import_module(f"dagflow.cli.commands.{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

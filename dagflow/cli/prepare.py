@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from dagflow.cli.options import AppArguments
+from dagflow.cli.app_arguments import AppArguments
 from dagflow.cli.report_error import Refused
 from dagflow.config import Problems
 from dagflow.launching.build import LoadedApplication, build, examine

@@ -1,1 +1,11 @@
-"""Loading an application, building it and starting a run."""
+"""Loading an application, building it and starting a run.
+
+Read in this order:
+
+1. `application`: loads an application from a path or module (`shadowing`: when another module hides it).
+2. `build`: populates its DAG and applies its settings.
+3. `places`: checks the folders and files that it names.
+4. `launch` and `run`: start it, wait for it, stop it.
+5. `record`: the settings of a launch as the run folder keeps them, for `trace` and `verify --replay`.
+6. `errors`: the errors of these steps.
+"""

@@ -159,7 +159,7 @@ def test_these_tests_may_run_in_the_background(begin: Begin, write: Write, tmp_p
 
 
 def test_descendants_are_found() -> None:
-    from dagflow.cli.children import descendants
+    from dagflow.cli.stopping import descendants
 
     with subprocess.Popen(["sh", "-c", "sleep 600 & echo $!; wait"], stdout=subprocess.PIPE, text=True) as shell:
         assert shell.stdout is not None

@@ -22,9 +22,8 @@ from dagflow.runtime.exchange.fitting import fitted
 from dagflow.runtime.exchange.hot_keys import HotKeys
 from dagflow.runtime.exchange.rows import BLOB, Row, arrow_blobs, pickled_blobs
 from dagflow.runtime.run_folder.reports import ExchangeFigures
-from dagflow.runtime.stage.bad_row import first_failing_row, raising
+from dagflow.runtime.stage.blame import first_failing_row, raising, refuse_mistyped
 from dagflow.runtime.stage.failure import Abort, abort
-from dagflow.runtime.stage.mistyped import refuse_mistyped
 from dagflow.runtime.stage.program import SendPlan, SourcePlan, TaskSpec
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Rebalancing within a window: idle tasks steal work from busy ones. The modules, in reading order.
 
 - `items`: the parts of items that a task has: pending, in progress, and its throughput so far;
-- `policy`: whether an idle task steals, from which task, and how much: pure functions of a few figures;
+- `policy`: if an idle task steals, from which task, and how much; why nothing was stolen: pure functions of a few figures;
 - `task_work`: the work of one attempt of a task: the interface, and the plain form, of which nothing moves;
 - `ownership_log`: the log of each task, which says who owns which part;
 - `item_log`: the log of each shared item, which says which part was read last;
@@ -10,8 +10,7 @@
 - `yielding`: the form for slow stores: tasks stop early, and a further job of the window reads the rest;
 - `forms`: the three forms behind one interface, for tasks and for the driver;
 - `background`: the thread of a process in which busy tasks answer;
-- `imbalance`: whether the work of a window was even, and if not, why nothing was stolen;
 - `failpoints`: the places at which tests kill a task.
 
-The driver's half is in `dagflow.runtime.windows`: `rebalance`, `remaining` and `progress`.
+The driver's half is `dagflow.runtime.windows.rebalance`.
 """

@@ -1,6 +1,6 @@
 """The form of work for stores that are too slow for ownership logs: a task stops early when another one's slot is idle.
 
-A further job of the window reads the rest, cut up for all slots (`dagflow.runtime.windows.remaining`). This takes one small file,
+A further job of the window reads the rest, cut up for all slots (`dagflow.runtime.windows.rebalance`). This takes one small file,
 which tasks look for twice a second, and no clock of another machine. The first task that ends writes the file. A task that has
 little left reads on.
 """

@@ -1,5 +1,10 @@
 """One stage in one task: its program as data that travels, and its operators at work.
 
-Read `program` (what a task is given) and `outcome` (what the driver gets back), then `node` and `delivery` (an operator with
-its inlets and outlets), then what happens to records that fail: `failure`, `bad_row`, `mistyped`, `unchanged`.
+Read in this order:
+
+1. `program` and `parts`: what a task gets: operators, work items, and parts of items. `by_value`: how they are pickled.
+2. `outcome`: what the driver gets back.
+3. `node` and `delivery`: an operator with its inlets and outlets.
+4. `failure` and `blame`: from an exception to an error that names operator, record and line. `errors`: these errors.
+5. `unchanged`: the check that operators do not change records (`enforce_immutability`).
 """

@@ -11,9 +11,8 @@ from dagflow.model.errors.running import WrongRecordType
 from dagflow.model.operator.ports import BATCH, STREAM
 from dagflow.model.types.forms import to_batch, to_records
 from dagflow.model.types.records import ReaderRecord
-from dagflow.runtime.stage.bad_row import first_failing_row, raising, record_of
+from dagflow.runtime.stage.blame import first_failing_row, raising, record_of, refuse_mistyped
 from dagflow.runtime.stage.failure import Abort, emitting_frames
-from dagflow.runtime.stage.mistyped import refuse_mistyped
 from dagflow.runtime.stage.program import PortPlan
 
 if TYPE_CHECKING:

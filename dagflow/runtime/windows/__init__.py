@@ -11,6 +11,6 @@ Read in this order:
 7. `commit`: from the reports of tasks to a decision, and everything that follows from it.
 8. `directories`, `datasets`: two parts of that: files get their final names, and ledgers their entries.
 9. `compatibility`: the check that an application can resume from a plan of an earlier launch.
-10. `rebalance`, `remaining`, `progress`: the driver's half of `dagflow.runtime.rebalancing`.
+10. `rebalance`: the driver's half of `dagflow.runtime.rebalancing`.
 11. `errors`: the errors of the loop.
 """

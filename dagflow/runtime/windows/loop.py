@@ -54,10 +54,8 @@ from dagflow.runtime.windows.jobs import (
     with_start,
 )
 from dagflow.runtime.windows.plan_window import Driver
-from dagflow.runtime.windows.progress import ProgressWatch
 from dagflow.runtime.windows.readers import Readers
-from dagflow.runtime.windows.rebalance import Rebalancing, tell_slots_are_wanted
-from dagflow.runtime.windows.remaining import further, holder
+from dagflow.runtime.windows.rebalance import ProgressWatch, Rebalancing, further, holder, tell_slots_are_wanted
 from dagflow.runtime.windows.retry import POLL, RetryPolicy
 from dagflow.state import MapLog, StateAssignment
 from dagflow.state.driver_state import check_left

@@ -1,24 +1,30 @@
-"""The driver's half of rebalancing: the form of each task's work, and what was stolen in a window."""
+"""The driver's half of rebalancing: which tasks may steal, the tasks of further jobs, the progress of readers, the events."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 import attrs
 
 from dagflow.model.operator.ports import output_ports
 from dagflow.model.operator.protocols import GroupsItems
+from dagflow.model.types.plain_data import decode
 from dagflow.model.types.records import FileBlockMetadata
 from dagflow.plan.plan import Plan, Stage
-from dagflow.runtime.events import Claimed, EventStream, Stolen
-from dagflow.runtime.rebalancing.imbalance import Imbalance, imbalance
-from dagflow.runtime.run_folder.window_log import Decision, WindowLog
+from dagflow.runtime.events import Claimed, Event, EventStream, Stolen, WindowProgress
+from dagflow.runtime.rebalancing.forms import read_reports
+from dagflow.runtime.rebalancing.items import PendingItem
+from dagflow.runtime.rebalancing.peers import gauge_of
+from dagflow.runtime.rebalancing.policy import Imbalance, imbalance
+from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
 from dagflow.runtime.run_report import RunReport
 from dagflow.runtime.runner import Runner
 from dagflow.runtime.stage.outcome import TaskEndStats, TaskOutcome
+from dagflow.runtime.stage.parts import Part, part_of, without
 from dagflow.runtime.stage.program import TaskSpec
-from dagflow.storage import is_local, seal
+from dagflow.storage import is_local, local_path, seal
 
 LITTLE_LEFT = "no reader had much left when another one was idle"
 
@@ -153,3 +159,120 @@ def tell_slots_are_wanted(log: WindowLog, tasks: Sequence[TaskSpec], before: Seq
     several = any(task.stage != tasks[0].stage for task in tasks)
     for name in {task.slots_wanted for task in (*before, *(tasks if several else ())) if task.work.moves}:
         log.unsynced.create(name, seal(name, b""))
+
+
+Hold = Callable[[str, Any, Part], PendingItem]
+"""Makes a pending item of the head of a stage, an item as it travels, and a part of it."""
+
+
+def holder(plan: Plan) -> Hold:
+    """Make pending items on the driver, where tasks do not run."""
+
+    def held(head: str, item: Any, part: Part) -> PendingItem:
+        port, encoded = item
+        tp = next(plan.dag.types[sink] for _, sink in plan.dag.upstream(head) if sink.port == port)
+        return PendingItem.of(part, (head, port, encoded), decode(encoded, tp), plan.dag.nodes[head].operator)
+
+    return held
+
+
+def further(
+    log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec], outcomes: Iterable[TaskOutcome], hold: Hold
+) -> tuple[TaskSpec, ...]:
+    """The tasks of a further job; none if nothing is left, or if reports are wrong, since then the window is not decided.
+
+    The number of each follows those before, so that its report and files have names of their own.
+    """
+    yielded = {outcome.task.rpartition("-")[0] for outcome in outcomes if outcome.has_left}
+    found: list[TaskSpec] = []
+    for stage in sorted(yielded):
+        mine = [task for task in tasks if task.stage == stage]
+        head, items = mine[0].head, plan.items[mine[0].head]
+        left = [hold(head, items[part.number], part) for part in _left(log, mine, len(items))]
+        dealt = [own for own in _dealt(left, mine[0].work.room) if own]
+        for partition, own in enumerate(dealt, len(mine)):
+            found.append(
+                attrs.evolve(
+                    mine[0],
+                    partition=partition,
+                    partitions=len(mine) + len(dealt),
+                    work=attrs.evolve(
+                        mine[0].work,
+                        items=tuple(held.item for held in own),
+                        numbers=tuple(held.part.number for held in own),
+                        parts=tuple(held.part for held in own),
+                        sizes=tuple(round(held.weight) for held in own),
+                    ),
+                    layout=attrs.evolve(mine[0].layout, number=len(tasks) + len(found), place=len(tasks) + len(found)),
+                )
+            )
+    return tuple(found)
+
+
+def _left(log: WindowLog, tasks: Sequence[TaskSpec], items: int) -> list[Part]:
+    """The parts of so many items that no task has read; none if the reports contradict each other."""
+    reports = read_reports(log, tasks)
+    read = [part_of(part) for report in reports if report is not None for part in report.parts]
+    whole = {part.number for part in read if part.is_whole}
+    try:
+        left = without([Part(n) for n in range(items) if n not in whole], [part for part in read if not part.is_whole])
+    except ValueError:
+        return []
+    return left if all(report is not None for report in reports) else []
+
+
+def _dealt(left: Iterable[PendingItem], slots: int) -> list[list[PendingItem]]:
+    """Parts for each of so many slots. Of an item that had been begun each slot gets a piece; other items are assigned in turn.
+
+    Those not begun come first: what begins with a piece that is slow would take them to be as slow.
+    """
+    found: list[list[PendingItem]] = [[] for _ in range(slots)]
+    turn = 0
+    for held in left:
+        for piece in [held] if held.part.start is None else held.pieces(slots):
+            found[turn % slots].append(piece)
+            turn += 1
+    return [sorted(own, key=lambda held: (held.part.start is not None, held.part.place)) for own in found]
+
+
+EVERY = 1.0  # seconds between looks
+
+
+@attrs.define
+class ProgressWatch:
+    """Reads the gauges of a window's tasks once a second, and sends the fraction of its work that is consumed.
+
+    Only tasks that share their work have gauges. What small tasks have done that wrote none does not count.
+    """
+
+    send: Callable[[Event], None]
+    _window: tuple[int, str] | None = attrs.field(init=False, default=None)
+    _looked_at: float = attrs.field(init=False, default=0.0)
+    _fraction: float = attrs.field(init=False, default=0.0)
+
+    def look(self, log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec], now: float) -> None:
+        """Read the gauges if it is time. `now`: of the monotonic clock."""
+        shared = [task for task in tasks if task.work.form == "steal"]
+        folder = local_path(log.unsynced.url) if shared else None
+        if folder is None:
+            return
+        window = plan.window, shared[0].epoch
+        if self._window != window:
+            self._window, self._looked_at, self._fraction = window, now, 0.0
+        if now - self._looked_at < EVERY:
+            return
+        self._looked_at = now
+        work = sum(sum(plan.weights.get(head, ())) for head in {task.head for task in shared})
+        done = sum(_done(folder, task) for task in shared)
+        fraction = min(1.0, done / work) if work else 0.0
+        if fraction > self._fraction:
+            self._fraction = fraction
+            self.send(WindowProgress(window=plan.window, fraction_consumed=round(fraction, 4)))
+
+
+def _done(folder: str, task: TaskSpec) -> float:
+    try:
+        told = json.loads(gauge_of(folder, task.claims_area, task.partition).read() or b"{}")
+        return float(told.get("done", 0))
+    except (OSError, ValueError, AttributeError, TypeError):  # torn, or gone: the next look will see it
+        return 0.0

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dagflow.launching.launch import launch
-from dagflow.runtime.rebalancing.imbalance import imbalance
+from dagflow.runtime.rebalancing.policy import imbalance
 from dagflow.runtime.stage.outcome import BusyInterval, TaskEndStats
 from operators import BlockReader, FixedBytesReaderContext, FSSliceReader, Map, RecordWriter
 from tests.conformance.apps import chain

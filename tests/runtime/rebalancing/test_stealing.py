@@ -14,7 +14,7 @@ from dagflow.launching.launch import launch
 from dagflow.lineage.replay import replay
 from dagflow.lineage.trace import ApplicationLocator, trace
 from dagflow.runtime.events import Claimed, Stolen
-from dagflow.runtime.rebalancing import failpoints, imbalance, policy
+from dagflow.runtime.rebalancing import failpoints, policy
 from dagflow.runtime.run_folder.window_log import WindowLog
 from operators import BlockReader, FSSliceReader, Map, RecordWriter
 from operators.contexts import FixedBytesReaderContext, ReadAheadLineReaderContext
@@ -80,7 +80,7 @@ def test_a_block_is_told_once_when_all_of_it_has_been_read(source: Path, tmp_pat
 
 
 def test_even_work_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(imbalance, "is_worth", lambda seconds: seconds > 5)  # the machine may be busy
+    monkeypatch.setattr(policy, "EVEN", 5.0)  # the machine may be busy
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "a.txt").write_text("".join(f"slow line {n:04d}\n" for n in range(80)))

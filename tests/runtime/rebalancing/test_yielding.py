@@ -30,8 +30,7 @@ from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.parts import Part, part_of, uncovered
 from dagflow.runtime.stage.program import Job, TaskSpec, Work
 from dagflow.runtime.windows import rebalance as driver
-from dagflow.runtime.windows.rebalance import LITTLE_LEFT, why_no_yield
-from dagflow.runtime.windows.remaining import further
+from dagflow.runtime.windows.rebalance import LITTLE_LEFT, further, why_no_yield
 from dagflow.storage import MemoryStore
 from operators import BlockReader, Count, FileSplitterInput
 from tests.conformance.apps import left_over, lines_in

@@ -14,8 +14,8 @@ from dagflow.runtime.rebalancing.peers import gauge_of
 from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
 from dagflow.runtime.stage.program import TaskSpec, Work
-from dagflow.runtime.windows import progress as watching
-from dagflow.runtime.windows.progress import ProgressWatch
+from dagflow.runtime.windows import rebalance as watching
+from dagflow.runtime.windows.rebalance import ProgressWatch
 from tests.runtime.rebalancing.skewed import run
 
 

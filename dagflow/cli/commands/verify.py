@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from dagflow.cli.dataset import DatasetArguments, application_options, dataset_command, locator
+from dagflow.cli.dataset_arguments import DatasetArguments, application_options, dataset_command, locator
 from dagflow.cli.exit_codes import DONE, FAILED
 from dagflow.cli.report_error import Refused, style_of
 from dagflow.errors import DagflowError

@@ -9,9 +9,9 @@ import sys
 
 import click
 
+from dagflow.cli.app_arguments import AppArguments, app_command
 from dagflow.cli.exit_codes import DONE, INTERRUPTED
 from dagflow.cli.group import ErrorOutput
-from dagflow.cli.options import AppArguments, app_command
 from dagflow.cli.prepare import planned, spark_address
 from dagflow.cli.progress import Progress, make_progress
 from dagflow.cli.report_error import report_error, style_of

@@ -119,7 +119,7 @@ def test_the_operator_that_emitted_it_is_named(how: str, form: str, exchange: bo
         assert error.got == "RecordBatch"
         assert "help: emit a batch with self.output.emit_batch(batch)" in str(error)
     if how != "columns":
-        assert "test_mistyped.py:" in error.frames
+        assert "test_blame_types.py:" in error.frames
         assert " in each: self.output.emit(wrong)" in error.frames
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from dagflow.cli.options import AppArguments, app_command
+from dagflow.cli.app_arguments import AppArguments, app_command
 from dagflow.cli.prepare import planned
 from dagflow.render.views import Validation
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from dagflow.cli.options import AppArguments, app_command
+from dagflow.cli.app_arguments import AppArguments, app_command
 from dagflow.cli.prepare import built, spark_address
 from dagflow.config import Row, effective, render_json, render_text
 from dagflow.config.effective import RUN

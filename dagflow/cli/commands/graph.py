@@ -7,8 +7,8 @@ import sys
 
 import click
 
-from dagflow.cli.options import AppArguments, app_command
-from dagflow.cli.plan import DEFAULT, view_of
+from dagflow.cli.app_arguments import AppArguments, app_command
+from dagflow.cli.commands.plan import DEFAULT, view_of
 from dagflow.cli.report_error import style_of
 from dagflow.plan.steps import PHASES
 from dagflow.render.graph import graph_text, mermaid

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from dagflow.cli.options import AppArguments, app_command
+from dagflow.cli.app_arguments import AppArguments, app_command
 from dagflow.cli.prepare import built, planned
 from dagflow.cli.report_error import style_of
 from dagflow.plan.steps import PHASES

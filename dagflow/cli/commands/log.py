@@ -9,7 +9,7 @@ from itertools import islice
 
 import click
 
-from dagflow.cli.dataset import DatasetArguments, dataset_command
+from dagflow.cli.dataset_arguments import DatasetArguments, dataset_command
 from dagflow.cli.report_error import style_of
 from dagflow.ledger import Ledger
 from dagflow.ledger.history import history, step

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.runtime.stage.bad_row import first_failing_row, raising
+from dagflow.runtime.stage.blame import first_failing_row, raising
 
 
 @given(st.lists(st.integers(0, 9), max_size=9))

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from dagflow.cli.dataset import DatasetArguments, application_options, dataset_command, locator
+from dagflow.cli.dataset_arguments import DatasetArguments, application_options, dataset_command, locator
 from dagflow.cli.exit_codes import DONE
 from dagflow.cli.report_error import exit_code, style_of
 from dagflow.lineage.trace import row_of, trace
