@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from benchmarks import report
 from benchmarks.exchange.cases import CASES
 from benchmarks.lines.place import Place
-from dagflow.config.units import parse_size
+from dagflow.config.values.units import parse_size
 
 MARK = "exchange measured"
 QUICK = 2_000_000

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from benchmarks import report
 from benchmarks.lines.cases import CASES
 from benchmarks.lines.place import Place
-from dagflow.config.units import parse_size
+from dagflow.config.values.units import parse_size
 
 MARK = "measured"
 QUICK = 8_000_000

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from benchmarks import report
 from benchmarks.lines.place import Place
 from benchmarks.scan.cases import CASES
-from dagflow.config.units import parse_size
+from dagflow.config.values.units import parse_size
 
 MARK = "scans measured"
 QUICK = 2_000_000

@@ -9,10 +9,11 @@ import attrs
 import click
 
 from dagflow.cli.group import EXIT_CODES, ErrorOutput, OutputClosed, paths
-from dagflow.config import RunSettings, hints
-from dagflow.config.docs import field_docs
+from dagflow.config import RunSettings
 from dagflow.config.errors import ConflictingSettings
 from dagflow.config.run_settings import RENAMED
+from dagflow.config.values import hints
+from dagflow.config.values.field_docs import field_docs
 from dagflow.errors import ConfigError
 
 

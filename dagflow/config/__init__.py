@@ -1,7 +1,14 @@
-"""Layered settings with the origin of each value.
+"""Settings: read in layers, converted by the types of their fields, each with its origin.
 
-`read_layers` reads what was given; `build_settings` and `build_run_settings` make objects of it, `apply_operators` and
-`apply_ports` set what is known once the DAG is; `effective` tells every value and where it comes from.
+Read in this order:
+
+1. `run_settings`: the settings of each run; `values`: a value of a setting, by the type of its field.
+2. `layers`: all that the environment, files, the command line and code set; `toml_lines` finds their lines.
+3. `assembly`: an object of a settings class from these layers; `settings` and `operators` do that for an application's
+   settings and for the properties of its operators and modules.
+4. `effective`: every value and its origin, as `dagflow config` shows them.
+5. `errors`, and `problems`, which collects them.
+
 For users: docs/reference/settings.md.
 """
 
@@ -11,7 +18,8 @@ from dagflow.config.operators import apply_module, apply_operators, apply_ports,
 from dagflow.config.problems import Problems
 from dagflow.config.run_settings import RUN_NAMES, RunSettings
 from dagflow.config.settings import SettingsMapping, build_run_settings, build_settings
-from dagflow.config.units import (
+from dagflow.config.values.conversion import comma_list, from_text, from_value
+from dagflow.config.values.units import (
     SECRET,
     Bytes,
     GiB,
@@ -26,7 +34,6 @@ from dagflow.config.units import (
     format_seconds,
     format_size,
 )
-from dagflow.config.values import comma_list, from_text, from_value
 from dagflow.model.operator.validators import integer_from, not_empty, not_negative, one_of, positive
 
 __all__ = [

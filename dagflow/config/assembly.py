@@ -11,12 +11,12 @@ from typing import Any
 
 import attrs
 
-from dagflow.config import hints, values
 from dagflow.config.errors import BadValue, ConflictingSettings, MissingSetting
-from dagflow.config.hints import kind
 from dagflow.config.layers import Setting, find_name, flatten
 from dagflow.config.problems import Problems
-from dagflow.config.values import Mismatch
+from dagflow.config.values import conversion, hints
+from dagflow.config.values.conversion import Mismatch
+from dagflow.config.values.hints import kind
 from dagflow.errors import ConfigError
 from dagflow.errors.shown import HIDDEN, sounds_secret
 
@@ -83,7 +83,7 @@ class Assembly:
             if any(hints.is_text(part) for part in hints.members(hint)) and not attrs.has(type(current)):
                 return None
             try:
-                value = values.toml_value(hint, value)
+                value = conversion.toml_value(hint, value)
             except Mismatch as error:
                 self.bad(hint, setting, error)
                 return FAILED
@@ -95,15 +95,15 @@ class Assembly:
         """The whole value of a setting, or FAILED."""
         try:
             if setting.is_text:
-                return values.from_text(hint, setting.value)
-            return values.from_value(hint, setting.value, from_code=setting.origin == "code")
+                return conversion.from_text(hint, setting.value)
+            return conversion.from_value(hint, setting.value, from_code=setting.origin == "code")
         except Mismatch as error:
             self.bad(hint, setting, error)
             return FAILED
 
     def bad(self, hint: Any, setting: Setting, error: Mismatch) -> None:
         """Note that a value does not fit its type."""
-        shown = values.show_plain(setting.value, hint)
+        shown = conversion.show_plain(setting.value, hint)
         words = {"expected": error.expected, "reason": error.reason}
         self.problems.add(BadValue(key=setting.key, value=shown, origin=setting.origin, **words))
 
@@ -166,7 +166,7 @@ class Assembly:
         try:
             return cls(**given) if current is attrs.NOTHING else attrs.evolve(current, **given)
         except (ValueError, TypeError) as error:
-            self.problems.add(conflict(cls, current, deciding, given, values.reason_of(error)))
+            self.problems.add(conflict(cls, current, deciding, given, conversion.reason_of(error)))
             return FAILED
 
     def check_each(self, cls: type, current: Any, given: dict[str, Any], deciding: dict[str, Setting]) -> None:
@@ -204,10 +204,10 @@ class _Naming:
         if not isinstance(error, (ValueError, TypeError)) or isinstance(error, ConfigError):
             # on a probe, what a validator stumbles over else is left to the object itself
             return self.probing and isinstance(error, Exception) and not isinstance(error, ConfigError)
-        secret = values.holds_secret(self.hint) or sounds_secret(self.setting.key)
+        secret = conversion.holds_secret(self.hint) or sounds_secret(self.setting.key)
         value = self.setting.value if self.setting.is_text else self.value
-        shown = HIDDEN if secret else values.show_plain(value, self.hint)
-        reason = "the check of this setting refuses it" if secret else values.reason_of(error)
+        shown = HIDDEN if secret else conversion.show_plain(value, self.hint)
+        reason = "the check of this setting refuses it" if secret else conversion.reason_of(error)
         self.assembly.problems.add(BadValue(key=self.setting.key, value=shown, origin=self.setting.origin, reason=reason))
         return True
 
@@ -222,7 +222,7 @@ def default_of(field: attrs.Attribute[Any]) -> Any:
 
 def missing_setting(cls: type, key: str, field: attrs.Attribute[Any]) -> MissingSetting:
     """Return the error for a field that was not given."""
-    from dagflow.config.docs import field_docs
+    from dagflow.config.values.field_docs import field_docs
 
     hint = hints.field_hint(cls, field)
     name, expected = hints.type_name(hint), hints.expected(hint)
@@ -238,12 +238,12 @@ def conflict(
     known = hints.settable(cls)
     for name, field in known.items():
         value = given.get(name, getattr(current, field.name, None))
-        if isinstance(value, str) and value and values.holds_secret(hints.field_hint(cls, field)):
+        if isinstance(value, str) and value and conversion.holds_secret(hints.field_hint(cls, field)):
             for form in (repr(value)[1:-1], value):
                 reason = reason.replace(form, "***")
     named = [name for name in deciding if re.search(rf"\b{re.escape(name)}\b", reason)] or list(deciding)
     lines = []
     for name in named:
-        shown = values.show_plain(given[name], hints.field_hint(cls, known[name]))
+        shown = conversion.show_plain(given[name], hints.field_hint(cls, known[name]))
         lines.append(f"{deciding[name].key} = {shown} ({deciding[name].origin})")
     return ConflictingSettings(reason=reason, given=tuple(lines))

@@ -10,11 +10,11 @@ from typing import Any
 
 import attrs
 
-from dagflow.config import hints, units
 from dagflow.config.assembly import default_of
-from dagflow.config.docs import field_docs
 from dagflow.config.layers import Layers, Setting, spark_conf
 from dagflow.config.settings import assemble_run_settings, assemble_settings
+from dagflow.config.values import hints, units
+from dagflow.config.values.field_docs import field_docs
 from dagflow.errors.shown import HIDDEN, sounds_secret, visible, without_secrets
 
 APPLICATION, RUN, SPARK = "application", "run", "spark"

@@ -14,7 +14,6 @@ from typing import Any
 
 import attrs
 
-from dagflow.config import hints
 from dagflow.config.errors import (
     BadConfFile,
     BadDefinition,
@@ -27,6 +26,7 @@ from dagflow.config.errors import (
 from dagflow.config.problems import Problems
 from dagflow.config.run_settings import RENAMED, RUN_NAMES
 from dagflow.config.toml_lines import key_lines, line_of
+from dagflow.config.values import hints
 from dagflow.errors.shown import sounds_secret
 
 ENVIRONMENT_PREFIX = "DAGFLOW_"
@@ -235,7 +235,7 @@ def definition(text: str) -> Setting:
 
 def _repeated(key: str, given: Sequence[str], settings_class: type | None) -> RepeatedDefinition:
     """Return the error for a key with several values. It shows them unless the type or the key suggests a secret."""
-    from dagflow.config.values import holds_secret
+    from dagflow.config.values.conversion import holds_secret
 
     hint = hints.field_hint(settings_class, hints.settable(settings_class)[key]) if settings_class is not None else Any
     is_shown = not (holds_secret(hint) or sounds_secret(key) or key.startswith("operator."))  # whose types are not known yet

@@ -10,12 +10,12 @@ from typing import Any
 
 import attrs
 
-from dagflow.config import hints
 from dagflow.config.assembly import FAILED, Assembly, Entry
 from dagflow.config.errors import UnknownOperatorName, UnknownPortAttribute, UnknownPortName, UnknownProperty
-from dagflow.config.hints import kind
 from dagflow.config.layers import Layers, Setting, find_name, split_key
 from dagflow.config.problems import Problems
+from dagflow.config.values import hints
+from dagflow.config.values.hints import kind
 from dagflow.errors import ConfigError
 from dagflow.model.operator.renamed_properties import RenamedProperty, renamed_properties
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import attrs
 
-from dagflow.config.units import Seconds
+from dagflow.config.values.units import Seconds
 from dagflow.model.operator.validators import integer_from, not_empty, not_negative, positive
 
 _at_least_one = integer_from(1)

@@ -7,12 +7,12 @@ from typing import Any
 
 import attrs
 
-from dagflow.config import values
 from dagflow.config.assembly import Assembly, Entry
 from dagflow.config.errors import BadValue, ConflictingSettings, MissingSetting, UnknownSetting
 from dagflow.config.layers import Layers, Setting, find_name, flatten, join_key, setting_names
 from dagflow.config.problems import Problems
 from dagflow.config.run_settings import RUN_NAMES, RunSettings
+from dagflow.config.values import conversion
 from dagflow.errors import ConfigError
 from dagflow.errors.shown import sounds_secret
 
@@ -114,7 +114,9 @@ def _refuse_spark_beside_local(settings: RunSettings, origins: Mapping[str, Sett
     typed = {key: setting for key, setting in origins.items() if setting.origin.startswith("-")}
     places = [key for key in ("master", "remote", "spark.master", "spark.remote") if key in typed]
     if settings.runner == "local" and "runner" in typed and places:
-        lines = [f"{typed[key].key} = {values.show_plain(typed[key].value)} ({typed[key].origin})" for key in ("runner", *places)]
+        lines = [
+            f"{typed[key].key} = {conversion.show_plain(typed[key].value)} ({typed[key].origin})" for key in ("runner", *places)
+        ]
         raise ConflictingSettings(reason="the local runner uses no Spark; leave one out", given=tuple(lines))
 
 
@@ -136,9 +138,9 @@ def _mapping(layers: Layers) -> tuple[SettingsMapping, dict[str, Setting]]:
         value = setting.value
         if setting.is_text:
             try:
-                value = values.from_text(Any, value)
-            except values.Mismatch as error:
-                shown = "***" if sounds_secret(key) else values.show_plain(setting.value)
+                value = conversion.from_text(Any, value)
+            except conversion.Mismatch as error:
+                shown = "***" if sounds_secret(key) else conversion.show_plain(setting.value)
                 problems.add(BadValue(key=key, value=shown, origin=setting.origin, reason=error.reason))
                 continue
         parts = flatten({key: value}) if isinstance(value, Mapping) else [((key,), value)]

@@ -10,8 +10,8 @@ from typing import Any
 import attrs
 
 from dagflow.config import effective
-from dagflow.config.hints import settable
 from dagflow.config.layers import split_key
+from dagflow.config.values.hints import settable
 from dagflow.errors.shown import HIDDEN, sounds_secret, without_secrets
 from dagflow.launching.build import LoadedApplication, build
 from dagflow.launching.errors import ApplicationUnknown

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from dagflow.config import Bytes, Millis, Seconds, effective, from_text, read_layers
-from dagflow.config.values import Mismatch
+from dagflow.config.values.conversion import Mismatch
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -21,7 +21,7 @@ from dagflow.config import (
     build_settings,
     read_layers,
 )
-from dagflow.config.docs import field_docs
+from dagflow.config.values.field_docs import field_docs
 from dagflow.errors import (
     BadValue,
     ConfigErrors,

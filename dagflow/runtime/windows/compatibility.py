@@ -6,8 +6,8 @@ from typing import Any
 
 import attrs
 
-from dagflow.config.hints import field_hint
-from dagflow.config.values import holds_secret
+from dagflow.config.values.conversion import holds_secret
+from dagflow.config.values.hints import field_hint
 from dagflow.errors.shown import HIDDEN, sounds_secret, without_secrets
 from dagflow.model.operator.base import Operator, fields_of
 from dagflow.plan.plan import Plan

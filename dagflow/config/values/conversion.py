@@ -17,8 +17,8 @@ from typing import Any, Literal, get_args
 
 import attrs
 
-from dagflow.config import hints, units
-from dagflow.config.hints import NoneType, kind
+from dagflow.config.values import hints, units
+from dagflow.config.values.hints import NoneType, kind
 from dagflow.errors.wording import suggest
 
 

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import attrs
 
-from dagflow.config.units import SecretMarker, Unit
+from dagflow.config.values.units import SecretMarker, Unit
 
 NoneType = type(None)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.config.units import (
+from dagflow.config.values.units import (
     GiB,
     KiB,
     MiB,

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow.config import SECRET, Bytes, MiB, Millis, RunSettings, Seconds, Secret, Unit, from_text, from_value
-from dagflow.config.hints import field_hint, settable, type_name
-from dagflow.config.values import Mismatch, holds_secret, show_plain
+from dagflow.config.values.conversion import Mismatch, holds_secret, show_plain
+from dagflow.config.values.hints import field_hint, settable, type_name
 
 
 class Colour(enum.Enum):
