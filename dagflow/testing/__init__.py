@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from dagflow.testing.readers import CountedFiles, reader_of
     from dagflow.testing.splittable import assert_reader_is_splittable
     from dagflow.testing.tables import scan_reader_of, scan_table
+    from dagflow.testing.tasks import MemoryFiles, OperatorTask
 
 __all__ = [
     "Collector",
     "CountedFiles",
     "Emitted",
     "FakeClock",
+    "MemoryFiles",
+    "OperatorTask",
     "Window",
     "assert_reader_is_splittable",
     "check_operator",
@@ -38,6 +41,8 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "CountedFiles": "dagflow.testing.readers",
         "Emitted": "dagflow.testing.operators",
         "FakeClock": "dagflow.testing.clock",
+        "MemoryFiles": "dagflow.testing.tasks",
+        "OperatorTask": "dagflow.testing.tasks",
         "Window": "dagflow.model.types.records",
         "assert_reader_is_splittable": "dagflow.testing.splittable",
         "check_operator": "dagflow.testing.laws",

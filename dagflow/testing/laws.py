@@ -23,6 +23,7 @@ from dagflow.state.task_states import declared_states
 from dagflow.state.values import decode_state, encode_state
 from dagflow.testing.errors import HypothesisMissing
 from dagflow.testing.operators import NAME, Bench
+from dagflow.testing.tasks import reported_errors
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -145,7 +146,7 @@ class _Laws:
         files = RecordingFiles(on_write=lambda file, data: contents[file].extend(data))
         error = None
         try:
-            with bench.errors(), bench.flow(_SPEC, files, before=_Emits(chunks) if emitted else None) as flow:
+            with reported_errors(), bench.flow(_SPEC, files, before=_Emits(chunks) if emitted else None) as flow:
                 if warm is not None:
                     bench.run(flow, 0, {self.port: warm})
                     files.opened.clear()
@@ -166,7 +167,7 @@ class _Laws:
             live = flow.nodes[NAME].operator
             before = {name: copy for name, value in fields_of(live).items() if (copy := _comparable_copy(value)) is not _NONE}
             try:
-                with bench.errors():
+                with reported_errors():
                     bench.run(flow, 0, {self.port: records})
             except OperatorFailed:
                 return
@@ -201,7 +202,7 @@ class _Laws:
         """Return the operator's state after a window with these records; None when it fails."""
         bench = Bench(self.operator, {self.port: records})
         try:
-            with bench.errors(), bench.flow(_SPEC, RecordingFiles()) as flow:
+            with reported_errors(), bench.flow(_SPEC, RecordingFiles()) as flow:
                 bench.run(flow, 0, {self.port: records})
                 live = flow.nodes[NAME].operator
                 return {name: getattr(live, name) for name in declared_states(live)}

@@ -25,7 +25,6 @@ from dagflow.plan.errors import NotSupported
 from dagflow.plan.forms import preferred_form
 from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
-from dagflow.runtime.stage.failure import Abort
 from dagflow.runtime.stage.program import OutputPlan, PortPlan, Program, ProgramOperator, RunOptions, TaskSpec, WindowFacts
 from dagflow.runtime.task.attempt_files import AttemptFiles, place
 from dagflow.runtime.task.compile import WorkItems, loaded, pickled
@@ -37,6 +36,7 @@ from dagflow.state.task_states import declared_states, encoded_states, restore_s
 from dagflow.storage import MemoryStore
 from dagflow.testing.dataframes import run_transform
 from dagflow.testing.errors import ChangedInPlace
+from dagflow.testing.tasks import reported_errors
 
 Given = Mapping[str, Sequence[Any]]
 
@@ -125,7 +125,7 @@ def run_operator(
         partitions=partitions,
         options=RunOptions(slots=slots, continuous=continuous, base=os.getcwd(), durable=False, checked=True),
     )
-    with bench.errors():
+    with reported_errors():
         if isinstance(operator, InputOperator):
             bench.fill(spec, windows, seconds, clock or SystemClock())
         else:
@@ -168,14 +168,6 @@ class Bench:
         if form is None and any(_goes_as_batch(operator, port, each) for port, given in records.items() for each in _flat(given)):
             form = BATCH
         self.program = pickled(_program(operator, self.types, list(records), form), travels=False)
-
-    @contextmanager
-    def errors(self) -> Iterator[None]:
-        """Turns the end of a task into the error that it stands for."""
-        try:
-            yield
-        except Abort as end:
-            raise end.error from end.__cause__
 
     def flow(
         self, spec: TaskSpec, files: FileMaker | None = None, clock: Clock | None = None, before: Operator | None = None

@@ -17,11 +17,10 @@ from hypothesis import strategies as st
 from dagflow.errors import ColumnNotThere, OperatorFailed
 from dagflow.model.types.forms import to_batch, to_records
 from dagflow.state.task_states import declared_states
-from dagflow.testing import Window, check_operator, run_operator
+from dagflow.testing import OperatorTask, Window, check_operator, run_operator
 from operators import Average, Count, Deduplicate, KeyValue, Max, Min, Sum, TopN, Tumbling
 from operators.aggregate.aggregate import Aggregate, Ahead, Partial
 from operators.aggregate.errors import KeyColumnRefused, ValueColumnRefused, ValueNotKept
-from tests.operators.fake_task import FakeTask
 from tests.tiers import examples
 
 
@@ -113,7 +112,7 @@ def test_a_window_does_not_know_the_one_before() -> None:
 
 
 def test_sums_of_integers_do_not_overflow_in_batches() -> None:
-    with FakeTask(Sum[Any, Any, Any]()) as task:
+    with OperatorTask(Sum[Any, Any, Any]()) as task:
         task.give("input", pa.record_batch({"value": [2**62, 2**62, 2**62]}), "batch")
     assert task.emitted["output"] == [KeyValue(None, 3 * 2**62)]
 
@@ -126,7 +125,7 @@ def test_sums_made_ahead_fit_into_columns(parts: list[list[int]]) -> None:
     partials = [partial for part in parts for partial in run_operator(ahead, {"input": part})["output"]]
     crossed = to_batch(partials, Partial[str, int])
     for given_form, form in ((to_records(crossed, Partial[str, int]), "stream"), (crossed, "batch")):
-        with FakeTask(whole) as task:
+        with OperatorTask(whole) as task:
             task.give(port, given_form, form)
         assert task.emitted["output"] == [KeyValue("all", sum(map(sum, parts)))]
 
@@ -135,7 +134,7 @@ def test_sums_made_ahead_fit_into_columns(parts: list[list[int]]) -> None:
 def test_what_is_not_a_number_counts_where_nothing_else_is(form: str) -> None:
     values = [math.nan, 1.0, math.nan, 3.0]
     for operator, wanted in ((Min(), 1.0), (Max(), 3.0)):
-        with FakeTask(operator) as task:
+        with OperatorTask(operator) as task:
             for part in (values[:1], values[1:]):
                 task.give("input", pa.record_batch({"value": part}) if form == "batch" else part, form)
         assert task.emitted["output"] == [KeyValue(None, wanted)]
@@ -144,7 +143,7 @@ def test_what_is_not_a_number_counts_where_nothing_else_is(form: str) -> None:
 @pytest.mark.parametrize("form", ["batch", "stream"])
 def test_keys_that_are_not_a_number_are_one_key(form: str) -> None:
     values = [math.nan, 1.0, float("nan")]
-    with FakeTask(Count[Any, Any](by="value")) as task:
+    with OperatorTask(Count[Any, Any](by="value")) as task:
         for part in (values[:2], values[2:]):
             task.give("input", pa.record_batch({"value": part}) if form == "batch" else part, form)
     assert {str(kv.key): kv.value for kv in task.emitted["output"]} == {"nan": 2, "1.0": 1}
@@ -188,7 +187,7 @@ def test_batches_only_where_columns_are_named() -> None:
 def test_more_groups_than_are_kept_are_sent_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("operators.aggregate.aggregate.MOST_AHEAD", 2)
     ahead, _ = Count[Any, Any](by="value").ahead("input")  # type: ignore[misc]
-    with FakeTask(ahead) as task:
+    with OperatorTask(ahead) as task:
         task.give("input", ["a", "b", "c"], "stream")
         assert len(task.emitted["output"]) == 3
         task.give("input", ["a"], "stream")

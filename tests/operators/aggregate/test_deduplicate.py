@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import ReaderRecord
-from dagflow.testing import Window, check_operator, run_operator
+from dagflow.testing import OperatorTask, Window, check_operator, run_operator
 from operators import Deduplicate
 from operators.aggregate.deduplicate import FirstOfEach
-from tests.operators.fake_task import FakeTask
 
 
 @attrs.frozen
@@ -80,7 +79,7 @@ def test_a_window_does_not_know_the_one_before() -> None:
 
 
 def test_rows_of_a_table() -> None:
-    with FakeTask(Deduplicate[Any]()) as task:
+    with OperatorTask(Deduplicate[Any]()) as task:
         task.give("input", pa.record_batch({"value": [1.0, 2.0, 1.0]}), "batch")
         task.give("input", pa.record_batch({"value": [2.0, 3.0]}), "batch")
     assert task.emitted["output"] == [1.0, 2.0, 3.0]
@@ -88,6 +87,6 @@ def test_rows_of_a_table() -> None:
 
 def test_records_that_differ_in_type_only_are_not_equal() -> None:
     assert run_operator(Deduplicate(), {"input": [None, "None", 1, "1", b"1", 1.0]})["output"] == [None, "None", 1, "1", b"1"]
-    with FakeTask(Deduplicate[Any](by="name")) as task:
+    with OperatorTask(Deduplicate[Any](by="name")) as task:
         task.give("input", pa.record_batch({"name": [None, "None", None]}), "batch")
     assert len(task.emitted["output"]) == 2

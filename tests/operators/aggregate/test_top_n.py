@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagflow.testing import Window, check_operator, run_operator
+from dagflow.testing import OperatorTask, Window, check_operator, run_operator
 from operators import TopN
 from operators.aggregate.top_n import Ranked
-from tests.operators.fake_task import FakeTask
 from tests.tiers import examples
 
 
@@ -85,14 +84,14 @@ def test_what_was_found_ahead_comes_to_the_same(form: str) -> None:
 @pytest.mark.parametrize("form", ["stream", "batch"])
 def test_values_that_are_none_or_no_numbers_are_left_out(form: str) -> None:
     values = [math.nan, 2.0, None, 1.0]
-    with FakeTask(TopN[Any](9)) as task:
+    with OperatorTask(TopN[Any](9)) as task:
         task.give("input", pa.record_batch({"value": pa.array(values, pa.float64())}) if form == "batch" else values, form)
     assert task.emitted["output"] == [2.0, 1.0]
 
 
 def test_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("operators.aggregate.top_n.MOST_ROWS", 10)
-    with FakeTask(TopN[int](3)) as task:
+    with OperatorTask(TopN[int](3)) as task:
         for start in range(0, 100, 7):
             task.give("input", pa.record_batch({"value": list(range(start, start + 7))}), "batch")
     assert task.emitted["output"] == [104, 103, 102]
@@ -106,7 +105,7 @@ def test_wide_rows_do_not_wait_by_their_number(monkeypatch: pytest.MonkeyPatch, 
     whole = TopN[Any](1, "value", by="key")
     top: Any = whole.ahead("input")[0] if is_ahead else whole  # type: ignore[index]  # it has one
     held = []
-    with FakeTask(top) as task:
+    with OperatorTask(top) as task:
         for start in range(0, 100, 2):
             rows = [{"key": n % 20, "value": n, "text": "x" * 1000} for n in (start, start + 1)]
             task.give("input", pa.RecordBatch.from_pylist(rows), "batch")
@@ -127,7 +126,7 @@ def test_ahead_only_so_many_groups_are_held(form: str, monkeypatch: pytest.Monke
     rows = [{"key": n % 35, "value": n} for n in range(140)]
     given = [rows[start : start + 7] for start in range(0, 140, 7)]
     held = []
-    with FakeTask(ahead) as task:
+    with OperatorTask(ahead) as task:
         for some in given:
             task.give("input", pa.RecordBatch.from_pylist(some) if form == "batch" else some, form)
             held.append(len(ahead.groups) + sum(batch.num_rows for batch in ahead.batches))
@@ -149,7 +148,7 @@ def test_batches_wait_for_as_many_rows_as_are_on_top(monkeypatch: pytest.MonkeyP
 
     was = Ranked._top
     monkeypatch.setattr(Ranked, "_top", counted)
-    with FakeTask(top) as task:
+    with OperatorTask(top) as task:
         for start in range(0, 2000, 10):
             task.give("input", pa.record_batch({"key": list(range(start, start + 10)), "value": [1] * 10}), "batch")
     assert len(task.emitted["output"]) == 2000
@@ -182,7 +181,7 @@ def test_keys_that_are_not_a_number_are_one_key(by: Any) -> None:
 @pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()])
 def test_both_zeros_are_one_key_of_a_batch(kind: Any) -> None:
     keys = pa.array([0.0, -0.0, math.nan, math.nan, None], kind)
-    with FakeTask(TopN[Any](1, by="key")) as task:
+    with OperatorTask(TopN[Any](1, by="key")) as task:
         task.give("input", pa.record_batch({"key": keys, "value": [1, 2, 3, 4, 5]}), "batch")
     assert [row["value"] if isinstance(row, dict) else row.value for row in task.emitted["output"]] == [2, 4, 5]
 

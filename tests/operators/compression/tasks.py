@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from dagflow import Operator
-from tests.operators.fake_task import FakeTask
+from dagflow.testing import OperatorTask
 
 
 def run(reader: Operator, blocks: Sequence[Any], *, batches: bool = False) -> tuple[list[Any], dict[str, int]]:
-    with FakeTask(reader, batches=batches) as task:
+    with OperatorTask(reader, in_batches=batches) as task:
         task.give("blocks_metadata_input", list(blocks))
     return task.emitted["messages"], {name: count for name, count in task.counters.items() if count}

@@ -151,12 +151,12 @@ def test_parts_and_hashes_are_kept_over_launches(log, drive, clock):
     append(log, "one\ntw")
     window = Watch(log.parent, drive, clock)
     window()
-    state = window.driver.state()
+    state = window.driver.states()
     append(log, "o\n")
 
     def again(**properties):
         scanner = TimeBasedDirectoryScanner(log.parent, **properties)
-        return drive(FileSplitterInput(scanner=scanner), state=state, clock=clock)
+        return drive(FileSplitterInput(scanner=scanner), states=state, clock=clock)
 
     assert again(modified="append").window().spans == [("app.log", 4, 8)]
     rewrite(log, "0ne\ntwo\n")
@@ -170,7 +170,7 @@ def test_a_file_that_was_read_before_append_was_set_is_not_guessed_at(log, drive
     before.window()
     append(log, "o\n")
     scanner = TimeBasedDirectoryScanner(log, modified="append")
-    after = drive(FileSplitterInput(scanner=scanner), state=before.state(), clock=clock)
+    after = drive(FileSplitterInput(scanner=scanner), states=before.states(), clock=clock)
     with pytest.raises(FileNotAppended, match="was read before `modified` was append"):
         after.window()
 

@@ -44,7 +44,7 @@ def test_it_goes_on_over_launches_and_never_back(tmp_path, drive):
     first = drive(FileSplitterInput(tmp_path, event_time="modified"))
     first.window()
     put(tmp_path, "b", 4)
-    second = drive(FileSplitterInput(tmp_path, event_time="modified"), state=first.state())
+    second = drive(FileSplitterInput(tmp_path, event_time="modified"), states=first.states())
     assert second.operator.watermark() == 5
     assert (second.window().names, second.operator.watermark()) == (["b"], 5)
 

@@ -39,9 +39,8 @@ def test_blocks_of_two_bytes(drive, data):
 
 def test_base_splitter_cuts_what_it_is_told_of(drive, data):
     driver = drive(FileSplitterBase(block_size=2))
-    driver.begin()
-    for info in infos(data):
-        driver.operator.each(info)
+    driver.begin_window()
+    driver.give("input", list(infos(data)))
     assert driver.end().counts == (12, 72)
 
 
@@ -64,12 +63,11 @@ def test_a_threshold_spreads_blocks_over_windows(drive, data):
 def test_a_threshold_spreads_the_blocks_of_the_base_splitter_too(drive, data):
     # The original drains what is left in idle time; ours when a window begins, and when the window loop asks.
     driver = drive(FileSplitterBase(block_size=2, blocks_threshold=10))
-    driver.begin()
-    for info in infos(data):
-        driver.operator.each(info)
+    driver.begin_window()
+    driver.give("input", list(infos(data)))
     windows = [driver.end()]
     while not driver.operator.is_exhausted():
-        driver.begin()
+        driver.begin_window()
         windows.append(driver.end())
     assert [len(w.blocks) for w in windows] == [10] * 7 + [2]
     assert sum(len(w.files) for w in windows) == 12
@@ -89,7 +87,7 @@ def test_after_a_restart_only_new_files_are_found(drive, data):
     for _ in range(8):
         driver.window()
     (data / "file13.txt").write_bytes(b"f13l2\nf13l3\n")
-    found = drive(splitter(data, blocks_threshold=10), state=driver.state()).window()
+    found = drive(splitter(data, blocks_threshold=10), states=driver.states()).window()
     assert found.counts == (1, 6)
     assert [b.block_id for b in found.blocks] == list(range(72, 78))
 
@@ -97,7 +95,7 @@ def test_after_a_restart_only_new_files_are_found(drive, data):
 def test_a_restart_in_the_middle_of_a_file_goes_on_there(drive, data):
     first = drive(splitter(data, blocks_threshold=2))
     assert first.window().counts == (1, 2)
-    driver = drive(splitter(data, blocks_threshold=2), state=first.state())
+    driver = drive(splitter(data, blocks_threshold=2), states=first.states())
     second, third, fourth = driver.window(), driver.window(), driver.window()
     assert (second.counts, third.counts, fourth.counts) == ((0, 2), (0, 2), (1, 2))
     assert second.spans + third.spans == [("file0.txt", n, min(n + 2, 11)) for n in (4, 6, 8, 10)]

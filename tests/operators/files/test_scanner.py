@@ -213,7 +213,7 @@ def test_an_error_in_the_thread_ends_the_run_with_its_cause(tmp_path, drive):
     )
     assert not driver.operator.is_exhausted(), "what failed is not done"
     with pytest.raises(ScanFailed):
-        driver.operator.emit_tuples()
+        driver.emit_tuples()
 
 
 def test_trigger_during_a_scan_asks_for_another_one(tmp_path, clock):

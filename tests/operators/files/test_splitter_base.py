@@ -17,9 +17,8 @@ from operators.files.splitter_input import FileSplitterInput
 
 
 def feed(driver, *infos: FileInfo):
-    driver.begin()
-    for info in infos:
-        driver.operator.each(info)
+    driver.begin_window()
+    driver.give("input", infos)
     return driver.end()
 
 
@@ -57,7 +56,7 @@ def test_files_wait_until_a_window_has_room(data, drive):
 def test_what_waits_survives_a_restart(data, drive):
     first = drive(FileSplitterBase(block_size=2, blocks_threshold=7))
     feed(first, *(FileInfo(str(data), f"file{n}.txt") for n in range(3)))
-    second = drive(FileSplitterBase(block_size=2, blocks_threshold=7), state=first.state())
+    second = drive(FileSplitterBase(block_size=2, blocks_threshold=7), states=first.states())
     assert [b.block_id for b in feed(second).blocks] == list(range(7, 14))
 
 

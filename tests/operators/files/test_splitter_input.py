@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from dagflow import FileInfo
-from dagflow.errors import PathMissing
+from dagflow.errors import OperatorFailed, PathMissing
 from dagflow.model.operator.base import fields_of
 from dagflow.storage import FileStatus
 from operators.files.errors import InputMissing, InputNotFile
@@ -162,7 +162,7 @@ def test_a_run_with_once_scans_once(data, drive, clock):
 def test_a_second_launch_finds_nothing_new(data, drive):
     first = drive(FileSplitterInput([data], block_size=2))
     first.window()
-    second = drive(FileSplitterInput([data], block_size=2), state=first.state())
+    second = drive(FileSplitterInput([data], block_size=2), states=first.states())
     assert second.window().counts == (0, 0)
     assert second.operator.is_exhausted()
     assert second.counters == {}
@@ -204,10 +204,10 @@ def test_the_default_window_counts_small_files_as_what_opening_them_costs(tmp_pa
 def test_a_full_window_takes_no_more_files(data, drive):
     driver = drive(FileSplitterInput([data], block_size=11, blocks_threshold=1))
     assert driver.window().counts == (1, 1)
-    driver.begin()
-    driver.operator.emit_tuples()
+    driver.begin_window()
+    driver.emit_tuples()
     assert driver.context.window_closed
-    driver.operator.emit_tuples()
+    driver.emit_tuples()
     assert driver.end().counts == (1, 1)
 
 
@@ -215,11 +215,11 @@ def test_one_call_is_bounded_so_that_time_can_close_a_window(tmp_path, drive):
     path = tmp_path / "f"
     path.write_bytes(b"x" * 25_000)
     driver = drive(FileSplitterInput([path], block_size=1, window_bytes=10**9))
-    driver.begin()
+    driver.begin_window()
     counts = []
     while len(counts) < 3:
-        driver.operator.emit_tuples()
-        counts.append(len(driver.blocks))
+        driver.emit_tuples()
+        counts.append(len(driver.emitted["blocks_metadata_output"]))
     assert counts[0] <= 10_000
     assert not driver.context.window_closed
     first = driver.end()
@@ -248,7 +248,7 @@ def test_a_file_of_ten_terabytes_is_planned_lazily(tmp_path, drive):
     assert driver.context.window_closed
     assert peak < 10 * MIB
     assert seconds < 1, "about 0.01 s; tracing memory makes it slower"
-    assert len(str(driver.state())) < 1000
+    assert len(str(driver.states())) < 1000
     second = driver.window()
     assert second.files == []
     assert second.blocks[0].block_id == found.blocks[-1].block_id + 1
@@ -293,7 +293,7 @@ def test_a_default_block_size_of_nothing_is_refused(data, drive):
         def get_default_block_size(self) -> int:
             return 0
 
-    with pytest.raises(ValueError, match=r"get_default_block_size\(\) returned 0 for .*file0.txt"):
+    with pytest.raises(OperatorFailed, match=r"ValueError: get_default_block_size\(\) returned 0 for .*file0.txt"):
         drive(Own([data])).window()
 
 
@@ -303,7 +303,7 @@ def test_a_default_block_size_of_nothing_is_refused(data, drive):
 def test_state_is_small_and_plain(data, drive):
     driver = drive(FileSplitterInput([data], block_size=2, blocks_threshold=3))
     driver.window()
-    state = driver.state()
+    state = driver.states()
     assert set(state) == {"next_block_id", "unplanned", "file_times", "seen", "parts"}
     assert state["next_block_id"] == 6
     modified = (data / "file0.txt").stat().st_mtime_ns
@@ -321,8 +321,8 @@ def test_a_restart_after_any_window_gives_the_same_blocks(data, drive, at):
     whole = [b for w in drive(made()).all_windows() for b in w.blocks]
     first = drive(made())
     blocks = [b for _ in range(at) for b in first.window().blocks]
-    state = first.state()
-    blocks += [b for w in drive(made(), state=state).all_windows() for b in w.blocks]
+    state = first.states()
+    blocks += [b for w in drive(made(), states=state).all_windows() for b in w.blocks]
     assert blocks == whole
 
 

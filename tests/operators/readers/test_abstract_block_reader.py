@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import ReaderRecord
+from dagflow.errors import OperatorFailed
+from dagflow.testing import OperatorTask
 from operators import AbstractBlockReader, Entity, ReaderContext
-from tests.operators.fake_task import FakeTask
 
 LOG = [json.dumps({"n": n}).encode() for n in range(20)] + [b"", b"not json"]
 
@@ -90,7 +91,7 @@ def test_any_cut_of_an_in_memory_log(cuts: list[int]) -> None:
     bounds = [0, *sorted(cuts), 20]
     blocks = [Offsets(n + 1, start, stop, n or -1) for n, (start, stop) in enumerate(pairwise(bounds))]
     reader = LogReader()
-    with FakeTask(reader) as task:
+    with OperatorTask(reader) as task:
         task.give("blocks_metadata_input", blocks)
     found = task.emitted["messages"]
     assert [(record.position, record.record) for record in found] == [(n, {"n": n}) for n in range(20)]
@@ -106,7 +107,7 @@ def test_any_cut_of_an_in_memory_log(cuts: list[int]) -> None:
 
 def test_a_stream_serves_the_successor_only() -> None:
     reader = LogReader()
-    with FakeTask(reader) as task:
+    with OperatorTask(reader) as task:
         task.give(
             "blocks_metadata_input",
             [Offsets(1, 0, 2), Offsets(2, 2, 4, 1), Offsets(4, 6, 8, 3), Offsets(3, 4, 6, 2), Offsets(4, 6, 8, 3)],
@@ -118,7 +119,7 @@ def test_a_stream_serves_the_successor_only() -> None:
 
 
 def test_an_empty_block_is_counted_and_passed_on() -> None:
-    with FakeTask(LogReader()) as task:
+    with OperatorTask(LogReader()) as task:
         task.give("blocks_metadata_input", [Offsets(1, 5, 5)])
     assert task.emitted["messages"] == []
     assert task.emitted["blocks_metadata_output"] == [Offsets(1, 5, 5)]
@@ -127,7 +128,7 @@ def test_an_empty_block_is_counted_and_passed_on() -> None:
 
 def test_a_block_is_passed_on_after_its_records() -> None:
     reader = LogReader()
-    task = FakeTask(reader)
+    task = OperatorTask(reader)
     order: list[str] = []
     reader.messages.emit_all = lambda records: order.extend(f"record {r.position}" for r in records)  # type: ignore[method-assign]
     reader.blocks_metadata_output.emit = lambda block: order.append(f"block {block.block_id}")  # type: ignore[method-assign]
@@ -137,7 +138,7 @@ def test_a_block_is_passed_on_after_its_records() -> None:
 
 
 def test_none_drops_and_is_counted() -> None:
-    with FakeTask(LogReader()) as task:
+    with OperatorTask(LogReader()) as task:
         task.give("blocks_metadata_input", [Offsets(1, 19, 21)])
     assert [record.record for record in task.emitted["messages"]] == [{"n": 19}]
     assert task.counters["dropped"] == 1
@@ -147,8 +148,8 @@ def test_none_drops_and_is_counted() -> None:
 
 def test_a_record_that_cannot_be_converted_fails_and_its_place_is_known() -> None:
     reader = LogReader()
-    with FakeTask(reader) as task:
-        with pytest.raises(json.JSONDecodeError):
+    with OperatorTask(reader) as task:
+        with pytest.raises(OperatorFailed, match="JSONDecodeError"):
             task.give("blocks_metadata_input", [Offsets(1, 0, 22)])
         assert task.context.cursor.position == 21
         assert task.emitted["blocks_metadata_output"] == []
@@ -160,21 +161,21 @@ def test_a_record_that_cannot_be_converted_fails_and_its_place_is_known() -> Non
 
 @pytest.mark.parametrize("on_error", ["skip", "route"])
 def test_on_error_applies_to_each_record(on_error: str) -> None:
-    with FakeTask(LogReader(on_error=on_error)) as task:  # type: ignore[arg-type]
+    with OperatorTask(LogReader(on_error=on_error)) as task:  # type: ignore[arg-type]
         task.give("blocks_metadata_input", [Offsets(1, 18, 22), Offsets(2, 0, 1)])
     assert [record.record for record in task.emitted["messages"]] == [{"n": 18}, {"n": 19}, {"n": 0}]
-    assert (task.counters["skipped"], task.counters["dropped"], task.counters["records"]) == (1, 1, 3)
+    assert (task.skipped, task.counters["dropped"], task.counters["records"]) == (1, 1, 3)
     errors = task.emitted["errors"]
     assert len(errors) == (on_error == "route")
     if errors:
         assert (errors[0].position, errors[0].record, errors[0].file_path) == (21, "not json", None)
-        assert errors[0].error == "JSONDecodeError: Expecting value: line 1 column 1 (char 0)"
+        assert errors[0].error == "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)"
 
 
 def test_an_error_of_the_stream_ends_the_block_and_closes_the_stream() -> None:
     reader = LogReader()
-    with FakeTask(reader) as task:
-        with pytest.raises(IndexError):
+    with OperatorTask(reader) as task:
+        with pytest.raises(OperatorFailed, match="IndexError"):
             task.give("blocks_metadata_input", [Offsets(1, 22, 999)])
         assert reader.opened[0].is_closed
 
@@ -185,8 +186,8 @@ def test_no_stream() -> None:
         pass
 
     with (
-        FakeTask(Lacking(reader_context=MessageContext())) as task,
-        pytest.raises(NotImplementedError, match="override setup_stream"),
+        OperatorTask(Lacking(reader_context=MessageContext())) as task,
+        pytest.raises(OperatorFailed, match=r"NotImplementedError: .*override setup_stream"),
     ):
         task.give("blocks_metadata_input", [Offsets(1, 0, 1)])
 
@@ -198,7 +199,7 @@ def test_without_a_conversion_records_are_bytes() -> None:
             return Messages(LOG)
 
     reader = Plain(reader_context=MessageContext())
-    with FakeTask(reader) as task:
+    with OperatorTask(reader) as task:
         task.give("blocks_metadata_input", [Offsets(1, 0, 1)])
     assert task.emitted["messages"] == [ReaderRecord(1, 0, LOG[0])]
     assert reader.emitted_forms("messages", "record") == {"record"}
@@ -208,11 +209,11 @@ def test_entities_are_passed_on_in_bounded_lists() -> None:
     @attrs.define
     class Many(LogReader):
         def setup_stream(self, block: Offsets) -> Messages:
-            return Messages([b"1"] * 40_000)
+            return Messages([b"{}"] * 40_000)
 
-    with FakeTask(Many()) as task:
+    with OperatorTask(Many()) as task:
         task.give("blocks_metadata_input", [Offsets(1, 0, 40_000)])
-    assert task.chunks == [("records", 16_384), ("records", 16_384), ("records", 7_232)]
+    assert task.chunks["messages"] == [("records", 16_384), ("records", 16_384), ("records", 7_232)]
     assert [record.position for record in task.emitted["messages"]] == list(range(40_000))
 
 
@@ -220,11 +221,11 @@ def test_large_entities_are_passed_on_soon() -> None:
     @attrs.define
     class Large(LogReader):
         def setup_stream(self, block: Offsets) -> Messages:
-            return Messages([b'"' + b"x" * 300_000 + b'"'] * 10)
+            return Messages([b"{" + b" " * 300_000 + b"}"] * 10)
 
-    with FakeTask(Large()) as task:
+    with OperatorTask(Large()) as task:
         task.give("blocks_metadata_input", [Offsets(1, 0, 10)])
-    assert task.chunks == [("records", 4), ("records", 4), ("records", 2)]
+    assert task.chunks["messages"] == [("records", 4), ("records", 4), ("records", 2)]
 
 
 def test_time_is_the_readers_own() -> None:
@@ -235,7 +236,7 @@ def test_time_is_the_readers_own() -> None:
             return None
 
     reader = Slow()
-    task = FakeTask(reader)
+    task = OperatorTask(reader)
     reader.messages.emit_all = lambda records: task.clock.sleep(5)  # type: ignore[method-assign]
     with task:
         task.give("blocks_metadata_input", [Offsets(n, 0, 1) for n in range(10)])
@@ -278,7 +279,7 @@ def test_properties_of_wrong_kinds() -> None:
 
 def test_it_pickles_after_use_without_what_it_made() -> None:
     reader = LogReader(lambda data: None, max_readers=3)
-    with FakeTask(reader):
+    with OperatorTask(reader):
         pass
     copy = pickle.loads(cloudpickle.dumps(reader))
     assert copy.max_readers == 3
@@ -296,8 +297,8 @@ class Failing(MessageContext):
 
 
 def test_what_was_found_before_an_error_is_passed_on() -> None:
-    with FakeTask(LogReader(reader_context=Failing())) as task:
-        with pytest.raises(OSError, match="the log ends here"):
+    with OperatorTask(LogReader(reader_context=Failing())) as task:
+        with pytest.raises(OperatorFailed, match="OSError: the log ends here"):
             task.give("blocks_metadata_input", [Offsets(1, 0, 9)])
         assert [found.record for found in task.emitted["messages"]] == [{"n": 0}, {"n": 1}, {"n": 2}]
         assert task.context.cursor.position == 2

@@ -16,10 +16,10 @@ from dagflow import FileBlockMetadata, ReaderRecord
 from dagflow.errors import InfrastructureError
 from dagflow.model.graph.infer import own_bindings, port_types
 from dagflow.storage import FileStatus
+from dagflow.testing import OperatorTask
 from operators import BlockReader, Entity, FixedRecordsReaderContext, FSSliceReader, LineReaderContext, ReaderContext
 from operators.contexts import BadText, FixedBytesReaderContext
 from operators.readers.errors import FileChanged, FileGone
-from tests.operators.fake_task import FakeTask
 
 PATH = "log.txt"
 CONTENTS = st.text(alphabet="ab\n\ré", max_size=30).map(str.encode)
@@ -58,8 +58,8 @@ def reader_of(data: bytes, cls: type[Any] = BlockReader, *arguments: Any, **prop
     return OfMemory(*arguments, **properties)
 
 
-def read(reader: Any, blocks: list[FileBlockMetadata], *, batches: bool = False) -> FakeTask:
-    with FakeTask(reader, batches=batches) as task:
+def read(reader: Any, blocks: list[FileBlockMetadata], *, batches: bool = False) -> OperatorTask:
+    with OperatorTask(reader, in_batches=batches) as task:
         task.give("blocks_metadata_input", blocks)
     return task
 
@@ -80,7 +80,7 @@ def test_any_cut_gives_the_same_lines(data: bytes, size: int, batches: bool, ord
     assert all(blocks[r.block_id - 1].start <= r.position < blocks[r.block_id - 1].stop for r in found)
     is_half_an_end_left = data.endswith(b"\n\r") or data == b"\r"  # is no line, and so nobody's
     assert task.counters.get("bytes", 0) == len(data) - is_half_an_end_left
-    assert {kind for kind, _ in task.chunks} <= ({"batch"} if batches else {"records"})
+    assert {kind for kind, _ in task.chunks["messages"]} <= ({"batch"} if batches else {"records"})
 
 
 @given(CONTENTS, st.integers(1, 40))
@@ -163,7 +163,7 @@ def test_short_lines_come_in_bounded_portions(batches: bool) -> None:
     data = b"\n" * 200_000
     task = read(reader_of(data), blocks_of(data, 1 << 20), batches=batches)
     assert len(task.emitted["messages"]) == 200_000
-    assert max(count for _, count in task.chunks) <= (65_536 if batches else 16_384)
+    assert max(count for _, count in task.chunks["messages"]) <= (65_536 if batches else 16_384)
     assert [record.position for record in task.emitted["messages"]] == list(range(200_000))
 
 
@@ -192,9 +192,11 @@ def test_bad_text_is_routed_record_by_record(batches: bool) -> None:
     assert task.emitted["messages"] == [ReaderRecord(1, 0, "good"), ReaderRecord(1, 9, "fine")]
     (error,) = task.emitted["errors"]
     assert (error.file_path, error.position, error.record) == (PATH, 5, "b\\xffd")
-    assert error.error.startswith(f"BadText: {PATH}: byte 6 (ff), in the record that starts at byte 5, is not utf-8")
-    assert (task.counters["skipped"], task.counters["records"]) == (1, 2)
-    assert {kind for kind, _ in task.chunks} == ({"batch"} if batches else {"records"})
+    assert error.error.startswith(
+        f"operators.contexts.errors.BadText: {PATH}: byte 6 (ff), in the record that starts at byte 5, is not utf-8"
+    )
+    assert (task.skipped, task.counters["records"]) == (1, 2)
+    assert {kind for kind, _ in task.chunks["messages"]} == ({"batch"} if batches else {"records"})
 
 
 def test_a_context_of_three_methods_and_bad_text() -> None:
@@ -298,7 +300,7 @@ def test_an_error_of_the_device_names_the_file() -> None:
             return Broken()
 
     reader = OnBrokenDisk()
-    with FakeTask(reader) as task, pytest.raises(InfrastructureError, match=f"{PATH}.*while reading"):
+    with OperatorTask(reader) as task, pytest.raises(InfrastructureError, match=f"{PATH}.*while reading"):
         task.give("blocks_metadata_input", blocks_of(b"abc", 10))
 
 
@@ -362,7 +364,7 @@ def test_slices_of_a_default_length_are_the_file() -> None:
 def test_slices_are_not_copied_into_batches() -> None:
     data = os.urandom(1 << 20)
     reader = reader_of(data, FSSliceReader, reader_context=FixedBytesReaderContext(1000))
-    with FakeTask(reader, batches=True) as task:
+    with OperatorTask(reader, in_batches=True) as task:
         batches: list[Any] = []
         reader.messages.emit_batch = batches.append
         task.give("blocks_metadata_input", blocks_of(data, 1 << 20))

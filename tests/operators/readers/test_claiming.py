@@ -18,11 +18,11 @@ from dagflow import FileBlockMetadata
 from dagflow.model.operator.context import ItemPart
 from dagflow.ranges import OffsetRangeTracker
 from dagflow.runtime.stage.parts import Part, narrowed
+from dagflow.testing import FakeClock, OperatorTask
 from operators import BlockReader, Entity, FSSliceReader, ReadAheadLineReaderContext, ReaderContext, RecordWriter
 from operators.contexts import FixedRecordsReaderContext, Piece
 from operators.readers.claiming import FIRST, MOST, TARGET, Claiming
 from tests.operators.compression.samples import bgzf
-from tests.operators.fake_task import FakeClock, FakeTask
 
 
 @attrs.define
@@ -79,7 +79,7 @@ def read_all(make: Any, blocks: list[Any], chance: random.Random | None, batches
     parts = [(block, None) for block in blocks]
     while parts:
         block, part = parts.pop(0)
-        task = FakeTask(make(), batches=batches)
+        task = OperatorTask(make(), in_batches=batches)
         sharing = None
         if chance is not None:
             sharing = task.context.sharing = Splitter(chance)
@@ -158,10 +158,10 @@ def one_file(folder: Path, lines: int) -> FileBlockMetadata:
     return FileBlockMetadata(0, str(path), 0, 5 * lines, 5 * lines)
 
 
-def watched(convert: Callable[[bytes], str], kind: str, claimed: list[int]) -> FakeTask:
+def watched(convert: Callable[[bytes], str], kind: str, claimed: list[int]) -> OperatorTask:
     """A reader that converts records; `claimed`: up to where it has claimed, at each look."""
     context = OneByOne() if kind == "entities" else ReadAheadLineReaderContext()
-    task = FakeTask(BlockReader(convert, reader_context=context))
+    task = OperatorTask(BlockReader(convert, reader_context=context))
     task.context.sharing = Watching(claimed)
     return task
 
@@ -205,13 +205,15 @@ def test_slow_members_are_claimed_one_at_a_time(tmp_path: Path) -> None:
     path.write_bytes(bgzf(b"line\n" * 40, [23]))  # members begin within lines, too
     length = path.stat().st_size
     sizes: list[int] = []
+    converted: list[bytes] = []
 
     def slow(data: bytes) -> str:
         task.clock.sleep(TARGET)
+        converted.append(data)
         return data.decode()
 
-    task = FakeTask(BlockReader(slow))
-    task.context.sharing = Noting(lambda: sizes.append(len(task.emitted["messages"])))
+    task = OperatorTask(BlockReader(slow))
+    task.context.sharing = Noting(lambda: sizes.append(len(converted)))
     with task:
         task.give("blocks_metadata_input", [FileBlockMetadata(0, str(path), 0, length, length)])
     assert max(after - before for before, after in pairwise([0, *sizes])) == 5  # lines that begin in one member
@@ -259,7 +261,7 @@ def test_slow_records_behind_quick_ones_are_not_claimed_with_them(tmp_path: Path
         task.clock.sleep(1e-7 if len(claimed) < 8 else 0.01)
         return data.decode()
 
-    task = FakeTask(BlockReader(slow_at_the_end))
+    task = OperatorTask(BlockReader(slow_at_the_end))
     task.context.sharing = Watching(claimed)
     with task:
         task.give("blocks_metadata_input", [one_file(tmp_path, 20_000)])
@@ -288,7 +290,7 @@ def test_first_records_that_are_slow_say_something_whatever_those_before_were() 
 @pytest.mark.full
 def test_fast_records_are_claimed_many_at_a_time(tmp_path: Path) -> None:
     calls: list[int] = []
-    task = FakeTask(BlockReader())
+    task = OperatorTask(BlockReader())
     task.context.sharing = Watching(calls)
     with task:
         task.give("blocks_metadata_input", [one_file(tmp_path, 1_000_000)])
@@ -299,7 +301,7 @@ def test_fast_records_are_claimed_many_at_a_time(tmp_path: Path) -> None:
 @pytest.mark.full
 def test_fast_rows_are_claimed_by_the_piece(tmp_path: Path) -> None:
     calls: list[int] = []
-    task = FakeTask(BlockReader(), batches=True)
+    task = OperatorTask(BlockReader(), in_batches=True)
     task.context.sharing = Watching(calls)
     with task:
         task.give("blocks_metadata_input", [one_file(tmp_path, 400_000)])
@@ -312,7 +314,7 @@ def test_blocks_that_must_not_be_cut_are_not_tracked(tmp_path: Path) -> None:
     later = attrs.evolve(block, as_planned=False)
     for reader, item in ((FSSliceReader(), block), (BlockReader(), later)):
         assert not reader.can_split(item)
-        task = FakeTask(reader)
+        task = OperatorTask(reader)
         sharing = task.context.sharing = Splitter(random.Random(0))
         with task:
             task.give("blocks_metadata_input", [item])
@@ -324,7 +326,7 @@ def test_blocks_that_must_not_be_cut_are_not_tracked(tmp_path: Path) -> None:
 def test_files_of_parts_are_called_by_where_they_begin() -> None:
     from dagflow import ReaderRecord
 
-    with FakeTask(RecordWriter("out", per_block=True, suffix=".txt")) as task:
+    with OperatorTask(RecordWriter("out", per_block=True, suffix=".txt")) as task:
         task.give("input", [ReaderRecord(10, 0, "one")])
         task.context.cursor.part = ItemPart(None, None, 40)
         task.give("input", [ReaderRecord(11, 0, "first")])

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from tests.operators.fake_task import FakeTask
+from dagflow.testing import OperatorTask
 
 TEXTS = st.none() | st.text(alphabet='ab,;"\n\r\t\\ \x00\x1f€😀', max_size=5)
 ROWS = st.lists(
@@ -37,11 +37,11 @@ SCHEMA = pa.schema(
 
 def written(operator: Any, *batches: pa.RecordBatch) -> dict[str, bytes]:
     """The files after one window."""
-    with FakeTask(operator) as task:
+    with OperatorTask(operator) as task:
         for batch in batches:
             task.give("input", batch, "batch")
     assert not any(file.is_open for file in task.files.files.values())
-    assert sum(file.count for file in task.files.files.values()) == sum(batch.num_rows for batch in batches)
+    assert sum(file.rows for file in task.files.files.values()) == sum(batch.num_rows for batch in batches)
     return task.files.contents
 
 

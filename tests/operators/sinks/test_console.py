@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from dagflow import ReaderRecord
+from dagflow.testing import OperatorTask
 from operators import Console
-from tests.operators.fake_task import FakeTask
 
 
 def lines(operator: Console[Any], records: list[Any], form: str = "stream") -> list[str]:
-    with FakeTask(operator) as task:
+    with OperatorTask(operator) as task:
         task.give("input", records, form)
     return task.context.notes
 
@@ -24,7 +24,7 @@ def test_text_as_it_is_and_all_else_as_repr(form: str) -> None:
 @pytest.mark.parametrize("form", ["record", "stream"])
 def test_the_rest_is_counted_and_said(form: str) -> None:
     operator = Console[str](limit=2)
-    with FakeTask(operator) as task:
+    with OperatorTask(operator) as task:
         task.give("input", ["a"], form)
         task.give("input", ["b", "c", "d"], form)
         task.give("input", ["e"], form)

@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.testing import run_operator
+from dagflow.testing import OperatorTask, run_operator
 from operators import CsvWriter
 from operators.sinks.errors import ColumnsChanged, TypeNotWritable, ValueNotWritable
-from tests.operators.fake_task import FakeTask
 from tests.operators.sinks.tables import ROWS, SCHEMA, cut, written
 
 NAME = "part-000000-0000.csv"
@@ -106,7 +105,7 @@ def test_each_file_has_a_header() -> None:
 
 def test_folders() -> None:
     batch = pa.record_batch({"a": ["x", "y", "x"], "n": [1, 2, 3]})
-    with FakeTask(CsvWriter("out", partition_columns=["a"], max_open_files=1)) as task:
+    with OperatorTask(CsvWriter("out", partition_columns=["a"], max_open_files=1)) as task:
         task.give("input", batch, "batch")
         task.give("input", batch, "batch")
     assert task.files.contents == {f"a=x/{NAME}": b"n\n1\n3\n1\n3\n", f"a=y/{NAME}": b"n\n2\n2\n"}
@@ -115,7 +114,7 @@ def test_folders() -> None:
 
 def test_columns_that_change() -> None:
     one, other = pa.record_batch({"a": [1]}), pa.record_batch({"a": [1], "b": [2]})
-    with FakeTask(CsvWriter("out")) as task:
+    with OperatorTask(CsvWriter("out")) as task:
         task.give("input", one, "batch")
         with pytest.raises(ColumnsChanged, match=re.escape("column 'b' (int64) is new")):
             task.give("input", other, "batch")
@@ -130,7 +129,7 @@ def test_columns_that_change() -> None:
 def test_types_without_a_form(kind: pa.DataType) -> None:
     batch = pa.record_batch({"a": [1], "b": pa.nulls(1, kind)})
     with (
-        FakeTask(CsvWriter("out")) as task,
+        OperatorTask(CsvWriter("out")) as task,
         pytest.raises(TypeNotWritable, match=f"column 'b' is of type {re.escape(str(kind))}"),
     ):
         task.give("input", batch, "batch")
@@ -146,8 +145,11 @@ def test_types_without_a_form(kind: pa.DataType) -> None:
     ],
 )
 def test_values_without_a_form(properties: dict[str, Any], values: list[Any], told: str) -> None:
-    with FakeTask(CsvWriter("out", **properties)) as task, pytest.raises(ValueNotWritable, match=re.escape(told)):
-        task.give("input", pa.record_batch({"a": pa.array(values, pa.string())}), "batch")
+    writer = CsvWriter[Any]("out", **properties)
+    with OperatorTask(writer) as task:
+        task.begin_window()
+        with pytest.raises(ValueNotWritable, match=re.escape(told)):
+            writer.write_batch(pa.record_batch({"a": pa.array(values, pa.string())}))
     assert task.files.files == {}
 
 

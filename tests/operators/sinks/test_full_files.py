@@ -15,11 +15,10 @@ from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.testing import read_file, run_operator
+from dagflow.testing import OperatorTask, read_file, run_operator
 from operators import BlockReader, RecordWriter
 from operators.compression import recognise
 from operators.sinks.file_sink import numbered
-from tests.operators.fake_task import FakeTask
 
 UNPACK: dict[str, Any] = {
     "none": bytes,
@@ -43,12 +42,12 @@ def full_after(texts: list[str], rows: int | None, size: int | None) -> list[byt
     return [b"".join(file) for file in files if file]
 
 
-def write(operator: RecordWriter[Any], texts: list[str], form: str, cut: int = 8) -> FakeTask:
-    with FakeTask(operator) as task:
+def write(operator: RecordWriter[Any], texts: list[str], form: str, cut: int = 8) -> OperatorTask:
+    with OperatorTask(operator) as task:
         for at in range(0, len(texts), cut):
             some: Any = texts[at : at + cut]
             task.give("input", pa.record_batch({"value": pa.array(some, pa.string())}) if form == "batch" else some, form)
-    assert sum(file.count for file in task.files.files.values()) == len(texts)
+    assert sum(file.rows for file in task.files.files.values()) == len(texts)
     return task
 
 
@@ -89,7 +88,7 @@ class OwnFile(RecordWriter[str]):
 @pytest.mark.parametrize("packing", UNPACK)
 def test_packed_files_are_closed_and_appended_to(packing: str) -> None:
     records = [f"file{n}" for n in (0, 1, 0, 2, 0, 1, 0)]
-    with FakeTask(OwnFile("out", max_open_files=1, compression=packing)) as task:
+    with OperatorTask(OwnFile("out", max_open_files=1, compression=packing)) as task:
         task.give("input", records)
     assert task.files.most_open == 1
     assert {name: UNPACK[packing](data) for name, data in task.files.contents.items()} == {
@@ -99,7 +98,7 @@ def test_packed_files_are_closed_and_appended_to(packing: str) -> None:
 
 @pytest.mark.parametrize(("packing", "level", "most"), [("gzip", None, 20), ("xz", None, 2), ("xz", 6, 1), ("bz2", 9, 7)])
 def test_compressors_take_little_memory_together(packing: str, level: int | None, most: int) -> None:
-    with FakeTask(OwnFile("out", compression=packing, compression_level=level)) as task:
+    with OperatorTask(OwnFile("out", compression=packing, compression_level=level)) as task:
         task.give("input", [f"file{n}" for n in range(20)])
     assert task.files.most_open == most
 
@@ -114,7 +113,7 @@ def test_what_is_packed_can_be_read(packing: str, tmp_path: Any) -> None:
 
 def test_names_that_meet_stay_apart() -> None:
     """A user's own name may be the one that goes on where another file is full."""
-    with FakeTask(OwnFile("out", max_file_rows=1)) as task:
+    with OperatorTask(OwnFile("out", max_file_rows=1)) as task:
         task.give("input", ["a.txt", "a_1.txt", "a.txt", "a.txt", "a_1.txt"])
     assert task.files.contents == {
         "a.txt": b"a.txt\n",
@@ -126,7 +125,7 @@ def test_names_that_meet_stay_apart() -> None:
 
 
 def test_a_name_that_has_the_suffix_gets_no_other() -> None:
-    with FakeTask(OwnFile("out", max_file_rows=1, compression="gzip")) as task:
+    with OperatorTask(OwnFile("out", max_file_rows=1, compression="gzip")) as task:
         task.give("input", ["a.txt.gz", "a.txt.gz", "b"])
     assert list(task.files.contents) == ["a.txt.gz", "a_1.txt.gz", "b.gz"]
 

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.testing import run_operator
+from dagflow.testing import OperatorTask, run_operator
 from operators import JsonLinesWriter
 from operators.sinks.errors import TypeNotWritable, ValueNotWritable
-from tests.operators.fake_task import FakeTask
 from tests.operators.sinks.tables import ROWS, TEXTS, cut, written
 
 NAME = "part-000000-0000.jsonl"
@@ -106,8 +105,11 @@ def test_full_files_and_folders() -> None:
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
 def test_numbers_that_are_none(value: str) -> None:
     batch = pa.record_batch({"a": [1, 2], "of": [{"b": [0.5]}, {"b": [None, float(value)]}]})
-    with FakeTask(JsonLinesWriter("out")) as task, pytest.raises(ValueNotWritable) as caught:
-        task.give("input", batch, "batch")
+    writer = JsonLinesWriter[Any]("out")
+    with OperatorTask(writer) as task:
+        task.begin_window()
+        with pytest.raises(ValueNotWritable) as caught:
+            writer.write_batch(batch)
     assert str(caught.value).startswith(f"JsonLinesWriter: column 'of.b[]' has {value}, which JSON does not support")
     assert task.files.files == {}
 
@@ -129,6 +131,6 @@ def test_a_row_without_a_form_can_be_left_out(tmp_path: Any) -> None:
 )
 def test_types_without_a_form(kind: pa.DataType, part: str) -> None:
     batch = pa.record_batch({"a": [1], "b": pa.nulls(1, kind)})
-    with FakeTask(JsonLinesWriter("out")) as task, pytest.raises(TypeNotWritable, match=re.escape(f"'b' is of type {part}")):
+    with OperatorTask(JsonLinesWriter("out")) as task, pytest.raises(TypeNotWritable, match=re.escape(f"'b' is of type {part}")):
         task.give("input", batch, "batch")
     assert task.files.files == {}

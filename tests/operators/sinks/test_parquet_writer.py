@@ -15,26 +15,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import ReaderRecord, Window
-from dagflow.testing import run_operator
+from dagflow.testing import OperatorTask, run_operator
 from operators import ParquetWriter
 from operators.sinks.errors import ColumnsChanged, FileNameRefused, PartitionColumnRefused, RowsNotWritable, TypeNotWritable
 from operators.sinks.files.partitions import NO_VALUE
 from operators.sinks.parquet.encodings import LARGE
-from tests.operators.fake_task import FakeTask
 
 KEYS = st.lists(st.tuples(st.sampled_from(["a", "b/c", "å ", "", None, NO_VALUE]), st.integers(0, 2)), min_size=1, max_size=40)
 
 
-def given_batches(operator: ParquetWriter[Any], *batches: pa.RecordBatch, window: int = 0) -> FakeTask:
-    with FakeTask(operator, window=window) as task:
+def given_batches(operator: ParquetWriter[Any], *batches: pa.RecordBatch, window: int = 0) -> OperatorTask:
+    with OperatorTask(operator, window=window) as task:
         for batch in batches:
             task.give("input", batch, "batch")
     assert not any(file.is_open for file in task.files.files.values())
-    assert sum(file.count for file in task.files.files.values()) == sum(batch.num_rows for batch in batches)
+    assert sum(file.rows for file in task.files.files.values()) == sum(batch.num_rows for batch in batches)
     return task
 
 
-def files_of(task: FakeTask) -> dict[str, pq.ParquetFile]:
+def files_of(task: OperatorTask) -> dict[str, pq.ParquetFile]:
     return {name: pq.ParquetFile(io.BytesIO(data)) for name, data in task.files.contents.items()}
 
 
@@ -43,7 +42,7 @@ def numbers(start: int, stop: int) -> pa.RecordBatch:
 
 
 def test_one_file_a_partition_and_window() -> None:
-    with FakeTask(ParquetWriter("out"), window=7, partition=2) as task:
+    with OperatorTask(ParquetWriter("out"), window=7, partition=2) as task:
         task.give("input", numbers(0, 3), "batch")
         task.give("input", numbers(3, 5), "batch")
     ((name, file),) = files_of(task).items()
@@ -153,7 +152,7 @@ def test_few_files_are_open_and_little_waits() -> None:
     keys = [f"k{n % 50}" for n in range(2_000)]
     batches = [pa.record_batch({"key": keys[at : at + 100], "text": ["x" * 100] * 100}) for at in range(0, 2_000, 100)]
     writer = ParquetWriter[Any]("out", partition_columns=["key"], max_open_files=3, buffer_bytes=50_000, row_group_bytes=50_000)
-    with FakeTask(writer) as task:
+    with OperatorTask(writer) as task:
         for batch in batches:
             task.give("input", batch, "batch")
             parts = writer._files._parts.values()
@@ -206,7 +205,7 @@ def test_columns_in_another_order_are_put_in_order() -> None:
 
 
 def test_columns_that_change_are_an_error_that_names_both() -> None:
-    with FakeTask(ParquetWriter("out")) as task:
+    with OperatorTask(ParquetWriter("out")) as task:
         task.give("input", pa.record_batch({"a": [1], "b": [1]}), "batch")
         with pytest.raises(ColumnsChanged) as caught:
             task.give("input", pa.record_batch({"a": ["x"], "c": [1]}), "batch")
@@ -245,7 +244,7 @@ def test_columns_that_name_no_folder(partition_columns: list[str], reason: str |
         given_batches(ParquetWriter("out", partition_columns=partition_columns), batch)
         batch, reason = batch.select(["a"]), "no column is left for the files"
     with (
-        FakeTask(ParquetWriter("out", partition_columns=partition_columns)) as task,
+        OperatorTask(ParquetWriter("out", partition_columns=partition_columns)) as task,
         pytest.raises(PartitionColumnRefused, match=re.escape(reason)),
     ):
         task.give("input", batch, "batch")
@@ -254,7 +253,7 @@ def test_columns_that_name_no_folder(partition_columns: list[str], reason: str |
 
 def test_a_type_that_parquet_does_not_know() -> None:
     batch = pa.record_batch({"a": [1], "span": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
-    with FakeTask(ParquetWriter("out")) as task, pytest.raises(TypeNotWritable) as caught:
+    with OperatorTask(ParquetWriter("out")) as task, pytest.raises(TypeNotWritable) as caught:
         task.give("input", batch, "batch")
     assert str(caught.value) == (
         "ParquetWriter: column 'span' is of type month_day_nano_interval, which Parquet does not support\n"
@@ -289,18 +288,20 @@ def test_compressions(codec: str) -> None:
 
 def test_several_windows_with_one_instance() -> None:
     operator = ParquetWriter[Any]("out", max_file_rows=2)
-    with FakeTask(operator) as task:
+    with OperatorTask(operator) as task:
         task.give("input", numbers(0, 3), "batch")
-        operator.end_window()
-        operator.begin_window(1)
+        task.end_window()
         task.give("input", pa.record_batch({"other": [1]}), "batch")
     assert list(task.files.contents) == ["part-000000-0000.parquet", "part-000000-0000_1.parquet", "part-000001-0000.parquet"]
 
 
 def test_a_value_that_is_too_long_for_a_folder() -> None:
     batch = pa.record_batch({"a": ["y", "x" * 239], "n": [1, 2]})
-    with FakeTask(ParquetWriter("out", partition_columns=["a"])) as task, pytest.raises(FileNameRefused) as caught:
-        task.give("input", batch, "batch")
+    writer = ParquetWriter[Any]("out", partition_columns=["a"])
+    with OperatorTask(writer) as task:
+        task.begin_window()
+        with pytest.raises(FileNameRefused) as caught:
+            writer.write_batch(batch)
     assert str(caught.value).startswith("ParquetWriter: partition_columns gave 'a=xxx")
     assert ": a part of it is longer than 240 bytes\n" in str(caught.value)
     assert task.files.files == {}, "all of a batch is written, or nothing"
@@ -309,7 +310,7 @@ def test_a_value_that_is_too_long_for_a_folder() -> None:
 def test_rows_that_arrow_cannot_write_end_the_run_whatever_on_error_says(tmp_path: Path) -> None:
     batch = pa.record_batch({"n": [1, 2], "at": pa.array([1, 2**62], pa.timestamp("s"))})
     writer = ParquetWriter[Any](str(tmp_path), on_error="skip")
-    with FakeTask(writer) as task:
+    with OperatorTask(writer) as task:
         task.give("input", batch, "batch")
         with pytest.raises(RowsNotWritable) as caught:
             writer.end_window()

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import ReaderRecord
+from dagflow.testing import OperatorTask
 from operators import RecordWriter
 from operators.sinks.errors import FileNameRefused, NotText
 from operators.sinks.files.open_files import WRITE_BYTES
-from tests.operators.fake_task import FakeTask
 
 TEXTS = st.lists(st.text(alphabet="ab\n\r é€😀", max_size=4), max_size=12)
 RECORDS = st.lists(st.tuples(st.integers(0, 3), st.text(alphabet="ab\né", max_size=3)), max_size=12).map(
@@ -25,11 +25,11 @@ KINDS = [pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.stri
 
 def written(operator: Any, data: Any, form: str, cuts: tuple[int, ...] = ()) -> dict[str, bytes]:
     """The files after one window; `data` in several portions where there are cuts."""
-    with FakeTask(operator) as task:
+    with OperatorTask(operator) as task:
         bounds = [0, *sorted(cuts), len(data)]
         for start, stop in pairwise(bounds):
             task.give("input", data[start:stop], form)
-    assert sum(file.count for file in task.files.files.values()) == len(data)
+    assert sum(file.rows for file in task.files.files.values()) == len(data)
     assert not any(file.is_open for file in task.files.files.values())
     return task.files.contents
 
@@ -76,13 +76,13 @@ def test_fixed_size_binary() -> None:
 
 
 def test_a_file_a_partition_and_window() -> None:
-    with FakeTask(RecordWriter("out", suffix=".log"), window=12, partition=3) as task:
+    with OperatorTask(RecordWriter("out", suffix=".log"), window=12, partition=3) as task:
         task.give("input", ["a"])
     assert task.files.contents == {"part-000012-0003.log": b"a\n"}
 
 
 def test_no_records_make_no_file() -> None:
-    with FakeTask(RecordWriter("out")) as task:
+    with OperatorTask(RecordWriter("out")) as task:
         task.give("input", [], "record")
         task.give("input", [], "stream")
         task.give("input", values([], pa.string()), "batch")
@@ -109,7 +109,7 @@ class ByLevel(RecordWriter[str]):
 
 @pytest.mark.parametrize("form", ["record", "stream"])
 def test_methods_are_overridden(form: str) -> None:
-    with FakeTask(ByLevel("out")) as task:
+    with OperatorTask(ByLevel("out")) as task:
         task.give("input", ["E first", "W second", "I third", "?", "E fourth"], form)
     assert task.files.contents == {"errors/all.txt": b"first\nfourth\n", "warnings.txt": b"second\n"}
     assert task.counters == {"dropped": 2}
@@ -139,17 +139,17 @@ class OwnFile(RecordWriter[str]):
 @pytest.mark.parametrize("form", ["record", "stream"])
 def test_few_files_are_open_at_once_and_all_are_whole(form: str) -> None:
     records = [f"file{n}" for n in (0, 1, 0, 2, 0, 1, 0)]
-    with FakeTask(OwnFile("out", max_open_files=2)) as task:
+    with OperatorTask(OwnFile("out", max_open_files=2)) as task:
         task.give("input", records, form)
     assert task.files.most_open == 2
     assert task.files.contents == {name: f"{name}\n".encode() * records.count(name) for name in set(records)}
-    assert {name: file.count for name, file in task.files.files.items()} == {name: records.count(name) for name in set(records)}
+    assert {name: file.rows for name, file in task.files.files.items()} == {name: records.count(name) for name in set(records)}
     opened = {name: file.times_opened for name, file in task.files.files.items()}
     assert opened == {"file0": 1, "file1": 2, "file2": 1}  # the one that is used most is never closed
 
 
 def test_writes_are_long() -> None:
-    with FakeTask(RecordWriter("out")) as task:
+    with OperatorTask(RecordWriter("out")) as task:
         for _ in range(10):
             task.give("input", ["x" * 99] * 1000, "stream")
         task.give("input", ["x" * 99] * 10_000, "record")
@@ -160,7 +160,7 @@ def test_writes_are_long() -> None:
 
 def test_a_large_batch_is_written_as_it_lies() -> None:
     column = pa.array([b"x" * 1000] * 1000, pa.binary())
-    with FakeTask(RecordWriter("out", terminator="")) as task:
+    with OperatorTask(RecordWriter("out", terminator="")) as task:
         task.give("input", pa.record_batch([column], names=["value"]), "batch")
     (file,) = task.files.files.values()
     assert file.writes == [1_000_000]
@@ -181,7 +181,7 @@ def test_a_large_batch_is_written_as_it_lies() -> None:
     ],
 )
 def test_names_that_are_refused(name: str, reason: str) -> None:
-    with FakeTask(OwnFile("out")) as task, pytest.raises(FileNameRefused) as caught:
+    with OperatorTask(OwnFile("out")) as task, pytest.raises(FileNameRefused) as caught:
         task.give("input", [name])
     assert str(caught.value) == (
         f"OwnFile: get_file_name() gave {name!r}: {reason}\n"
@@ -196,7 +196,7 @@ def test_a_name_that_is_no_text() -> None:
         def get_file_name(self, record: str) -> str | None:
             return len(record)  # type: ignore[return-value]
 
-    with FakeTask(Wrong("out")) as task, pytest.raises(FileNameRefused, match="it is of type int, but must be str or None"):
+    with OperatorTask(Wrong("out")) as task, pytest.raises(FileNameRefused, match="it is of type int, but must be str or None"):
         task.give("input", ["a"])
 
 
@@ -206,7 +206,7 @@ def test_a_name_that_is_no_text() -> None:
     [(7, "7 (int)"), (None, "None (NoneType)"), (ReaderRecord(1, 2, 0.5), "0.5 (float)"), (["a"], "['a'] (list)")],
 )
 def test_records_that_are_no_text(record: Any, got: str, form: str) -> None:
-    with FakeTask(RecordWriter("out")) as task, pytest.raises(NotText) as caught:
+    with OperatorTask(RecordWriter("out")) as task, pytest.raises(NotText) as caught:
         task.give("input", [record], form)
     assert str(caught.value) == (
         f"RecordWriter writes str, bytes and ReaderRecords of these; it was given {got}\n"
@@ -224,8 +224,11 @@ def test_records_that_are_no_text(record: Any, got: str, form: str) -> None:
     ],
 )
 def test_batches_that_are_no_text(batch: pa.RecordBatch, got: str) -> None:
-    with FakeTask(RecordWriter("out")) as task, pytest.raises(NotText) as caught:
-        task.give("input", batch, "batch")
+    writer = RecordWriter[Any]("out")
+    with OperatorTask(writer) as task:
+        task.begin_window()
+        with pytest.raises(NotText) as caught:
+            writer.write_batch(batch)
     assert caught.value.got == got
     assert task.files.contents == {}
 
@@ -234,7 +237,8 @@ def test_batches_that_are_no_text(batch: pa.RecordBatch, got: str) -> None:
 def test_a_bad_record_in_a_stream_is_told_exactly_and_what_is_around_it_is_written(bad: Any) -> None:
     operator = RecordWriter[Any]("out")
     records = iter(["a", "b", bad, "c", "d"])
-    with FakeTask(operator) as task:
+    with OperatorTask(operator) as task:
+        task.begin_window()
         if not isinstance(bad, bytes):
             with pytest.raises((NotText, UnicodeEncodeError)):
                 operator.write_all(records)
@@ -247,7 +251,7 @@ def test_a_bad_record_in_a_stream_is_told_exactly_and_what_is_around_it_is_writt
 @pytest.mark.parametrize("form", ["record", "stream", "batch"])
 def test_per_block_without_blocks(form: str) -> None:
     data = values(["a"], pa.string()) if form == "batch" else ["a"]
-    with FakeTask(RecordWriter("out", per_block=True)) as task, pytest.raises(NotText, match=r"come.? from no block"):
+    with OperatorTask(RecordWriter("out", per_block=True)) as task, pytest.raises(NotText, match=r"come.? from no block"):
         task.give("input", data, form)
     assert task.files.contents == {}
 
@@ -258,7 +262,10 @@ def test_bytes_that_are_text() -> None:
         def get_bytes_for_tuple(self, record: str) -> bytes:
             return record  # type: ignore[return-value]
 
-    with FakeTask(Wrong("out")) as task, pytest.raises(NotText, match=r"given 'a' \(str\), returned by get_bytes_for_tuple\(\)"):
+    with (
+        OperatorTask(Wrong("out")) as task,
+        pytest.raises(NotText, match=r"given 'a' \(str\), returned by get_bytes_for_tuple\(\)"),
+    ):
         task.give("input", ["a"])
 
 
@@ -284,9 +291,8 @@ def test_max_open_files_is_positive() -> None:
 
 def test_several_windows_with_one_instance() -> None:
     operator = RecordWriter[str]("out")
-    with FakeTask(operator) as task:
+    with OperatorTask(operator) as task:
         task.give("input", ["a"])
-        operator.end_window()
-        operator.begin_window(1)
+        task.end_window()
         task.give("input", ["b"], "stream")
     assert task.files.contents == {"part-000000-0000": b"a\n", "part-000001-0000": b"b\n"}

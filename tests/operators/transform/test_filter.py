@@ -11,18 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import ReaderRecord
+from dagflow.errors import OperatorFailed
 from dagflow.model.graph.infer import own_bindings, port_types
+from dagflow.testing import OperatorTask, run_operator
 from operators import Filter
 from operators.transform.errors import ExpressionRefused
-from tests.operators.fake_task import FakeTask
 
 TEXTS = st.lists(st.one_of(st.text(alphabet=".aé\n", max_size=3)), max_size=20)
 
 
 def run(operator: Any, data: Any, form: str) -> list[Any]:
-    with FakeTask(operator) as task:
-        task.give("input", data, form)
-    return task.emitted["output"]
+    return run_operator(operator, {"input": [data] if form == "batch" else data}, form=form)["output"]
 
 
 def batch(values: list[Any], kind: pa.DataType | None = None) -> pa.RecordBatch:
@@ -41,7 +40,7 @@ def test_a_function_in_both_forms_and_an_expression_agree(texts: list[str]) -> N
 @given(TEXTS, st.integers(0, 20))
 def test_splitting_a_batch_changes_nothing(texts: list[str], at: int) -> None:
     whole = batch(texts, pa.string())
-    with FakeTask(Filter(pc.field("value") > "a")) as task:
+    with OperatorTask(Filter(pc.field("value") > "a")) as task:
         task.give("input", whole.slice(0, at), "batch")
         task.give("input", whole.slice(at), "batch")
     assert task.emitted["output"] == [text for text in texts if text > "a"]
@@ -63,20 +62,17 @@ def test_null_is_not_true() -> None:
 
 
 def test_nothing_kept_emits_no_batch() -> None:
-    with FakeTask(Filter(pc.field("value") > 9)) as task:
+    with OperatorTask(Filter(pc.field("value") > 9)) as task:
         task.give("input", batch([1]), "batch")
         task.give("input", batch([], pa.int64()), "batch")
-    assert task.chunks == []
+    assert task.chunks["output"] == []
 
 
-def test_what_stood_before_a_bad_record_is_emitted_and_the_iterator_goes_on_behind_it() -> None:
-    operator = Filter[Any](lambda text: text.startswith("a"))
-    records = iter(["a1", 7, "b", "a2"])
-    with FakeTask(operator) as task:
-        with pytest.raises(AttributeError):
-            operator.keep_all(records)
-        operator.keep_all(records)
-    assert task.emitted["output"] == ["a1", "a2"]
+def test_records_around_a_bad_one_are_emitted() -> None:
+    operator = Filter[Any](lambda text: text.startswith("a"), on_error="route")
+    found = run_operator(operator, {"input": ["a1", 7, "b", "a2"]}, form="stream")
+    assert found["output"] == ["a1", "a2"]
+    assert [error.record for error in found["errors"]] == ["7"]
 
 
 @pytest.mark.parametrize("dumps", [pickle.dumps, cloudpickle.dumps])
@@ -139,8 +135,9 @@ def test_an_expression_that_does_not_fit(expression: Any, message: str) -> None:
 
 
 def test_what_is_wrong_with_the_data_stays_what_pyarrow_says() -> None:
-    with pytest.raises(pa.ArrowInvalid, match="Failed to parse string: 'x'"):
+    with pytest.raises(OperatorFailed, match="Failed to parse string: 'x'") as caught:
         run(Filter(pc.field("value").cast("int64") > 1), batch(["1", "x"]), "batch")
+    assert isinstance(caught.value.__cause__, pa.ArrowInvalid)
 
 
 @pytest.mark.parametrize("wrong", ["record > 1", True, None, ["a"]])

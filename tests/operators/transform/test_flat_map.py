@@ -10,18 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow.model.graph.infer import own_bindings, port_types
-from dagflow.testing import run_operator
+from dagflow.testing import OperatorTask, run_operator
 from operators import FlatMap
 from operators.transform.errors import ExpressionRefused, NotSeveral
-from tests.operators.fake_task import FakeTask
 
 TEXTS = st.lists(st.text(alphabet="a,é", max_size=5), max_size=10)
 
 
 def run(operator: Any, data: Any, form: str) -> list[Any]:
-    with FakeTask(operator) as task:
-        task.give("input", data, form)
-    return task.emitted["output"]
+    return run_operator(operator, {"input": [data] if form == "batch" else data}, form=form)["output"]
 
 
 @given(TEXTS, st.integers(0, 10))
@@ -52,7 +49,7 @@ def test_a_long_iterable_is_never_held_as_a_whole() -> None:
             yield n
 
     operator = FlatMap(many)
-    with FakeTask(operator) as task:
+    with OperatorTask(operator) as task:
         seen: list[int] = []
 
         def emit_all(records: Any) -> None:
@@ -68,13 +65,9 @@ def test_what_a_generator_yielded_before_it_raised_is_emitted() -> None:
     def digits(text: str) -> Iterator[int]:
         yield from map(int, text)
 
-    operator = FlatMap(digits)
-    records = iter(["12", "3x4", "5"])
-    with FakeTask(operator) as task:
-        with pytest.raises(ValueError, match="invalid literal"):
-            operator.apply_all(records)
-        operator.apply_all(records)
-    assert task.emitted["output"] == [1, 2, 3, 5]
+    found = run_operator(FlatMap(digits, on_error="route"), {"input": ["12", "3x4", "5"]}, form="stream")
+    assert found["output"] == [1, 2, 3, 5]
+    assert [error.record for error in found["errors"]] == ["3x4"]
 
 
 def test_the_element_type_is_inferred() -> None:
@@ -127,7 +120,7 @@ def test_annotations_of_several_records_are_fine() -> None:
 @pytest.mark.parametrize("form", ["record", "stream"])
 @pytest.mark.parametrize(("function", "got"), [(lambda text: text.upper(), "'A'"), (lambda text: None, "None"), (len, "1")])
 def test_one_record_where_several_belong_is_told_at_run_time(form: str, function: Any, got: str) -> None:
-    with FakeTask(FlatMap[str, Any](function)) as task, pytest.raises(NotSeveral, match=f"has returned {got}") as caught:
+    with OperatorTask(FlatMap[str, Any](function)) as task, pytest.raises(NotSeveral, match=f"has returned {got}") as caught:
         task.give("input", "a", form)
     assert task.emitted.get("output", []) == []
     assert ("test_flat_map.py:" in str(caught.value)) == (function is not len)

@@ -11,17 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow.model.graph.infer import own_bindings, port_types
+from dagflow.testing import OperatorTask, run_operator
 from operators import Map
 from operators.transform.errors import ExpressionRefused
-from tests.operators.fake_task import FakeTask
 
 NUMBERS = st.lists(st.integers(-1000, 1000), max_size=20)
 
 
 def run(operator: Any, data: Any, form: str) -> list[Any]:
-    with FakeTask(operator) as task:
-        task.give("input", data, form)
-    return task.emitted["output"]
+    return run_operator(operator, {"input": [data] if form == "batch" else data}, form=form)["output"]
 
 
 @given(NUMBERS, st.integers(0, 20))
@@ -35,12 +33,12 @@ def test_a_function_in_both_forms_and_an_expression_agree(numbers: list[int], at
 
 
 def test_an_expression_over_several_columns_gives_the_column_value() -> None:
-    operator = Map[Any, str](pc.utf8_upper(pc.field("record")))
+    operator = Map[Any, str | None](pc.utf8_upper(pc.field("record")))
     records = pa.record_batch({"block_id": [1, 1], "position": [0, 5], "record": ["a", None]})
-    with FakeTask(operator) as task:
+    with OperatorTask(operator) as task:
         task.give("input", records, "batch")
     assert task.emitted["output"] == ["A", None]
-    assert task.chunks == [("batch", 2)]
+    assert task.chunks["output"] == [("batch", 2)]
 
 
 def test_a_constant() -> None:
@@ -56,14 +54,12 @@ def test_an_unknown_column() -> None:
     )
 
 
-def test_what_stood_before_a_bad_record_is_emitted_and_the_iterator_goes_on_behind_it() -> None:
-    operator = Map[Any, int](int)
-    records = iter(["1", "x", "2"])
-    with FakeTask(operator) as task:
-        with pytest.raises(ValueError, match="invalid literal"):
-            operator.apply_all(records)
-        operator.apply_all(records)
-    assert task.emitted["output"] == [1, 2]
+def test_records_around_a_bad_one_are_emitted() -> None:
+    found = run_operator(Map[Any, int](int, on_error="route"), {"input": ["1", "x", "2"]}, form="stream")
+    assert found["output"] == [1, 2]
+    assert [(error.record, error.error) for error in found["errors"]] == [
+        ("x", "ValueError: invalid literal for int() with base 10: 'x'")
+    ]
 
 
 def test_types_come_from_the_function_or_the_subscript() -> None:

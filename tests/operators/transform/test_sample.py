@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow import DAG, ReaderRecord
-from dagflow.testing import Collector, check_operator, run_dag, run_operator
+from dagflow.testing import Collector, OperatorTask, check_operator, run_dag, run_operator
 from operators import FileInput, Sample
-from tests.operators.fake_task import FakeTask
 
 
 def sample(records: list[Any], fraction: float = 0.5, **more: Any) -> list[Any]:
@@ -74,7 +73,7 @@ def test_all_of_a_key_or_none() -> None:
 
 def test_a_key_as_an_expression_does_what_a_function_does() -> None:
     numbers = list(range(500))
-    with FakeTask(Sample(0.4, key=pc.bit_wise_and(pc.field("value"), 63))) as task:
+    with OperatorTask(Sample(0.4, key=pc.bit_wise_and(pc.field("value"), 63))) as task:
         task.give("input", pa.record_batch({"value": numbers}), "batch")
     assert task.emitted["output"] == sample(numbers, 0.4, key=lambda number: number & 63)
 

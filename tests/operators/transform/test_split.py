@@ -14,10 +14,9 @@ from dagflow import DAG
 from dagflow.errors import UnknownName
 from dagflow.model.graph.checks import check
 from dagflow.model.graph.dag import PortName
-from dagflow.testing import Collector, check_operator, run_dag, run_operator
+from dagflow.testing import Collector, OperatorTask, check_operator, run_dag, run_operator
 from operators import FileInput, Split
 from operators.transform.errors import ExpressionRefused
-from tests.operators.fake_task import FakeTask
 
 NUMBERS = st.lists(st.integers(-50, 50), max_size=30)
 FUNCTIONS: dict[str, Any] = {"small": lambda n: n < 10, "even": lambda n: n % 2 == 0, "negative": lambda n: n < 0}
@@ -42,7 +41,7 @@ def test_functions_and_expressions_do_the_same(numbers: list[int], matches: Any)
     wanted = expected(numbers, matches)
     for predicates, forms in ((FUNCTIONS, ["record", "stream"]), (EXPRESSIONS, ["batch"])):
         for form in forms:
-            with FakeTask(Split[int](predicates, matches=matches)) as task:
+            with OperatorTask(Split[int](predicates, matches=matches)) as task:
                 data = pa.record_batch({"value": pa.array(numbers, pa.int64())}) if form == "batch" else numbers
                 task.give("input", data, form)
             assert {name: task.emitted.get(name, []) for name in wanted} == wanted
@@ -61,15 +60,18 @@ def test_the_laws_of_operators(predicates: dict[str, Any]) -> None:
 
 
 def test_null_is_not_true() -> None:
-    with FakeTask(Split({"small": pc.field("value") < 10, "big": pc.field("value") >= 10})) as task:
+    with OperatorTask(Split({"small": pc.field("value") < 10, "big": pc.field("value") >= 10})) as task:
         task.give("input", pa.record_batch({"value": [1, None, 20]}), "batch")
     assert (task.emitted["small"], task.emitted["big"], task.emitted["rest"]) == ([1], [20], [None])
 
 
 def test_an_expression_must_say_true_or_false() -> None:
-    with FakeTask(Split({"odd": pc.field("value") + 1})) as task, pytest.raises(ExpressionRefused, match="it gives int64"):
+    with OperatorTask(Split({"odd": pc.field("value") + 1})) as task, pytest.raises(ExpressionRefused, match="it gives int64"):
         task.give("input", pa.record_batch({"value": [1]}), "batch")
-    with FakeTask(Split({"odd": pc.field("valeu") == 1})) as task, pytest.raises(ExpressionRefused, match="no column 'valeu'"):
+    with (
+        OperatorTask(Split({"odd": pc.field("valeu") == 1})) as task,
+        pytest.raises(ExpressionRefused, match="no column 'valeu'"),
+    ):
         task.give("input", pa.record_batch({"value": [1]}), "batch")
 
 

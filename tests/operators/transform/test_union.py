@@ -14,9 +14,8 @@ from dagflow.errors import BadValue, DagErrors, InputUnconnected
 from dagflow.model.graph.checks import check
 from dagflow.model.graph.dag import PortName
 from dagflow.model.operator.ports import input_ports
-from dagflow.testing import Collector, check_operator, run_dag, run_operator
+from dagflow.testing import Collector, OperatorTask, check_operator, run_dag, run_operator
 from operators import FileInput, Filter, Map, Union
-from tests.operators.fake_task import FakeTask
 
 
 @given(st.lists(st.lists(st.integers()), min_size=1, max_size=5))
@@ -29,7 +28,7 @@ def test_everything_comes_out_in_the_order_of_its_input(streams: list[list[int]]
 @pytest.mark.parametrize("form", ["record", "stream", "batch"])
 def test_each_form(form: str) -> None:
     one, two = (pa.record_batch({"value": [1, 2]}), pa.record_batch({"value": [3]})) if form == "batch" else ([1, 2], [3])
-    with FakeTask(Union[int](2)) as task:
+    with OperatorTask(Union[int](2)) as task:
         task.give("input_0", one, form)
         task.give("input_1", two, form)
     assert task.emitted["output"] == [1, 2, 3]

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dagflow.testing import run_operator
+from dagflow.testing import OperatorTask, run_operator
 from operators import Count, KeyValue, Max, Min, Sum
 from operators.aggregate.groups import columns
 from operators.aggregate.groups.columns import ColumnGroups, grouped
-from tests.operators.fake_task import FakeTask
 
 WHOLE = st.integers(-(2**62), 2**62) | st.integers(-3, 3)
 ROWS = st.lists(st.tuples(st.sampled_from(["a", "b", None]), WHOLE | st.none()), min_size=1, max_size=6)
@@ -48,12 +47,12 @@ def test_batches_come_to_what_python_comes_to(operator: Any, monkeypatch: pytest
         ahead, port = whole.ahead("input")
         partials: list[Any] = []
         for part in (batches[::2], batches[1::2]):
-            with FakeTask(ahead) as task:
+            with OperatorTask(ahead) as task:
                 for batch in part:
                     task.give("input", batch, "batch")
             partials += task.emitted["output"]
         for given_port, given_records in (("input", batches), (port, partials)):
-            with FakeTask(whole) as task:
+            with OperatorTask(whole) as task:
                 for each in given_records if given_port == "input" else [given_records]:
                     task.give(given_port, each, "batch" if given_port == "input" else "stream")
             results = {kv.key: kv.value for kv in task.emitted["output"]}
@@ -76,13 +75,11 @@ def test_what_came_first_comes_first() -> None:
 def test_results_in_columns_are_those_of_records() -> None:
     rows = pa.record_batch({"key": ["a", "b", "a"], "value": [1, 2, None]})
     for operator, result in ((Sum[Any, str, int](by="key"), [1, 2]), (Count[Any, str](by="key"), [2, 1])):
-        with FakeTask(operator, batches=True) as task:
+        with OperatorTask(operator, in_batches=True) as task:
             task.give("input", rows, "batch")
-        assert task.chunks == [("batch", 2)]
-        assert task.emitted["output"] == [{"key": key, "value": value} for key, value in zip("ab", result, strict=True)]
-        assert run_operator(operator, {"input": rows.to_pylist()})["output"] == [
-            KeyValue(*row) for row in zip("ab", result, strict=True)
-        ]
+        assert task.chunks["output"] == [("batch", 2)]
+        assert task.emitted["output"] == [KeyValue(*row) for row in zip("ab", result, strict=True)]
+        assert run_operator(operator, {"input": rows.to_pylist()})["output"] == task.emitted["output"]
 
 
 def test_few_groups_are_held_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
