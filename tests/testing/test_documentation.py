@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import dagflow.testing
 from dagflow import InputPort, Operator, OutputPort
-from dagflow.testing import FakeClock, Window, check_operator, read_file, run_dag, run_operator
+from dagflow.testing import FakeClock, OperatorTask, Window, check_operator, read_file, run_dag, run_operator
 from operators import BlockReader, FileSplitterInput
 
 TEXT = (Path(__file__).parents[2] / "docs" / "how-to" / "test_an_application.md").read_text(encoding="utf-8")
@@ -45,16 +45,20 @@ def test_examples_run(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_all_that_it_offers_is_explained() -> None:
-    assert len(EXAMPLES) == 3
+    assert len(EXAMPLES) == 4
     names = set(dagflow.testing.__all__) - {"Emitted"}
     assert {name for name in names if name not in TEXT} == set()
 
 
 def test_arguments_in_the_table_exist() -> None:
-    known = {*inspect.signature(run_operator).parameters, *inspect.signature(FileSplitterInput).parameters}
+    known = {
+        *inspect.signature(run_operator).parameters,
+        *inspect.signature(OperatorTask).parameters,
+        *inspect.signature(FileSplitterInput).parameters,
+    }
     rows = [line for line in TEXT.splitlines() if line.startswith("| ")]
     named = {name for row in rows for name in re.findall(r"(\w+)=", row)}
     assert named - known == set()
     assert named
-    for tool in (check_operator, read_file, run_dag, FakeClock, Window):
+    for tool in (check_operator, read_file, run_dag, FakeClock, OperatorTask, Window):
         assert inspect.getdoc(tool)
