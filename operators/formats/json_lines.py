@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import attrs
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from dagflow.storage import BinaryReader
 
 SAMPLE_BYTES = 1 << 20
+Parser: TypeAlias = "Callable[[Piece, int], pa.RecordBatch | None]"
+"""Parses a piece of so many lines, or answers None."""
 _NOT_JSON = re.compile(rb"[:\[,]\s*-?(?:Inf(?!inity)|(?<=-)NaN)")
 """Words that pyarrow takes for a number, and Python does not."""
 
@@ -45,9 +47,9 @@ class JsonLinesFormat(Format):
     a value that is none of its type       what `drift.changed` says; "3" and 3.0 are the integer 3
     a member that was in no sample         what `drift.extra` says, its values as text; within structs what `drift.changed` says
     a key twice in an object               a bad row, if the column is asked for
+    an integer of 4,300 digits or more     a bad row, if the column is asked for
     a blank line                           no row
-    a line that is not a JSON object        a bad row; so is what is not UTF-8, nested more than 100 deep, or has an integer of
-                                           4,300 digits or more
+    a line that is not a JSON object        a bad row; so is what is not UTF-8, or is nested more than 100 deep
     only the number of rows (`[]`)         lines are counted by their ends, `{` and `}`, and not parsed
     =====================================  =========================================================================
 
@@ -104,14 +106,15 @@ class JsonLinesReader(LinesReader):
 
     _loader: Any = attrs.field(init=False, default=None)
     _rows: Any = attrs.field(init=False, default=None)
-    _parse: Any = attrs.field(init=False, default=None)
+    _parsers: Any = attrs.field(init=False, default=())
 
     def begin(self, negotiator: FileSchemaNegotiator) -> None:
         """Late schema: the lines say what columns there are."""
         self._loader = negotiator.build()
         types = {f.name: f.type for f in negotiator.provided_schema or () if negotiator.is_projected(f.name)}
         self._rows = JsonRows(types, negotiator.columns)
-        self._parse = fast_parser(types, is_open=negotiator.columns is None)
+        parsers = (make(types, is_open=negotiator.columns is None) for make in (compiled_parser, fast_parser))
+        self._parsers = [parser for parser in parsers if parser is not None]
 
     def load(self, piece: Piece) -> None:
         """Loads a piece."""
@@ -128,7 +131,8 @@ class JsonLinesReader(LinesReader):
         if self._negotiator.is_projection_empty:  # the ends of lines are all that is looked at
             self._loader.skip_rows(len(lines), part.positions[lines])
             return True
-        batch = None if self._parse is None else self._parse(part, len(lines))
+        batches = (parse(part, len(lines)) for parse in self._parsers)
+        batch = next((batch for batch in batches if batch is not None), None)
         if batch is None:
             return False
         self._loader.add_batch(batch, self._origin_of(piece, lines + start), part.positions[lines])
@@ -173,7 +177,24 @@ def _filled(piece: Piece) -> NDArray[np.int64] | None:
     return np.flatnonzero(~is_blank)
 
 
-def fast_parser(types: dict[str, pa.DataType], is_open: bool) -> Callable[[Piece, int], pa.RecordBatch | None] | None:
+def compiled_parser(types: dict[str, pa.DataType], is_open: bool) -> Parser | None:
+    """Return the parser of `dagflow-native`, if it is installed and knows the types; it answers None as `fast_parser` does."""
+    from operators.formats.native import json_parser
+
+    parse_lines = json_parser({name: parsed_as(kind) for name, kind in types.items()}, skips_others=not is_open)
+    if parse_lines is None:
+        return None
+
+    def parse(piece: Piece, rows: int) -> pa.RecordBatch | None:
+        if not rows or not piece.is_terminated:
+            return None
+        batch = parse_lines(memoryview(piece.data)[piece.begin : piece.end])
+        return batch if batch is not None and batch.num_rows == rows else None
+
+    return parse
+
+
+def fast_parser(types: dict[str, pa.DataType], is_open: bool) -> Parser | None:
     """A parser of pieces, which gives None where the lines have to be read one by one; None where all have to be.
 
     What it accepts it reads as the slow way does. Each line begins with `{` and ends with `}`: since no valid JSON has `}` and

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import attrs
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from dagflow.scan import is_overflown
+from operators.formats.native import column_cutter
 
 TRUE_VALUES = ["1", "true", "True", "TRUE", "t", "T", "yes", "Yes", "YES", "y", "Y", "on", "On", "ON"]
 FALSE_VALUES = ["0", "false", "False", "FALSE", "f", "F", "no", "No", "NO", "n", "N", "off", "Off", "OFF"]
@@ -80,6 +81,9 @@ class ColumnParser:
         >>> parser.parse(pa.py_buffer(b'1,x,""' + bytes([10]) + b'"",y,')).to_pylist()
         [{'c': '', 'a': 1}, {'c': None, 'a': None}]
         """
+        batch = self._cut_and_parse(text)
+        if batch is not None:
+            return batch
         try:
             return self._read(text, self._plain, has_blank_rows)
         except pa.ArrowInvalid:
@@ -88,6 +92,18 @@ class ColumnParser:
         parts = [self._read(text, options, has_blank_rows) for options in self._apart]
         columns = {name: part.column(name) for part in parts for name in part.schema.names}
         return pa.RecordBatch.from_arrays([columns[name] for name in self.types], names=list(self.types))
+
+    def _cut_and_parse(self, text: pa.Buffer) -> pa.RecordBatch | None:
+        """Parse only the wanted columns, cut out before; None where that cannot be done or something is wrong with a row."""
+        cut = None if self._cut is None else self._cut(text)
+        if cut is None:
+            return None
+        rows, kept = cut
+        try:
+            batch = self._narrow.parse(kept, has_blank_rows=len(self.types) == 1)  # an empty field alone is a blank line
+        except pa.ArrowInvalid:
+            return None  # names the wrong column
+        return batch if batch.num_rows == rows else None
 
     def odd_rows(self, text: pa.Buffer) -> dict[int, int]:
         """Which rows have too many or too few fields, and how many they have. Blank lines count as rows.
@@ -141,6 +157,14 @@ class ColumnParser:
             ignore_empty_lines=not has_blank_rows,
             invalid_row_handler=handler,
         )
+
+    @cached_property
+    def _cut(self) -> Callable[[pa.Buffer], tuple[int, pa.Buffer] | None] | None:
+        return None if self.escape else column_cutter(self.names, self.types, self.delimiter, self.quote)
+
+    @cached_property
+    def _narrow(self) -> ColumnParser:
+        return attrs.evolve(self, names=[name for name in self.names if name in self.types])
 
     @cached_property
     def _parse(self) -> arrow_csv.ParseOptions:

@@ -68,10 +68,18 @@ def _decimal(text: str) -> Decimal:
     return Decimal(text)
 
 
+class _TooLong(int):
+    """An integer of more digits than Python reads."""
+
+    digits: int = 0
+
+
 def _integer(text: str) -> int:
-    if len(text) > MOST_DIGITS:
-        raise BadLine(f"an integer of {len(text.lstrip('-'))} digits is too long, {MOST_DIGITS - 1} are the most")
-    return int(text)
+    if len(text) <= MOST_DIGITS:
+        return int(text)
+    long = _TooLong()
+    long.digits = len(text.lstrip("-"))
+    return long
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_number, parse_int=_integer)
@@ -159,11 +167,14 @@ def _check_surrogates(value: Any) -> None:
         raise BadLine("half of a surrogate pair (\\ud800 to \\udfff) is no character") from None
 
 
-def _refuse_twice(value: Any, column: str) -> None:
+def _check_value(value: Any, column: str) -> None:
+    """Raise BadLine for what would be no fault in a column that is not asked for: fast parsers pass over it there."""
+    if isinstance(value, _TooLong):
+        raise BadLine(f"an integer of {value.digits} digits is too long, {MOST_DIGITS - 1} are the most", column)
     if isinstance(value, _Twice):
         raise BadLine(f"an object has the key {value.key!r} twice", column)
     for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        _refuse_twice(part, column)
+        _check_value(part, column)
 
 
 @attrs.frozen
@@ -180,7 +191,7 @@ class JsonRows:
             raise BadLine(f"the line has the key {found.key!r} twice", found.key)
         row = {name: value for name, value in found.items() if self.columns is None or name in self.columns}
         for name, value in row.items():
-            _refuse_twice(value, name)
+            _check_value(value, name)
         return row
 
     def batch(self, rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:

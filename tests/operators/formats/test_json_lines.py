@@ -98,6 +98,13 @@ def test_large_whole_numbers_that_no_sample_had_are_kept(tmp_path: Path) -> None
     assert table["_rescued"].to_pylist() == [None, '{"b": "18446744073709551615"}']
 
 
+def test_a_long_integer_in_a_column_that_is_not_asked_for_is_passed_over_beside_any_neighbours(path: Path) -> None:
+    lines = '{"a": 1}\n{"a": 2, "b": %s}\n' % ("9" * 5_000)
+    for neighbour in ("", "not JSON\n"):
+        rows, bad = routed(path, lines + neighbour, columns=["a"], schema={"a": "int64", "b": "int64"})
+        assert ([row["a"] for row in rows], len(bad)) == ([1, 2], bool(neighbour))
+
+
 @pytest.mark.parametrize(
     ("line", "column", "reason"),
     [
@@ -110,7 +117,7 @@ def test_large_whole_numbers_that_no_sample_had_are_kept(tmp_path: Path) -> None
         ('{"a": "\\ud800"}', None, "surrogate"),
         ('{"a": 1e999}', None, "too big"),
         ("null", None, "JSON null"),
-        ('{"a": ' + "9" * 5_000 + "}", None, "an integer of 5000 digits is too long"),
+        ('{"a": ' + "9" * 5_000 + "}", "a", "an integer of 5000 digits is too long"),
         ('{"a": "x"}', "a", "'x' is no int64"),
         ('{"a": 1.5}', "a", "'1.5' is no int64"),
         ('{"a": Inf}', None, "no JSON"),
