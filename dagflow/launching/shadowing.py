@@ -82,18 +82,14 @@ def _explain(module: ModuleType) -> None:
 
 def _library_names() -> set[str]:
     """The public names of the library, which lies beside dagflow; read, since it cannot be imported."""
-    import ast
+    from dagflow.exports import modules_of_names
 
-    path = os.path.join(os.path.abspath(__file__), "..", "..", "..", NAME, "__init__.py")
+    path = os.path.join(os.path.abspath(__file__), "..", "..", "..", NAME, "__init__.pyi")
     try:
-        with open(os.path.normpath(path), encoding="utf-8") as file:
-            tree = ast.parse(file.read())
+        with open(os.path.normpath(path), "rb") as file:
+            return set(modules_of_names(file.read()))
     except OSError:
         return set()
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and any(isinstance(each, ast.Name) and each.id == "__all__" for each in node.targets):
-            return set(ast.literal_eval(node.value))
-    return set()
 
 
 def hidden_module(error: BaseException) -> StandardModuleHidden | None:

@@ -25,7 +25,7 @@ _LIST_ITERATOR: type = type(iter([]))
 class NamesRecords(Protocol):
     """A sink that knows the file and the bytes of a record."""
 
-    part_name: str
+    part_name: Any  # a string; type checkers disagree on what a WindowState is to a protocol
     encoding: str
     per_block: bool
 
