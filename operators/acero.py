@@ -23,5 +23,5 @@ def computed_by(node: str, options: Any, table: pa.Table) -> pa.Table:
     """Run one node of the engine on a table, in this thread: other threads are busy with other tasks."""
     engine = acero()
     source = engine.Declaration("table_source", engine.TableSourceNodeOptions(table))
-    made: pa.Table = engine.Declaration(node, options, inputs=[source]).to_table(use_threads=False)
-    return made
+    result: pa.Table = engine.Declaration(node, options, inputs=[source]).to_table(use_threads=False)
+    return result

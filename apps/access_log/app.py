@@ -44,7 +44,7 @@ def hour_count(counted: KeyValue[str, int]) -> HourCount:
 
 @attrs.define
 class Settings:
-    """Counts the requests of access logs by status and by hour."""
+    """Count the requests of access logs by status and by hour."""
 
     input: list[str]  # files or folders
     output: str  # a folder, which gets `statuses`, `hours` and `rejects`

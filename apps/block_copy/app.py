@@ -26,7 +26,7 @@ class ListedFiles(InputOperator):
     taken = State(0)  # lines; saved with every window, so that a restarted run resumes behind them
 
     def setup(self, context: OperatorContext) -> None:
-        """Reads the list."""
+        """Read the list."""
         self._names = [line for line in Path(self.path).read_text(encoding="utf-8").splitlines() if line.strip()]
 
     def emit_tuples(self) -> None:
@@ -42,7 +42,7 @@ class ListedFiles(InputOperator):
 
 @attrs.define
 class Settings:
-    """Copies the files of a list; each block becomes a file of its own, named by its id."""
+    """Copy the files of a list; each block becomes a file of its own, named by its id."""
 
     list: str  # a text file that names one file a line
     output: str

@@ -15,7 +15,7 @@ from operators import AbstractBlockReader, Entity, Map, ReaderContext, RecordWri
 
 
 def connect(database: str) -> sqlite3.Connection:
-    """Opens a database to read it; one that is not there is not made."""
+    """Open a database to read it; one that is not there is not made."""
     return sqlite3.connect(f"file:{os.path.abspath(database)}?mode=ro", uri=True)
 
 
@@ -34,7 +34,7 @@ class KeyBlock:
 
 @attrs.define
 class KeyRangeInput(InputOperator):
-    """Plans the blocks of a table: ranges of keys, about equally wide.
+    """Plan the blocks of a table: ranges of keys, about equally wide.
 
     Its bounds are the first and the last key of the table, so that fractions of a range say something about its rows.
     """
@@ -49,7 +49,7 @@ class KeyRangeInput(InputOperator):
     is_planned = State(False)
 
     def emit_tuples(self) -> None:
-        """Emits all blocks, once: it is called until it emits nothing."""
+        """Emit all blocks, once: it is called until it emits nothing."""
         if self.is_planned:
             return
         self.is_planned = True
@@ -74,16 +74,16 @@ class KeyRangeInput(InputOperator):
 
 def key_of(connection: sqlite3.Connection, block: KeyBlock, rowid: int) -> bytes:
     """The key of a row; empty where the row is gone."""
-    found = connection.execute(f"SELECT CAST({block.key} AS BLOB) FROM {block.table} WHERE rowid = ?", [rowid]).fetchone()
-    return b"" if found is None else found[0]
+    row = connection.execute(f"SELECT CAST({block.key} AS BLOB) FROM {block.table} WHERE rowid = ?", [rowid]).fetchone()
+    return b"" if row is None else row[0]
 
 
 @attrs.define
 class Rows(ReaderContext):
-    """Finds the rows of a block in the order of their keys. A row is its columns as JSON; its position is its rowid."""
+    """Find the rows of a block in the order of their keys. A row is its columns as JSON; its position is its rowid."""
 
     def initialize(self, stream: Any, block: KeyBlock, consecutive: bool) -> None:
-        """Begins a block, or a part of one: the same block with another `start` or `stop`."""
+        """Begin a block, or a part of one: the same block with another `start` or `stop`."""
         key = f"{block.key} COLLATE BINARY"  # the order of the bounds, whatever that of the column
         query = f"SELECT rowid, CAST({block.key} AS BLOB), * FROM {block.table} WHERE {key} >= CAST(? AS TEXT)"
         bounds = [block.start]
@@ -110,12 +110,12 @@ class Rows(ReaderContext):
 
 @attrs.define
 class KeyRangeReader(AbstractBlockReader[str, KeyBlock, sqlite3.Connection]):
-    """Reads the blocks of a table. Bounds that are bytes are guarded by a `ByteKeyRangeTracker`: that needs no code here."""
+    """Read the blocks of a table. Bounds that are bytes are guarded by a `ByteKeyRangeTracker`: that needs no code here."""
 
     reader_context: ReaderContext = attrs.field(factory=Rows, kw_only=True)
 
     def setup_stream(self, block: KeyBlock) -> sqlite3.Connection:
-        """Opens the database."""
+        """Open the database."""
         return connect(block.database)
 
     def convert_to_record(self, data: bytes) -> str:
@@ -127,7 +127,7 @@ class KeyRangeReader(AbstractBlockReader[str, KeyBlock, sqlite3.Connection]):
         return max(1, item.size)
 
     def record_at(self, block: KeyBlock, position: int) -> bytes | None:
-        """One row again, for `dagflow trace --exact`: found by its rowid, so that the block need not be read up to it."""
+        """One row again, for `dagflow trace --exact`: row by its rowid, so that the block need not be read up to it."""
         connection = self.setup_stream(block)
         try:
             key, rows = key_of(connection, block, position), Rows()
@@ -145,7 +145,7 @@ def line(row: ReaderRecord[str]) -> str:
 
 @attrs.define
 class Settings:
-    """Writes the rows of a table of an SQLite database as JSON lines."""
+    """Write the rows of a table of an SQLite database as JSON lines."""
 
     input: str  # a database; it must not change while it is read
     output: str

@@ -11,7 +11,7 @@ from operators import BlockReader, FileSplitterInput, Filter, RecordWriter
 
 @attrs.define
 class Settings:
-    """Copies the lines that do not start with a prefix."""
+    """Copy the lines that do not start with a prefix."""
 
     input: list[str]  # files or directories
     output: str

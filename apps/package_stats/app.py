@@ -67,17 +67,17 @@ def maintainer_of(total: KeyValue[str, int]) -> Maintainer:
 
 @attrs.define
 class PerSection(Operator):
-    """Adds up what is known of each section."""
+    """Add up what is known of each section."""
 
     input = InputPort[Section](partition_by="section")
     output = OutputPort[Section]()
-    found = WindowState[dict[str, Section]](factory=dict)
+    sections = WindowState[dict[str, Section]](factory=dict)
 
     @input.process
     def each(self, section: Section) -> None:
-        """Takes a part in."""
-        known = self.found.get(section.section)
-        self.found[section.section] = section if known is None else self.together(known, section)
+        """Take a part in."""
+        before = self.sections.get(section.section)
+        self.sections[section.section] = section if before is None else self.together(before, section)
 
     @input.combine
     def together(self, one: Section, other: Section) -> Section:
@@ -85,8 +85,8 @@ class PerSection(Operator):
         return Section(one.section, one.packages + other.packages, one.installed_size + other.installed_size)
 
     def end_window(self) -> None:
-        """Emits the sections."""
-        self.output.emit_all(self.found.values())
+        """Emit the sections."""
+        self.output.emit_all(self.sections.values())
 
 
 @attrs.define

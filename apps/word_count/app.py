@@ -32,7 +32,7 @@ def word_total(counted: KeyValue[str, int]) -> WordTotal:
 
 @attrs.define
 class Settings:
-    """Counts the words of text files."""
+    """Count the words of text files."""
 
     input: list[str]  # files or folders
     output: str

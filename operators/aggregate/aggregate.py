@@ -102,7 +102,7 @@ class Ahead(Operator, Generic[T, K, V]):
             self.end_window()
 
     def end_window(self) -> None:
-        """Sends on what is known of each group."""
+        """Send on what is known of each group."""
         if self.output.wants_batches and not self.groups and (table := self.columns.as_one()) is not None:
             self.columns = ColumnGroups()
             for batch in table.to_batches(max_chunksize=ROWS_OF_A_BATCH):
@@ -183,10 +183,10 @@ class Aggregate(Operator, Generic[T, K, V]):
         how = self.grouping()
         _, key, value, *_ = (*get_args(self.__dict__.get("__orig_class__")), Any, Any, Any)
         kind: Any = Ahead
-        made: Operator = kind[Any, key, value if how.merge is not None else int](  # without values: None, of any type
+        partial: Operator = kind[Any, key, value if how.merge is not None else int](  # without values: None, of any type
             by=how.by, of=how.of, merge=how.merge, on_error=self.on_error
         )
-        return made, "partials"
+        return partial, "partials"
 
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
         """Groups by one column also come in batches, where a column is the result."""
@@ -208,7 +208,7 @@ class Aggregate(Operator, Generic[T, K, V]):
 
     @partials.stream
     def add_partials(self, partials: Iterator[Partial[K, V]]) -> None:
-        """Takes in what is known of groups elsewhere."""
+        """Take in what is known of groups elsewhere."""
         add, groups = self._grouping.add, self.groups
         for partial in partials:
             add(groups, partial.key, partial.value if partial.large is None else int(partial.large, 16), partial.count)
@@ -222,7 +222,7 @@ class Aggregate(Operator, Generic[T, K, V]):
         self._grouping.add_partials(self.groups, self.columns, batch)
 
     def end_window(self) -> None:
-        """Emits the result of each group, those that came first first."""
+        """Emit the result of each group, those that came first first."""
         if self.output.wants_batches and not self.groups and (table := self.columns.as_one()) is not None:
             for batch in table.select([KEY, str(self.result_column())]).to_batches(max_chunksize=ROWS_OF_A_BATCH):
                 self.output.emit_batch(batch.rename_columns(["key", "value"]))
@@ -242,7 +242,7 @@ class Aggregate(Operator, Generic[T, K, V]):
                 raise
 
     def _add_totals(self) -> None:
-        """Adds what is known of the window's groups from earlier windows, and keeps it for later ones."""
+        """Add what is known of the window's groups from earlier windows, and keep it for later ones."""
         groups, totals = self.groups, self.totals
         for key, group in groups.items():
             entry = entry_of(key)

@@ -14,7 +14,7 @@ from operators.aggregate.groups.grouping import Grouping, Merge
 
 @attrs.define
 class Average(AggregateOfValues[T, K, V], Generic[T, K, V]):
-    """Averages values of the records of each window, or of all so far: of each key, or of all.
+    """Average values of the records of each window, or of all so far: of each key, or of all.
 
     Args:
         of: the values: a function of the record, or the name of a column. None does not count; without other values, the result

@@ -13,7 +13,7 @@ from operators.aggregate.groups.grouping import Grouping
 
 @attrs.define
 class Count(Aggregate[T, K, int], Generic[T, K]):
-    """Counts the records of each window, or of all so far: of each key, or all of them.
+    """Count the records of each window, or of all so far: of each key, or all of them.
 
     Args:
         by, combiner, running: see `Aggregate`.

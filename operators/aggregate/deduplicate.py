@@ -26,7 +26,7 @@ Content = tuple[bytes, ...]
 
 @attrs.define
 class FirstOfEach(Operator, Generic[T]):
-    """Passes on the first record of each key that comes to this partition: `Deduplicate` where the records come from."""
+    """Pass on the first record of each key that comes to this partition: `Deduplicate` where the records come from."""
 
     by: Callable[[T], object] | str | tuple[str, ...] | None = attrs.field(default=None, kw_only=True, validator=a_key)
 
@@ -35,11 +35,11 @@ class FirstOfEach(Operator, Generic[T]):
 
     input = InputPort[T]()
     output = OutputPort[T]()
-    seen = WindowState[set[Content]](factory=set)
+    keys = WindowState[set[Content]](factory=set)
 
     @input.stream
     def pass_all(self, records: Iterator[T]) -> None:
-        """Emits the records that are first."""
+        """Emit the records that are first."""
         of_record, is_first, emit = content_by(self.by), self._is_first, self.output.emit
         for record in records:
             if is_first(of_record(record)):
@@ -58,11 +58,11 @@ class FirstOfEach(Operator, Generic[T]):
             self.output.emit_batch(rows)
 
     def _is_first(self, key: Content) -> bool:
-        if key in self.seen:
+        if key in self.keys:
             return False
-        if self.most is not None and len(self.seen) >= self.most:
-            self.seen.clear()
-        self.seen.add(key)
+        if self.most is not None and len(self.keys) >= self.most:
+            self.keys.clear()
+        self.keys.add(key)
         return True
 
 
@@ -78,7 +78,7 @@ def content_by(by: Any) -> Callable[[Any], Content]:
 
 @attrs.define
 class Deduplicate(FirstOfEach[T], Generic[T]):
-    """Passes on one record of those of a window that are equal, or have equal keys: the one that comes first.
+    """Pass on one record of those of a window that are equal, or have equal keys: the one that comes first.
 
     Which one comes first of records that differ but for their keys is a matter of how they are partitioned: sort out beforehand
     which one is wanted where that matters (`TopN`, say). Of a `ReaderRecord`, the position counts too: `by="record"` compares

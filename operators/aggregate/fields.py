@@ -21,13 +21,13 @@ _BARE = frozenset({str, bytes, int, float, bool, type(None)})
 
 
 def a_field(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """Validates a property that is a function of the record, the name of a column, or None."""
+    """Validate a property that is a function of the record, the name of a column, or None."""
     if value is not None and not callable(value) and not (isinstance(value, str) and value):
         raise TypeError(f"{attribute.name} must be a function of the record or the name of a column; got {value!r}")
 
 
 def a_key(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """Validates a property that is a function of the record, one or several names of columns (in a tuple), or None."""
+    """Validate a property that is a function of the record, one or several names of columns (in a tuple), or None."""
     for name in value if isinstance(value, tuple) and value else (value,):
         a_field(instance, attribute, name)
 
@@ -79,7 +79,7 @@ def one_nan(key: Any) -> Any:
 
 
 def check_columns(schema: pa.Schema, by: str, what: object, side: str = "") -> None:
-    """Raises ColumnNotThere where a property (`by` is its name) names a column that is not there; `side`: of several inputs."""
+    """Raise ColumnNotThere where a property (`by` is its name) names a column that is not there; `side`: of several inputs."""
     for name in names_of(what):
         if name not in schema.names:
             columns = tuple((field.name, str(field.type)) for field in schema)
@@ -87,7 +87,7 @@ def check_columns(schema: pa.Schema, by: str, what: object, side: str = "") -> N
 
 
 def check_keys(batch: pa.RecordBatch, by: object) -> None:
-    """Raises ColumnNotThere, and KeyColumnRefused where a column cannot be part of a key."""
+    """Raise ColumnNotThere, and KeyColumnRefused where a column cannot be part of a key."""
     import pyarrow as pa
 
     check_columns(batch.schema, "by", by)
@@ -105,7 +105,7 @@ def has_classes(batch: pa.RecordBatch, by: object, port: InputPort[Any]) -> bool
 
 
 def check_values(schema: pa.Schema, of: object, merge: str) -> None:
-    """Raises ColumnNotThere, and ValueColumnRefused where the values of a column cannot be merged: `sum`, `min`, `max`.
+    """Raise ColumnNotThere, and ValueColumnRefused where the values of a column cannot be merged: `sum`, `min`, `max`.
 
     `merge` is also `sort`, which pyarrow does: it has no order of lists.
     """

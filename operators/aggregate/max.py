@@ -12,7 +12,7 @@ from operators.aggregate.groups.grouping import Grouping, Merge, greatest
 
 @attrs.define
 class Max(AggregateOfValues[T, K, V], Generic[T, K, V]):
-    """Finds the largest value of the records of each window, or of all so far: of each key, or of all.
+    """Find the largest value of the records of each window, or of all so far: of each key, or of all.
 
     What is not a number (NaN) counts only where nothing else is.
 

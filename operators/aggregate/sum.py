@@ -13,7 +13,7 @@ from operators.aggregate.groups.grouping import Grouping, Merge
 
 @attrs.define
 class Sum(AggregateOfValues[T, K, V], Generic[T, K, V]):
-    """Adds up values of the records of each window, or of all so far: of each key, or of all.
+    """Add up values of the records of each window, or of all so far: of each key, or of all.
 
     Integers are exact, of any size. The last digits of sums of floats depend on the order in which they are added.
 

@@ -47,7 +47,7 @@ class Ranked(Operator, Generic[T]):
     groups = WindowState[dict[Any, list[Entry]]](factory=dict)
     batches = WindowState[list[Any]](factory=list)
     waiting = WindowState((0, 0))
-    kept = WindowState((0, 0))
+    top_size = WindowState((0, 0))
 
     def takes_records(self) -> bool:
         """Return False to be given batches only."""
@@ -76,7 +76,7 @@ class Ranked(Operator, Generic[T]):
     def _bound(self) -> None:
         """There are more groups, or rows on top, than are kept where records come from: what is known of them is sent on."""
         self._send()
-        self.groups, self.batches, self.waiting, self.kept = {}, [], (0, 0), (0, 0)
+        self.groups, self.batches, self.waiting, self.top_size = {}, [], (0, 0), (0, 0)
 
     def _cut(self, entries: list[Entry]) -> None:
         entries.sort(key=lambda entry: entry[1])  # so that it does not matter in which order equal values came
@@ -90,9 +90,9 @@ class Ranked(Operator, Generic[T]):
         check_values(batch.schema, self.of, "sort")
         self.batches.append(batch)
         rows, size = self.waiting = self.waiting[0] + batch.num_rows, self.waiting[1] + batch.nbytes
-        if rows > max(MOST_ROWS, self.kept[0]) or size > max(MOST_BYTES, self.kept[1]):
+        if rows > max(MOST_ROWS, self.top_size[0]) or size > max(MOST_BYTES, self.top_size[1]):
             top = self._top()
-            self.batches, self.waiting, self.kept = [top], (0, 0), (top.num_rows, top.nbytes)
+            self.batches, self.waiting, self.top_size = [top], (0, 0), (top.num_rows, top.nbytes)
             if top.num_rows > MOST_AHEAD or top.nbytes > BYTES_AHEAD:
                 self._bound()
 
@@ -124,14 +124,14 @@ class Ranked(Operator, Generic[T]):
         return rows.take(pa.array(order[np.arange(len(order)) - starts < self.n]))
 
     def end_window(self) -> None:
-        """Emits the top records, those of each key together, the keys that came first first."""
+        """Emit the top records, those of each key together, the keys that came first first."""
         self._send()
 
     def _send(self) -> None:
         if self.batches:
-            found = self._top()
-            if found.num_rows:
-                self.output.emit_batch(found)
+            top = self._top()
+            if top.num_rows:
+                self.output.emit_batch(top)
         for entries in self.groups.values():
             self._cut(entries)
             self.output.emit_all([cast("T", entry[2]) for entry in entries])
@@ -139,7 +139,7 @@ class Ranked(Operator, Generic[T]):
 
 @attrs.define
 class TopN(Ranked[T], Generic[T]):
-    """Emits the `n` records of each window with the largest values: of each key, or of all.
+    """Emit the `n` records of each window with the largest values: of each key, or of all.
 
     They come in order, the largest first; those of each key together. Records with equal values are in the order of their
     contents, so that it does not matter how they are partitioned. Records without a value (None, or not a number) are left out.
@@ -199,13 +199,13 @@ class TopN(Ranked[T], Generic[T]):
         return needed_of(port, of=self.of)
 
     def end_window(self) -> None:
-        """Emits the top records, those of each key together, the keys that came first first."""
+        """Emit the top records, those of each key together, the keys that came first first."""
         if self.running and self.batches:
             self._add_totals()
         super().end_window()
 
     def _add_totals(self) -> None:
-        """Puts what was on top before beside the window's records, of the groups that these have; keeps what is on top now."""
+        """Put what was on top before beside the window's records, of the groups that these have; keep what is on top now."""
         import pyarrow as pa
 
         top = self._top()
@@ -218,11 +218,11 @@ class TopN(Ranked[T], Generic[T]):
 
     def _by_entry(self, batch: pa.RecordBatch) -> dict[str | int, list[Any]]:
         """The rows as plain data, by what their group is kept under."""
-        names, found = names_of(self.by), dict[str | int, list[Any]]()
+        names, rows = names_of(self.by), dict[str | int, list[Any]]()
         for row in batch.to_pylist():
             key = tuple(row[name] for name in names)
-            found.setdefault(entry_of(key if len(key) > 1 else key[0] if key else None), []).append(as_plain(row))
-        return found
+            rows.setdefault(entry_of(key if len(key) > 1 else key[0] if key else None), []).append(as_plain(row))
+        return rows
 
     def ahead(self, port: str) -> tuple[Operator, str] | None:
         """The same where the records come from."""

@@ -63,7 +63,7 @@ class WindowValue(Generic[K, V]):
 
 @attrs.define
 class Tumbling(Operator, Generic[T, K, V]):
-    """Aggregates records by key and by windows of event time of one size, side by side.
+    """Aggregate records by key and by windows of event time of one size, side by side.
 
     A window fires once the watermark has reached its end: each of its keys is emitted. Records that come after that are taken in
     for another `allowed_lateness`, and what they change is emitted once more, when the run's own window ends; so a key and window
@@ -97,8 +97,8 @@ class Tumbling(Operator, Generic[T, K, V]):
     >>> from dagflow.testing import Window, run_operator
     >>> hits = Tumbling(60, time=lambda hit: hit[0] * 1_000_000, by=lambda hit: hit[1], allowed_lateness=60)
     >>> windows = [Window([(5, "a"), (61, "a"), (9, "a")]), Window([(10, "a"), (200, "b")]), Window([(11, "a")])]
-    >>> found = run_operator(hits, {"input": windows})
-    >>> [(r.key, r.start.minute, r.value, r.firing) for r in found["output"]], found["late"]
+    >>> emitted = run_operator(hits, {"input": windows})
+    >>> [(r.key, r.start.minute, r.value, r.firing) for r in emitted["output"]], emitted["late"]
     ([('a', 0, 3, 0), ('a', 1, 1, 0), ('b', 3, 1, 0)], [(11, 'a')])
     """
 

@@ -32,7 +32,7 @@ How = Literal["inner", "left"]
 
 @attrs.define
 class HashJoin(Operator, Generic[L, R, O]):
-    """Brings together the records of a window that have equal keys: each of `left` with all of `right`, in the order of `left`.
+    """Bring together the records of a window that have equal keys: each of `left` with all of `right`, in the order of `left`.
 
     Without `combine`, rows are joined: batches with the columns of both sides, those of the key once (as `left` has them). Of
     another name that both have, the right side's gets `suffix`. With `combine`, records are.

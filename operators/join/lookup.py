@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_PAIRS = 1 << 16
-"""The number of rows made at once: a row may have a million partners."""
+"""The number of rows that are joined at once: a row may have a million partners."""
 
 
 @attrs.define
@@ -40,28 +40,28 @@ class Lookup:
 
     @classmethod
     def of(cls, columns: Sequence[pa.Array]) -> Lookup:
-        """The lookup of columns, of which keys are made."""
+        """Return the lookup of columns, which make the keys."""
         import numpy as np
         import pyarrow as pa
 
-        made = cls([], [], np.zeros(0, np.int64), np.zeros(1, np.int64))
+        lookup = cls([], [], np.zeros(0, np.int64), np.zeros(1, np.int64))
         codes: Any = None
         for column in columns:
             values = _plain(_values(column)).unique().drop_null()
-            made._values.append(values)
-            found = _coded(column, values)
+            lookup._values.append(values)
+            others = _coded(column, values)
             if codes is None:
-                codes = found
+                codes = others
             else:
-                pairs = _pairs(codes, found, len(values))
-                known = pa.array(pairs[pairs >= 0]).unique()
-                made._tuples.append(known)
-                codes = _codes(pa.array(pairs), known)
-        count = len((made._tuples or made._values)[-1])
+                pairs = _pairs(codes, others, len(values))
+                tuples = pa.array(pairs[pairs >= 0]).unique()
+                lookup._tuples.append(tuples)
+                codes = _codes(pa.array(pairs), tuples)
+        count = len((lookup._tuples or lookup._values)[-1])
         order = np.argsort(codes, kind="stable")
-        made._rows = order[np.searchsorted(codes[order], 0) :]  # without those that have a null
-        made._starts = np.concatenate([[0], np.cumsum(np.bincount(codes[made._rows], minlength=count))])
-        return made
+        lookup._rows = order[np.searchsorted(codes[order], 0) :]  # without those that have a null
+        lookup._starts = np.concatenate([[0], np.cumsum(np.bincount(codes[lookup._rows], minlength=count))])
+        return lookup
 
     def pairs(self, columns: Sequence[pa.Array], keep_all: bool) -> Iterator[tuple[np.ndarray[Any, Any], pa.Array]]:
         """The rows of the given columns, each as often as it has partners, and these; in the order of both, some at a time.
@@ -72,8 +72,8 @@ class Lookup:
         import pyarrow as pa
 
         codes = self._codes_of(columns)
-        known = np.maximum(codes, 0)
-        counts = np.where(codes >= 0, self._starts[known + 1] - self._starts[known], 0) if len(self._rows) else 0 * codes
+        numbers = np.maximum(codes, 0)
+        counts = np.where(codes >= 0, self._starts[numbers + 1] - self._starts[numbers], 0) if len(self._rows) else 0 * codes
         is_alone = counts == 0
         ends = np.cumsum(np.where(is_alone, 1, counts) if keep_all else counts)
         total = int(ends[-1]) if len(ends) else 0
@@ -82,7 +82,7 @@ class Lookup:
             left = np.searchsorted(ends, places, side="right")
             alone = is_alone[left]
             within = places - (ends[left] - counts[left])
-            partners = self._starts[known[left]] + within
+            partners = self._starts[numbers[left]] + within
             right = self._rows[np.where(alone, 0, partners)] if len(self._rows) else np.zeros(len(places), np.int64)
             yield left, pa.array(right, pa.int64(), mask=alone)
 
@@ -92,8 +92,8 @@ class Lookup:
 
         codes: Any = None
         for number, (column, values) in enumerate(zip(columns, self._values, strict=True)):
-            found = _coded(column, values)
-            codes = found if codes is None else _codes(pa.array(_pairs(codes, found, len(values))), self._tuples[number - 1])
+            others = _coded(column, values)
+            codes = others if codes is None else _codes(pa.array(_pairs(codes, others, len(values))), self._tuples[number - 1])
         return codes  # type: ignore[no-any-return]
 
 
@@ -134,11 +134,11 @@ def _coded(column: Any, values: Any) -> Any:
     import numpy as np
     import pyarrow.compute
 
-    found = _codes(_plain(_values(column)), values)
+    codes = _codes(_plain(_values(column)), values)
     if _values(column) is column:
-        return found
+        return codes
     compute: Any = pyarrow.compute
-    return np.append(found, -1)[compute.fill_null(column.indices.cast("int64"), -1).to_numpy()]  # null is at the end
+    return np.append(codes, -1)[compute.fill_null(column.indices.cast("int64"), -1).to_numpy()]  # null is at the end
 
 
 def _codes(column: Any, values: Any) -> Any:
@@ -149,8 +149,8 @@ def _codes(column: Any, values: Any) -> Any:
 
     compute: Any = pyarrow.compute
     if column.type == values.type and not pa.types.is_nested(column.type):
-        found = compute.fill_null(compute.index_in(column, value_set=values, skip_nulls=True), -1)
-        return found.to_numpy(zero_copy_only=False).astype(np.int64)
+        indices = compute.fill_null(compute.index_in(column, value_set=values, skip_nulls=True), -1)
+        return indices.to_numpy(zero_copy_only=False).astype(np.int64)
     numbers = {one_nan(value): number for number, value in enumerate(values.to_pylist())}
     keys = (None if value is None else one_nan(value) for value in column.to_pylist())
     return np.fromiter((numbers.get(key, -1) for key in keys), np.int64, len(column))

@@ -24,7 +24,7 @@ MOST_BYTES = 64 << 20
 
 @attrs.frozen(kw_only=True)
 class RowJoin:
-    """Joins the rows of a window by columns.
+    """Join the rows of a window by columns.
 
     Attributes:
         by, right_by: the columns of the key on the left and on the right side.

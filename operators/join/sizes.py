@@ -23,10 +23,10 @@ def row_bytes(columns: Sequence[pa.Array], rows: int) -> Numbers:
     """
     import numpy as np
 
-    found = np.zeros(rows, np.int64)
+    sizes = np.zeros(rows, np.int64)
     for column in columns:
-        found += _of_column(column)
-    return found
+        sizes += _of_column(column)
+    return sizes
 
 
 def _of_column(column: Any) -> Any:
@@ -56,7 +56,7 @@ def _of_column(column: Any) -> Any:
 
 
 def portions(sizes: Numbers, most: int) -> Iterator[slice]:
-    """Cuts rows into runs of at most `most` bytes, but for single rows that are larger.
+    """Cut rows into runs of at most `most` bytes, but for single rows that are larger.
 
     >>> import numpy as np
     >>> [(each.start, each.stop) for each in portions(np.array([3, 3, 9, 1, 1]), 6)]

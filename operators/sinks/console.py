@@ -19,7 +19,7 @@ WIDTH = 1_000
 
 @attrs.define
 class Console(Operator, Generic[T]):
-    """Prints records where the application was launched, when their window is decided. For trials.
+    """Print records where the application was launched, when their window is decided. For trials.
 
     Text is printed as it is, of a ReaderRecord its record, anything else as `repr` shows it; lines are cut at 1,000 characters.
     A task prints at most `limit` records of a window; it says how many more there were, and counts them as `not_shown`.
@@ -41,17 +41,17 @@ class Console(Operator, Generic[T]):
     not_shown = WindowState(0)
 
     def setup(self, context: OperatorContext) -> None:
-        """Keeps the context, which carries lines to the driver."""
+        """Keep the context, which carries lines to the driver."""
         self._context = context
 
     @input.process
     def show_record(self, record: T) -> None:
-        """Notes one record."""
+        """Note one record."""
         self.show_all(iter((record,)))
 
     @input.stream
     def show_all(self, records: Iterator[T]) -> None:
-        """Notes many records."""
+        """Note many records."""
         for record in islice(records, self.limit - self.shown):
             self._context.note(self._line(record))
             self.shown += 1
@@ -61,12 +61,12 @@ class Console(Operator, Generic[T]):
             self._context.count("not_shown", more)
 
     def end_window(self) -> None:
-        """Says how many records were left out."""
+        """Say how many records were left out."""
         if self.not_shown:
             self._context.note(f"{self.prefix}… {self.not_shown} more records are not shown (limit = {self.limit})")
 
     def show(self, lines: list[str], window: int) -> None:
-        """Prints what the window's tasks noted. Called on the driver's instance when the window is decided."""
+        """Print what the window's tasks noted. Called on the driver's instance when the window is decided."""
         for line in lines:
             print(line)  # noqa: T201  # what it is for
 

@@ -23,7 +23,7 @@ T = TypeVar("T", default=Any)
 
 @attrs.define
 class CsvWriter(TableWriter[T], Generic[T]):
-    r"""Writes tables to CSV files (RFC 4180, UTF-8) in the folder `path`; see TableWriter for folders, FileSink for full files.
+    r"""Write tables to CSV files (RFC 4180, UTF-8) in the folder `path`; see TableWriter for folders, FileSink for full files.
 
     A field is quoted where it must be: quotes, delimiters and line ends are in it, or it is the text that stands for no value. So
     an empty text is `""`, and no value is nothing. Times with a zone are written in UTC, durations as numbers of their unit.
@@ -83,13 +83,13 @@ class CsvWriter(TableWriter[T], Generic[T]):
         return {"kind": "csv", "delimiter": self.delimiter, "quote": self.quote, "null": self.null, "header": self.header}
 
     def setup(self, context: OperatorContext) -> None:
-        """Makes the set of open files. Raises CodecMissing."""
+        """Make the set of open files. Raises CodecMissing."""
         super().setup(context)
         self._files = packed_files(self, context)
         self._rows = CsvEncoder(type(self).__name__, self.delimiter, self.quote, self.quoting, self.null)
 
     def check_schema(self, schema: pa.Schema) -> None:
-        """Raises TypeNotWritable."""
+        """Raise TypeNotWritable."""
         check_types(schema, type(self).__name__, "CSV")
 
     def prepared(self, batch: pa.RecordBatch) -> Any:
@@ -98,11 +98,11 @@ class CsvWriter(TableWriter[T], Generic[T]):
         return header, self._rows.rows(batch)
 
     def write_part(self, key: tuple[str, int], part: Any) -> None:
-        """Appends rows to the file of their folder and schema."""
+        """Append rows to the file of their folder and schema."""
         header, rows = part
         end = self.terminator.encode()
         self._files.append_column(self.name_of(key), rows, end, b"" if header is None else header + end)
 
     def end_window(self) -> None:
-        """Writes what is pending and closes the files."""
+        """Write what is pending and close the files."""
         self._files.close()

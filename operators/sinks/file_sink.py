@@ -63,7 +63,7 @@ class FileSink(Operator):
         return [self.path]
 
     def setup(self, context: OperatorContext) -> None:
-        """Keeps the context, which opens files."""
+        """Keep the context, which opens files."""
         self._context = context
 
     def begin_window(self, window: int) -> None:

@@ -21,7 +21,7 @@ T = TypeVar("T", default=Any)
 
 @attrs.define
 class JsonLinesWriter(TableWriter[T], Generic[T]):
-    r"""Writes tables as JSON, an object a line, in the folder `path`; see TableWriter and FileSink for folders and full files.
+    r"""Write tables as JSON, an object a line, in the folder `path`; see TableWriter and FileSink for folders and full files.
 
     Every object has all columns, with `null` where there is no value; structs and maps with text for keys are objects, lists
     arrays. Dates and times are texts as ISO 8601 has them, with a zone in UTC; durations are numbers of their unit. A real number
@@ -57,13 +57,13 @@ class JsonLinesWriter(TableWriter[T], Generic[T]):
         return {"kind": "json"}
 
     def setup(self, context: OperatorContext) -> None:
-        """Makes the set of open files. Raises CodecMissing."""
+        """Make the set of open files. Raises CodecMissing."""
         super().setup(context)
         self._files = packed_files(self, context)
         self._rows = JsonEncoder(type(self).__name__)
 
     def check_schema(self, schema: pa.Schema) -> None:
-        """Raises TypeNotWritable."""
+        """Raise TypeNotWritable."""
         check_types(schema, type(self).__name__)
 
     def prepared(self, batch: pa.RecordBatch) -> Any:
@@ -71,9 +71,9 @@ class JsonLinesWriter(TableWriter[T], Generic[T]):
         return self._rows.rows(batch)
 
     def write_part(self, key: tuple[str, int], part: Any) -> None:
-        """Appends rows to the file of their folder and schema."""
+        """Append rows to the file of their folder and schema."""
         self._files.append_column(self.name_of(key), part, b"\n")
 
     def end_window(self) -> None:
-        """Writes what is pending and closes the files."""
+        """Write what is pending and close the files."""
         self._files.close()

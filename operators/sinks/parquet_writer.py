@@ -25,7 +25,7 @@ T = TypeVar("T", default=Any)
 
 @attrs.define
 class ParquetWriter(TableWriter[T], Generic[T]):
-    """Writes tables to Parquet files in the folder `path`; see TableWriter and FileSink for folders by value and full files.
+    """Write tables to Parquet files in the folder `path`; see TableWriter and FileSink for folders by value and full files.
 
     Rows wait in memory until there are enough of them for a row group. With many folders that is more than `buffer_bytes` sooner
     than any row group is full: then the largest is written as it is. A file is opened when its first row group is written; where
@@ -87,7 +87,7 @@ class ParquetWriter(TableWriter[T], Generic[T]):
         return {"kind": "parquet"}
 
     def setup(self, context: OperatorContext) -> None:
-        """Makes the set of open files."""
+        """Make the set of open files."""
         super().setup(context)
         self._begun: dict[str, int] = {}
         self._files = ParquetFiles(
@@ -108,7 +108,7 @@ class ParquetWriter(TableWriter[T], Generic[T]):
         self._begun.clear()
 
     def check_schema(self, schema: pa.Schema) -> None:
-        """Raises TypeNotWritable."""
+        """Raise TypeNotWritable."""
         import pyarrow as pa
 
         for field in schema:
@@ -124,11 +124,11 @@ class ParquetWriter(TableWriter[T], Generic[T]):
                 ) from error
 
     def write_part(self, key: tuple[str, int], part: Any) -> None:
-        """Appends a batch to the file of its folder and schema."""
+        """Append a batch to the file of its folder and schema."""
         self._files.append(key, part)
 
     def end_window(self) -> None:
-        """Writes what waits and finishes the files."""
+        """Write what waits and finish the files."""
         self._files.close()
         if self._files.closed_early:
             self._context.count("files_closed_early", self._files.closed_early)

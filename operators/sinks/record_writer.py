@@ -23,7 +23,7 @@ T = TypeVar("T", default=Any)
 
 @attrs.define
 class RecordWriter(FileSink, Generic[T]):
-    r"""Writes records to files in the folder `path` (a path or URL), `terminator` after each.
+    r"""Write records to files in the folder `path` (a path or URL), `terminator` after each.
 
     Text is encoded, bytes are written as they are, of a ReaderRecord its record; for anything else override
     `get_bytes_for_tuple`. A file appears whole, when its window is decided.

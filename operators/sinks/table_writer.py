@@ -51,7 +51,7 @@ class TableWriter(FileSink, Generic[T]):
                     problems.append(f"partition_columns has {name!r}: a folder that begins with _ or . would be none of the data")
 
     def setup(self, context: OperatorContext) -> None:
-        """Begins without knowing any columns."""
+        """Begin without knowing any columns."""
         super().setup(context)
         self._schemas: list[pa.Schema] = []
         self._names: dict[tuple[str, int], str] = {}
@@ -70,7 +70,7 @@ class TableWriter(FileSink, Generic[T]):
         """The columns of what arrives."""
 
     def check_schema(self, schema: pa.Schema) -> None:
-        """Raises NotWritable for columns that the format has no form for. `schema`: without the columns that name folders."""
+        """Raise NotWritable for columns that the format has no form for. `schema`: without the columns that name folders."""
 
     def name_of(self, key: tuple[str, int]) -> str:
         """The name of a key's first file: later schemas of a folder have names of their own."""
@@ -86,12 +86,12 @@ class TableWriter(FileSink, Generic[T]):
         return batch
 
     def write_part(self, key: tuple[str, int], part: Any) -> None:
-        """Writes what `prepared` has made of rows to the file at hand of a key: the folder (or ""), and the schema's number."""
+        """Write what `prepared` has made of rows to the file at hand of a key: the folder (or ""), and the schema's number."""
         raise NotImplementedError
 
     @input.batch
     def write_batch(self, batch: pa.RecordBatch) -> None:
-        """Writes a batch: all of it or, when it raises, nothing."""
+        """Write a batch: all of it or, when it raises, nothing."""
         if not batch.num_rows:
             return
         number, batch = self._known(batch)
@@ -116,8 +116,8 @@ class TableWriter(FileSink, Generic[T]):
                 if ordered.schema.types == known.types:
                     return number, _with(ordered, known)
         if self._schemas and self.on_schema_change == "fail":
-            found = differences(self._schemas[0], schema)
-            raise ColumnsChanged(operator=type(self).__name__, file=self.part_name, differences=found)
+            changes = differences(self._schemas[0], schema)
+            raise ColumnsChanged(operator=type(self).__name__, file=self.part_name, differences=changes)
         return len(self._schemas), _with(batch, schema)
 
 
@@ -141,11 +141,11 @@ def differences(before: pa.Schema, after: pa.Schema) -> tuple[str, ...]:
     >>> differences(pa.schema({"a": pa.int64(), "b": pa.string()}), pa.schema({"a": pa.string(), "c": pa.int8()}))
     ("column 'a' is string, and was int64", "column 'b' (string) is missing", "column 'c' (int8) is new")
     """
-    found = []
+    changes = []
     for field in before:
         if field.name not in after.names:
-            found.append(f"column {field.name!r} ({field.type}) is missing")
+            changes.append(f"column {field.name!r} ({field.type}) is missing")
         elif after.field(field.name).type != field.type:
-            found.append(f"column {field.name!r} is {after.field(field.name).type}, and was {field.type}")
-    found += [f"column {field.name!r} ({field.type}) is new" for field in after if field.name not in before.names]
-    return tuple(found)
+            changes.append(f"column {field.name!r} is {after.field(field.name).type}, and was {field.type}")
+    changes += [f"column {field.name!r} ({field.type}) is new" for field in after if field.name not in before.names]
+    return tuple(changes)

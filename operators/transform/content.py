@@ -91,9 +91,9 @@ def content_of(value: Any) -> bytes:
 
 def _text(value: Any) -> str:
     """A value so that equal ones have equal texts, and others have others."""
-    known = _TEXTS.get(type(value))
-    if known is not None:
-        return known(value)
+    text_of = _TEXTS.get(type(value))
+    if text_of is not None:
+        return text_of(value)
     if isinstance(value, ReaderRecord):
         return f"[{_text(value.position)},{_text(value.record)}]"
     if attrs.has(type(value)):
@@ -109,7 +109,7 @@ def _text(value: Any) -> str:
             return text(value)
     if type(value).__module__ == "numpy" and hasattr(value, "item"):
         return _text(value.item())
-    raise TypeError(f"{type(value).__qualname__} is no plain data: say with key=… what counts")
+    raise TypeError(f"{type(value).__qualname__} is not plain data: name what counts with key=…")
 
 
 def _of_fields(fields: Mapping[Any, Any]) -> str:

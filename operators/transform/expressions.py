@@ -31,7 +31,7 @@ class Expression(Protocol):
 
 
 def function_or_expression(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """Validates a property that takes a function of the record or an expression over the batch."""
+    """Validate a property that takes a function of the record or an expression over the batch."""
     if not callable(value) and not (hasattr(value, "cast") and hasattr(value, "isin")):
         raise TypeError(
             f"{attribute.name} must be a function of the record, or a pyarrow.compute expression over the batch; got {value!r}"
@@ -61,19 +61,19 @@ def returned_types(function: Any) -> list[type]:
     return [cls for each in members if each is not Any and inspect.isclass(cls := get_origin(each) or each)]
 
 
-def kept(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.RecordBatch:
+def rows_where(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.RecordBatch:
     """The rows of `batch` for which `expression` is true; null is not true. Raises ExpressionRefused."""
     import pyarrow as pa
 
     try:
         # batch.filter() would hand each batch to threads: twice the time for a piece of 1 MiB
-        found = computed_by("filter", acero().FilterNodeOptions(expression), pa.Table.from_batches([batch]))
-        return _one_batch(found, batch.schema)
+        table = computed_by("filter", acero().FilterNodeOptions(expression), pa.Table.from_batches([batch]))
+        return _one_batch(table, batch.schema)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         _explain(error, batch, expression, operator)
 
 
-def computed(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.Array:
+def values_of(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.Array:
     """The values of `expression` over the rows of `batch`. Raises ExpressionRefused."""
     import pyarrow as pa
 
@@ -85,12 +85,12 @@ def computed(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def held(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.BooleanArray:
+def mask_of(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.BooleanArray:
     """For which rows of `batch` `expression` is true; null is not true. Raises ExpressionRefused."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    values = computed(batch, expression, operator)
+    values = values_of(batch, expression, operator)
     if not pa.types.is_boolean(values.type):
         refused = pa.ArrowTypeError(f"Filter expression must evaluate to bool, but it evaluates to {values.type}")
         _explain(refused, batch, expression, operator)
@@ -106,7 +106,7 @@ def _one_batch(table: pa.Table, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _explain(error: Exception, batch: pa.RecordBatch, expression: Any, operator: str) -> NoReturn:
-    """Words what pyarrow says of an expression; what it says of the data (text that is not a number, …) stays."""
+    """Word what pyarrow says of an expression; what it says of the data (text that is not a number, …) stays."""
     columns = tuple((field.name, str(field.type)) for field in batch.schema)
     text = str(error).splitlines()[0]
     if missing := re.match(r"No match for FieldRef\.(?:Name|FieldPath)\((.*?)\) in ", text):

@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OutputPort
 from operators.conditions import is_expression, is_function
-from operators.transform.expressions import Expression, function_or_expression, kept
+from operators.transform.expressions import Expression, function_or_expression, rows_where
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +20,7 @@ T = TypeVar("T", default=Any)
 
 @attrs.define
 class Filter(Operator, Generic[T]):
-    """Passes on the records that `predicate` holds for, unchanged and in their order.
+    """Pass on the records that `predicate` holds for, unchanged and in their order.
 
     `predicate` is a function of the record, or a `pyarrow.compute` expression over the columns of the batch (the column of
     a bare type is `value`; of a `ReaderRecord`: `block_id`, `position`, `record`), which is some ten times as fast.
@@ -43,7 +43,7 @@ class Filter(Operator, Generic[T]):
 
     @input.process(when=is_function("predicate"))
     def keep(self, record: T) -> None:
-        """Emits the record if the predicate holds."""
+        """Emit the record if the predicate holds."""
         if self.predicate(record):  # type: ignore[operator]
             self.output.emit(record)
 
@@ -55,6 +55,6 @@ class Filter(Operator, Generic[T]):
     @input.batch(when=is_expression("predicate"))
     def keep_batch(self, batch: pa.RecordBatch) -> None:
         """Do the same for an expression."""
-        rows = kept(batch, self.predicate, type(self).__name__)
+        rows = rows_where(batch, self.predicate, type(self).__name__)
         if rows.num_rows:
             self.output.emit_batch(rows)

@@ -13,7 +13,7 @@ from dagflow import InputPort, Operator, OutputPort
 from operators.conditions import is_expression, is_function
 from operators.problems import all_problems
 from operators.transform.errors import ExpressionRefused, NotSeveral
-from operators.transform.expressions import Expression, computed, function_name, function_or_expression, returned_types
+from operators.transform.expressions import Expression, function_name, function_or_expression, returned_types, values_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +32,7 @@ def _has_parts(tp: type) -> bool:
 
 @attrs.define
 class FlatMap(Operator, Generic[T, U]):
-    """Emits all that `function(record)` yields, for each record, in order.
+    """Emit all that `function(record)` yields, for each record, in order.
 
     `function` returns or yields an iterable, which is never held as a whole: it may be long. What a generator has yielded before
     it raises, has been emitted. A `pyarrow.compute` expression must give lists; null is an empty one.
@@ -67,7 +67,7 @@ class FlatMap(Operator, Generic[T, U]):
 
     @input.process(when=is_function("function"))
     def apply(self, record: T) -> None:
-        """Emits what the function makes of the record."""
+        """Emit what the function makes of the record."""
         self.output.emit_all(self._several(self.function(record)))  # type: ignore[operator]
 
     @input.stream(when=is_function("function"))
@@ -87,7 +87,7 @@ class FlatMap(Operator, Generic[T, U]):
         """Do the same for an expression."""
         import pyarrow as pa
 
-        lists = computed(batch, self.function, type(self).__name__)
+        lists = values_of(batch, self.function, type(self).__name__)
         if not (pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type) or pa.types.is_fixed_size_list(lists.type)):
             raise ExpressionRefused(
                 operator=type(self).__name__,

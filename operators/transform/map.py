@@ -10,7 +10,7 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OutputPort
 from operators.conditions import is_expression, is_function
-from operators.transform.expressions import Expression, computed, function_or_expression
+from operators.transform.expressions import Expression, function_or_expression, values_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,7 +21,7 @@ U = TypeVar("U", default=Any)
 
 @attrs.define
 class Map(Operator, Generic[T, U]):
-    """Emits `function(record)` for each record.
+    """Emit `function(record)` for each record.
 
     `function` is a function of the record, or a `pyarrow.compute` expression over the columns of the batch; what the
     expression gives is the column `value` of the batches that follow. Annotations of the function, or `Map[str, int](…)`, tell
@@ -44,7 +44,7 @@ class Map(Operator, Generic[T, U]):
 
     @input.process(when=is_function("function"))
     def apply(self, record: T) -> None:
-        """Emits what the function makes of the record."""
+        """Emit what the function makes of the record."""
         self.output.emit(self.function(record))  # type: ignore[operator]
 
     @input.stream(when=is_function("function"))
@@ -57,6 +57,6 @@ class Map(Operator, Generic[T, U]):
         """Do the same for an expression."""
         import pyarrow as pa
 
-        values = computed(batch, self.function, type(self).__name__)
+        values = values_of(batch, self.function, type(self).__name__)
         if len(values):
             self.output.emit_batch(pa.record_batch([values], names=["value"]))

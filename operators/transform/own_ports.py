@@ -46,6 +46,6 @@ class OwnPorts(Operator):
 @functools.cache
 def _class_with(cls: Any, make: Callable[..., dict[str, Any]], key: tuple[Any, ...]) -> type[OwnPorts]:
     body = {"__slots__": (), "__module__": cls.__module__, "__qualname__": cls.__qualname__, "_made_from": cls}
-    made: Any = type(cls.__name__, (cls,), {**body, **make(*key)})
-    made.__parameters__ = cls.__parameters__  # Filter[str] has subscripted the class that this one stands for
-    return made  # type: ignore[no-any-return]  # it is one
+    derived: Any = type(cls.__name__, (cls,), {**body, **make(*key)})
+    derived.__parameters__ = cls.__parameters__  # Filter[str] has subscripted the class that this one stands for
+    return derived  # type: ignore[no-any-return]  # it is one

@@ -13,7 +13,7 @@ from typing_extensions import TypeVar
 from dagflow import InputPort, Operator, OutputPort
 from operators.conditions import no_function
 from operators.transform.content import column_contents, contents
-from operators.transform.expressions import Expression, computed, function_or_expression
+from operators.transform.expressions import Expression, function_or_expression, values_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +26,7 @@ _BITS = 0xFFFFFFFF
 
 @attrs.define
 class Sample(Operator, Generic[T]):
-    """Passes on about `fraction` of the records, unchanged and in their order; the same ones whenever and wherever it runs.
+    """Pass on about `fraction` of the records, unchanged and in their order; the same ones whenever and wherever it runs.
 
     Whether a record is kept depends on its content and `seed` only, not on its neighbours, on how files are cut into blocks, or
     on how many partitions there are. Equal records are kept or dropped together; of a `ReaderRecord`, the position counts too,
@@ -55,13 +55,13 @@ class Sample(Operator, Generic[T]):
     output = OutputPort[T]()
 
     def setup(self, context: object) -> None:
-        """Works out what records are compared with."""
+        """Work out what records are compared with."""
         self._limit = round(self.fraction * (_BITS + 1))
         self._start = crc32(b"%d" % self.seed)
 
     @input.process(when=lambda operator: operator.key is None or callable(operator.key))
     def choose(self, record: T) -> None:
-        """Emits the record if it is one of the sample."""
+        """Emit the record if it is one of the sample."""
         if self._is_kept(record):
             self.output.emit(record)
 
@@ -78,7 +78,7 @@ class Sample(Operator, Generic[T]):
 
         hashed = batch
         if self.key is not None:
-            hashed = pa.record_batch([computed(batch, self.key, type(self).__name__)], names=["value"])
+            hashed = pa.record_batch([values_of(batch, self.key, type(self).__name__)], names=["value"])
         hashes: Iterable[int] = repeat(self._start, batch.num_rows)
         for column in column_contents(hashed):
             hashes = map(crc32, column, hashes)
@@ -88,8 +88,8 @@ class Sample(Operator, Generic[T]):
             self.output.emit_batch(batch.filter(pa.array(mask)))
 
     def _is_kept(self, record: T) -> bool:
-        found = self._start
+        checksum = self._start
         what = record if self.key is None else self.key(record)  # type: ignore[operator]
         for part in contents(what):
-            found = crc32(part, found)
-        return found * _ODD & _BITS < self._limit
+            checksum = crc32(part, checksum)
+        return checksum * _ODD & _BITS < self._limit

@@ -26,7 +26,7 @@ def to_schema(value: Any) -> TableSchema | None:
 
 @attrs.define
 class SparkOperator(DataFrameOperator, Generic[T, U]):
-    """Makes a DataFrame of the DataFrame of a window's records: with SQL, joins with tables, any library of Spark's.
+    """Make a DataFrame of the DataFrame of a window's records: with SQL, joins with tables, any library of Spark's.
 
     `SparkOperator[In, Out](body)` names the classes of the records on both sides, whose fields are the columns; or the columns
     are given. `body` is called once a window, on the driver; it says what is to be done, and runs nothing itself: an action in
@@ -56,20 +56,20 @@ class SparkOperator(DataFrameOperator, Generic[T, U]):
     output = OutputPort[U]()
 
     def transform(self, frame: DataFrame) -> DataFrame:
-        """Calls `body`."""
+        """Call `body`."""
         return self.body(frame)
 
     def columns(self, port: str, kind: Any) -> pa.Schema | None:
         """Those that were given, else those of the type."""
-        given = self.input_schema if port == "input" else self.output_schema
-        return super().columns(port, kind) if given is None else _arrow(given)
+        schema = self.input_schema if port == "input" else self.output_schema
+        return super().columns(port, kind) if schema is None else _arrow(schema)
 
     def columns_with_values(self, kind: Any) -> frozenset[str]:
         """Those that were given as such, else those of the type."""
-        given = self.output_schema
-        if given is None:
+        schema = self.output_schema
+        if schema is None:
             return super().columns_with_values(kind)
-        return frozenset(name for name, column in given.columns.items() if not column.nullable)
+        return frozenset(name for name, column in schema.columns.items() if not column.nullable)
 
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
         """Batches."""

@@ -12,7 +12,7 @@ from typing_extensions import TypeVar
 from dagflow import InputPort, OutputPort
 from dagflow.config import one_of
 from dagflow.errors import UnknownName
-from operators.transform.expressions import Expression, function_or_expression, held
+from operators.transform.expressions import Expression, function_or_expression, mask_of
 from operators.transform.own_ports import OwnPorts, fixed
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ def _as_dict(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _predicates(instance: object, attribute: attrs.Attribute[Any], value: Mapping[str, Any]) -> None:
-    """Validates predicates by the names of their ports."""
+    """Validate predicates by the names of their ports."""
     if not value:
         raise ValueError(f"{attribute.name} is empty: write {{'port': predicate}}")
     for name, predicate in value.items():
-        taken = hasattr(Split, name) or any(field.name == name for field in attrs.fields(Split))
-        if taken or not name.isidentifier() or name.startswith("_"):
+        is_taken = hasattr(Split, name) or any(field.name == name for field in attrs.fields(Split))
+        if is_taken or not name.isidentifier() or name.startswith("_"):
             raise ValueError(
                 f"{attribute.name} has the port {name!r}: take a name like 'errors_only' that Split has no use for itself"
             )
@@ -57,7 +57,7 @@ class _Ports(dict[str, Any]):
 
 @attrs.define
 class Split(OwnPorts, Generic[T]):
-    """Passes each record on to the port of the predicate that holds for it, unchanged and in order.
+    """Pass each record on to the port of the predicate that holds for it, unchanged and in order.
 
     `predicates` names the ports, `outputs`, and says for each what goes there: functions of the record, or `pyarrow.compute`
     expressions over the batch (see `Filter`; null is not true). `matches`: "first", a record goes to the first port whose
@@ -68,12 +68,12 @@ class Split(OwnPorts, Generic[T]):
     >>> import pyarrow.compute as pc
     >>> from dagflow.testing import run_operator
     >>> by_length = Split({"short": lambda word: len(word) < 3, "long": lambda word: len(word) > 5})
-    >>> found = run_operator(by_length, {"input": ["a", "tree", "to", "question"]})
-    >>> found["short"], found["long"], found["rest"]
+    >>> emitted = run_operator(by_length, {"input": ["a", "tree", "to", "question"]})
+    >>> emitted["short"], emitted["long"], emitted["rest"]
     (['a', 'to'], ['question'], ['tree'])
     >>> by_size = Split[int]({"small": pc.field("value") < 10, "even": pc.bit_wise_and(pc.field("value"), 1) == 0}, matches="all")
-    >>> found = run_operator(by_size, {"input": [4, 11, 12]})
-    >>> found["small"], found["even"], found["rest"]
+    >>> emitted = run_operator(by_size, {"input": [4, 11, 12]})
+    >>> emitted["small"], emitted["even"], emitted["rest"]
     ([4], [4, 12], [11])
 
     In a DAG: `dag.add_stream("long words", split.outputs["long"], writer.input)`.
@@ -97,7 +97,7 @@ class Split(OwnPorts, Generic[T]):
 
     @input.process(when=_has_functions)
     def split(self, record: T) -> None:
-        """Emits the record on the ports whose predicates hold."""
+        """Emit the record on the ports whose predicates hold."""
         self.split_all(iter([record]))
 
     @input.stream(when=_has_functions)
@@ -124,7 +124,7 @@ class Split(OwnPorts, Generic[T]):
         pc: Any = pyarrow.compute
         left: Any = None  # the rows that no predicate has held for so far
         for name, predicate in self.predicates.items():
-            mask = held(batch, predicate, type(self).__name__)
+            mask = mask_of(batch, predicate, type(self).__name__)
             self._emit_rows(self.outputs[name], batch, mask if left is None or self.matches == "all" else pc.and_(mask, left))
             left = pc.invert(mask) if left is None else pc.and_not(left, mask)
         self._emit_rows(self.rest, batch, left)

@@ -20,7 +20,7 @@ T = TypeVar("T", default=Any)
 
 @attrs.define
 class Union(OwnPorts, Generic[T]):
-    """Passes on all records of its inputs, unchanged: those of each in their order, those of several in any.
+    """Pass on all records of its inputs, unchanged: those of each in their order, those of several in any.
 
     `count` says how many inputs there are: the ports `input_0`, `input_1`, … of `inputs`, all of which must be connected. Their
     streams are of one type. Records go through as they come, one by one or in batches.

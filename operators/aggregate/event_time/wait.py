@@ -15,8 +15,8 @@ class Wait:
     def reopens(self, kept: Wait) -> bool:
         """Return True if a window that was over under `kept` may be open under these settings.
 
-        >>> kept = Wait(60, 0)
-        >>> [Wait(0, 60).reopens(kept), Wait(10, 10).reopens(kept), Wait(90, 0).reopens(kept), Wait(0, None).reopens(kept)]
+        >>> old = Wait(60, 0)
+        >>> [Wait(0, 60).reopens(old), Wait(10, 10).reopens(old), Wait(90, 0).reopens(old), Wait(0, None).reopens(old)]
         [False, False, True, True]
         """
         if (self.out_of_orderness is None) != (kept.out_of_orderness is None):

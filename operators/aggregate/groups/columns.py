@@ -58,14 +58,14 @@ class ColumnGroups:
         return self._types is None or self._types == table.schema.types
 
     def take_rows(self, table: pa.Table) -> None:
-        """Takes rows in."""
+        """Take rows in."""
         self._types = table.schema.types
         self._rows.append(table)
         self._row_count += table.num_rows
         self._bytes += table.nbytes
 
     def take_groups(self, table: pa.Table) -> None:
-        """Takes groups in."""
+        """Take groups in."""
         self._types = table.schema.types
         self._groups.append(table)
 
@@ -77,23 +77,23 @@ class ColumnGroups:
     def compact(self, *, last: bool = False) -> bool:
         """Groups the rows, and puts groups together where there are many, or `last`. False where pyarrow would not be exact."""
         if self._rows:
-            found = grouped(self._rows, self.merge)
-            if found is None:
+            table = grouped(self._rows, self.merge)
+            if table is None:
                 return False
             self._rows, self._row_count, self._bytes = [], 0, 0
-            self._groups.append(found)
+            self._groups.append(table)
         if len(self._groups) > 1 and (last or self._has_many):
-            found = grouped(self._groups, self.merge)
-            if found is None:
+            table = grouped(self._groups, self.merge)
+            if table is None:
                 return False
-            self._groups = [found]
-            self._merged = found.num_rows
+            self._groups = [table]
+            self._merged = table.num_rows
         return True
 
     @property
     def _has_many(self) -> bool:
-        held: int = sum(table.num_rows for table in self._groups)
-        return held > 2 * self._merged + GROUPS
+        rows: int = sum(table.num_rows for table in self._groups)
+        return rows > 2 * self._merged + GROUPS
 
     def as_one(self) -> pa.Table | None:
         """All that is held as one table of groups by one column; None where Python objects would have columns of other types."""

@@ -53,11 +53,11 @@ class Grouping:
         """Take records in."""
         key_of = getter(self.by)
         if self.merge is None:
-            found: Counter[Any] = Counter()
+            counts: Counter[Any] = Counter()
             try:
-                found.update(map(key_of, records))
+                counts.update(map(key_of, records))
             finally:  # what came before a record that raises is counted
-                for key, count in found.items():
+                for key, count in counts.items():
                     self.add(groups, key, None, count)
             return
         value_of, both = getter(self.of), self.merge.both
@@ -69,7 +69,7 @@ class Grouping:
                 group[1] += 1
 
     def add_batch(self, groups: Groups, columns: ColumnGroups, batch: pa.RecordBatch) -> None:
-        """Takes the rows of a batch in; many at once by pyarrow, where that comes to what Python would come to."""
+        """Take the rows of a batch in; many at once by pyarrow, where that comes to what Python would come to."""
         import pyarrow as pa
 
         check_keys(batch, self.by)
@@ -84,7 +84,7 @@ class Grouping:
         self._add_table(groups, columns, pa.table(named), columns.take_rows)
 
     def add_partials(self, groups: Groups, columns: ColumnGroups, batch: pa.RecordBatch) -> None:
-        """Takes in what a batch has of groups elsewhere: `key`, `value`, `count` and `large`."""
+        """Take in what a batch has of groups elsewhere: `key`, `value`, `count` and `large`."""
         import pyarrow as pa
 
         if batch.column("large").null_count < batch.num_rows or type(self.by) is tuple:
@@ -111,13 +111,13 @@ class Grouping:
             self.fold(groups, columns)
 
     def fold(self, groups: Groups, columns: ColumnGroups) -> None:
-        """Takes in what columns hold, which then hold nothing."""
+        """Take in what columns hold, which then hold nothing."""
         columns.compact(last=True)
         for table in columns.drain():
             self._add_rows(groups, table)
 
     def _add_rows(self, groups: Groups, table: pa.Table) -> None:
-        """Takes in groups, or rows, as Python objects."""
+        """Take in groups, or rows, as Python objects."""
         parts = [table.column(name).to_pylist() for name in table.column_names if name not in (VALUE, COUNT)]
         keys = [None] * table.num_rows if self.by is None else zip(*parts, strict=True) if type(self.by) is tuple else parts[0]
         values = [None] * table.num_rows if self.merge is None else table.column(VALUE).to_pylist()
@@ -129,14 +129,14 @@ class Grouping:
             self.add(groups, key, value, count)
 
     def add(self, groups: Groups, key: Any, value: Any, count: int) -> None:
-        """Takes in what is known of a group."""
+        """Take in what is known of a group."""
         group = groups.setdefault(key, [None, 0])
         if value is not None and self.merge is not None:
             group[0] = value if group[0] is None else self.merge.both(group[0], value)
         group[1] += count
 
     def settle(self, groups: Groups) -> None:
-        """Makes one group of those whose keys differ only in their NaN, each of which differs from all others."""
+        """Make one group of those whose keys differ only in their NaN, each of which differs from all others."""
         odd = [(key, one) for key in groups if (one := one_nan(key)) is not key]
         for key, one in odd:
             self.add(groups, one, *groups.pop(key))

@@ -45,10 +45,10 @@ def as_plain(value: Any) -> Any:
         return [as_plain(each) for each in value]
     if type(value) in _PLAIN:
         return value
-    known = _TAGS.get(type(value))
-    if known is None or (known[0] == "dict" and not all(type(name) is str for name in value)):
+    encoding = _TAGS.get(type(value))
+    if encoding is None or (encoding[0] == "dict" and not all(type(name) is str for name in value)):
         raise ValueNotKept(type=type(value).__qualname__)
-    return {known[0]: known[1](value)}
+    return {encoding[0]: encoding[1](value)}
 
 
 def from_plain(data: Any) -> Any:

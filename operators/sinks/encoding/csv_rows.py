@@ -113,7 +113,7 @@ class CsvEncoder:
 
 
 def check_types(schema: pa.Schema, operator: str, form: str) -> None:
-    """Raises TypeNotWritable for columns that have no plain text."""
+    """Raise TypeNotWritable for columns that have no plain text."""
     for field in schema:
         if kind_of_text(field.type) is None:
             raise TypeNotWritable(

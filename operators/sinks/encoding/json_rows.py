@@ -59,27 +59,27 @@ class JsonEncoder:
         kind: Any = column.type
         plain = kind_of_text(kind)
         if plain == TEXT:
-            found = _quoted(as_text(column))
+            texts = _quoted(as_text(column))
         elif plain == NUMBER:
-            found = as_text(column)
+            texts = as_text(column)
         elif plain == REAL:
-            found = self._reals(path, column)
+            texts = self._reals(path, column)
         elif plain == OTHER:
             texts = as_text(column)
-            found = c.binary_join_element_wise('"', c.replace_substring(texts, " ", "T"), '"', "")
+            texts = c.binary_join_element_wise('"', c.replace_substring(texts, " ", "T"), '"', "")
         elif pa.types.is_struct(kind):
             names = [field.name for field in kind]
             paths = [f"{path}.{name}" for name in names]
-            found = self._objects(names, column.flatten(), paths, len(column))
-            found = c.if_else(column.is_valid(), found, None)
+            texts = self._objects(names, column.flatten(), paths, len(column))
+            texts = c.if_else(column.is_valid(), texts, None)
         elif pa.types.is_map(kind):
             entry = pa.struct([pa.field("key", kind.key_type, nullable=False), pa.field("value", kind.item_type)])
             column = column.cast(pa.list_(entry))
             keys, items = column.flatten().flatten()
-            found = _joined(column, c.binary_join_element_wise(_quoted(as_text(keys)), self._values(path, items), ":"), "{", "}")
+            texts = _joined(column, c.binary_join_element_wise(_quoted(as_text(keys)), self._values(path, items), ":"), "{", "}")
         else:
-            found = _joined(column, self._values(f"{path}[]", column.flatten()), "[", "]")
-        return found.fill_null("null")
+            texts = _joined(column, self._values(f"{path}[]", column.flatten()), "[", "]")
+        return texts.fill_null("null")
 
     def _reals(self, path: str, column: Any) -> Any:
         import pyarrow.compute
@@ -99,8 +99,8 @@ def _quoted(texts: Any) -> Any:
     import pyarrow.compute
 
     c: Any = pyarrow.compute
-    found = {mark.decode() for mark in set(_SPECIAL.findall(bytes_of(texts)))}  # of all texts at once: mostly there is none
-    for mark in sorted(found, key=lambda mark: mark != "\\"):  # the one that escapes first
+    marks = {mark.decode() for mark in set(_SPECIAL.findall(bytes_of(texts)))}  # of all texts at once: mostly there is none
+    for mark in sorted(marks, key=lambda mark: mark != "\\"):  # the one that escapes first
         texts = c.replace_substring(texts, mark, _ESCAPES.get(mark, f"\\u{ord(mark):04x}"))
     return c.binary_join_element_wise('"', texts, '"', "")
 
@@ -119,7 +119,7 @@ def _joined(lists: Any, values: Any, begin: str, end: str) -> Any:
 
 
 def check_types(schema: pa.Schema, operator: str) -> None:
-    """Raises TypeNotWritable for columns that JSON has no form for, also in lists and structs."""
+    """Raise TypeNotWritable for columns that JSON has no form for, also in lists and structs."""
     for field in schema:
         wrong = _wrong(field.type)
         if wrong is not None:

@@ -59,7 +59,7 @@ class _Series:
 
 @attrs.define
 class OpenFiles:
-    """Writes to files by name. The least recently used is closed when `limit` are open, and appended to when it is needed again.
+    """Write to files by name. The least recently used is closed when `limit` are open, and appended to when it is needed again.
 
     When a file is full, what comes next for its name goes to `NAME_1`, and so on. What is packed counts as it was before.
 
@@ -104,7 +104,7 @@ class OpenFiles:
         return most
 
     def append(self, name: str, data: bytes | memoryview, records: int) -> None:
-        """Appends `data`, which holds so many records, to the file at hand of `name`. Raises FileNameRefused."""
+        """Append `data`, which holds so many records, to the file at hand of `name`. Raises FileNameRefused."""
         series = self._at_hand(name)
         current = self._open.get(series.name) or self._opened(series.name)
         if len(self._open) > 1:
@@ -125,14 +125,14 @@ class OpenFiles:
             current.flush()
 
     def _count(self, series: _Series, records: int) -> None:
-        """Closes the file at hand if it is full with so many records more."""
+        """Close the file at hand if it is full with so many records more."""
         series.rows += records
         if series.rows == self.max_rows or (self.max_bytes is not None and series.size >= self.max_bytes):
             self._open.pop(series.name).close()
             series.name = ""
 
     def append_column(self, name: str, rows: Any, end: bytes, header: bytes = b"") -> None:
-        """Appends the values of a text or binary column without nulls, `end` after each, as records; `header` before a file's."""
+        """Append the values of a text or binary column without nulls, `end` after each, as records; `header` before a file's."""
         while len(rows):
             if header and self._at_hand(name).size == 0:
                 self.append(name, header, 0)
@@ -144,7 +144,7 @@ class OpenFiles:
             rows = rows.slice(len(some))
 
     def close(self) -> None:
-        """Writes what is pending and closes all files; the next window's are others."""
+        """Write what is pending and close all files; the next window's are others."""
         while self._open:
             self._open.popitem(last=False)[1].close()
         self._series.clear()
@@ -160,7 +160,7 @@ class OpenFiles:
         return series
 
     def _next(self, name: str, series: _Series) -> None:
-        """Continues with the next name that no file of the window has."""
+        """Continue with the next name that no file of the window has."""
         plain = name.removesuffix(self.packed_suffix)
         while True:
             series.name = numbered(plain, series.number, self.suffix) + self.packed_suffix
@@ -179,7 +179,7 @@ class OpenFiles:
 
 
 def check_name(name: object, operator: str, given_by: str = "get_file_name()") -> None:
-    """Raises FileNameRefused for names that leave the output folder, or are kept for dagflow."""
+    """Raise FileNameRefused for names that leave the output folder, or are kept for dagflow."""
     if not isinstance(name, str):
         reason = f"it is of type {type(name).__name__}, but must be str or None"
     elif name.startswith("/"):

@@ -34,11 +34,11 @@ def folders(batch: pa.RecordBatch, columns: Sequence[str], operator: str) -> Ite
     codes = np.zeros(batch.num_rows, np.int64)
     named = []
     for name in columns:
-        found = batch.column(name).dictionary_encode(null_encoding="encode")
-        indices = found.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        column = batch.column(name).dictionary_encode(null_encoding="encode")
+        indices = column.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         # made dense each time, so that the product of many columns' values stays within 64 bits
-        _, codes = np.unique(codes * len(found.dictionary) + indices, return_inverse=True)
-        named.append((name, indices, _texts(found.dictionary)))
+        _, codes = np.unique(codes * len(column.dictionary) + indices, return_inverse=True)
+        named.append((name, indices, _texts(column.dictionary)))
     _, first = np.unique(codes, return_index=True)
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(first) + 1))
@@ -51,7 +51,7 @@ def folders(batch: pa.RecordBatch, columns: Sequence[str], operator: str) -> Ite
 
 
 def check_columns(schema: pa.Schema, columns: Sequence[str], operator: str) -> None:
-    """Raises PartitionColumnRefused."""
+    """Raise PartitionColumnRefused."""
     import pyarrow.types as t
 
     for name in columns:

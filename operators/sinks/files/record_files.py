@@ -48,7 +48,7 @@ class NamesRecords(Protocol):
 
 @attrs.frozen
 class RecordFiles:
-    """Writes the records of a sink to the files that it names, `end` after each."""
+    """Write the records of a sink to the files that it names, `end` after each."""
 
     sink: NamesRecords
     files: OpenFiles

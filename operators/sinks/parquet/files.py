@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 COLUMN_COST = 512
 """The bytes that a column of a waiting batch takes beside its values."""
-HELD_MOST = 6 << 20
+MAX_DICTIONARY_BYTES = 6 << 20
 """An open writer keeps the dictionary of the last column that it has written: about as much as the row group, at most so much."""
 
 
@@ -30,7 +30,7 @@ class CountingFile:
         self.size = 0
 
     def write(self, data: Any) -> int:
-        """Appends bytes."""
+        """Append bytes."""
         written: int = self.file.write(data)
         self.size += written
         return written
@@ -57,13 +57,13 @@ class _Part:
     bytes_waiting: int = 0
     rows: int = 0
     writer: Any = None
-    held: int = 0
+    dictionary: int = 0
     large: frozenset[str] = frozenset()
 
 
 @attrs.define
 class ParquetFiles:
-    """Writes batches to files by key: one after the other, when the one at hand is full.
+    """Write batches to files by key: one after the other, when the one at hand is full.
 
     A file is opened when its first row group is written. When more than `max_open` are open, or their writers hold more than
     `buffer_bytes`, the least recently used is finished, since a Parquet file cannot be appended to; rows of its key that come
@@ -92,11 +92,11 @@ class ParquetFiles:
     _parts: OrderedDict[Hashable, _Part] = attrs.field(factory=OrderedDict, init=False)
     _open: int = attrs.field(default=0, init=False)
     _waiting: int = attrs.field(default=0, init=False)
-    _held: int = attrs.field(default=0, init=False)
+    _dictionaries: int = attrs.field(default=0, init=False)
     _large: set[str] = attrs.field(factory=set, init=False)
 
     def append(self, key: Hashable, batch: pa.RecordBatch) -> None:
-        """Appends rows to the file of a key."""
+        """Append rows to the file of a key."""
         import pyarrow as pa
 
         if batch.nbytes > self.row_group_bytes:  # a row of many megabytes, which Parquet copies a few times
@@ -122,7 +122,7 @@ class ParquetFiles:
             self._write(max(self._parts.values(), key=lambda part: part.bytes_waiting))
 
     def close(self) -> None:
-        """Writes all that waits, and finishes all files."""
+        """Write all that waits, and finish all files."""
         while self._parts:
             self._finish(self._parts.popitem(last=False)[1])
         self._large.clear()
@@ -146,21 +146,21 @@ class ParquetFiles:
         part.sink.file.records(rows.num_rows)  # at once: so it is known of which record a row was made
 
     def _write(self, part: _Part, *, is_last: bool = False) -> None:
-        """Makes a row group of what waits. `is_last`: the file is being finished, maybe to make room: it needs none itself."""
+        """Make a row group of what waits. `is_last`: the file is being finished, maybe to make room: it needs none itself."""
         import pyarrow as pa
 
         if not part.waiting:
             return
-        held = min(part.bytes_waiting, HELD_MOST)
+        dictionary = min(part.bytes_waiting, MAX_DICTIONARY_BYTES)
         if part.writer is None or not is_last:
-            self._make_room(part, held)
+            self._make_room(part, dictionary)
         rows = pa.Table.from_batches(part.waiting)
         if part.writer is None:
             part.large = frozenset(self._large)
             part.writer = self.make(part.sink, rows, part.large)
             self._open += 1
-        self._held += held - part.held
-        part.held = held
+        self._dictionaries += dictionary - part.dictionary
+        part.dictionary = dictionary
         try:
             part.writer.write_table(rows, row_group_size=self.row_group_rows)
         except pa.ArrowException as error:  # of rows that came long before those at hand: no `on_error` skips it
@@ -171,10 +171,11 @@ class ParquetFiles:
         part.waiting.clear()
         part.rows_waiting = part.bytes_waiting = 0
 
-    def _make_room(self, part: _Part, held: int) -> None:
-        """Finishes other files until this one may be written to."""
+    def _make_room(self, part: _Part, dictionary: int) -> None:
+        """Finish other files until this one may be written to."""
+        growth = dictionary - part.dictionary
         while self._open > (part.writer is not None) and (
-            (part.writer is None and self._open >= self.max_open) or self._held - part.held + held > self.buffer_bytes
+            (part.writer is None and self._open >= self.max_open) or self._dictionaries + growth > self.buffer_bytes
         ):
             oldest = next(key for key, other in self._parts.items() if other.writer is not None and other is not part)
             self._finish(self._parts.pop(oldest))
@@ -184,5 +185,5 @@ class ParquetFiles:
         self._write(part, is_last=True)
         part.writer.close()
         self._open -= 1
-        self._held -= part.held
+        self._dictionaries -= part.dictionary
         part.sink.file.close()

@@ -174,5 +174,5 @@ def test_text_that_is_no_unicode_has_contents_too() -> None:
 
 
 def test_what_is_no_plain_data_is_told() -> None:
-    with pytest.raises(TypeError, match=r"object is no plain data: say with key=… what counts"):
+    with pytest.raises(TypeError, match=r"object is not plain data: name what counts with key=…"):
         contents(object())

@@ -85,7 +85,7 @@ def test_fractions_that_are_none(fraction: float) -> None:
 
 
 def test_records_that_are_no_plain_data_need_a_key() -> None:
-    with pytest.raises(Exception, match="object is no plain data: say with key="):
+    with pytest.raises(Exception, match="object is not plain data: name what counts with key="):
         sample([object()])
 
 
