@@ -9,7 +9,7 @@ import attrs
 
 from benchmarks.decisions.arrivals import Range
 from benchmarks.decisions.window import SHIPPED, Stealing, run
-from dagflow.scaling import NOT_DEALT, OperatorStats, Partition, PartitioningContext, StatsListener
+from dagflow.scaling import UNASSIGNED, OperatorStats, Partition, PartitioningContext, StatsListener
 from dagflow.testing import FakeClock
 
 OVERHEAD = 0.15
@@ -90,7 +90,7 @@ def simulate(work: Sequence[Range], partitioner: Any, slots: int, *, starts: boo
 
 def _partitions(partitioner: Any, partitions: Any, work: Sequence[Range], context: PartitioningContext) -> Any:
     """The partitions of the next window; all that waits is in it."""
-    stats = [OperatorStats(NOT_DEALT, len(work), sum(each.size for each in work))]
+    stats = [OperatorStats(UNASSIGNED, len(work), sum(each.size for each in work))]
     if isinstance(partitioner, StatsListener) and partitioner.process_stats(stats).repartition_required:
         return partitioner.define_partitions(partitions, context)
     return partitions

@@ -62,7 +62,7 @@ class DagflowError(Exception):
             cls.message = _without_secrets(vars(cls)["message"])  # type: ignore[assignment, method-assign]
 
     def message(self) -> str:
-        """The text that a user reads: what is wrong, where, and what to do."""
+        """Return the text that a user reads: what is wrong, where, and what to do."""
         return self.__class__.__name__
 
     def __str__(self) -> str:

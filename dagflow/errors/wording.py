@@ -35,7 +35,7 @@ def known_names(names: Iterable[str]) -> str:
 
 
 def definition(operator: str, key: str, value: object) -> str:
-    """The `-D` that gives a property of an operator, or a part of one, a value.
+    """Return the `-D` that gives a property of an operator, or a part of one, a value.
 
     >>> definition("reader", "reader_context.max_record_bytes", 256)
     '-D operator.reader.reader_context.max_record_bytes=256'

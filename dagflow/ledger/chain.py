@@ -70,7 +70,7 @@ class Ledger(LedgerReader):
 
     @classmethod
     def open(cls, place: str | Store, *, clock: Callable[[], float] = time.time, durable: bool = True) -> Ledger:
-        """The ledger of a dataset's folder (path or URL), or in a store; it need not exist yet. Nothing is read yet.
+        """Return the ledger of a dataset's folder (path or URL), or in a store; it need not exist yet. Nothing is read yet.
 
         `clock`: seconds since the epoch. `durable`: entries survive a power cut. In a bare store, files are not looked at.
         Raises StoreRefused where entries cannot be published.
@@ -92,7 +92,7 @@ class Ledger(LedgerReader):
         clock: Callable[[], float] = time.time,
         durable: bool = True,
     ) -> Ledger:
-        """The ledger of a place, begun if it has none: then the store is tried out first.
+        """Return the ledger of a place, and begin one if it has none: then the store is checked first.
 
         Raises StoreRefused, and LedgerTaken when there is a ledger of another dataset already.
         """
@@ -111,7 +111,7 @@ class Ledger(LedgerReader):
         return ledger
 
     def append(self, event: Event, *, expecting: EntryRef | None = ANY) -> LedgerEntry:
-        """Publishes the next entry; returns it once it is there for good.
+        """Publish the next entry, and return it once it is durable.
 
         A data event whose window is committed already is not written again: the entry that did is returned. When another writer
         was faster, the event is written after its entry if it rests on nothing that changed, and refused (HeadMoved) otherwise.
@@ -166,7 +166,7 @@ class Ledger(LedgerReader):
     def verify(
         self, *, inputs: Mapping[str, LedgerReader] | None = None, files: bool = True, noted: EntryRef | None = None
     ) -> VerifyReport:
-        """Reads all entries, checks links and rules, and all files: their sizes and hashes; raises nothing for what is damaged.
+        """Read all entries, and check links, rules, and the sizes and hashes of all files. Damage is reported, not raised.
 
         Args:
             inputs: ledgers of inputs by dataset id; what the entries say of them is then checked, too.
@@ -214,7 +214,7 @@ class Ledger(LedgerReader):
             raise HeadMoved(self.place, str(expecting), str(found))
 
     def _committed(self, event: Event) -> LedgerEntry | None:
-        """The entry that committed the event's window already."""
+        """Return the entry that committed the event's window already."""
         head = self._head
         if head is None or not isinstance(event, AddData | ExecuteQuery):
             return None
@@ -247,7 +247,7 @@ class Ledger(LedgerReader):
                 )
 
     def _publish(self, seq: int, stored: bytes) -> bool:
-        """Creates the entry's record; False when there is one. What became of a lost answer is found out by reading."""
+        """Create the record of an entry; return False when it exists. After a lost answer, read what became of it."""
         name = entry_name(seq)
         for attempt in range(_ATTEMPTS):
             try:
@@ -268,7 +268,7 @@ class Ledger(LedgerReader):
         raise AssertionError("unreachable")
 
     def _refresh_after(self, entry: LedgerEntry) -> LedgerEntry:
-        """Follows those who were faster; sees to it that their entries follow the one that this entry would have followed."""
+        """Read the entries of faster writers, and check that they follow the head that this entry would have followed."""
         found = self.refresh()
         if found is None or found.seq < entry.seq:
             raise LedgerDamaged(self.place, entry.seq, "its number is taken, but it cannot be read")
@@ -281,7 +281,7 @@ class Ledger(LedgerReader):
 
 
 def _differences(committed: DataEvent, proposed: DataEvent) -> Iterator[tuple[str, object, object]]:
-    """The differences between two events of one window: in content, not in attempt or names of files.
+    """Return the differences between two events of one window: in content, not in attempt or names of files.
 
     An event that was made anew, from a state that has the window in it already, agrees in its rows; it may carry more.
     """

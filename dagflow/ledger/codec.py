@@ -27,7 +27,7 @@ class NotCanonical(ValueError):
 
 
 def canonical(value: Any) -> bytes:
-    """Plain data as canonical JSON.
+    """Return plain data as canonical JSON.
 
     >>> canonical({"b": 1, "a": [None, "ß"]}).decode()
     '{"a":[null,"ß"],"b":1}'
@@ -38,7 +38,7 @@ def canonical(value: Any) -> bytes:
 
 
 def schema_hash(event: SetSchema) -> str:
-    """The hash of a schema: what slices name.
+    """Return the hash of a schema: what slices name.
 
     >>> from dagflow.ledger import SchemaField
     >>> schema_hash(SetSchema(schema=(SchemaField(name="value", type="string"),)))[:15]
@@ -48,19 +48,19 @@ def schema_hash(event: SetSchema) -> str:
 
 
 def encode_entry(entry: LedgerEntry) -> bytes:
-    """The bytes to store of an entry. Raises ValueError, naming the field, for values that have no place in it."""
+    """Return the bytes to store of an entry. Raises ValueError, naming the field, for values that have no place in it."""
     body = _dump(_encode(entry, LedgerEntry, "entry")) + b"\n"
     return body + _dump(hash_bytes(body)) + b"\n"
 
 
 def hash_of(stored: bytes) -> str:
-    """The hash of an entry by its stored bytes."""
+    """Return the hash of an entry by its stored bytes."""
     body, end, _ = stored.partition(b"\n")
     return hash_bytes(body + end)
 
 
 def decode_entry(stored: bytes, seq: int, place: str = "ledger") -> LedgerEntry:
-    """The entry that bytes hold, its hash set. Raises EntryMalformed for all that `encode_entry` never made.
+    """Return the entry that bytes hold, its hash set. Raises EntryMalformed for bytes that `encode_entry` does not make.
 
     Of formats after this one's, what they have in common is understood, and what is not is kept in `unknown`.
     """
@@ -107,7 +107,7 @@ def _plain(value: Any, where: str) -> Any:
 
 @lru_cache(maxsize=64)
 def _of(cls: type[Any]) -> dict[str, Any]:
-    """The stored fields of a class and their types."""
+    """Return the stored fields of a class and their types."""
     hints = get_type_hints(cls)
     stored = [a for a in attrs.fields(cls) if a.metadata.get("stored", True) and a.name != "unknown"]
     return {a.name: hints[a.name] for a in stored}
@@ -125,7 +125,7 @@ def _defaults(cls: type[Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def _shape(tp: Any) -> tuple[str, Any]:
-    """The shape of a type (scalar, class, list, map, optional, event or any) and the type of its elements."""
+    """Return the shape of a type (scalar, class, list, map, optional, event or any) and the type of its elements."""
     if tp is Any:
         return "any", None
     if tp == Event:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def schema_of_fields(fields: Iterable[SchemaField]) -> pa.Schema | None:
-    """The Arrow schema of a ledger's fields, any of which may be null; None where a type's name is not known.
+    """Return the Arrow schema of a ledger's fields, any of which may be null; None where a type's name is not known.
 
     >>> schema_of_fields([SchemaField(name="a", type="list<item: decimal128(9, 2)>", optional=True)]).field("a").type
     ListType(list<item: decimal128(9, 2)>)

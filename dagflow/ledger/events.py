@@ -90,7 +90,7 @@ class DataSlice:
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """The bytes of all files."""
         return sum(file.size for file in self.files)
 
 
@@ -292,7 +292,7 @@ KINDS: dict[str, type[Any]] = {c.__name__: c for c in (Seed, SetSchema, SetTrans
 
 
 def kind_of(event: Event) -> str:
-    """The name of an event's kind.
+    """Return the name of an event's kind.
 
     >>> kind_of(SetSource(name="logs"))
     'SetSource'
@@ -367,10 +367,10 @@ class LedgerEntry:
 
     @property
     def ref(self) -> EntryRef:
-        """Its number and hash."""
+        """The number and hash of the entry."""
         return EntryRef(self.seq, self.hash)
 
     @property
     def data(self) -> DataEvent | None:
-        """Its event, when that is a data event."""
+        """The event, if it is a data event."""
         return self.event if isinstance(self.event, AddData | ExecuteQuery) else None

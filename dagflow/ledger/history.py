@@ -28,7 +28,7 @@ class Step:
     moved: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The entry as it is stored, with its `hash`, and `moved`."""
+        """Return the entry as it is stored, with its `hash`, and `moved`."""
         stored: dict[str, Any] = json.loads(encode_entry(self.entry).partition(b"\n")[0])
         return {"hash": self.entry.hash, "moved": list(self.moved), **stored}
 
@@ -51,7 +51,7 @@ def history(ledger: LedgerReader, *, since: int | None = None, data_only: bool =
 
 
 def step(ledger: LedgerReader, entry: LedgerEntry) -> Step:
-    """An entry and what it moved: at most two reads."""
+    """Return an entry and what it moved: at most two reads."""
     if entry.data is None:
         return Step(entry=entry)
     number = ledger.entry(entry.seq - 1).carried.data

@@ -56,7 +56,7 @@ class LedgerReader:
         return self.store.url if self.folder is None else self.folder
 
     def refresh(self) -> LedgerEntry | None:
-        """Looks for the newest entry; None while there is none. Raises LedgerDamaged."""
+        """Look for the newest entry; None while there is none. Raises LedgerDamaged."""
         with self._lock:
             found = self._tail.find(None if self._head is None else self._head.ref)
             if found is not None and (self._head is None or self._head.seq != found[0]):
@@ -66,7 +66,7 @@ class LedgerReader:
             return self._head
 
     def head(self) -> EntryRef | None:
-        """The newest entry; None while there is none."""
+        """Return the newest entry; None while there is none."""
         found = self.refresh()
         return None if found is None else found.ref
 
@@ -77,7 +77,7 @@ class LedgerReader:
             return resume(None if head is None or head.carried.data is None else self.entry(head.carried.data))
 
     def entry(self, seq: int) -> LedgerEntry:
-        """One entry. Raises NoSuchEntry, EntryMissing, EntryMalformed."""
+        """Return one entry. Raises NoSuchEntry, EntryMissing, EntryMalformed."""
         with self._lock:
             if self._head is not None and seq == self._head.seq:
                 return self._head
@@ -102,7 +102,7 @@ class LedgerReader:
             self._kept[entry.seq] = entry
 
     def entries(self, newest_first: bool = False, start: int = 0, stop: int | None = None) -> Iterator[LedgerEntry]:
-        """The entries from `start` up to before `stop`, in their order or the other way round, each linked to its neighbour.
+        """Yield the entries from `start` up to before `stop`, in their order or reversed, each linked to its neighbour.
 
         Raises EntryMissing, EntryMalformed, EntryRewritten where the chain is broken.
         """
@@ -123,7 +123,7 @@ class LedgerReader:
     # ------------------------------------------------------------------------------------------------- what is in effect
 
     def seed(self) -> Seed:
-        """Whose ledger it is. Raises LedgerMissing."""
+        """Return the first entry, which says which dataset the ledger belongs to. Raises LedgerMissing."""
         if self._head is None and self.refresh() is None:
             raise LedgerMissing(self.place)
         event = self.entry(0).event
@@ -132,19 +132,19 @@ class LedgerReader:
         return event
 
     def schema_at(self, seq: int) -> SetSchema | None:
-        """The schema in effect at an entry: two reads."""
+        """Return the schema in effect at an entry: two reads."""
         number = self.entry(seq).carried.schema
         event = None if number is None else self.entry(number).event
         return event if isinstance(event, SetSchema) else None
 
     def transform_at(self, seq: int) -> SetTransform | None:
-        """The transform in effect at an entry: two reads."""
+        """Return the transform in effect at an entry: two reads."""
         number = self.entry(seq).carried.transform
         event = None if number is None else self.entry(number).event
         return event if isinstance(event, SetTransform) else None
 
     def source_at(self, seq: int, name: str) -> SetSource | None:
-        """The source of a name in effect at an entry: two reads."""
+        """Return the source of a name in effect at an entry: two reads."""
         number = self.entry(seq).carried.sources.get(name)
         event = None if number is None else self.entry(number).event
         return event if isinstance(event, SetSource) else None
@@ -168,7 +168,7 @@ class LedgerReader:
     # ------------------------------------------------------------------------------------------------- looking things up
 
     def data_entries(self, newest: int | None = None) -> Iterator[LedgerEntry]:
-        """The entries that added rows, newest first, from an entry (the newest): two reads each, whatever lies between."""
+        """Return the entries that added rows, newest first, from an entry (the newest): two reads each, whatever lies between."""
         head = self.refresh()
         if head is None:
             return
@@ -179,7 +179,7 @@ class LedgerReader:
             at = self.entry(found.seq - 1) if found.seq else None
 
     def entry_of(self, offset: int) -> LedgerEntry:
-        """The entry that added a row: O(log n) reads. Raises NoSuchEntry."""
+        """Return the entry that added a row: O(log n) reads. Raises NoSuchEntry."""
         head = self.refresh()
         low, high = 0, -1 if head is None else head.seq
         while low <= high:
@@ -196,7 +196,7 @@ class LedgerReader:
         raise NoSuchEntry(self.place, f"row {offset}", "it has no rows" if newest is None else f"its newest row is {newest}")
 
     def entry_at(self, time: datetime.datetime | int) -> LedgerEntry | None:
-        """The newest entry made up to a time (microseconds since the epoch, or a datetime with its zone): O(log n) reads."""
+        """Return the newest entry up to a time (microseconds since the epoch, or a datetime with its zone): O(log n) reads."""
         if isinstance(time, datetime.datetime):
             if time.tzinfo is None:
                 raise ValueError(f"{time} has no time zone; for UTC: {time!r}.replace(tzinfo=datetime.timezone.utc)")
@@ -212,7 +212,7 @@ class LedgerReader:
         return self.entry(low - 1) if low else None
 
     def find_window(self, app_id: str, window_id: int) -> LedgerEntry | None:
-        """The entry that committed a window of an application, None when there is none: O(log n) reads."""
+        """Return the entry that committed a window of an application, None when there is none: O(log n) reads."""
         head = self.refresh()
         low, high = 0, 0 if head is None else head.seq + 1
         while low < high:
@@ -251,7 +251,7 @@ class LedgerReader:
         )
 
     def rows_after(self, position: InputSlice | None, until: int | None = None) -> Iterator[LedgerEntry]:
-        """The entries that added rows after a position (None: all), oldest first, up to an entry (the newest).
+        """Return the entries that added rows after a position (None: all), oldest first, up to an entry (the newest).
 
         One or two reads each where they follow each other, O(log n) where n entries without rows lie between.
         Raises NoSuchEntry, LedgerDamaged.
@@ -269,7 +269,7 @@ class LedgerReader:
             low, offset = found[0].seq, found[1].end + 1
 
     def _next_rows(self, low: int, stop: int, offset: int) -> tuple[LedgerEntry, OffsetInterval] | None:
-        """The entry after `low`, up to `stop`, that added the row `offset`; None when there is no such row. Galloping."""
+        """Return the entry after `low`, up to `stop`, that added the row `offset`; None when there is no such row. Galloping."""
         consumed, step = low, 1
         while (found := self._rows_up_to(min(low + step, stop), consumed)) is None:
             if low + step >= stop:
@@ -284,7 +284,7 @@ class LedgerReader:
         return found
 
     def _rows_up_to(self, seq: int, consumed: int) -> tuple[LedgerEntry, OffsetInterval] | None:
-        """The newest entry with rows up to `seq`, when it is after `consumed`."""
+        """Return the newest entry with rows up to `seq`, when it is after `consumed`."""
         number = self.entry(seq).carried.rows
         if number is None or number <= consumed:
             return None
@@ -294,7 +294,7 @@ class LedgerReader:
         return found, found.data.new_data.interval
 
     def files_of(self, part: InputSlice) -> Iterator[tuple[LedgerEntry, DataFile]]:
-        """The files that hold the rows `(prev_offset, new_offset]` of a slice, in their order, each with its entry."""
+        """Return the files that hold the rows `(prev_offset, new_offset]` of a slice, in their order, each with its entry."""
         if part.new_block is None or part.new_offset is None:
             return
         before = InputSlice(dataset_id=part.dataset_id, prev_block=part.prev_block, prev_offset=part.prev_offset)

@@ -65,7 +65,7 @@ class ResumeState:
     def data_slice(
         self, files: Iterable[tuple[str, int, int, str]], *, schema_hash: str, logical_hash: str | None = None
     ) -> DataSlice | None:
-        """The slice of new files, given as `(path, rows, size, hash)` in the order of their rows.
+        """Return the slice of new files, given as `(path, rows, size, hash)` in the order of their rows.
 
         Files without rows are left out; None when no rows are left: no data is an absent slice.
         """
@@ -92,7 +92,7 @@ class ResumeState:
         sources: Iterable[SourceState] = (),
         extra: Mapping[str, Any] | None = None,
     ) -> AddData:
-        """The next event of a root dataset: what is not given is carried; a smaller watermark does not count."""
+        """Return the next event of a root dataset: what is not given is carried; a smaller watermark does not count."""
         return AddData(
             txn=txn,
             prev_offset=self.last_offset,
@@ -114,7 +114,7 @@ class ResumeState:
         watermark: int | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> ExecuteQuery:
-        """The next event of a derivative dataset; `inputs` come from `Ledger.slice_after`, in the order of the transform.
+        """Return the next event of a derivative dataset; `inputs` come from `Ledger.slice_after`, in the order of the transform.
 
         The watermark is the smallest of the inputs' carried ones unless given; it never goes back.
         """
@@ -134,7 +134,7 @@ class ResumeState:
 
 
 def resume(entry: LedgerEntry | None) -> ResumeState:
-    """The state after a data entry, from that entry alone; None: from the beginning."""
+    """Return the state after a data entry, from that entry alone; None: from the beginning."""
     event = None if entry is None else entry.data
     if entry is None or event is None:
         return ResumeState()
@@ -150,14 +150,14 @@ def resume(entry: LedgerEntry | None) -> ResumeState:
 
 
 def carried(each: InputSlice) -> InputSlice:
-    """The slice of an input without anything new, for the next entry."""
+    """Return the slice of an input without anything new, for the next entry."""
     return InputSlice(
         dataset_id=each.dataset_id, prev_block=each.last_block, prev_offset=each.last_offset, watermark=each.watermark
     )
 
 
 def fold(entries: Iterable[LedgerEntry]) -> ResumeState:
-    """The state after all entries, from what each of them adds: what `resume` must equal. For tests and `verify`."""
+    """Return the state after all entries, from what each of them adds: what `resume` must equal. For tests and `verify`."""
     state = ResumeState()
     for entry in entries:
         event = entry.data
@@ -185,7 +185,7 @@ def fold(entries: Iterable[LedgerEntry]) -> ResumeState:
 
 
 def smallest_watermark(watermarks: Iterable[int | None]) -> int | None:
-    """The watermark of what is made of several inputs: the smallest of theirs. Unknown (None) for one of them: unknown.
+    """Return the watermark of what is made of several inputs: the smallest of theirs. Unknown (None) for one of them: unknown.
 
     Given are the carried ones of all inputs: one that is idle still counts with what it said last, so the result never jumps.
 

@@ -23,7 +23,7 @@ _ENTRY = re.compile(rf"{ENTRIES}/(\d{{9}})/(\d{{12}})\.json")
 
 
 def entry_name(seq: int) -> str:
-    """The name of an entry's record.
+    """Return the name of an entry's record.
 
     >>> entry_name(12345)
     'ledger/000000012/000000012345.json'
@@ -32,7 +32,7 @@ def entry_name(seq: int) -> str:
 
 
 def entry_number(name: str) -> int | None:
-    """The number of an entry by its record's name, None for other names.
+    """Return the number of an entry by its record's name, None for other names.
 
     >>> entry_number("ledger/000000012/000000012345.json"), entry_number("ledger/000000000/000000012345.json")
     (12345, None)
@@ -42,13 +42,13 @@ def entry_number(name: str) -> int | None:
 
 
 def hint_bytes(ref: EntryRef) -> bytes:
-    """The record of a hint: sealed, as entries are, so that garbage is not mistaken for one."""
+    """Return the record of a hint: sealed, as entries are, so that garbage is not mistaken for one."""
     body = canonical({"hash": ref.hash, "seq": ref.seq}) + b"\n"
     return body + canonical(hash_bytes(body)) + b"\n"
 
 
 def parse_hint(stored: bytes | None) -> EntryRef | None:
-    """The hint in a record, None for garbage."""
+    """Return the hint in a record, None for garbage."""
     body, end, seal = (stored or b"").partition(b"\n")
     if not end or seal != canonical(hash_bytes(body + end)) + b"\n":
         return None
@@ -73,7 +73,7 @@ class Tail:
         self._seen: set[str] = set()
 
     def hint(self) -> EntryRef | None:
-        """The newest readable hint. A place that cannot be read has none."""
+        """Return the newest readable hint. A place that cannot be read has none."""
         with suppress(Exception):
             names = self.hints.names(f"{HINTS}/")
             self._seen.update(names)
@@ -84,7 +84,7 @@ class Tail:
         return None
 
     def note(self, ref: EntryRef) -> None:
-        """Leaves a hint, and removes the older ones that are known. Best effort: nothing depends on it."""
+        """Leave a hint, and remove the older ones that are known. Best effort: nothing depends on it."""
         name = f"{HINTS}/{ref.seq:012d}"
         with suppress(Exception):
             self.hints.create(name, hint_bytes(ref))
@@ -94,7 +94,7 @@ class Tail:
             self._seen.add(name)
 
     def find(self, known: EntryRef | None) -> tuple[int, bytes] | None:
-        """The newest entry's number and bytes, None for an empty ledger; `known`: an entry that was read before.
+        """Return the newest entry's number and bytes, None for an empty ledger; `known`: an entry that was read before.
 
         Reads the hint, the hinted entry and the absent one after it; galloping when the hint is old or missing.
         Raises LedgerCut, EntryRewritten, EntryMissing.
@@ -139,7 +139,7 @@ class Tail:
         return low, stored
 
     def _listed(self, seq: int) -> list[int]:
-        """The numbers of entries in the folder of an entry and in the next one."""
+        """Return the numbers of entries in the folder of an entry and in the next one."""
         found = []
         for shard in (seq // SHARD, seq // SHARD + 1):
             found += [

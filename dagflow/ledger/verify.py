@@ -53,11 +53,11 @@ class VerifyReport:
 
     @property
     def is_clean(self) -> bool:
-        """True if nothing is damaged."""
+        """Return whether nothing is damaged."""
         return not self.problems
 
     def check(self) -> None:
-        """Raises the first problem, if there is one."""
+        """Raise the first problem, if there is one."""
         for problem in self.problems:
             raise problem
 
@@ -108,7 +108,7 @@ def verify(
 
 
 def _numbers(ledger: LedgerReader, problems: list[DagflowError]) -> Iterator[int]:
-    """The numbers of all entries: those listed, and those after them that a listing may not show yet."""
+    """Return the numbers of all entries: those listed, and those after them that a listing may not show yet."""
     newest = -1
     for name in ledger.store.names(f"{ENTRIES}/"):
         number = entry_number(name)
@@ -140,7 +140,7 @@ def _entry(
 
 
 def _hints(ledger: LedgerReader, last: int, hashes: Mapping[int, str], noted: EntryRef | None) -> Iterator[LedgerDamaged]:
-    """Hints that are whole know what was written."""
+    """Check hints: each one names an entry that was written."""
     known = [parse_hint(ledger.store.read(name)) for name in ledger.store.names(f"{HINTS}/")]
     known += [noted, None if ledger._head is None else ledger._head.ref]
     distinct = {(each.seq, each.hash) for each in known if each is not None}
@@ -154,7 +154,7 @@ def _hints(ledger: LedgerReader, last: int, hashes: Mapping[int, str], noted: En
 
 
 def _files(ledger: LedgerReader, entry: LedgerEntry) -> Iterator[DagflowError | None]:
-    """A problem or None for each file that an entry adds."""
+    """Return a problem or None for each file that an entry adds."""
     if ledger.folder is not None and entry.data is not None and entry.data.new_data is not None:
         for file in entry.data.new_data.files:
             yield _file(ledger.folder, entry.seq, file)

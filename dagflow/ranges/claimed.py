@@ -52,7 +52,7 @@ class ClaimedRecords(Generic[P, R]):
         return self._promised is not None
 
     def close(self) -> None:
-        """Ends it, and what finds the records. What was promised is still returned."""
+        """End it, and what finds the records. What was promised is still returned."""
         self._is_over = True
         close = getattr(self._found, "close", None)
         if close is not None:

@@ -9,7 +9,7 @@ from dagflow.errors.base import error
 
 
 def shown(position: object) -> str:
-    """A position as messages have it: keys in hexadecimal digits."""
+    """Return a position as messages have it: keys in hexadecimal digits."""
     return f"[{position.hex()}]" if isinstance(position, bytes) else str(position)
 
 

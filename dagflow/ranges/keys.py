@@ -30,13 +30,13 @@ class ByteKey(bytes):
     __slots__ = ()
 
     def __new__(cls, key: bytes | bytearray | memoryview | Iterable[int] = b"") -> ByteKey:
-        """Makes a key of bytes, or of numbers from 0 to 255."""
+        """Make a key of bytes, or of numbers from 0 to 255."""
         if isinstance(key, (int, str)):  # bytes(5) would be five zeros
             raise TypeError(f"a key is made of bytes, not of {key!r}")
         return super().__new__(cls, key)
 
     def next_key(self) -> ByteKey:
-        """The smallest key after this one."""
+        """Return the smallest key after this one."""
         return ByteKey(self + b"\0")
 
     def __repr__(self) -> str:
@@ -88,7 +88,7 @@ class ByteKeyRange:
         return (not other.stop or self.start < other.stop) and (not self.stop or other.start < self.stop)
 
     def estimate_fraction_for_key(self, key: bytes) -> float:
-        """The fraction of the range at which a key lies: 0.0 at the start, 1.0 at the stop. Raises KeyOutsideRange.
+        """Return the fraction of the range at which a key lies: 0.0 at the start, 1.0 at the stop. Raises KeyOutsideRange.
 
         Where start and stop differ by zeros at the end only, all keys between them are at 0.0.
         """
@@ -101,7 +101,7 @@ class ByteKeyRange:
         return (_number(key, length) - low) / (high - low) if high > low else 0.0
 
     def interpolate_key(self, fraction: float) -> ByteKey:
-        """The key at a fraction from 0 (the start) to 1 (the stop). Raises NoFraction.
+        """Return the key at a fraction from 0 (the start) to 1 (the stop). Raises NoFraction.
 
         Between keys there are always more, so there is no rounding to a whole position: of the keys that are within 2**-52 of the
         range from that place, it is the shortest (Java: a longer one, with zeros at its end). It is never below the start and

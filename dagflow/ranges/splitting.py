@@ -27,12 +27,12 @@ class SplitsItems(Protocol):
         ...
 
     def tracker_of(self, item: Any) -> RangeTracker[Any]:
-        """A new tracker of the range of an item, or of a part of one: `start` to `stop`."""
+        """Return a new tracker of the range of an item, or of a part of one: `start` to `stop`."""
         ...
 
 
 def tracker_between(start: Any, stop: Any) -> RangeTracker[Any] | None:
-    """The tracker of a range of integers or of keys, by its bounds; None for other positions.
+    """Return the tracker of a range of integers or of keys, by its bounds; None for other positions.
 
     >>> tracker_between(0, 10), tracker_between("a", "b")
     (OffsetRangeTracker(0, 10: nothing returned), None)
@@ -43,7 +43,7 @@ def tracker_between(start: Any, stop: Any) -> RangeTracker[Any] | None:
 
 
 def fraction_at(tracker: RangeTracker[Any], position: Any) -> float:
-    """The fraction at which a position lies in the range of a tracker that has not begun: 0.0 at its start, 1.0 at its stop.
+    """Return the fraction of a position in the range of a tracker that has not begun: 0.0 at its start, 1.0 at its stop.
 
     >>> fraction_at(ByteKeyRangeTracker(b"0", b"8"), b"2"), fraction_at(OffsetRangeTracker(10, 20), 20)
     (0.25, 1.0)
@@ -54,7 +54,7 @@ def fraction_at(tracker: RangeTracker[Any], position: Any) -> float:
 
 
 def cut_at(tracker: RangeTracker[Any], fraction: float) -> Any | None:
-    """The position at which a range that has not begun can be cut in two, at about a fraction; None: it cannot.
+    """Return the position at which a range that has not begun can be cut in two, at about a fraction; None: it cannot.
 
     >>> cut_at(OffsetRangeTracker(10, 20), 0.25), cut_at(OffsetRangeTracker(10, 11), 0.5)
     (13, None)
@@ -68,7 +68,7 @@ def cut_at(tracker: RangeTracker[Any], fraction: float) -> Any | None:
 
 
 def cuts(tracker: RangeTracker[Any], count: int) -> Iterator[Any]:
-    """The positions that cut a range that has not begun into at most so many parts, about equally large.
+    """Return the positions that cut a range that has not begun into at most so many parts, about equally large.
 
     >>> list(cuts(OffsetRangeTracker(10, 20), 3)), list(cuts(OffsetRangeTracker(10, 12), 4))
     ([14, 17], [11])
@@ -82,7 +82,7 @@ def cuts(tracker: RangeTracker[Any], count: int) -> Iterator[Any]:
 
 
 def split_off(tracker: RangeTracker[Any], share: float) -> bool:
-    """Splits a range that is being read: takes a share (0 to 1) of what is not consumed; 1.0: all of it.
+    """Split a range that is being read: takes a share (0 to 1) of what is not consumed; 1.0: all of it.
 
     Where that is refused, as no position lies there, it takes more.
 

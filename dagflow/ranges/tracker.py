@@ -94,18 +94,18 @@ class RangeTracker(Protocol[P]):
         ...
 
     def position_at_fraction(self, fraction: float) -> P:
-        """The position at a fraction (0 to 1) of the current range, rounded up to a whole position."""
+        """Return the position at a fraction (0 to 1) of the current range, rounded up to a whole position."""
         ...
 
     def try_split_at_fraction(self, fraction: float) -> Any | None:
-        """The residual range (`start`, `stop`) that is now the caller's, or None if the range was not split.
+        """Return the residual range (`start`, `stop`) that is now the caller's, or None if the range was not split.
 
         The same as a split at `position_at_fraction(fraction)`, in one step. A range without an end has no fractions: None.
         """
         ...
 
     def split_points(self) -> tuple[int, int | None]:
-        """The numbers of split points that are consumed with all that belongs to them, and that remain; None: not known.
+        """Return the numbers of split points that are consumed with all that belongs to them, and that remain; None: not known.
 
         The one that is being read counts among the remaining.
         """
@@ -136,19 +136,19 @@ class PositionTracker(ABC, Generic[P]):
 
     @abstractmethod
     def _range(self, start: P, stop: P | None) -> Any:
-        """A range as users get it."""
+        """Return a range as users get it."""
 
     @abstractmethod
     def _as_position(self, value: P) -> P:
-        """The same position in the type that is kept; raises TypeError."""
+        """Return the same position in the type that is kept; raises TypeError."""
 
     @abstractmethod
     def _after(self, position: P) -> P:
-        """The smallest position after this one."""
+        """Return the smallest position after this one."""
 
     @abstractmethod
     def _fraction_at(self, position: P) -> float:
-        """The fraction of the range at which a position before the stop lies."""
+        """Return the fraction of the range at which a position before the stop lies."""
 
     @abstractmethod
     def _position_at(self, fraction: float) -> P:
@@ -289,6 +289,6 @@ def _rebuilt(cls: type[PositionTracker[Any]], start: Any, stop: Any, state: tupl
 
 
 def check_fraction(fraction: float) -> None:
-    """Raises NoFraction for anything but 0 to 1, NaN too."""
+    """Raise NoFraction for anything but 0 to 1, NaN too."""
     if not 0.0 <= fraction <= 1.0:
         raise NoFraction(fraction=fraction)

@@ -1,4 +1,4 @@
-"""The partitioner that follows the backlog: what block readers are."""
+"""The partitioner of block readers, which follows the backlog."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from dagflow.scaling.policy import Load, ScalingPolicy, policy_named
 from dagflow.scaling.stats import OperatorStats, Response, summed, total
 
 DEFAULT_INTERVAL_MILLIS = 500
-"""As long as a continuous run keeps a window open: no window has the readers of a smaller one before it.
+"""The time that a continuous run keeps a window open, so that each window has the readers for its own backlog.
 
-Apache Apex Malhar, whose windows follow each other endlessly, waits 120,000 ms.
+Apache Apex Malhar waits 120,000 ms.
 """
 
 
 @attrs.define(eq=False)
 class BacklogPartitioner:
-    """As many readers as the backlog is worth to a policy: a `Partitioner` and a `StatsListener`.
+    """A `Partitioner` and a `StatsListener` that gives an operator the number of readers that a policy says for its backlog.
 
-    The backlog is what all partitions have told last. It is looked at once an interval, the first time at once; the number of
-    readers is between the bounds always, from the first window on. `clock` and slots come with the context of
-    `define_partitions`.
+    The backlog is the sum of the newest figures of all partitions. It is evaluated at once, and then once per interval. The
+    number of readers is always within the bounds. The clock and the slots come with the context of `define_partitions`.
 
     >>> from dagflow.scaling import BacklogPartitioner, OperatorStats, Partition
     >>> readers = BacklogPartitioner(min_readers=2, max_readers=16)
@@ -38,13 +37,13 @@ class BacklogPartitioner:
     >>> len(readers.define_partitions(partitions, None))
     10
 
-    Where Malhar differs (as its documents and its source do): it looks at the first partition that reports after an
-    interval, here those that have not reported since count with what they told before; it does not apply the bounds where the
-    backlog equals the number of readers, at the start, and after rounding; it removes readers from the front of the list.
+    Differences from Malhar: it looks only at the first partition that reports after an interval, here the others count with their
+    last figures. It does not apply the bounds if the backlog equals the number of readers, at the start, and after rounding. It
+    removes readers from the front of the list.
 
     Attributes:
-        collect_stats: False: always `min_readers`.
-        policy: the name of one, or an object with `name` and `readers(load)`.
+        collect_stats: if False, there are always `min_readers`.
+        policy: the name of a policy, or an object with `name` and `readers(load)`.
     """
 
     min_readers: int = 1
@@ -56,7 +55,7 @@ class BacklogPartitioner:
 
     _policy: ScalingPolicy = attrs.field(init=False)
     _readers: int = attrs.field(init=False, default=1)
-    _asked: bool = attrs.field(init=False, default=False)
+    _has_decided: bool = attrs.field(init=False, default=False)
     _latest: dict[int, OperatorStats] = attrs.field(init=False, factory=dict)
     _due: float | None = attrs.field(init=False, default=None)
     _slots: int | None = attrs.field(init=False, default=None)
@@ -72,11 +71,11 @@ class BacklogPartitioner:
 
     @property
     def readers(self) -> int:
-        """The number of readers that there are, or that have been asked for."""
+        """The number of readers, or the one that a policy has decided on for the next window."""
         return self._readers
 
     def process_stats(self, stats: OperatorStats | Sequence[OperatorStats]) -> Response:
-        """Takes what one partition tells, or (as a sequence) what all tell at once; decides when an interval has passed."""
+        """Take the figures of one partition, or (as a sequence) of all at once. Decide if an interval has passed."""
         if isinstance(stats, OperatorStats):
             self._latest[stats.operator_id] = stats
         else:
@@ -87,31 +86,31 @@ class BacklogPartitioner:
             return Response(False, self._readers, backlog)
         self._due = now + self.interval_millis / 1000
         load = self._load(backlog.items, backlog.size)
-        said: Any = self._policy.readers(load)
-        if not isinstance(said, int):
+        answer: Any = self._policy.readers(load)
+        if not isinstance(answer, int):
             name = getattr(self._policy, "name", type(self._policy).__name__)
-            raise TypeError(f"policy {name!r} returned {said!r} readers for {load}, but must return an integer")
-        wanted = load.clamped(said)
-        changes = wanted != self._readers
-        self._readers, self._asked = wanted, self._asked or changes
-        return Response(changes, wanted, backlog)
+            raise TypeError(f"policy {name!r} returned {answer!r} readers for {load}, but must return an integer")
+        readers = load.clamped(answer)
+        changes = readers != self._readers
+        self._readers, self._has_decided = readers, self._has_decided or changes
+        return Response(changes, readers, backlog)
 
     def define_partitions(self, partitions: Sequence[Partition], context: Any = None) -> list[Partition]:
-        """As many partitions as were asked for; before that, as many as there are, brought between the bounds."""
+        """Return as many partitions as the policy has decided on; before that, as many as there are, within the bounds."""
         if isinstance(context, PartitioningContext):
             if context.clock is not self.clock:
                 self.clock, self._due = context.clock, None  # times of two clocks have nothing in common
             self._slots, self._grows, self._shares = context.slots, context.grows, context.shares
         if not self.collect_stats:
             self._readers = self.min_readers
-        elif not self._asked:
+        elif not self._has_decided:
             self._readers = self._load(0, 0).clamped(len(partitions))
-        found = resized(partitions, self._readers)
+        result = resized(partitions, self._readers)
         for port in getattr(context, "input_ports", ()):
-            assign_partition_keys(found, port)
-        kept = range(len(found)) if len(found) == len(partitions) else ()
-        self._latest = {key: each for key, each in self._latest.items() if key in kept}
-        return found
+            assign_partition_keys(result, port)
+        unchanged = range(len(result)) if len(result) == len(partitions) else ()
+        self._latest = {key: each for key, each in self._latest.items() if key in unchanged}
+        return result
 
     def _load(self, backlog: int, size: int) -> Load:
         return Load(

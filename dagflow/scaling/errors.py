@@ -26,14 +26,14 @@ class PartitionerFailed(RunError):
         )
 
 
-_TOLD = 10
+_SHOWN = 10
 
 
 @error
-class KeysMisdealt(RunError, ValueError):
+class KeysMisassigned(RunError, ValueError):
     """A partitioner assigned keys to no partition, or to several. Records would be lost or duplicated.
 
-    `missing`: the keys without a partition; `several`: those with more than one, and which; of `hash & mask`.
+    Keys are values of `hash & mask`. `missing`: those without a partition; `several`: those with more than one, and which.
     """
 
     operator: str
@@ -49,8 +49,8 @@ class KeysMisdealt(RunError, ValueError):
         if self.missing:
             wrong.append(f"to no partition: {_few([str(key) for key in self.missing])}")
         if self.several:
-            told = [f"{key} (to {' and '.join(map(str, numbers))})" for key, numbers in self.several.items()]
-            wrong.append(f"to several: {_few(told)}")
+            owners = [f"{key} (to {' and '.join(map(str, numbers))})" for key, numbers in self.several.items()]
+            wrong.append(f"to several: {_few(owners)}")
         return (
             f"the keys of port {self.operator}.{self.port} (hash & {self.mask}) are not assigned to one partition each\n"
             + "".join(f"  {each}\n" for each in wrong)
@@ -59,6 +59,6 @@ class KeysMisdealt(RunError, ValueError):
         )
 
 
-def _few(told: list[str]) -> str:
-    more = f" and {len(told) - _TOLD:,} more" if len(told) > _TOLD else ""
-    return ", ".join(told[:_TOLD]) + more
+def _few(items: list[str]) -> str:
+    more = f" and {len(items) - _SHOWN:,} more" if len(items) > _SHOWN else ""
+    return ", ".join(items[:_SHOWN]) + more

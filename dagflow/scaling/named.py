@@ -1,4 +1,4 @@
-"""A partitioner by the text that configuration has for it."""
+"""Partitioners by the strings that configuration has for them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dagflow.scaling.partitioner import StatelessPartitioner
 EXPECTED = "a number of partitions, MODULE.CLASS or MODULE.CLASS:NUMBER of a partitioner, 'self' for the operator itself, or none"
 
 
-def partitioner_named(given: Any) -> Any:
-    """Return the partitioner that a string stands for: a number of partitions, or a class with or without one. Objects stay.
+def partitioner_named(text: Any) -> Any:
+    """Return the partitioner that a string stands for: a number, or a class with or without a number. Objects stay.
 
     >>> partitioner_named("4")
     StatelessPartitioner(partition_count=4)
@@ -22,11 +22,11 @@ def partitioner_named(given: Any) -> Any:
 
     Raises ValueError with a reason.
     """
-    if isinstance(given, int) and not isinstance(given, bool):
-        return StatelessPartitioner(given)
-    if not isinstance(given, str):
-        return given
-    text = given.strip()
+    if isinstance(text, int) and not isinstance(text, bool):
+        return StatelessPartitioner(text)
+    if not isinstance(text, str):
+        return text
+    text = text.strip()
     if text.lower() in ("none", "null", ""):
         return None
     if text == "self":
@@ -34,14 +34,14 @@ def partitioner_named(given: Any) -> Any:
     if text.lstrip("-").isdigit():
         return StatelessPartitioner(int(text))
     name, _, argument = text.partition(":")
-    module, _, cls = name.rpartition(".")
+    module, _, class_name = name.rpartition(".")
     if not module:
-        raise ValueError(f"{name!r} names no module")
+        raise ValueError(f"{name!r} does not name a module")
     try:
-        found = getattr(importlib.import_module(module), cls)
+        factory = getattr(importlib.import_module(module), class_name)
     except (ImportError, AttributeError) as error:
         raise ValueError(str(error)) from error
     try:
-        return found() if not argument else found(int(argument) if argument.lstrip("-").isdigit() else argument)
+        return factory() if not argument else factory(int(argument) if argument.lstrip("-").isdigit() else argument)
     except Exception as error:
         raise ValueError(f"{name}({argument}) raised {type(error).__name__}: {error}") from error

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from dagflow.model.types.keys import GROUPS
+from dagflow.scaling.errors import KeysMisassigned, PartitionerFailed
 from dagflow.scaling.stats import OperatorStats
 
 
@@ -18,7 +19,9 @@ def _frozen(keys: Iterable[int]) -> frozenset[int]:
 
 @attrs.frozen
 class PartitionKeys:
-    """Which records a partition gets: those of which `hash & mask` is one of `keys`. The hash of a record is that of its key.
+    """The keys that a partition owns: it gets the records of which `hash & mask` is one of `keys`.
+
+    The hash of a record is that of its key.
 
     >>> from dagflow.scaling import key_hash
     >>> PartitionKeys(mask=3, keys=frozenset({0, 3})).holds(7)
@@ -26,7 +29,8 @@ class PartitionKeys:
     >>> [PartitionKeys(mask=1, keys=frozenset({n})).holds(key_hash("apple")) for n in (0, 1)]
     [False, True]
 
-    Raises ValueError for a mask beyond 0 to 65,535 (the lowest 16 bits of a hash count), and for keys that it cannot give.
+    Raises ValueError for a mask beyond 0 to 65,535 (the lowest 16 bits of a hash count), and for keys that no hash can have
+    under it.
     """
 
     mask: int = attrs.field()
@@ -40,7 +44,7 @@ class PartitionKeys:
             raise ValueError(f"no hash & {self.mask} is ever {beyond[0]}: keys have no bits that the mask does not have")
 
     def holds(self, key_hash: int) -> bool:
-        """Tell whether the partition gets the keys with this hash."""
+        """Return whether the partition owns the keys with this hash."""
         return key_hash & self.mask in self.keys
 
 
@@ -49,11 +53,11 @@ class Partition:
     """One of n parallel copies of an operator.
 
     Attributes:
-        operator: the operator as it stands in the DAG; the copies are made of it in the tasks.
-        stats: what it has before it, as it was told last.
-        counters: what it has counted, merged with those of the partitions that it has replaced.
-        keys: by the name of an input port that has a `partition_by`, what it gets of that port's records. Where no partition has
-            any, each has a run of neighbouring hashes.
+        operator: the operator as it stands in the DAG; tasks make their copies from it.
+        stats: the newest figures of the partition.
+        counters: its counters, merged with those of the partitions that it has replaced.
+        keys: the keys that it owns, by the name of an input port that has a `partition_by`. If no partition has any, each one
+            owns a run of neighbouring hashes.
     """
 
     operator: Any = None
@@ -63,10 +67,10 @@ class Partition:
 
 
 def resized(partitions: Sequence[Partition], count: int) -> list[Partition]:
-    """As many partitions as wanted. Those that stay keep their numbers; the given ones are not changed.
+    """Return `count` partitions. Those that stay keep their numbers; `partitions` itself is not changed.
 
     The counters of number p of those that go are added to those of number p % count, as their State is: totals never shrink.
-    Keys stay only where the number of partitions does: another number has them dealt anew.
+    Keys stay only if the number of partitions does: with another number, they are assigned again.
 
     >>> three = [Partition("reader", counters={"blocks": n}) for n in (1, 2, 4)]
     >>> [partition.counters for partition in resized(three, 2)]
@@ -74,28 +78,28 @@ def resized(partitions: Sequence[Partition], count: int) -> list[Partition]:
     >>> len(resized(three, 5))
     5
 
-    Raises ValueError where there are none, or none are wanted.
+    Raises ValueError for no partitions, and for a count below 1.
     """
     if not partitions:
         raise ValueError("there are no partitions to begin with: give at least one")
     if count < 1:
-        raise ValueError(f"{count} partitions are wanted, and must be at least 1")
+        raise ValueError(f"count is {count}, but must be at least 1")
     counters = [Counter[str]() for _ in range(count)]
     for number, partition in enumerate(partitions):
         counters[number % count].update(partition.counters)
-    found = []
+    result = []
     stay = count == len(partitions)
     for number in range(count):
         source = partitions[number] if number < len(partitions) else Partition(partitions[0].operator)
-        found.append(attrs.evolve(source, counters=dict(counters[number]), keys=dict(source.keys) if stay else {}))
-    return found
+        result.append(attrs.evolve(source, counters=dict(counters[number]), keys=dict(source.keys) if stay else {}))
+    return result
 
 
 def assign_partition_keys(partitions: Collection[Partition], port: str) -> None:
-    """Assigns the keys of a port to partitions: each key to exactly one, as in Apache Apex.
+    """Assign each key of a port to exactly one partition, as in Apache Apex.
 
-    The mask has as many bits as the number of partitions needs; the keys 0 to mask are dealt in turn, so that the first
-    partitions get two where the number is no power of two.
+    The mask has as many bits as the number of partitions needs; the keys 0 to mask are assigned in turn, so that the
+    first partitions get two if the number is not a power of two.
 
     >>> three = resized([Partition("reader")], 3)
     >>> assign_partition_keys(three, "input")
@@ -108,3 +112,42 @@ def assign_partition_keys(partitions: Collection[Partition], port: str) -> None:
     mask = (1 << (count - 1).bit_length()) - 1
     for number, partition in enumerate(partitions):
         partition.keys[port] = PartitionKeys(mask, frozenset(range(number, mask + 1, count)))
+
+
+def key_owners(partitions: Sequence[Partition], ports: Sequence[str], of: tuple[str, str]) -> tuple[int, ...]:
+    """Return the partition that owns each key of the widest mask, in the order of the keys; empty if no keys are assigned.
+
+    `ports`: the input ports with a key (`partition_by`). A port without assigned keys follows the other ports, since records with
+    the same key meet. `of`: the names of operator and partitioner, for errors.
+
+    >>> from dagflow.scaling import assign_partition_keys, resized
+    >>> three = resized([Partition("tally")], 3)
+    >>> assign_partition_keys(three, "input")
+    >>> key_owners(three, ["input"], ("tally", "Mine"))
+    (0, 1, 2, 0)
+
+    Raises KeysMisassigned for keys that belong to no partition, or to several; PartitionerFailed for a port that has no key, and
+    where ports differ.
+    """
+    assigned_ports = sorted({port for partition in partitions for port in partition.keys})
+    for port in assigned_ports:
+        if port not in ports:
+            raise PartitionerFailed(*of, f"has assigned keys of port {port!r}, which has no key (partition_by)")
+    owners_by_port = {port: _owners(partitions, port, of[0]) for port in assigned_ports}
+    mask = max((len(owners) for owners in owners_by_port.values()), default=0)
+    repeated = {port: owners * (mask // len(owners)) for port, owners in owners_by_port.items()}
+    if len(set(repeated.values())) > 1:
+        names = " and ".join(map(repr, assigned_ports))
+        raise PartitionerFailed(*of, f"has assigned the keys of ports {names} to different partitions")
+    return next(iter(owners_by_port.values()), ())
+
+
+def _owners(partitions: Sequence[Partition], port: str, operator: str) -> tuple[int, ...]:
+    assignment = {number: partition.keys[port] for number, partition in enumerate(partitions) if port in partition.keys}
+    size = 1 << max(each.mask.bit_length() for each in assignment.values())
+    owners = [[number for number, each in assignment.items() if each.holds(key)] for key in range(size)]
+    if any(len(each) != 1 for each in owners):
+        missing = tuple(key for key, each in enumerate(owners) if not each)
+        several = {key: tuple(each) for key, each in enumerate(owners) if len(each) > 1}
+        raise KeysMisassigned(operator, port, size - 1, missing, several)
+    return tuple(each[0] for each in owners)

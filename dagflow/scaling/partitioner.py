@@ -19,10 +19,10 @@ class PartitioningContext:
 
     Attributes:
         slots: how many tasks can work at once; None: not known.
-        grows: whether there will be as many slots as are asked for, after a while (dynamic allocation).
+        grows: whether Spark adds slots for waiting tasks (dynamic allocation).
         shares: readers steal work from each other within a window (rebalancing).
         clock: where time comes from.
-        input_ports: the operator's connected input ports whose records go by key (`partition_by`): those of which keys are dealt.
+        input_ports: the operator's connected input ports that have a key (`partition_by`), whose keys may be assigned.
     """
 
     slots: int | None = None
@@ -34,29 +34,29 @@ class PartitioningContext:
 
 @runtime_checkable
 class Partitioner(Protocol):
-    """Says how many partitions an operator has. An operator may be its own; the attribute `partitioner` replaces it.
+    """The decision how many partitions an operator has. An operator may be its own; the attribute `partitioner` replaces it.
 
     `define_partitions` is called before the first window, with one partition or with those that the launch before had, and again
     whenever a `StatsListener` (the same object, if it is one) has asked for it.
     """
 
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext) -> Sequence[Partition]:
-        """The partitions from now on; at least one. Those that are given are not to be changed."""
+        """Return the partitions from now on, at least one. `partitions` itself must not be changed."""
         ...
 
 
 @runtime_checkable
 class StatsListener(Protocol):
-    """Hears before every window what waits for each partition, and says whether there should be others."""
+    """A listener that gets the figures of each partition before every window, and says whether the number should change."""
 
     def process_stats(self, stats: OperatorStats | Sequence[OperatorStats]) -> Response:
-        """Takes what one partition tells, or what all tell at once."""
+        """Take the figures of one partition, or of all at once."""
         ...
 
 
 @attrs.frozen
 class StatelessPartitioner:
-    """Always the same number of partitions.
+    """A partitioner that always makes the same number of partitions.
 
     >>> from dagflow.scaling import Partition, PartitioningContext, StatelessPartitioner
     >>> len(StatelessPartitioner(4).define_partitions([Partition("reader")], PartitioningContext()))
@@ -66,11 +66,11 @@ class StatelessPartitioner:
     partition_count: int = attrs.field(default=1, validator=integer_from(1))
 
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext | None = None) -> list[Partition]:
-        """The partitions, with the keys of the input ports dealt to them: all alike, so that what has the same key meets."""
-        found = resized(partitions, self.partition_count)
+        """Return the partitions. Keys are assigned alike on all input ports, so that records with the same key meet."""
+        result = resized(partitions, self.partition_count)
         for port in () if context is None else context.input_ports:
-            assign_partition_keys(found, port)
-        return found
+            assign_partition_keys(result, port)
+        return result
 
 
 @attrs.frozen
@@ -83,7 +83,7 @@ class Bounds:
 
 
 def bounds(partitioner: Any) -> Bounds:
-    """The bounds and the policy of a partitioner.
+    """Return the bounds and the policy of a partitioner.
 
     >>> bounds(StatelessPartitioner(4))
     Bounds(min_readers=4, max_readers=4, policy='always 4')

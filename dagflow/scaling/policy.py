@@ -25,9 +25,9 @@ class Load:
     Attributes:
         backlog, size: blocks that are known and not committed, and their bytes.
         readers: how many readers there are now.
-        min_readers, max_readers: what the number is brought to afterwards, whatever a policy says.
+        min_readers, max_readers: the bounds, which hold whatever a policy says.
         slots: how many tasks can work at once; None: not known.
-        grows: whether there will be as many slots as are asked for, after a while (dynamic allocation).
+        grows: whether Spark adds slots for waiting tasks (dynamic allocation).
         shares: readers of a window steal from each other, so that it needs no more of them than there are slots.
         records_in_per_second, records_out_per_second, latency: of all readers together, as `OperatorStats` says it of each.
     """
@@ -45,32 +45,31 @@ class Load:
     latency: float | None = None
 
     def clamped(self, readers: int) -> int:
-        """A number of readers, brought between the bounds."""
+        """Return the number of readers within the bounds that is nearest to `readers`."""
         return max(self.min_readers, min(readers, self.max_readers))
 
 
 @runtime_checkable
 class ScalingPolicy(Protocol):
-    """Says how many readers a load is worth."""
+    """A function from a load to a number of readers, with a name."""
 
     @property
     def name(self) -> str:
-        """Its name in plans and reports."""
+        """The name in plans and reports."""
         ...
 
     def readers(self, load: Load) -> int:
-        """The number of readers; the caller brings it between the bounds."""
+        """Return the number of readers. The caller applies the bounds."""
         ...
 
 
 @attrs.frozen
 class Steady:
-    """The default: a reader for each waiting block, as far as slots can use them; up at once, down only when half would do.
+    """The default: one reader per waiting block, as far as there are slots. Rises at once, falls when half would be enough.
 
-    Blocks of more than 64 MiB count as several. More than one reader for each slot is not worth it where they take over from each
-    other, else more than two. Where slots are added for those who wait (dynamic allocation), a reader has to be started first:
-    beyond the first one, one is asked for every 2.25 blocks. The number falls only when half of the readers would do: as long as
-    the backlog varies by less than a factor of two, it never falls, so it does not flap.
+    Blocks of more than 64 MiB count as several. There is at most one reader per slot if readers steal work from each other, else
+    at most two. With dynamic allocation, readers have to be started first: beyond the first one, there is one for every 2.25
+    blocks. As long as the backlog varies by less than a factor of two, the number does not fall, so it does not flap.
 
     >>> [Steady().readers(Load(backlog=n, grows=True)) for n in (0, 1, 2, 4, 5, 16, 100)]
     [1, 1, 2, 3, 3, 8, 45]
@@ -81,14 +80,14 @@ class Steady:
     name: str = attrs.field(default="steady", init=False, repr=False)
 
     def readers(self, load: Load) -> int:
-        """See above."""
-        wanted = max(load.backlog, load.size // LARGE_BLOCK)
+        """See ScalingPolicy."""
+        count = max(load.backlog, load.size // LARGE_BLOCK)
         if load.grows:
-            wanted = math.ceil((wanted - 1) / BLOCKS_PER_START) + 1 if wanted else 0
+            count = math.ceil((count - 1) / BLOCKS_PER_START) + 1 if count else 0
         elif load.slots is not None:
-            wanted = min(wanted, load.slots if load.shares else SLACK * load.slots)
-        falls = 2 * load.clamped(wanted) <= load.readers
-        return wanted if wanted > load.readers or falls else load.readers
+            count = min(count, load.slots if load.shares else SLACK * load.slots)
+        falls = 2 * load.clamped(count) <= load.readers
+        return count if count > load.readers or falls else load.readers
 
 
 @attrs.frozen
@@ -104,7 +103,7 @@ class PowerOfTwo:
     name: str = attrs.field(default="power_of_two", init=False, repr=False)
 
     def readers(self, load: Load) -> int:
-        """See above."""
+        """See ScalingPolicy."""
         if load.backlog <= load.min_readers:
             return load.min_readers
         return load.max_readers if load.backlog > load.max_readers else 1 << (load.backlog.bit_length() - 1)
@@ -115,7 +114,7 @@ POLICIES: dict[str, ScalingPolicy] = {policy.name: policy for policy in (Steady(
 
 
 def policy_named(policy: str | ScalingPolicy) -> ScalingPolicy:
-    """The policy of a name; objects with `readers(load)` are themselves. Raises ValueError for other names.
+    """Return the policy of a name. Objects with `readers(load)` stay. Raises ValueError for other names.
 
     >>> policy_named("steady")
     Steady()
@@ -125,8 +124,8 @@ def policy_named(policy: str | ScalingPolicy) -> ScalingPolicy:
             return policy
         raise ValueError(f"policy is {policy!r}, but must be {_NAMES}, or an object with readers(load)")
     if policy not in POLICIES:
-        meant = suggest(policy, POLICIES)
-        raise ValueError(f"policy is {policy!r}, but must be {_NAMES}" + (f": did you mean {meant!r}?" if meant else ""))
+        near = suggest(policy, POLICIES)
+        raise ValueError(f"policy is {policy!r}, but must be {_NAMES}" + (f": did you mean {near!r}?" if near else ""))
     return POLICIES[policy]
 
 

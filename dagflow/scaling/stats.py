@@ -1,4 +1,4 @@
-"""The measured figures: the backlog of each partition; and the answer of a listener."""
+"""The figures of each partition, and the answer of a stats listener."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
-NOT_DEALT = -1
-"""As `operator_id`: work that is known and has been dealt to no partition yet."""
+UNASSIGNED = -1
+"""The `operator_id` of work that is known and not assigned to a partition yet."""
 
 
 @attrs.frozen
 class Backlog:
-    """Work items that wait, and their bytes.
+    """The number of waiting work items, and their bytes.
 
     >>> Backlog(2, 10) + Backlog(1, 5) - Backlog(3, 20)
     Backlog(items=0, size=0)
@@ -26,16 +26,16 @@ class Backlog:
         return Backlog(self.items + other.items, self.size + other.size)
 
     def __sub__(self, other: Backlog) -> Backlog:
-        """Never below zero: what is known of work that waits is an estimate."""
+        """Subtract, but not below zero: a backlog is an estimate."""
         return Backlog(max(0, self.items - other.items), max(0, self.size - other.size))
 
 
 @runtime_checkable
 class KnowsBacklog(Protocol):
-    """An operator on the driver that knows of work which it has not emitted yet."""
+    """An operator on the driver that knows about work that it has not emitted yet."""
 
     def backlog(self) -> Backlog:
-        """That work, without what was emitted. Asked once a window; must be quick."""
+        """Return the work that is known and not emitted. Called once a window; must be quick."""
         ...
 
 
@@ -48,11 +48,11 @@ class OperatorStats:
                   records_in_per_second=None, records_out_per_second=1200.0, latency=None)
 
     Attributes:
-        operator_id: the partition's number; `NOT_DEALT` for work that belongs to none yet.
-        records_in_per_second, records_out_per_second: what came to the operator and what it passed on in a second of its tasks,
-            of late: an average in which the newest committed window counts half. What comes to a reader are blocks. None: not
-            known, as no task of it has been committed since the launch, or since the number of partitions rose.
-        latency: seconds from the plan of a window to its decision, of late.
+        operator_id: the partition's number; `UNASSIGNED` for work that belongs to none yet.
+        records_in_per_second, records_out_per_second: the records that came to the operator and that it emitted, by second of its
+            tasks. A moving average: the newest committed window counts half. The records that come to a reader are blocks. None:
+            not known, as no task of it has been committed since the launch, or since the number of partitions rose.
+        latency: seconds from the plan of a window to its decision; a moving average.
     """
 
     operator_id: int
@@ -69,8 +69,8 @@ class Response:
 
     Attributes:
         repartition_required: whether `define_partitions` is to be called before the next window.
-        partitions: how many there should be; 0 where the listener does not say.
-        backlog: what it has added up.
+        partitions: how many partitions there should be; 0 if the listener does not say.
+        backlog: the sum over all partitions.
     """
 
     repartition_required: bool = False
@@ -79,9 +79,9 @@ class Response:
 
 
 def total(stats: Iterable[OperatorStats]) -> Backlog:
-    """The backlog over all partitions.
+    """Return the backlog over all partitions.
 
-    >>> total([OperatorStats(0, 3, 30), OperatorStats(NOT_DEALT, 4, 40)])
+    >>> total([OperatorStats(0, 3, 30), OperatorStats(UNASSIGNED, 4, 40)])
     Backlog(items=7, size=70)
     """
     each = list(stats)
@@ -89,10 +89,10 @@ def total(stats: Iterable[OperatorStats]) -> Backlog:
 
 
 def summed(values: Iterable[float | None]) -> float | None:
-    """The sum of those that are known; None: none is.
+    """Return the sum of the values that are known; None if none is.
 
     >>> summed([None, 2.0, 3.0]), summed([None])
     (5.0, None)
     """
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) if numbers else None

@@ -68,7 +68,7 @@ def agree(
 
 
 def _first_loaded(format: Format, stream: BinaryReader, path: str, length: int) -> pa.Schema | None:
-    """The columns that a format's reader says, or loads first; rows that it cannot read say nothing."""
+    """Return the columns that a format's reader says, or loads first; rows that it cannot read say nothing."""
     block = FileBlockMetadata(0, path, 0, length, length, is_last_block=True)
     limits = BatchLimits()
     negotiator = FileSchemaNegotiator(
@@ -174,5 +174,5 @@ def spread(paths: Sequence[str], most: int) -> list[str]:
 
 
 def files_of(blocks: Iterable[Any]) -> dict[str, int]:
-    """The files of blocks, in the order in which they come."""
+    """Return the files of blocks, in the order in which they come."""
     return {block.file_path: block.file_length for block in blocks}

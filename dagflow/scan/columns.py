@@ -71,5 +71,5 @@ class ColumnsScan(FileScan):
 
 
 def make_scan(format: Format) -> type[FileScan]:
-    """The framework that a format needs."""
+    """Return the framework that a format needs."""
     return ColumnsScan if format.offers_array else FileScan

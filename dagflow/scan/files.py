@@ -83,7 +83,7 @@ class FileSchemaNegotiator(SchemaNegotiator):
         return self.split.start, self.split.stop
 
     def claim(self, positions: Sequence[int] | NDArray[np.int64]) -> int:
-        """Claims rows that come next, by the positions at which they start (sorted; only the first and last are looked at).
+        """Claim rows that come next, by the positions at which they start (sorted; only the first and last are looked at).
 
         How many of them are this reader's: all, or fewer at the end of its range; then only so many may be loaded, and `next`
         returns False. To be called before rows are loaded, once for each piece: what is not claimed may be given to others.
@@ -98,7 +98,7 @@ class FileSchemaNegotiator(SchemaNegotiator):
         return self.split.tracker.try_return_batch_at(positions)  # type: ignore[arg-type]  # it looks at two of them
 
     def keep_whole(self) -> None:
-        """Says, before anything is claimed, that this block cannot be given away in parts: the content decides it."""
+        """Say, before anything is claimed, that this block cannot be given away in parts: the content decides it."""
         self._is_whole = True
 
 
@@ -157,7 +157,7 @@ class FileScan:
         return False
 
     def read(self, block: FileBlockMetadata) -> Iterator[pa.RecordBatch]:
-        """The batches of a block."""
+        """Return the batches of a block."""
         if self._scan.state == "failed":  # the block before could not be read, and was skipped
             self._scan = Scan(self._next_reader)
         self._block, self._tracker = block, None
@@ -179,14 +179,14 @@ class FileScan:
         return self._output.schema
 
     def finish(self) -> pa.Schema | None:
-        """Ends the scan: the schema of its batches, also where there was none; None where none is known ("fast NONE")."""
+        """End the scan: the schema of its batches, also where there was none; None where none is known ("fast NONE")."""
         if not self._scan.delivered and not len(self._output.schema):
             empty = next(self._scan.finish(), None)
             return None if empty is None else empty.schema
         return self._output.schema
 
     def close(self) -> None:
-        """Closes what is open."""
+        """Close what is open."""
         self._scan.close()
 
     def _next_reader(self) -> ManagedBatchReader | None:
@@ -255,7 +255,7 @@ class FileScan:
         )
 
     def _refused(self) -> tuple[str, ReaderMisbehaves] | None:
-        """The array, where rows have names: a reader that loads it all the same would make nulls of the named columns."""
+        """Return the array, where rows have names: a reader that loads it all the same would make nulls of the named columns."""
         if not self.format.offers_array or self._is_array or COLUMNS in self._output.shape.known:
             return None
         names = ", ".join(self._output.shape.known) or "those of the header"
@@ -263,7 +263,7 @@ class FileScan:
         return COLUMNS, ReaderMisbehaves(format=type(self.format).__name__, reason=f"{reason} where negotiator.is_array is False")
 
     def _compare(self, said: pa.Schema, is_complete: bool, path: str) -> None:
-        """Holds what a file says of its columns against what is known of all."""
+        """Hold what a file says of its columns against what is known of all."""
         drift, shape = self.settings.drift, self._output.shape
         if is_complete and drift.missing == "error":
             self._refuse_missing(said.names, path)
@@ -273,7 +273,7 @@ class FileScan:
                 raise ColumnExtra(path=path, extra=extra, known=tuple(shape.known))
 
     def _refuse_missing(self, names: Sequence[str], path: str) -> None:
-        """Raises ColumnMissing where neither a file of these columns nor its folders have one that is wanted."""
+        """Raise ColumnMissing where neither a file of these columns nor its folders have one that is wanted."""
         assert self._facts is not None
         had = {*names, *self._facts.keys}
         lacking = tuple(root for root in self._output.shape.roots if root not in had)

@@ -43,7 +43,7 @@ class Format(ABC):
         return ()
 
     def column_name(self, asked: str) -> str:
-        """The name of the column that is asked for as `asked`, if no column is called that: where formats clean names."""
+        """Return the name of the column that is asked for as `asked`, if no column is called that: where formats clean names."""
         return asked
 
     def ends_records(self, end: str, quote: str | None) -> bool:
@@ -55,10 +55,10 @@ class Format(ABC):
 
     @abstractmethod
     def make_reader(self) -> ManagedReader[FileSchemaNegotiator]:
-        """A fresh reader for one block of one file."""
+        """Return a fresh reader for one block of one file."""
 
     def sample_schema(self, stream: BinaryReader, path: str, length: int) -> pa.Schema | None:
-        """The columns of a file, told from its header or a bounded sample of its beginning; None: nothing can be told.
+        """Return the columns of a file, told from its header or a bounded sample of its beginning; None: nothing can be told.
 
         What every file of a scan says is put together before data flows, so that all readers give the same types. A column of
         which only nulls were seen has the type `pa.null()`. Without this method, the first rows that the reader loads tell.

@@ -51,7 +51,7 @@ class Output:
         return self._schema
 
     def make(self, loaded: Harvest, facts: FileFacts) -> pa.RecordBatch:
-        """The batch that the scan gives for one that was loaded; rows that cannot be read are left out."""
+        """Return the batch that the scan gives for one that was loaded; rows that cannot be read are left out."""
         batch = loaded.batch
         extra = self._extra(batch.schema, facts.path)
         problems = _Problems(batch.num_rows)
@@ -80,7 +80,7 @@ class Output:
     # Columns of files
 
     def _extra(self, schema: pa.Schema, path: str) -> list[str]:
-        """The columns that are to be rescued; others are added, ignored or refused."""
+        """Return the columns that are to be rescued; others are added, ignored or refused."""
         if not self.shape.is_open or schema is self._accepted:
             return []
         extra = [f for f in schema if f.name not in self.shape.known]
@@ -179,7 +179,7 @@ class Output:
 
 
 def _widened(values: pa.Array, own: OutputColumn) -> tuple[pa.DataType, pa.Array, pa.Array | None]:
-    """The narrowest type above a column's own to which all values convert, else text; values as that, and which are none."""
+    """Return the narrowest wider type to which all values convert, else text, with the converted values and which are bad."""
     if _is_text(values.type) and (own.column is None or own.column.format is None):
         for kind in above(own.type):
             made, bad = converted(values, kind, own.column)
@@ -206,7 +206,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _any_value(kind: pa.DataType) -> pa.Scalar:
-    """A value of a type, for places where a null must not stand, in rows that go."""
+    """Return a value of a type, for places where a null must not stand, in rows that go."""
     types = pa.types
     if types.is_binary(kind) or types.is_fixed_size_binary(kind):
         return pa.scalar(b"\0" * (kind.byte_width if types.is_fixed_size_binary(kind) else 0), kind)
@@ -220,7 +220,7 @@ def _any_value(kind: pa.DataType) -> pa.Scalar:
 
 
 def repeated(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
-    """A column of one value; a text stands for a value of another type.
+    """Return a column of one value; a text stands for a value of another type.
 
     >>> repeated("5", pa.int8(), 2).to_pylist()
     [5, 5]
@@ -236,7 +236,7 @@ def repeated(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
 
 
 def part_of(values: pa.Array, column: OutputColumn) -> pa.Array:
-    """The part of a column that is asked for: an element that a list does not have, and a field of null, are null."""
+    """Return the part of a column that is asked for: an element that a list does not have, and a field of null, are null."""
     for step in column.asked.steps:
         if isinstance(step, int):
             long = pc.if_else(pc.greater(pc.list_value_length(values), step), values, pa.scalar(None, values.type))
@@ -256,12 +256,12 @@ class _Problems:
     _values: dict[int, dict[str, Any]] = attrs.field(factory=dict)
 
     def add(self, column: str, bad: pa.Array, reason: str, values: pa.Array | None = None) -> None:
-        """Notes bad rows; the first column that is to blame is told."""
+        """Note bad rows; the first column that is to blame is told."""
         for row in pc.indices_nonzero(bad).to_pylist():
             self.bad.setdefault(row, (column, reason, values))
 
     def rescue_values(self, column: str, values: pa.Array, bad: pa.Array) -> None:
-        """Notes values of a column that are none of its type."""
+        """Note values of a column that are none of its type."""
         for row in pc.indices_nonzero(bad).to_pylist():
             self._values.setdefault(row, {})[column] = values[row].as_py()
 
@@ -273,7 +273,7 @@ class _Problems:
                 self._values.setdefault(row, {})[name] = values[row].as_py()
 
     def rescued(self) -> pa.Array:
-        """The column `_rescued`."""
+        """Return the column `_rescued`."""
         texts: list[str | None] = [None] * self.rows
         for row, values in self._values.items():
             texts[row] = json.dumps(values, ensure_ascii=False, default=text_of)

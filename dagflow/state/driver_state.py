@@ -151,7 +151,7 @@ class _FormerState:
         self.restored(declared, data, None)
 
     def restored(self, declared: State[Any], data: Any, content: dict[Any, Any] | None) -> Any:
-        """The value for the declaration of today. `content`: of a map that still is one."""
+        """Return the value for the declaration of today. `content`: of a map that still is one."""
         is_same = self.type == state_type(declared)
         try:
             if content is not None and isinstance(declared, MapState):
@@ -224,6 +224,6 @@ def _is_ref(data: Any) -> bool:
 
 
 def newest_segment(states: States) -> SegmentRef | None:
-    """The newest segment of the log that all maps share; None while nothing was saved in it."""
+    """Return the newest segment of the log that all maps share; None while nothing was saved in it."""
     refs = [data[_SEGMENTS] for own in states.values() for data in own.values() if _is_ref(data)]
     return next((SegmentRef(**ref) for ref in refs if ref is not None), None)

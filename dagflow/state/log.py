@@ -74,11 +74,11 @@ class Policy:
     sweep: int = 2
 
     def top(self, live: int) -> int:
-        """The weight of the tail that makes a top. Small maps are written again when their tail weighs as much as they do."""
+        """Return the weight of the tail from which on a top is written; for a small map, the weight of the map itself."""
         return max(live // self.share, min(self.least_top, max(live, self.tiny)))
 
     def heavy(self, live: int) -> int:
-        """The weight of the log that begins a sweep."""
+        """Return the weight of the log that begins a sweep."""
         return 2 * live + min(self.slack, 4 * max(live, self.tiny))
 
 
@@ -191,7 +191,7 @@ class MapLog:
         return found
 
     def save(self, window: int, maps: Mapping[MapId, TrackedDict[Any, Any]]) -> SegmentRef | None:
-        """Makes durable what has changed, before the plan of a window; what that plan has to name, None while nothing was ever.
+        """Make durable what has changed, before the plan of a window; what that plan has to name, None while nothing was ever.
 
         Windows come in order; one may come again when its plan was not published. Raises StateNotPlain, StorageError.
         """
@@ -205,7 +205,7 @@ class MapLog:
         return self._newest
 
     def sweep(self, needed_from: int) -> int:
-        """Removes the segments that no window from `needed_from` on needs; how many."""
+        """Remove the segments that no window from `needed_from` on needs; how many."""
         count = 0
         while self._dead and self._dead[0][0] <= needed_from:
             since, name = heapq.heappop(self._dead)
@@ -220,7 +220,7 @@ class MapLog:
         heapq.heappush(self._dead, (since, name))
 
     def _segments(self, newest: SegmentRef | None, window: int) -> Iterator[tuple[SegmentRef, SegmentHead, list[MapEntries]]]:
-        """The segments that count, the newest one first. Raises SegmentMissing, SegmentDamaged."""
+        """Return the segments that count, the newest one first. Raises SegmentMissing, SegmentDamaged."""
         ref, first = newest, 0
         while ref is not None and window_of(ref.name) >= first:
             head, parts = self._retry(window, "reading its MapState", partial(read, self.store, ref, window))
@@ -289,7 +289,7 @@ class MapLog:
             taken, level = run, min(level + 1, TOP - 1)
 
     def _swept(self, window: int, maps: Mapping[MapId, TrackedDict[Any, Any]], keys: Keys, weight: int) -> None:
-        """Adds to the keys of a top those that it is to sweep, or begins a sweep if it is time."""
+        """Add to the keys of a top those that it is to sweep, or begins a sweep if it is time."""
         live = sum(kept.weight for kept in self._maps.values())
         if self._sweeping is None and (self.weight + weight > self._policy.heavy(live) or len(self._chain) >= self._policy.most):
             self._sweeping = window
@@ -317,7 +317,7 @@ def _weights(change: Changes[Any, Any], where: str) -> tuple[int, int]:
 
 
 def _parts(maps: Mapping[MapId, TrackedDict[Any, Any]], keys: Keys, keep_removed: bool) -> tuple[list[MapEntries], int]:
-    """The parts of a segment with the entries of keys as they are now, and their weight."""
+    """Return the parts of a segment with the entries of keys as they are now, and their weight."""
     parts, weight = [], 0
     for map_id, said in keys.items():
         kept: TrackedDict[Any, Any] = maps.get(map_id, TrackedDict())

@@ -111,7 +111,7 @@ def chains(left: Sequence[StateRef], partition: int, keys: KeyAssignment) -> tup
 
 
 def _first_group(partition: int, partitions: int) -> int:
-    """The first key group of a partition."""
+    """Return the first key group of a partition."""
     return -(-partition * GROUPS // partitions)
 
 

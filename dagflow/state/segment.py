@@ -87,7 +87,7 @@ class MapEntries:
 
 
 def write(store: Store, head: SegmentHead, parts: list[MapEntries]) -> SegmentRef:
-    """Publishes a segment."""
+    """Publish a segment."""
     body = [[*part.id, part.keys, part.values, part.removed] for part in parts]
     record = f"{FOLDER}/{head.window:010d}"
     data = seal(record, b"%s\n%s" % (dumps(attrs.asdict(head)), dumps(body)))
@@ -115,7 +115,7 @@ def check(store: Store, ref: SegmentRef, needed_by: int) -> bytes:
 
 
 def unseal_segment(data: bytes, name: str, place: str) -> SealedRecord:
-    """A segment as a record: it says its window, and its name its hash. Raises what `unseal` does."""
+    """Return a segment as a record: it says its window, and its name its hash. Raises what `unseal` does."""
     record = name.partition("-")[0]
     found = unseal(data, record, place)
     if _name(record, found.hash) != name:
@@ -128,7 +128,7 @@ def _name(record: str, digest: str) -> str:
 
 
 def read(store: Store, ref: SegmentRef, needed_by: int) -> tuple[SegmentHead, list[MapEntries]]:
-    """A segment. Raises SegmentMissing, SegmentDamaged."""
+    """Return a segment. Raises SegmentMissing, SegmentDamaged."""
     first, _, rest = check(store, ref, needed_by).partition(b"\n")
     found = loads(first)
     previous = found.pop("previous")
@@ -138,7 +138,7 @@ def read(store: Store, ref: SegmentRef, needed_by: int) -> tuple[SegmentHead, li
 
 
 def window_of(name: str) -> int:
-    """The window that wrote a segment, by its name; -1 for other names.
+    """Return the window that wrote a segment, by its name; -1 for other names.
 
     >>> window_of("state/0000000012-0123456789abcdef"), window_of("state/notes")
     (12, -1)
@@ -148,12 +148,12 @@ def window_of(name: str) -> int:
 
 
 def segments(store: Store) -> list[str]:
-    """The names of all segments in a store, also of those that do not count."""
+    """Return the names of all segments in a store, also of those that do not count."""
     return [name for name in store.names(f"{FOLDER}/") if window_of(name) >= 0]
 
 
 def erase_segments(store: Store) -> None:
-    """Removes all segments from a store."""
+    """Remove all segments from a store."""
     for name in segments(store):
         store.discard(name)
 
@@ -166,5 +166,5 @@ def weight_of(encoded: Any) -> int:
 
 
 def keys_of(parts: list[MapEntries], since: Mapping[MapId, int], window: int) -> dict[MapId, dict[Any, None]]:
-    """The keys that a segment of a window says something of, by map."""
+    """Return the keys that a segment of a window says something of, by map."""
     return {p.id: dict.fromkeys([*p.keys, *p.removed]) for p in parts if p.id in since and window >= since[p.id]}

@@ -254,7 +254,7 @@ class _KeyedMaps:
 
 
 def _in_order(entries: TrackedDict[Any, Any]) -> TrackedDict[Any, Any]:
-    """A map with its keys sorted: an operator's output must not depend on whether they were read or were in memory.
+    """Return a map with its keys sorted: an operator's output must not depend on whether they were read or were in memory.
 
     Takes little time where they nearly are, as those of the window before are.
     """

@@ -1,4 +1,4 @@
-"""Staying inside a folder: the one place that makes a path of a name that a stored record gives."""
+"""Confinement to a folder: the only place where a name in a stored record becomes a path."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OWN_FOLDER = "_dagflow"
 
 
 def inside(folder: str, name: str) -> str:
-    """Return the path of a name below a folder, whatever record the name comes from. Links within the folder are followed.
+    """Return the path of a name below a folder. The name may come from any record. Links within the folder are followed.
 
     >>> inside("/data/out", "2026/a.txt"), inside("s3://bucket/out/", "a.txt")
     ('/data/out/2026/a.txt', 's3://bucket/out/a.txt')
@@ -47,7 +47,7 @@ def is_below(name: object) -> bool:
 
 
 def below(folder: str, path: str) -> str | None:
-    """Return the name of a path below a folder; None when it lies elsewhere. Nothing is resolved.
+    """Return the name of a path below a folder; None if it lies elsewhere. Links are not resolved.
 
     >>> below("/data/out", "/data/out/a/b"), below("/data/out/", "/data/outer/a")
     ('a/b', None)

@@ -69,7 +69,7 @@ class StorageError(InfrastructureError):
         return f"{self.path}: {self.what()}{at}, while {self.doing}." + (f" {advice}" if advice else "")
 
     def what(self) -> str:
-        """The few words that name the cause."""
+        """Return the few words that name the cause."""
         return self.reason or "the operating system refused"
 
     def advice(self) -> str:

@@ -1,4 +1,4 @@
-"""From the operating system's errors to dagflow's: what path, while doing what, and what to do."""
+"""Errors of the operating system as errors of dagflow, which name the path, the operation and the remedy."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _BY_TYPE = (
 
 
 def translate(error: OSError, path: str, doing: str) -> StorageError:
-    """The error of dagflow for what the operating system said.
+    """Return the error of dagflow for an error of the operating system.
 
-    `path` is what was asked for, `doing` a phrase that begins with an -ing word ("reading the input", "writing output"): one of
-    reading, listing, scanning, opening, looking, finding, splitting turns a missing permission into NotReadable, any other into
-    NotWritable. Raise it `from error`, or use `explained`.
+    `path` is the path that was to be used, `doing` a phrase that begins with an -ing word ("reading the input", "writing
+    output"): one of reading, listing, scanning, opening, looking, finding, splitting turns a missing permission into
+    NotReadable, any other into NotWritable. Raise it `from error`, or use `explained`.
 
     >>> str(translate(OSError(28, "No space left on device"), "out", "writing output"))[:58]
     'out: no space is left on the device, while writing output.'
@@ -110,7 +110,7 @@ class explained:  # noqa: N801  # reads as a word: `with explained(path, "readin
 
 
 def _neighbours(path: str) -> tuple[str | None, str | None]:
-    """The deepest folder on the way that exists, and the path there that is most like the missing one."""
+    """Return the deepest folder above a missing path that exists, and the path in it that is most like the missing one."""
     plain = local_path(path)
     if plain is None:
         return None, None

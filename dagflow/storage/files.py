@@ -1,4 +1,4 @@
-"""Files by path or URL: what a file system can do, and which one answers to a URL.
+"""Files by path or URL: the protocol of file systems, and the file system for a URL.
 
 Every call raises the builtin OSErrors (FileNotFoundError, PermissionError, …); `dagflow.storage.explained` words them for users.
 """
@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 class FileStatus:
     """The status of a file or folder that is not opened; symbolic links are followed.
 
-    `length` in bytes; `modified_ns` in nanoseconds since the epoch, 0 where the file system does not tell; `is_regular` is False
-    for folders, pipes, sockets, devices and links that lead nowhere; `inode` is (device, inode), which tells two paths to one
-    file or folder apart from two files, None where there is none. `target` is the real path that a symbolic link leads to, None
-    for what is not a link. `version` is the server's own mark of this content (an ETag), None where there is none.
+    Attributes:
+        length: in bytes.
+        modified_ns: in nanoseconds since the epoch; 0 if the file system does not record it.
+        is_regular: False for folders, pipes, sockets, devices and dangling links.
+        inode: (device, inode), equal for two paths to the same file or folder; None if there is none.
+        target: the real path that a symbolic link leads to; None if it is not a link.
+        version: the mark of this content that the server gives (an ETag); None if there is none.
     """
 
     path: str
@@ -42,19 +45,19 @@ class BinaryReader(Protocol):
     """A file opened for reading. `read` and `readinto` may return less than was asked for; nothing means the end."""
 
     def seek(self, position: int, whence: int = 0, /) -> int:
-        """Goes to a position, from the start unless `whence` says otherwise; returns it."""
+        """Go to a position, from the start unless `whence` says otherwise, and return it."""
         ...
 
     def read(self, size: int = -1, /) -> bytes:
-        """Up to `size` bytes, or all that is left."""
+        """Return up to `size` bytes, or all that are left."""
         ...
 
     def readinto(self, buffer: Any, /) -> int | None:
-        """Fills a buffer from its start; returns how far."""
+        """Fill a buffer from its start, and return how many bytes were read."""
         ...
 
     def close(self) -> None:
-        """Ends it; fine when it is closed already."""
+        """Close the file. Closing it twice is allowed."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -62,18 +65,18 @@ class BinaryReader(Protocol):
 
 
 class BinaryWriter(Protocol):
-    """A file opened for writing, buffered; what is written is whole only after `close`, and safe only after `sync_file`."""
+    """A file opened for writing, buffered. It is complete only after `close`, and durable only after `sync_file`."""
 
     def write(self, data: Buffer, /) -> int:
-        """Takes all of the data; returns its length."""
+        """Write all of the data, and return its length."""
         ...
 
     def flush(self) -> None:
-        """Hands on what is buffered."""
+        """Write the buffer to the file."""
         ...
 
     def close(self) -> None:
-        """Hands on what is buffered, and ends it."""
+        """Write the buffer to the file, and close it."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -82,41 +85,41 @@ class BinaryWriter(Protocol):
 
 @runtime_checkable
 class FileSystem(Protocol):
-    """All that dagflow does with files. Stateless: cheap to make, safe to share between threads, and picklable.
+    """The operations on files that dagflow needs. Stateless: cheap to make, safe to share between threads, and picklable.
 
     Paths are what users write: relative or absolute paths or URLs. The paths in answers are written in the same way.
     """
 
     def status(self, path: str) -> FileStatus:
-        """Length, time and kind; raises FileNotFoundError, PermissionError."""
+        """Return length, time and kind. Raises FileNotFoundError, PermissionError."""
         ...
 
     def scan(self, path: str) -> Iterator[FileStatus]:
-        """One level of a folder, lazily and in no order; what vanishes meanwhile is left out."""
+        """Yield the entries of a folder, lazily and in no order. Files that vanish meanwhile are left out."""
         ...
 
     def open(self, path: str) -> BinaryReader:
-        """An unbuffered reader of a regular file; never blocks on a pipe, but raises OSError(ESPIPE)."""
+        """Open a regular file for unbuffered reading. A pipe does not block, but raises OSError(ESPIPE)."""
         ...
 
     def create(self, path: str) -> BinaryWriter:
-        """A writer of a new file; makes missing folders, raises FileExistsError rather than touch an existing file."""
+        """Create a file, and missing folders. Raises FileExistsError rather than touch an existing file."""
         ...
 
     def rename(self, source: str, target: str) -> None:
-        """Gives a file its name, in one step on disks, replacing an existing file; makes missing folders."""
+        """Rename a file, in one step on disks. An existing file is replaced, missing folders are made."""
         ...
 
     def remove(self, path: str) -> None:
-        """Removes a file (or a symbolic link); raises FileNotFoundError."""
+        """Remove a file or a symbolic link. Raises FileNotFoundError."""
         ...
 
     def remove_tree(self, path: str) -> None:
-        """Removes a folder with all that is in it, or a file; fine when it is gone already. Links are not followed."""
+        """Remove a folder with all that is in it, or a file, if it exists. Links are not followed."""
         ...
 
     def make_folders(self, path: str) -> None:
-        """Makes a folder and those above it; fine when it exists."""
+        """Make a folder and those above it, if they do not exist."""
         ...
 
     def exists(self, path: str) -> bool:
@@ -124,20 +127,20 @@ class FileSystem(Protocol):
         ...
 
     def sync_file(self, writer: BinaryWriter) -> None:
-        """Returns when what was written would survive a power cut (on object stores, `close` does that)."""
+        """Wait until the data that was written would survive a power cut. On object stores, `close` does that."""
         ...
 
     def sync_folder(self, path: str) -> None:
-        """Returns when the names in a folder would survive a power cut."""
+        """Wait until the names in a folder would survive a power cut."""
         ...
 
     def local_path(self, path: str) -> str | None:
-        """The path for the operating system's own calls, None when there is none."""
+        """Return the path for the operating system's own calls, None when there is none."""
         ...
 
 
 def file_system(url: str) -> FileSystem:
-    """The file system that answers to a path or URL: the operating system for paths and `file://`, fsspec's drivers for others.
+    """Return the file system for a path or URL: the operating system for paths and `file://`, drivers of fsspec for others.
 
     >>> file_system("logs").exists("no such folder")
     False
@@ -149,9 +152,9 @@ def file_system(url: str) -> FileSystem:
 
 
 def open_planned(status: FileStatus) -> BinaryReader:
-    """Open a file of which a listing gave the status. Where the store reads by version, no status is asked for again.
+    """Open a file whose status is known from a listing. Stores that read by version need no second request for it.
 
-    Reads then raise OSError when the file is gone or is another one.
+    Their reads raise OSError if the file is gone or has changed.
     """
     from dagflow.storage.remote.files import FsspecFileSystem
 
@@ -160,12 +163,12 @@ def open_planned(status: FileStatus) -> BinaryReader:
 
 
 def opened_status(stream: BinaryReader, path: str) -> FileStatus | None:
-    """Return the status that opening a remote file revealed, without another request; None where its stream does not tell."""
+    """Return the status that a driver learned by opening a remote file; None if it does not keep it."""
     if split_url(path)[0] == "file":
         return None
-    from dagflow.storage.remote.files import opened_status as told
+    from dagflow.storage.remote.files import opened_status as from_stream
 
-    return told(stream, path)
+    return from_stream(stream, path)
 
 
 @lru_cache(maxsize=1)
@@ -187,7 +190,7 @@ def _remote(scheme: str, url: str) -> FileSystem:
 
 
 def read_fully(reader: BinaryReader, size: int) -> bytes:
-    """`size` bytes from where the reader stands, fewer only at the end of the file: short reads are repeated.
+    """Read `size` bytes from the position of the reader; fewer only at the end of the file. Short reads are repeated.
 
     >>> import io
     >>> read_fully(io.BytesIO(b"abc"), 2), read_fully(io.BytesIO(b"abc"), 9)

@@ -1,10 +1,10 @@
-"""Gauges: a few figures that one process overwrites in place and others look at. Nothing may depend on them."""
+"""Gauges: a few figures that one process overwrites in place and others read. Nothing may depend on them."""
 
 from __future__ import annotations
 
 import os
 
-SIZE = 200  # bytes; a write of one page's part is as good as whole, and who reads a torn one looks again later
+SIZE = 200  # bytes; less than a page, so writes are nearly atomic; a reader of a torn one reads again later
 
 
 class Gauge:
@@ -25,13 +25,13 @@ class Gauge:
         self._file: int | None = None
 
     def write(self, data: bytes) -> None:
-        """Puts up to 200 bytes where those before were."""
+        """Replace the value by another one, of up to 200 bytes."""
         if self._file is None:
             self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
         os.pwrite(self._file, data.ljust(SIZE), 0)
 
     def read(self) -> bytes | None:
-        """Return the last value written; None for none."""
+        """Return the last value; None if there is none."""
         try:
             file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -42,7 +42,7 @@ class Gauge:
             os.close(file)
 
     def close(self) -> None:
-        """Closes the file, which stays."""
+        """Close the file, but leave it there."""
         file, self._file = self._file, None
         if file is not None:
             os.close(file)

@@ -1,4 +1,4 @@
-"""Hashes of records and files, told as `algorithm:hex`."""
+"""Hashes of records and files, written as `algorithm:hex`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 ALGORITHM = "sha256"
-"""For records: of those that need no library, the one that processors help with."""
+"""The algorithm for records: in the standard library, and supported by processors."""
 FILES_ALGORITHM = "blake3"
-"""For data files: three times as fast as SHA-256 (5 GB/s), and the tool `b3sum` knows it."""
+"""The algorithm for data files: three times as fast as SHA-256 (5 GB/s), and known to the tool `b3sum`."""
 
 
 def _blake3() -> Any:
@@ -22,16 +22,16 @@ _ALGORITHMS: dict[str, Callable[[], Any]] = {"sha256": hashlib.sha256, "sha3-256
 
 
 def new_hash(algorithm: str = ALGORITHM) -> Any:
-    """A hash object (`update`, `hexdigest`) of a known algorithm; KeyError for others."""
+    """Return a hash object (`update`, `hexdigest`) of a known algorithm; KeyError for others."""
     return _ALGORITHMS[algorithm]()
 
 
 def hash_bytes(data: bytes, algorithm: str = ALGORITHM) -> str:
-    """The hash of bytes, as `algorithm:hex`.
+    """Return the hash of bytes, as `algorithm:hex`.
 
     >>> hash_bytes(b"")[:20]
     'sha256:e3b0c44298fc1'
     """
-    made = new_hash(algorithm)
-    made.update(data)
-    return f"{algorithm}:{made.hexdigest()}"
+    digest = new_hash(algorithm)
+    digest.update(data)
+    return f"{algorithm}:{digest.hexdigest()}"

@@ -1,4 +1,4 @@
-"""Who holds a run folder, written so that another process can tell whether that one still lives."""
+"""The holder of a run folder, recorded so that another process can tell whether it is alive."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import attrs
 
 @attrs.frozen
 class Holder:
-    """A process, told apart from later ones of the same number by its start, and from ones of other machines.
+    """A process: different from later ones with the same number by its start, and from those of other machines.
 
     `machine` names one boot of one machine and, within it, one space of process numbers (containers have their own); `born` is
     the process's start in the kernel's own count. Both are empty where the system does not tell.
@@ -29,7 +29,7 @@ class Holder:
 
     @classmethod
     def this_process(cls, *, now: float, who: str = "") -> Holder:
-        """This process, since `now` (seconds since the epoch)."""
+        """Return this process, as the holder since `now` (seconds since the epoch)."""
         since = datetime.datetime.fromtimestamp(now, tz=datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         pid = os.getpid()
         return cls(pid=pid, host=socket.gethostname(), since=since, who=who, machine=_machine(), born=_born(pid))
@@ -52,16 +52,16 @@ class Holder:
         return bool(self.born and born) and born != self.born
 
     def to_bytes(self) -> bytes:
-        """One line of JSON."""
+        """Return one line of JSON."""
         return json.dumps(attrs.asdict(self), sort_keys=True).encode() + b"\n"
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Holder | None:
-        """The reverse; None for anything else (an empty or half-written file, a newer version's)."""
+        """Return the reverse; None for anything else (an empty or half-written file, a newer version's)."""
         with suppress(ValueError, TypeError, KeyError, AttributeError):
-            found = json.loads(data)
-            text = {name: str(found.get(name, "")) for name in ("host", "since", "who", "machine", "born")}
-            return cls(pid=int(found["pid"]), **text)
+            fields = json.loads(data)
+            text = {name: str(fields.get(name, "")) for name in ("host", "since", "who", "machine", "born")}
+            return cls(pid=int(fields["pid"]), **text)
         return None
 
 

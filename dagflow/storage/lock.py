@@ -30,10 +30,10 @@ _NO_FLOCK = frozenset({errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOL
 
 
 class FolderLock:
-    """Holds a run folder (path or URL) for this process; a context manager, or `acquire` and `release`.
+    """A lock on a run folder (path or URL), held by this process: a context manager, or `acquire` and `release`.
 
-    After `acquire`, `abandoned_by` is the holder that died without releasing, None if the last one ended well. `who` is shown to
-    those who are refused (no command line: it may hold secrets).
+    After `acquire`, `abandoned_by` is the holder that died without releasing; None if the last one released it. `who` is shown to
+    launches that are refused. It must not be a command line, which may hold secrets.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, FolderLock(folder, who="the first"):  # doctest: +ELLIPSIS
@@ -42,7 +42,7 @@ class FolderLock:
     dagflow.storage.errors.FolderInUse: ... in use by process ... (the first): two launches may not work on one folder. ...
 
     Children made by fork do not inherit the lock. The lock file stays when the lock is released, and must stay while others use
-    the folder: who removes the folder's contents removes all but `.lock` and `_lock`.
+    the folder: a caller that removes the folder's contents leaves `.lock` and `_lock`.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class FolderLock:
         return self._descriptor is not None or self._numbers is not None
 
     def acquire(self) -> None:
-        """Takes the folder, making it if need be; raises FolderInUse at once when another launch has it."""
+        """Lock the folder, which is made if need be. Raises FolderInUse at once if another launch holds it."""
         if self.is_held:
             raise RuntimeError(f"this lock on {self.folder} is held already")
         me = Holder.this_process(now=self._now(), who=self.who)
@@ -79,7 +79,7 @@ class FolderLock:
         _HELD.add(self)
 
     def release(self) -> None:
-        """Gives the folder back; fine when it is not held."""
+        """Unlock the folder, if it is held."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             try:
@@ -98,7 +98,7 @@ class FolderLock:
         self.release()
 
     def _acquire_flock(self, folder: str, me: Holder) -> bool:
-        """False where the file system offers no flock."""
+        """Lock by `flock`. Return False if the file system does not support it."""
         path = os.path.join(folder, _FILE)
         with explained(path, "taking the run folder's lock"):
             os.makedirs(folder or ".", exist_ok=True)
@@ -108,7 +108,7 @@ class FolderLock:
                     if not self._try_flock(descriptor):
                         return False
                     if _is_file(descriptor, path):
-                        # What is left from a holder that released is nothing.
+                        # A holder that has released the lock leaves an empty file.
                         self.abandoned_by = Holder.from_bytes(_content(descriptor))
                         os.ftruncate(descriptor, 0)
                         os.pwrite(descriptor, me.to_bytes(), 0)
@@ -131,7 +131,7 @@ class FolderLock:
         return True
 
     def _read_holder(self, descriptor: int) -> Holder | None:
-        """Who holds the lock that we did not get; it may be about to write that, so a moment's patience."""
+        """Return the holder of a lock that was refused. It may not have written its name yet, so try for a moment."""
         for _ in range(25):
             holder = Holder.from_bytes(_content(descriptor))
             if holder is not None and not holder.is_dead():
@@ -172,14 +172,14 @@ class _NumberedLock:
         self.store.discard(self._name(self.number))
 
     def _refuse_if_alive(self, number: int) -> Holder | None:
-        """The holder, when it is dead; None when it is done, or gone while we looked."""
+        """Return the holder if it is dead; None if it has released the lock. Raises FolderInUse if it may be alive."""
         name = self._name(number)
         data = self.store.read(name)
         if data is None or data == _DONE:
             return None
         holder = Holder.from_bytes(data)
         if holder is None or not holder.is_dead():
-            # Of a process on this machine we know that it lives; of others, only people may know better.
+            # A process on this machine is known to be alive; for others, the user has to decide.
             elsewhere = holder is None or holder.host != socket.gethostname()
             raise _in_use(self.folder, holder, remove=join(self.folder, name) if elsewhere else None)
         return holder
@@ -213,7 +213,7 @@ _HELD: weakref.WeakSet[FolderLock] = weakref.WeakSet()
 
 
 def _let_go_in_child() -> None:
-    """A child made by fork shares the parent's lock, and would keep it after the parent's death."""
+    """Let go of the locks in a child made by fork: it shares them, and would keep them after the death of the parent."""
     for lock in list(_HELD):
         descriptor, lock._descriptor = lock._descriptor, None
         lock._numbers = None

@@ -1,8 +1,8 @@
-"""Publishing: a record appears under its name whole, once, and for good, or not at all.
+"""Publishing: a record appears under its name complete, once, and for good, or not at all.
 
-Create-if-absent is the only primitive on which commits rest: of any number of writers of one name exactly one wins, and
-everybody reads the winner's bytes. There is no overwriting and no renaming. A record's bytes should say who wrote them (an
-attempt's id): after a lost answer, that is how a writer knows its own record.
+Commits need one operation only: create-if-absent. Of any number of writers of one name, exactly one wins, and all readers get its
+bytes. Records are never overwritten or renamed. The bytes of a record should say which attempt wrote them, so that a writer knows
+its own record after a lost answer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dagflow.storage.urls import split_url
 class Store(Protocol):
     """Named records. Names are words joined by `/` (`plans/00000000000000000007`); no word is empty or begins with a dot.
 
-    No name is also the folder of others (`plans` and `plans/7`): on disks, it cannot be.
+    A name is not the folder of others (`plans` and `plans/7`): disks do not allow that.
     """
 
     @property
@@ -30,28 +30,28 @@ class Store(Protocol):
         ...
 
     def create(self, name: str, data: bytes) -> bool:
-        """Publishes a record if there is none of that name: True when this call did it, False when the name exists.
+        """Publish a record if there is none of that name. Return True if this call did it, False if the name exists.
 
-        Raises OutcomeUnknown when neither could be found out, StorageError when nothing was published or (the disk failed while
-        the record was being secured) it is not known to be durable. After any exception, calling again is safe.
+        Raises OutcomeUnknown if neither is certain, and StorageError if nothing was published, or if the disk failed before the
+        record was durable. After any exception, calling again is safe.
         """
         ...
 
     def read(self, name: str) -> bytes | None:
-        """A record's bytes, None when there is none of that name."""
+        """Return the bytes of a record; None if there is none of that name."""
         ...
 
     def names(self, prefix: str = "") -> list[str]:
-        """The names that begin with a prefix (which may end within a word), sorted."""
+        """Return the names that begin with a prefix (which may end within a word), sorted."""
         ...
 
     def discard(self, name: str) -> None:
-        """Removes a record that nothing refers to any more; fine when it is gone. Never a way to undo."""
+        """Remove a record that nothing refers to any more, if it exists. This is not a way to undo."""
         ...
 
 
 def check_name(name: str) -> str:
-    """The name, if it may be one.
+    """Return a valid name of a record.
 
     >>> check_name("plans/0007")
     'plans/0007'
@@ -64,7 +64,7 @@ def check_name(name: str) -> str:
 
 
 def is_name(name: object) -> bool:
-    """Return whether it is a valid name for a record."""
+    """Return whether a value is a valid name of a record."""
     return isinstance(name, str) and "\0" not in name and not any(word[:1] in ("", ".") for word in name.split("/"))
 
 
@@ -107,10 +107,10 @@ class MemoryStore:
 
 
 def open_store(url: str, *, durable: bool = True) -> Store:
-    """The store in a folder, by path or URL; `durable`: records survive a power cut, not only kills.
+    """Return the store in a folder, by path or URL; `durable`: records survive a power cut, not only kills.
 
-    Raises StoreRefused for kinds of URL that cannot publish, UnknownScheme and DriverMissing. Whether the place really keeps
-    the promise is for `probe` to find out, once, before a run.
+    Raises StoreRefused for kinds of URL that cannot publish, UnknownScheme and DriverMissing. `probe` checks, once before a run,
+    that the place really keeps the promise.
     """
     scheme, path = split_url(url)
     if scheme == "file":
@@ -123,10 +123,10 @@ def open_store(url: str, *, durable: bool = True) -> Store:
 
 
 def probe(store: Store, *, racers: int = 4, rounds: int = 2) -> None:
-    """Tries whether a store publishes as it must, and leaves nothing behind: about 30 calls, so once a launch.
+    """Check that a store publishes as it must, and leave nothing behind. Takes about 30 calls: once a launch.
 
-    Some stores ignore the condition "only if absent", or look first and write then: the first is found for sure, the second by
-    `racers` threads that publish one name at the same time, `rounds` times.
+    Some stores ignore the condition "only if absent"; two calls in turn find that for sure. Others look first and write then;
+    `racers` threads that publish one name at the same time, `rounds` times, are likely to find it.
 
     >>> probe(MemoryStore())
 
@@ -145,14 +145,14 @@ def probe(store: Store, *, racers: int = 4, rounds: int = 2) -> None:
     except DagflowError:
         raise
     except Exception as error:
-        raise StoreRefused(url=store.url, why=f"trying it out failed ({type(error).__name__}: {error})") from error
+        raise StoreRefused(url=store.url, why=f"the check of the store failed ({type(error).__name__}: {error})") from error
 
 
 def _probe_in_turn(store: Store, name: str) -> None:
     answers = [store.create(name, b"first"), store.create(name, b"second")]
-    found = store.read(name)
-    if answers != [True, False] or found != b"first":
-        why = f"a second record of one name was not refused (it answered {answers} and holds {found!r})"
+    stored = store.read(name)
+    if answers != [True, False] or stored != b"first":
+        why = f"a second record of one name was not refused (it answered {answers} and holds {stored!r})"
         raise StoreRefused(url=store.url, why=why)
     if name not in store.names(name.rpartition("/")[0] + "/"):
         raise StoreRefused(url=store.url, why="a record that was just published is not listed")
@@ -168,6 +168,6 @@ def _probe_race(store: Store, name: str, racers: int) -> None:
     with ThreadPoolExecutor(racers) as pool:
         answers = list(pool.map(run, range(racers)))
     winners = [number for number, won in enumerate(answers) if won]
-    found = store.read(name)
-    if len(winners) != 1 or found != b"racer %d" % winners[0]:
+    stored = store.read(name)
+    if len(winners) != 1 or stored != b"racer %d" % winners[0]:
         raise StoreRefused(url=store.url, why=f"of {racers} writers of one name, {len(winners)} were told that they won")

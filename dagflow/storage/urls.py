@@ -1,4 +1,4 @@
-"""Paths and URLs: telling them apart, taking them apart, putting them together."""
+"""Paths and URLs: split and joined."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
 
 def split_url(url: str) -> tuple[str, str]:
-    """The scheme and the rest of a URL; the scheme of local paths is `file`, and their rest is the plain path.
+    """Return the scheme and the rest of a URL; the scheme of local paths is `file`, and their rest is the plain path.
 
     `file://` URLs are decoded (`%20`); plain paths are taken literally, `~` included.
 
@@ -24,11 +24,11 @@ def split_url(url: str) -> tuple[str, str]:
 
     Raises BadUrl for a `file://` URL of another host.
     """
-    found = _SCHEME.match(url)
-    if found is None:
+    match = _SCHEME.match(url)
+    if match is None:
         # Hadoop and Spark write file:/a/b for file:///a/b
         return "file", unquote(url[5:]) if url[:6].lower() == "file:/" else url
-    scheme, rest = found[1].lower(), url[found.end() :]
+    scheme, rest = match[1].lower(), url[match.end() :]
     if scheme != "file":
         return scheme, rest
     host, slash, path = rest.partition("/")
@@ -41,7 +41,7 @@ def split_url(url: str) -> tuple[str, str]:
 
 
 def is_local(url: str) -> bool:
-    """Return whether it is a local path or a `file://` URL, which the operating system's own calls reach.
+    """Return whether a path or URL is a local path or a `file://` URL, which the operating system's own calls reach.
 
     >>> is_local("logs"), is_local("file:///logs"), is_local("s3://bucket/logs")
     (True, True, False)
@@ -50,7 +50,7 @@ def is_local(url: str) -> bool:
 
 
 def local_path(url: str) -> str | None:
-    """The plain path of a local URL, None for others.
+    """Return the plain path of a local URL, None for others.
 
     >>> local_path("file:///logs/a%20b"), local_path("s3://bucket/logs")
     ('/logs/a b', None)
@@ -60,7 +60,7 @@ def local_path(url: str) -> str | None:
 
 
 def join(url: str, *names: str) -> str:
-    """A name below a folder; the folder stays as it was written, `names` may hold slashes.
+    """Return the path of a name below a folder. The folder stays as it was written; `names` may hold slashes.
 
     >>> join("s3://bucket/logs/", "2026", "a.txt"), join("/", "logs"), join("", "logs"), join("memory://", "logs")
     ('s3://bucket/logs/2026/a.txt', '/logs', 'logs', 'memory://logs')
@@ -74,7 +74,7 @@ def join(url: str, *names: str) -> str:
 
 
 def base_name(url: str) -> str:
-    """The last name of a path or URL.
+    """Return the last name of a path or URL.
 
     >>> base_name("s3://bucket/logs/a.txt"), base_name("logs/")
     ('a.txt', 'logs')
@@ -83,7 +83,7 @@ def base_name(url: str) -> str:
 
 
 def absolute(url: str) -> str:
-    """The same place, whatever folder a process stands in, and in whatever case the scheme of a URL is written.
+    """Return a path or URL as absolute: independent of the working directory, and with the scheme of a URL in lower case.
 
     >>> absolute("/logs/../out"), absolute("S3://bucket/Logs"), absolute("FILE:///logs")
     ('/out', 's3://bucket/Logs', '/logs')

@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from dagflow import DAG, InputPort, MapState, Operator, OutputPort, WindowState
-from dagflow.errors import KeysMisdealt
+from dagflow.errors import KeysMisassigned
 from dagflow.launching.launch import launch
 from dagflow.local.runner import LocalRunner
 from dagflow.model.operator.context import OperatorContext
@@ -208,6 +208,6 @@ def test_records_of_two_ports_meet(runner: str, source: Path) -> None:
 
 def test_keys_of_nobody_end_the_run_before_its_first_window(source: Path) -> None:
     with pytest.raises(
-        KeysMisdealt, match=r"the keys of port locate\.input \(hash & 3\) .*\n  to no partition: 3\n  to several: 1"
+        KeysMisassigned, match=r"the keys of port locate\.input \(hash & 3\) .*\n  to no partition: 3\n  to several: 1"
     ):
         run_dag(located(source, Dealt([[keys(3, 0, 1), keys(3, 1, 2)]]), Collector[Located]()), runner="local")

@@ -10,7 +10,7 @@ import attrs
 
 from dagflow import DAG, InputOperator, InputPort, Operator, OperatorContext, OutputPort, State
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog
-from dagflow.scaling import NOT_DEALT, OperatorStats, Partition, PartitioningContext, Response, resized
+from dagflow.scaling import UNASSIGNED, OperatorStats, Partition, PartitioningContext, Response, resized
 from dagflow.state.task_states import read_states
 from dagflow.testing import run_dag
 
@@ -46,7 +46,7 @@ class Sizer:
     wanted: int = attrs.field(init=False, default=1)
 
     def process_stats(self, stats: Sequence[OperatorStats]) -> Response:
-        fresh = next(each.queue_size for each in stats if each.operator_id == NOT_DEALT)
+        fresh = next(each.queue_size for each in stats if each.operator_id == UNASSIGNED)
         self.wanted = self.table[fresh % len(self.table)]
         return Response(repartition_required=True)
 

@@ -67,7 +67,6 @@ RULES = (
 ALLOWED: dict[str, dict[str, int]] = {
     "dagflow/ranges": {"negation": 1},
     "dagflow/runtime": {"negation": 2},
-    "dagflow/scaling": {"people": 1, "negation": 1},
     "dagflow/scan": {"negation": 7},
     "dagflow/testing": {"skipped": 1, "negation": 2},
     "operators/files": {"negation": 1},

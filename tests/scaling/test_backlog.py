@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dagflow.scaling import (
-    NOT_DEALT,
+    UNASSIGNED,
     Backlog,
     BacklogPartitioner,
     Load,
@@ -74,7 +74,7 @@ def test_the_backlog_is_that_of_all_partitions_as_they_have_told_last() -> None:
     readers.process_stats(OperatorStats(1, 9, 90))
     readers.process_stats(OperatorStats(1, 4, 40))
     clock.advance(60)
-    found = readers.process_stats(OperatorStats(NOT_DEALT, 5, 50))
+    found = readers.process_stats(OperatorStats(UNASSIGNED, 5, 50))
     assert found == Response(True, 12, Backlog(12, 120)), "who has not told anything since counts with what he told"
     all_at_once = [OperatorStats(0, 1, 10), OperatorStats(1, 1, 10)]
     assert readers.process_stats(all_at_once).backlog == Backlog(2, 20), "and these are all there are"

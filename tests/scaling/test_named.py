@@ -35,7 +35,7 @@ def test_with_a_number() -> None:
     ("text", "reason"),
     [
         ("0", "partition_count is 0, but must be an integer, 1 or more"),
-        ("many", "'many' names no module"),
+        ("many", "'many' does not name a module"),
         ("dagflow.scaling.Nobody", "module 'dagflow.scaling' has no attribute 'Nobody'"),
         ("nowhere.Partitioner", "No module named 'nowhere'"),
         ("dagflow.scaling.StatelessPartitioner:x", r"dagflow.scaling.StatelessPartitioner\(x\) raised ValueError: .*"),

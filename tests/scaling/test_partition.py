@@ -64,7 +64,7 @@ def test_every_key_belongs_to_exactly_one(count: int, hashes: list[int]) -> None
 
 
 def test_what_cannot_be() -> None:
-    with pytest.raises(ValueError, match=r"^0 partitions are wanted, and must be at least 1$"):
+    with pytest.raises(ValueError, match=r"^count is 0, but must be at least 1$"):
         resized([Partition("reader")], 0)
     with pytest.raises(ValueError, match=r"^there are no partitions to begin with: give at least one$"):
         resized([], 1)

@@ -200,7 +200,7 @@ class Broken(MemoryStore):
         (Careless, "a second record of one name was not refused"),
         (LooksFirst, r"of 4 writers of one name, \d were told that they won"),
         (Blind, "is not listed"),
-        (Broken, "trying it out failed .RuntimeError: no such bucket"),
+        (Broken, "the check of the store failed .RuntimeError: no such bucket"),
     ],
 )
 def test_the_probe_refuses_stores_that_cannot_publish(bad, why):

@@ -1,4 +1,4 @@
-"""Reading a dataset: the files that its ledger names, and no others."""
+"""The data of a dataset: the files that its ledger names, and no others."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 _CHECKPOINTS = "ledger-checkpoints"  # of ledgers of earlier versions
 LINES = (SchemaField(name="value", type="string"),)
-"""The schema of what RecordWriter writes."""
+"""The schema of the lines that RecordWriter writes."""
 
 
 def committed_files(path: str, as_of: int | datetime.datetime | None = None) -> list[str]:
-    """The paths of all committed files of a dataset, in the order of their rows.
+    """Return the paths of all committed files of a dataset, in the order of their rows.
 
     `as_of`: an entry's number, or a time: what was committed up to it.
     Raises LedgerMissing, NoSuchEntry, LedgerDamaged, PathOutside.
@@ -33,7 +33,7 @@ def committed_files(path: str, as_of: int | datetime.datetime | None = None) -> 
 
 
 def named_files(path: str) -> tuple[list[str], int]:
-    """The names of all files that any readable entry names, and how many entries cannot be read. For starting over."""
+    """Return the names of all files that any readable entry names, and how many entries cannot be read. For starting over."""
     ledger = Ledger.open(path, durable=False)
     files: list[str] = []
     unreadable = 0
@@ -59,24 +59,23 @@ def erase(path: str) -> None:
 
 
 def _numbers(ledger: Ledger) -> list[int]:
-    found = (entry_number(name) for name in ledger.store.names(f"{ENTRIES}/"))
-    return [seq for seq in found if seq is not None]
+    numbers = (entry_number(name) for name in ledger.store.names(f"{ENTRIES}/"))
+    return [seq for seq in numbers if seq is not None]
 
 
 def read_dataset(path: str | os.PathLike[str], as_of: int | datetime.datetime | None = None) -> pyarrow.dataset.Dataset:
-    """The committed data of a dataset folder, in the order of its rows; a consistent state, whatever is being written.
+    """Return the committed data of a dataset folder, in the order of its rows. The state is consistent, also during a window.
 
-    Where the ledger says that rows are lines of text (what RecordWriter writes, whatever it calls its files), they are read as
-    such, in one column `value`, and held in memory; so are JSON lines and packed files. Other files are read as the ledger says
-    that they were written, or else by their suffix: Parquet, CSV, Arrow, ORC. The columns are those of the ledger's schema, where
-    it knows them. Folders `key=value` are columns.
+    Files are read in the format that the ledger records, or else by their suffix: Parquet, CSV, Arrow, ORC. Lines of text, as
+    RecordWriter writes them, become one column `value`. Lines of text, JSON lines and packed files are held in memory. The
+    columns are those of the ledger's schema, where it has one. Folders `key=value` are columns.
 
     Args:
         path: the dataset's folder, by path or URL, or anything in it.
         as_of: an entry's number, or a time (with its zone): what was committed up to it.
 
-    Raises NoSuchDataset, LedgerMissing, NoSuchEntry, LedgerDamaged; ObjectMissing and ObjectDamaged for a file that is not what
-    was committed, as far as its length tells (`dagflow verify` reads them whole); PathOutside for an entry that names a file
+    Raises NoSuchDataset, LedgerMissing, NoSuchEntry, LedgerDamaged; ObjectMissing and ObjectDamaged for a file that is gone or
+    has another length than was committed (`dagflow verify` reads files whole); PathOutside for an entry that names a file
     outside the folder.
     """
     import pyarrow.dataset as ds
@@ -104,15 +103,15 @@ def read_dataset(path: str | os.PathLike[str], as_of: int | datetime.datetime | 
 
 
 def _files(ledger: Ledger, as_of: int | datetime.datetime | None) -> tuple[list[tuple[str, SetSchema | None]], SetSchema | None]:
-    """The files with the schemas that they were written under, and the newest one."""
+    """Return the files with the schemas that they were written under, and the newest one."""
     head = ledger.refresh()
     if head is None or ledger.folder is None:
         raise LedgerMissing(ledger.place)
     if isinstance(as_of, datetime.datetime):
-        found = ledger.entry_at(as_of)
-        if found is None:
+        entry = ledger.entry_at(as_of)
+        if entry is None:
             raise NoSuchEntry(ledger.place, f"entry up to {as_of}", "its first is later")
-        newest = found.seq
+        newest = entry.seq
     else:
         newest = head.seq if as_of is None else ledger.entry(as_of).seq
     files: list[tuple[str, SetSchema | None]] = []
@@ -124,20 +123,20 @@ def _files(ledger: Ledger, as_of: int | datetime.datetime | None) -> tuple[list[
 
 
 def _checked(ledger: Ledger, seq: int, file: DataFile) -> str:
-    """The path of a committed file, which must be there with its size. Raises ObjectMissing, ObjectDamaged, PathOutside."""
+    """Return the path of a committed file, if it is there with its size. Raises ObjectMissing, ObjectDamaged, PathOutside."""
     assert ledger.folder is not None
     path = inside(ledger.folder, file.path)
     try:
-        found = file_system(path).status(path).length
+        length = file_system(path).status(path).length
     except FileNotFoundError as error:
         raise ObjectMissing(ledger.folder, seq, f"{file.path} is not there; {file.rows} rows were committed in it") from error
-    if found != file.size:
-        raise ObjectDamaged(ledger.folder, seq, f"{file.path} has {found} bytes, {file.size} were committed")
+    if length != file.size:
+        raise ObjectDamaged(ledger.folder, seq, f"{file.path} has {length} bytes, {file.size} were committed")
     return path
 
 
 def _empty(schema: SetSchema | None) -> Any:
-    """A table without rows: of the schema in effect."""
+    """Return a table without rows: of the schema in effect."""
     import pyarrow as pa
 
     known = None if schema is None else schema_of_fields(schema.schema)

@@ -11,7 +11,7 @@ _DECISIONS = "decision"
 
 
 def find_dataset(place: str) -> str:
-    """The folder of the dataset at a path or URL: the place itself, or the nearest folder above it that has a ledger.
+    """Return the folder of the dataset at a path or URL: the place itself, or the nearest folder above it that has a ledger.
 
     Raises NoSuchDataset when there is no such place, LedgerMissing when it belongs to no dataset, LedgerCut when its ledger has
     been removed, StorageError.
@@ -34,7 +34,7 @@ def find_dataset(place: str) -> str:
 
 
 def above(place: str) -> str | None:
-    """The folder above a place; None when there is none.
+    """Return the folder above a place; None when there is none.
 
     >>> above("/data/out"), above("/"), above("s3://bucket/out/"), above("s3://bucket"), above("file:///out")
     ('/data', None, 's3://bucket', None, 'file:///')
@@ -56,19 +56,19 @@ def _has_ledger(folder: str) -> bool:
 
 
 def _nearest(place: str) -> str | None:
-    """The name beside a place that is most like its name."""
+    """Return the path beside a place whose name is most like that of the place."""
     folder = above(place)
     if folder is None or not file_system(folder).exists(folder):
         return None
-    names = [base_name(found.path) for found in file_system(folder).scan(folder) if found.is_directory]
+    names = [base_name(status.path) for status in file_system(folder).scan(folder) if status.is_directory]
     near = suggest(base_name(place), [name for name in names if name[0] not in "._"])
     return None if near is None else join(folder, near)
 
 
 def _below(place: str) -> str | None:
-    """A dataset that lies in a folder: the first by name."""
+    """Return the first dataset, by name, that is directly in a folder."""
     system = file_system(place)
     if not system.status(place).is_directory:
         return None
-    folders = sorted(found.path for found in system.scan(place) if found.is_directory)
+    folders = sorted(status.path for status in system.scan(place) if status.is_directory)
     return next((folder for folder in folders if _has_ledger(folder)), None)

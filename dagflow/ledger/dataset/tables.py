@@ -41,7 +41,7 @@ def kind_of_file(path: str) -> str:
 
 
 def packing_of(path: str) -> tuple[str, str | None]:
-    """The suffix that says how a file is packed, and how it is."""
+    """Return the suffix that says how a file is packed, and the codec."""
     return next(((suffix, packing) for suffix, packing in PACKED.items() if path.lower().endswith(suffix)), ("", None))
 
 
@@ -66,7 +66,7 @@ class FileGroup:
     names: tuple[str, ...] = ()
 
     def dataset(self) -> Any:
-        """The dataset of the files: read when it is, where Arrow can do that; else held in memory."""
+        """Return the dataset of the files: read when it is used, where Arrow can do that, else held in memory."""
         import pyarrow.dataset as ds
 
         if self.kind == "text":
@@ -101,7 +101,7 @@ class FileGroup:
         )
 
     def _folders(self, path: str) -> dict[str, str | None]:
-        """The columns that a file's folders are, and their values: `{"year": "2026"}` of `year=2026/part`."""
+        """Return the columns that the folders of a file stand for, and their values: `{"year": "2026"}` of `year=2026/part`."""
         if self.folder is None:
             return {}
         below = [part.partition("=") for part in path.removeprefix(self.folder).strip("/").split("/")[:-1]]
@@ -118,7 +118,7 @@ class FileGroup:
         return ds.partitioning(pa.schema(types), flavor="hive")
 
     def _csv(self, keys: Sequence[str]) -> dict[str, Any] | None:
-        """The options for Arrow's CSV reader; None for its defaults."""
+        """Return the options for Arrow's CSV reader; None for its defaults."""
         import pyarrow.csv as c
 
         if self.schema is None and not self.written:
@@ -138,7 +138,7 @@ class FileGroup:
         }
 
     def _table(self, path: str) -> pa.Table:
-        """A file of CSV or JSON lines, whole."""
+        """Read a whole file of CSV or JSON lines."""
         import pyarrow as pa
         import pyarrow.csv
 
@@ -167,7 +167,7 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 def content(path: str) -> bytes:
-    """The bytes of a file, unpacked."""
+    """Return the bytes of a file, unpacked."""
     import pyarrow as pa
 
     with file_system(path).open(path) as reader:
@@ -179,7 +179,7 @@ def content(path: str) -> bytes:
 
 
 def lines(path: str) -> pa.RecordBatch:
-    """A file of text, a line a row."""
+    """Read a file of text: one row per line."""
     import pyarrow as pa
 
     found = content(path).split(b"\n")
@@ -190,7 +190,7 @@ def lines(path: str) -> pa.RecordBatch:
 
 
 def json_table(data: bytes, schema: pa.Schema) -> pa.Table:
-    r"""Lines of JSON as a table: dates, times and decimals as they are written, which Arrow's own reader does not know.
+    r"""Read lines of JSON as a table: dates, times and decimals as they are written, which Arrow's own reader does not know.
 
     >>> import pyarrow as pa
     >>> json_table(b'{"at":"2026-01-31T11:00:00Z"}\n', pa.schema({"at": pa.timestamp("s", "UTC")}))["at"].to_pylist()
@@ -226,7 +226,7 @@ def _parsed(data: bytes, options: Any = None) -> pa.Table:
 
 
 def _plain(kind: Any) -> Any:
-    """A type as Arrow reads it from JSON."""
+    """Return a type as Arrow reads it from JSON."""
     import pyarrow as pa
     import pyarrow.types as t
 
@@ -247,7 +247,7 @@ def _has_own_form(kind: Any) -> bool:
 
 
 def _value(value: Any, kind: Any) -> Any:
-    """A value of parsed JSON as Arrow takes it for a type."""
+    """Return a value of parsed JSON as Arrow takes it for a type."""
     import pyarrow as pa
     import pyarrow.types as t
 

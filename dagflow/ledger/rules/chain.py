@@ -26,21 +26,21 @@ KINDS_OF_EVENTS = {AddData: ROOT, SetSource: ROOT, ExecuteQuery: DERIVATIVE, Set
 
 @rule("DF520", "The first entry is a Seed")
 def first_is_seed(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """A chain says whose it is."""
+    """A chain says which dataset it belongs to."""
     if before.previous is None and not isinstance(entry.event, Seed):
         yield Violation("event", "Seed", kind_of(entry.event))
 
 
 @rule("DF521", "Only the first entry is a Seed")
 def one_seed(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """… once."""
+    """A chain belongs to one dataset."""
     if before.previous is not None and isinstance(entry.event, Seed):
         yield Violation("event", "no Seed", f"Seed of {entry.event.dataset_id}")
 
 
 @rule("DF522", "An entry holds the hash of the one before; the first holds none")
 def linked(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """So a change of any entry shows in the next."""
+    """A change of any entry shows in the next one."""
     expected = None if before.previous is None else before.previous.hash
     if entry.prev_hash != expected:
         yield Violation("prev_hash", expected, entry.prev_hash)
@@ -48,35 +48,35 @@ def linked(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
 
 @rule("DF523", "Entries are numbered 0, 1, 2, … without a gap")
 def numbered(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """Numbers are what entries are published under."""
+    """Entries are published under their numbers."""
     expected = 0 if before.previous is None else before.previous.seq + 1
     if entry.seq != expected:
         yield Violation("seq", expected, entry.seq)
 
 
 @rule("DF524", "The system time of an entry is not before that of the entry before")
-def time_goes_on(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """Equal is fine; append keeps to it when the clock does not."""
+def time_not_earlier(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
+    """Equal times are allowed: `append` repeats the last time when the clock was set back."""
     if before.previous is not None and entry.system_time < before.previous.system_time:
         yield Violation("system_time", f"at least {before.previous.system_time}", entry.system_time)
 
 
 @rule("DF525", "The format version of an entry is not below that of the entry before")
-def format_goes_on(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """So the newest entry alone tells whether this dagflow may append."""
+def format_not_older(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
+    """The newest entry alone says whether this version of dagflow may append."""
     if before.previous is not None and entry.format < before.previous.format:
         yield Violation("format", f"at least {before.previous.format}", entry.format)
 
 
 @rule("DF526", "An entry carries the numbers of the newest schema, transform, sources, data and windows up to itself")
-def carried_on(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """So what is in effect is found by one read."""
+def numbers_carried(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
+    """One read finds what is in effect."""
     expected = (CarriedNumbers() if before.previous is None else before.previous.carried).after(entry.seq, entry.event)
     for field in attrs.fields(CarriedNumbers):
-        wanted, found = getattr(expected, field.name), getattr(entry.carried, field.name)
-        # what newer versions carry beside, they know how to change
-        if field.name != "unknown" and wanted != found:
-            yield Violation(f"carried.{field.name}", wanted, found)
+        wanted, actual = getattr(expected, field.name), getattr(entry.carried, field.name)
+        # newer versions carry further numbers, which only they know how to change
+        if field.name != "unknown" and wanted != actual:
+            yield Violation(f"carried.{field.name}", wanted, actual)
 
 
 @rule("DF527", "Root datasets take AddData and SetSource, derivative ones ExecuteQuery and SetTransform")

@@ -1,4 +1,4 @@
-"""Rules of data entries: what they carry on, and what they add."""
+"""Rules of data entries: the state that they carry, and the rows that they add."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def _intervals(data: DataSlice) -> Iterator[tuple[str, OffsetInterval]]:
         yield f"new_data.files[{number}].interval", file.interval
 
 
-# What a data entry carries from the one before.
+# The state that a data entry carries from the one before.
 
 
 @rule(
     "DF530", "prev_offset is the end of the last slice that was not empty, also where no data is added; absent before the first"
 )
 def offset_carried(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """RFC-014's heart."""
+    """The heart of RFC-014: an entry says which rows are before its own."""
     if entry.data is not None:
         expected = None if before.event is None else before.event.last_offset
         if entry.data.prev_offset != expected:
@@ -37,7 +37,7 @@ def offset_carried(before: ChainState, entry: LedgerEntry) -> Iterator[Violation
 
 @rule("DF534", "prev_checkpoint is the new_checkpoint of the last data entry")
 def checkpoint_carried(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """So a writer that did not see the last state is found out."""
+    """An entry of a writer that did not see the last state is refused."""
     if entry.data is not None:
         last = None if before.event is None else before.event.new_checkpoint
         expected = None if last is None else last.hash
@@ -46,13 +46,13 @@ def checkpoint_carried(before: ChainState, entry: LedgerEntry) -> Iterator[Viola
 
 
 @rule("DF535", "A watermark, once set, is on every later data entry, and never smaller")
-def watermark_goes_on(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """Also: it does not vanish."""
+def watermark_carried(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
+    """A watermark does not go back, and does not vanish."""
     last = None if before.event is None else before.event.new_watermark
     if entry.data is not None and last is not None:
-        found = entry.data.new_watermark
-        if found is None or found < last:
-            yield Violation("new_watermark", f"at least {last}", found)
+        watermark = entry.data.new_watermark
+        if watermark is None or watermark < last:
+            yield Violation("new_watermark", f"at least {last}", watermark)
 
 
 @rule("DF540", "The states of all sources are carried, also of those that had nothing new")
@@ -66,7 +66,7 @@ def sources_carried(before: ChainState, entry: LedgerEntry) -> Iterator[Violatio
 
 @rule("DF541", "The state of a source stands under the source's name")
 def sources_named(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """One source, one name."""
+    """A source has one name."""
     for name, state in entry.event.sources.items() if isinstance(entry.event, AddData) else ():
         if state.name != name:
             yield Violation(f"sources.{name}.name", name, state.name)
@@ -82,7 +82,7 @@ def window_new(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
             yield Violation("txn.window_id", f"more than {newest}", entry.data.txn.window_id)
 
 
-# What it adds.
+# The rows that a data entry adds.
 
 
 @rule("DF531", "New data begins at prev_offset + 1, at 0 if there was none")
@@ -96,7 +96,7 @@ def offsets_sequential(before: ChainState, entry: LedgerEntry) -> Iterator[Viola
 
 @rule("DF532", "An interval of offsets does not end before it starts")
 def interval_in_order(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """No data is an absent slice, not an empty one."""
+    """An entry without data has no slice, rather than an empty one."""
     data = _slice(entry)
     if data is not None:
         for field, interval in _intervals(data):
@@ -121,7 +121,7 @@ def schema_known(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
 
 @rule("DF537", "A slice names the hash of the schema in effect")
 def schema_in_effect(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """A writer that worked with an older schema is found out."""
+    """An entry of a writer that worked with an older schema is refused."""
     data = _slice(entry)
     if data is not None and before.schema is not None and data.schema_hash != schema_hash(before.schema):
         yield Violation("new_data.schema_hash", schema_hash(before.schema), data.schema_hash)
@@ -129,7 +129,7 @@ def schema_in_effect(before: ChainState, entry: LedgerEntry) -> Iterator[Violati
 
 @rule("DF542", "A slice has at least one file; no data is an absent slice")
 def slice_has_files(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """Rows are somewhere."""
+    """Rows are in files."""
     data = _slice(entry)
     if data is not None and not data.files:
         yield Violation("new_data.files", "at least one", "none")

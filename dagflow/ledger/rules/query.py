@@ -1,4 +1,4 @@
-"""Rules of ExecuteQuery entries: what they say of their inputs."""
+"""Rules of ExecuteQuery entries: their inputs, and the watermarks of these."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def transform_known(before: ChainState, entry: LedgerEntry) -> Iterator[Violatio
 
 @rule("DF551", "An ExecuteQuery names all inputs of the transform, in its order")
 def inputs_as_declared(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """All of them, also those with nothing new: their positions are carried here."""
+    """The entry carries the positions of all inputs, also of those with nothing new."""
     if isinstance(entry.event, ExecuteQuery) and before.transform is not None:
-        found = tuple(each.dataset_id for each in entry.event.inputs)
-        if found != before.transform.inputs:
-            yield Violation("inputs", before.transform.inputs, found)
+        inputs = tuple(each.dataset_id for each in entry.event.inputs)
+        if inputs != before.transform.inputs:
+            yield Violation("inputs", before.transform.inputs, inputs)
 
 
 @rule("DF552", "prev_block of an input is the last entry of it that was processed; absent for a new input")
@@ -42,7 +42,7 @@ def input_entry_carried(before: ChainState, entry: LedgerEntry) -> Iterator[Viol
 
 @rule("DF553", "prev_offset of an input is the last row of it that was processed; absent for a new input")
 def input_offset_carried(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """… and no row."""
+    """No row of an input is processed twice, or left out."""
     for field, each in _inputs(entry):
         last = before.input(each.dataset_id)
         expected = None if last is None else last.last_offset
@@ -52,7 +52,7 @@ def input_offset_carried(before: ChainState, entry: LedgerEntry) -> Iterator[Vio
 
 @rule("DF554", "new_block of an input is after prev_block, or absent when there is nothing new")
 def input_entry_new(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """Nothing new is absent, never equal."""
+    """An input with nothing new has no new_block, rather than an equal one."""
     for field, each in _inputs(entry):
         if each.new_block is not None and each.prev_block is not None and each.new_block.seq <= each.prev_block.seq:
             yield Violation(f"{field}.new_block", f"absent, or after {each.prev_block}", _text(each.new_block))
@@ -60,7 +60,7 @@ def input_entry_new(before: ChainState, entry: LedgerEntry) -> Iterator[Violatio
 
 @rule("DF555", "new_offset of an input is after prev_offset, or absent when there are no new rows")
 def input_offset_new(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """Nothing new is absent, never equal, and never less."""
+    """An input with no new rows has no new_offset, rather than an equal or a smaller one."""
     for field, each in _inputs(entry):
         least = 0 if each.prev_offset is None else each.prev_offset + 1
         if each.new_offset is not None and each.new_offset < least:
@@ -76,7 +76,7 @@ def input_rows_have_entry(before: ChainState, entry: LedgerEntry) -> Iterator[Vi
 
 
 @rule("DF557", "The watermark of an input is carried, and never smaller")
-def input_watermark_goes_on(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
+def input_watermark_carried(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
     """An input that is idle keeps its watermark."""
     for field, each in _inputs(entry):
         last = before.input(each.dataset_id)

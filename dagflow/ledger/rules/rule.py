@@ -21,7 +21,7 @@ class Violation(NamedTuple):
 
 @attrs.frozen(kw_only=True)
 class ChainState:
-    """All that rules may look at beside the entry: the state of the chain before it.
+    """The state of the chain before an entry: all that a rule may look at beside the entry.
 
     Attributes:
         previous: the entry before, None before the first.
@@ -56,7 +56,7 @@ class ChainState:
         return None if self.data is None else self.data.data
 
     def input(self, dataset_id: str) -> InputSlice | None:
-        """The last data event's progress of an input."""
+        """Return the last data event's progress of an input."""
         return next((each for each in getattr(self.event, "inputs", ()) if each.dataset_id == dataset_id), None)
 
 
@@ -78,11 +78,11 @@ class Rule:
         return getattr(self.check, "__name__", "?")
 
     def errors(self, before: ChainState, entry: LedgerEntry) -> Iterator[LedgerRuleError]:
-        """Return one error for every way in which the entry breaks it."""
+        """Yield one error for each way in which the entry breaks the rule."""
         for field, expected, actual in self.check(before, entry):
             yield self.error(entry.seq, field, expected, actual, rule=self.code, sentence=self.sentence)
 
 
 def rule(code: str, sentence: str, error: type[LedgerRuleError] = LedgerRuleError) -> Callable[[Check], Rule]:
-    """Make a rule of a function. `error`: its class, where callers catch it by name."""
+    """Make a rule of a function, whose docstring says why the rule exists. `error`: the class, where callers catch it by name."""
     return lambda check: Rule(check, code, sentence, error)

@@ -82,7 +82,7 @@ def schema_keeps_fields(before: ChainState, entry: LedgerEntry) -> Iterator[Viol
 
 @rule("DF568", "A new schema keeps the types of fields, or has wider ones")
 def schema_keeps_types(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """… and their types, or wider ones."""
+    """Rows that are there can be read with the new types."""
     old, new = _schemas(before, entry)
     for name, field in new.items():
         if name in old and field.type != old[name].type and not is_widened(old[name].type, field.type):
@@ -100,7 +100,7 @@ def schema_adds_optional(before: ChainState, entry: LedgerEntry) -> Iterator[Vio
 
 @rule("DF570", "A new schema leaves optional fields optional and required ones required")
 def schema_keeps_optionality(before: ChainState, entry: LedgerEntry) -> Iterator[Violation]:
-    """Readers rely on it."""
+    """Readers rely on the fields that are required."""
     old, new = _schemas(before, entry)
     for name, field in new.items():
         if name in old and field.optional != old[name].optional:

@@ -21,7 +21,7 @@ RULES: tuple[Rule, ...] = tuple(
 
 
 def broken_rules(before: ChainState, entry: LedgerEntry) -> Iterator[LedgerRuleError]:
-    """All ways in which an entry breaks rules, in the order of the table.
+    """Return all ways in which an entry breaks rules, in the order of the table.
 
     >>> from dagflow.ledger import CarriedNumbers, LedgerEntry, SetSource
     >>> entry = LedgerEntry(seq=0, system_time=0, event=SetSource(name="logs"), carried=CarriedNumbers(), format=1)

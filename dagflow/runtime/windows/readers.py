@@ -22,7 +22,7 @@ from dagflow.runtime.run_report import ReaderFigures
 from dagflow.runtime.stage.failure import describe
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.scaling import (
-    NOT_DEALT,
+    UNASSIGNED,
     Backlog,
     BacklogPartitioner,
     Bounds,
@@ -33,7 +33,7 @@ from dagflow.scaling import (
     StatelessPartitioner,
     StatsListener,
     bounds,
-    dealt_keys,
+    key_owners,
     resized,
 )
 from dagflow.scaling.errors import PartitionerFailed
@@ -263,7 +263,7 @@ class Readers:
         for number, backlog in enumerate(waiting):
             pace = of.paces.get(number)
             told.append(OperatorStats(number, backlog.items, backlog.size) if pace is None else pace.stats(number, backlog))
-        return [*told, OperatorStats(NOT_DEALT, fresh.items, fresh.size)]
+        return [*told, OperatorStats(UNASSIGNED, fresh.items, fresh.size)]
 
     def _defined(self, of: _Of) -> list[Partition]:
         try:
@@ -277,7 +277,7 @@ class Readers:
         lost = Counter(_counters(of.partitions)) - Counter(_counters(found))  # by a partitioner that makes new partitions
         found[0].counters.update(Counter(found[0].counters) + lost)
         if of.has_partitioner:  # the stand-in for none assigns nothing
-            of.owners = dealt_keys(found, self._contexts[of.stage.name].input_ports, self._named(of))
+            of.owners = key_owners(found, self._contexts[of.stage.name].input_ports, self._named(of))
         return found
 
     def _named(self, of: _Of) -> tuple[str, str]:

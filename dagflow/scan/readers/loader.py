@@ -95,14 +95,14 @@ class ResultSetLoader:
     # Rows
 
     def start(self, origin: RowOrigin | None = None) -> bool:
-        """Begins a row; one that was not saved is forgotten. False: the batch is full, return from `next`."""
+        """Begin a row; one that was not saved is forgotten. False: the batch is full, return from `next`."""
         if self.is_full:
             return False
         self._row, self._row_bytes, self._row_origin = {}, 0, origin or RowOrigin()
         return True
 
     def set(self, column: str, value: Any) -> None:
-        """Sets a value of the row at hand: a plain Python value, None for null, dicts and lists for nested ones.
+        """Set a value of the row at hand: a plain Python value, None for null, dicts and lists for nested ones.
 
         Raises RowTooLarge as soon as the row has more than `max_record_bytes`.
         """
@@ -117,7 +117,7 @@ class ResultSetLoader:
                 self._refuse(self._row_bytes, self._row_origin.position, column)
 
     def save(self) -> None:
-        """Keeps the row at hand: in the batch at hand, or, where it does not fit, as the first of the next one."""
+        """Keep the row at hand: in the batch at hand, or, where it does not fit, as the first of the next one."""
         row, self._row = self._row, None
         if row is None:
             raise RuntimeError("save() comes after start()")
@@ -142,7 +142,7 @@ class ResultSetLoader:
     def add_batch(
         self, batch: pa.RecordBatch, origin: Origin | None = None, positions: pa.Array | Sequence[int] | None = None
     ) -> None:
-        """Takes a batch of the reader's columns, all or those that are wanted. Nothing is copied but columns that are not plain.
+        """Take a batch of the reader's columns, all or those that are wanted. Nothing is copied but columns that are not plain.
 
         `origin(i)` tells where row i comes from: asked for rows whose values are none of their columns' types. `positions`: where
         each row starts (bytes from the file's start), for the column `block_offset`.
@@ -163,7 +163,7 @@ class ResultSetLoader:
         self._ready.append(Harvest(plain_batch(batch), origin, starts))
 
     def skip_rows(self, rows: int, positions: pa.Array | Sequence[int] | None = None) -> None:
-        """Counts rows of which no column is wanted. `positions` as in `add_batch`."""
+        """Count rows of which no column is wanted. `positions` as in `add_batch`."""
         self._close_rows()
         starts = positions if positions is None or isinstance(positions, pa.Array) else pa.array(positions, pa.int64())
         for begin in range(0, rows, MOST_ROWS):
@@ -176,7 +176,7 @@ class ResultSetLoader:
         return bool(self._ready) or len(self._origins) >= self.limits.rows or self._bytes >= self.limits.bytes
 
     def harvest(self, *, is_last: bool = True) -> Harvest | None:
-        """The next batch of what has been loaded; None when there is nothing left. Raises RowTooLarge.
+        """Return the next batch of what has been loaded; None when there is nothing left. Raises RowTooLarge.
 
         `is_last` False: the reader continues, so a row that did not fit into the batch before waits for others.
         """
@@ -252,7 +252,7 @@ def size_of(value: Any) -> int:
 
 
 def array_of(values: list[Any], kind: pa.DataType | None = None) -> pa.Array:
-    """A column of Python values: of a type, if they all are of it; else of the type that they are of; else of their texts.
+    """Return a column of Python values: of a type, if they all are of it; else of the type that they are of; else of their texts.
 
     >>> array_of([1, None, 2.5]).type, array_of([1, "x"]).to_pylist(), array_of(["1"], pa.int64()).type
     (DataType(double), ['1', 'x'], DataType(string))
@@ -268,7 +268,7 @@ def array_of(values: list[Any], kind: pa.DataType | None = None) -> pa.Array:
 
 @functools.lru_cache(maxsize=4)
 def counted(rows: int) -> pa.RecordBatch:
-    """A batch of so many rows and no columns.
+    """Return a batch of so many rows and no columns.
 
     >>> counted(3).num_rows, counted(3).num_columns
     (3, 0)

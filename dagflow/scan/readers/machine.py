@@ -22,7 +22,7 @@ class RowBatchReader(Protocol[BatchOut_co]):
         ...
 
     def next(self) -> BatchOut_co | None:
-        """The next batch, never an empty one; None at the end, after which nothing is asked any more."""
+        """Return the next batch, never an empty one; None at the end, after which nothing is asked any more."""
         ...
 
     @property
@@ -31,7 +31,7 @@ class RowBatchReader(Protocol[BatchOut_co]):
         ...
 
     def empty(self) -> BatchOut_co | None:
-        """A batch of no rows with the schema that is known now; None when none is."""
+        """Return a batch of no rows with the schema that is known now; None when none is."""
         ...
 
     def close(self) -> None:
@@ -40,7 +40,7 @@ class RowBatchReader(Protocol[BatchOut_co]):
 
 
 def close_after(error: BaseException, close: Callable[[], None]) -> None:
-    """Closes what an error has ended. The error is the one to tell: what `close` raises becomes a note of it."""
+    """Close what an error has ended. The error is the one to tell: what `close` raises becomes a note of it."""
     try:
         close()
     except Exception as second:  # noqa: BLE001  # whatever it is, it came second
@@ -49,7 +49,7 @@ def close_after(error: BaseException, close: Callable[[], None]) -> None:
 
 @contextmanager
 def closing(close: Callable[[], None]) -> Iterator[None]:
-    """Closes in the end. What `close` raises never hides what was raised before."""
+    """Close in the end. What `close` raises never hides what was raised before."""
     try:
         yield
     except BaseException as error:
@@ -94,7 +94,7 @@ class Scan(Generic[Batch]):
     _empty: Batch | None = attrs.field(init=False, default=None)
 
     def batches(self) -> Iterator[Batch]:
-        """The batches of all readers that there are now."""
+        """Return the batches of all readers that there are now."""
         if not self._goes_on():
             return
         self.state = "waiting"
@@ -125,7 +125,7 @@ class Scan(Generic[Batch]):
             self.state = "end"
 
     def close(self) -> None:
-        """Closes the reader at hand. Raises what its `close` raises."""
+        """Close the reader at hand. Raises what its `close` raises."""
         self.state = "closed"
         reader, self._reader = self._reader, None
         if reader is not None:

@@ -60,13 +60,13 @@ class SchemaNegotiator:
         return self._wanted is None or name in self._wanted
 
     def type_of(self, name: str) -> pa.DataType | None:
-        """The type that a column will have; None: the one that the reader gives it."""
+        """Return the type that a column will have; None: the one that the reader gives it."""
         schema = self.provided_schema
         at = schema.get_field_index(name) if schema is not None else -1
         return schema.field(at).type if schema is not None and at >= 0 else None
 
     def set_table_schema(self, schema: pa.Schema, *, complete: bool = True) -> None:
-        """Says the columns of the source, as they will be loaded. `complete` False: more may turn up while it is read."""
+        """Say the columns of the source, as they will be loaded. `complete` False: more may turn up while it is read."""
         self.table_schema, self.is_schema_complete = schema, complete
 
     def set_batch_size(self, rows: int) -> None:
@@ -74,7 +74,7 @@ class SchemaNegotiator:
         self.batch_size = rows
 
     def build(self) -> ResultSetLoader:
-        """The loader that the reader fills. Raises RuntimeError when called twice."""
+        """Return the loader that the reader fills. Raises RuntimeError when called twice."""
         if self._loader is not None:
             raise RuntimeError("build() was called twice: keep the loader that it gave")
         self._loader = self._build(self)
@@ -121,14 +121,14 @@ class ManagedReader(ABC, Generic[N]):
 
     @abstractmethod
     def open(self, negotiator: N) -> bool:
-        """Makes ready, says the schema if it knows it, and builds the loader. False: there is nothing to read, skip it.
+        """Make ready, says the schema if it knows it, and builds the loader. False: there is nothing to read, skip it.
 
         An exception fails the scan, which names reader, file and range.
         """
 
     @abstractmethod
     def next(self) -> bool:
-        """Loads some rows: until the loader is full, or a reasonable piece (1 MiB of text). False: there are no more.
+        """Load some rows: until the loader is full, or a reasonable piece (1 MiB of text). False: there are no more.
 
         Rows that were loaded in the last call count. A call that returns True and has loaded nothing is simply called again.
         """

@@ -49,7 +49,7 @@ def converted(
 
 
 def _whole(values: pa.Array, target: pa.DataType, drops: bool) -> pa.Array:
-    """A whole column at once; raises one of _ERRORS where a value does not convert, or the types do not."""
+    """Return a whole column at once; raises one of _ERRORS where a value does not convert, or the types do not."""
     types = pa.types
     if _is_text(target) and (types.is_nested(values.type) or types.is_boolean(values.type)):
         raise ValueError("each value has a text of its own")
@@ -175,7 +175,7 @@ def _truth(text: pa.Array) -> pa.Array:
 
 
 def _one_by_one(values: pa.Array, target: pa.DataType, column: Column | None, drops: bool) -> tuple[pa.Array, pa.Array | None]:
-    """Runs of values that convert at once; of those that do not, halves, down to the values that are to blame."""
+    """Run of values that convert at once; of those that do not, halves, down to the values that are to blame."""
     pattern = None if column is None else column.format
     made: list[pa.Array] = []
     bad: list[pa.Array] = []
@@ -254,7 +254,7 @@ _DECODER = json.JSONDecoder(parse_float=_float, object_pairs_hook=_object)
 
 
 def _nested(value: Any, target: pa.DataType, drops: bool) -> Any:
-    """A value of JSON as one of a nested type; raises where it is none."""
+    """Return a value of JSON as one of a nested type; raises where it is none."""
     types = pa.types
     if value is None:
         return None
@@ -277,7 +277,7 @@ def _nested(value: Any, target: pa.DataType, drops: bool) -> Any:
 
 
 def unknown_field(value: Any, kind: pa.DataType) -> str | None:
-    """The first field of a value, or of its JSON, that the structs of a type do not have.
+    """Return the first field of a value, or of its JSON, that the structs of a type do not have.
 
     >>> unknown_field([{"a": 1}, {"b": 2}], pa.list_(pa.struct([("a", pa.int8())])))
     'b'
@@ -299,7 +299,7 @@ def unknown_field(value: Any, kind: pa.DataType) -> str | None:
 
 
 def text_of(value: Any) -> str:
-    r"""The text that stands for a value: of text itself, else JSON (times in ISO form); bytes that are not UTF-8 as `\xff`.
+    r"""Return the text that stands for a value: text itself, else JSON (times in ISO form). Bytes that are not UTF-8 are `\xff`.
 
     >>> text_of(True), text_of({"a": [1.5, None]}), text_of(b"x")
     ('true', '{"a": [1.5, null]}', 'x')

@@ -29,7 +29,7 @@ def parts_of(path: str) -> tuple[str, list[str], str]:
 
 
 def common_folder(paths: Iterable[str]) -> str:
-    """The deepest folder that has all of the files: where `dir0` begins. Of none: "".
+    """Return the deepest folder that has all of the files: where `dir0` begins. Of none: "".
 
     >>> common_folder(["/w/x/y/a.csv", "/w/x/z/b.csv"]), common_folder(["/w/a.csv"])
     ('/w/x', '/w')
@@ -72,7 +72,7 @@ class FileFacts:
         return cls(path, tuple(below), keys)
 
     def value(self, name: str) -> Any:
-        """The value of an implicit column (`block_offset` is a row's, not a file's)."""
+        """Return the value of an implicit column (`block_offset` is a row's, not a file's)."""
         if name == "filename":
             return posixpath.basename(self.path)
         if name == "filepath":
@@ -86,7 +86,7 @@ class FileFacts:
 
 
 def key_types(facts: Iterable[FileFacts]) -> dict[str, str]:
-    """The types of the keys of folders: integers where all values are, else text, also where none has a value.
+    """Return the types of the keys of folders: integers where all values are, else text, also where none has a value.
 
     >>> key_types([FileFacts.of("/w/y=1/m=01/a", "/w"), FileFacts.of("/w/y=2/m=x/a", "/w")])
     {'y': 'int64', 'm': 'string'}

@@ -11,7 +11,7 @@ pc: Any = pyarrow.compute  # its functions are made at run time
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type that a scan gives values of a type as; the same one for types that are plain.
+    """Return the type that a scan gives values of a type as; the same one for types that are plain.
 
     Dictionaries are their values, views, lists of fixed size and extensions what they hold, small decimals `decimal128`.
 
@@ -68,12 +68,12 @@ def plain(values: pa.Array) -> pa.Array:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """A schema of plain types; the same one where they are."""
+    """Return a schema of plain types; the same one where they are."""
     found = [field.with_type(plain_type(field.type)) for field in schema]
     return schema if all(a.type.equals(b.type) for a, b in zip(found, schema, strict=True)) else pa.schema(found)
 
 
 def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch of plain columns; the same one where they are."""
+    """Return a batch of plain columns; the same one where they are."""
     schema = plain_schema(batch.schema)
     return batch if schema is batch.schema else pa.RecordBatch.from_arrays(list(map(plain, batch.columns)), schema=schema)

@@ -60,7 +60,7 @@ class Projection:
 
     @classmethod
     def of(cls, columns: Sequence[str] | None) -> Projection:
-        """The projection of a list of columns; None: all. Raises ProjectionError."""
+        """Return the projection of a list of columns; None: all. Raises ProjectionError."""
         if columns is None or list(columns) == [STAR]:
             return cls(None)
         asked = tuple(Asked(STAR, STAR, is_star=True) if text == STAR else Asked.of(text) for text in columns)

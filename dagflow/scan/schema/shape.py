@@ -79,7 +79,7 @@ class Shape:
     is_open: bool
 
     def __attrs_post_init__(self) -> None:
-        """Raises ColumnReserved where files have a column `_rescued`, too."""
+        """Raise ColumnReserved where files have a column `_rescued`, too."""
         if sum(column.name == RESCUED for column in self.columns) > 1:
             raise ColumnReserved(column=RESCUED)
 
@@ -98,7 +98,7 @@ class Shape:
         return found
 
     def wanted(self, drift: Drift) -> tuple[str, ...] | None:
-        """The columns that readers are asked for; None: all, since others than the known ones matter."""
+        """Return the columns that readers are asked for; None: all, since others than the known ones matter."""
         return None if self.is_open and drift.extra != "ignore" else tuple(self.roots)
 
     @property
@@ -107,14 +107,14 @@ class Shape:
         return pa.schema([pa.field(name, kind) for name, kind in self.known.items()])
 
     def with_columns(self, extra: Iterable[pa.Field]) -> Shape:
-        """The same with further columns of files, behind those that there are (before `_rescued`)."""
+        """Return the same with further columns of files, behind those that there are (before `_rescued`)."""
         added = [OutputColumn(name=f.name, kind="table", asked=Asked(f.name, f.name), type=f.type, result=f.type) for f in extra]
         tail = tuple(c for c in self.columns if c.kind == "rescued")
         head = tuple(c for c in self.columns if c.kind != "rescued")
         return attrs.evolve(self, columns=(*head, *added, *tail), known={**self.known, **{c.name: c.type for c in added}})
 
     def with_type(self, root: str, kind: pa.DataType) -> Shape:
-        """The same, a column of files being of another type."""
+        """Return the same, a column of files being of another type."""
         columns = tuple(
             attrs.evolve(c, type=kind, result=followed(c.asked, kind)) if c.kind == "table" and c.asked.root == root else c
             for c in self.columns
@@ -133,7 +133,7 @@ def make_shape(
     is_by_position: bool = False,
     named_as: Callable[[str], str] = str,
 ) -> Shape:
-    """The columns that a scan gives.
+    """Return the columns that a scan gives.
 
     `null_type`: the type of columns without a value so far (text by default). `is_array`: text is read as the array `columns`.
     `is_by_position`: the columns of files are those of the schema in order, so it has none that folders alone have.
@@ -175,7 +175,7 @@ def make_shape(
 
 
 def column_names(projection: Projection, schema: TableSchema | None, drift: Drift) -> list[str] | None:
-    """The names of all columns that a scan gives, where no file has to say them; None where `*` stands for what files have.
+    """Return the names of all columns that a scan returns; None if they depend on the files (`*`).
 
     >>> column_names(Projection.of(["a", "*"]), TableSchema("b: int8, a: int8", strict=True), Drift())
     ['a', 'b']
@@ -191,7 +191,7 @@ def column_names(projection: Projection, schema: TableSchema | None, drift: Drif
 
 
 def check_tested(names: Sequence[str], agreed: Agreed, shape: Shape) -> None:
-    """Raises ColumnUnknown and ColumnNoSuchPart where files were looked at, and none has what a condition is on.
+    """Raise ColumnUnknown and ColumnNoSuchPart where files were looked at, and none has what a condition is on.
 
     ProjectionError where that is an element of a list.
     """
@@ -216,7 +216,7 @@ def _other(name: str, kind: Kind, type: pa.DataType) -> OutputColumn:
 
 
 def _unread(each: Asked, keys: Mapping[str, pa.DataType], drift: Drift, known: Sequence[str], files: int) -> OutputColumn:
-    """A column that is not read from files: a key of folders, an implicit one, `_rescued`."""
+    """Return a column that is not read from files: a key of folders, an implicit one, `_rescued`."""
     if not each.steps:
         if each.root in keys:
             return _other(each.root, "key", keys[each.root])
@@ -228,7 +228,7 @@ def _unread(each: Asked, keys: Mapping[str, pa.DataType], drift: Drift, known: S
 
 
 def followed(asked: Asked, kind: pa.DataType) -> pa.DataType:
-    """The type of the part that is asked for, of a column of a type. Raises ColumnNoSuchPart.
+    """Return the type of the part that is asked for, of a column of a type. Raises ColumnNoSuchPart.
 
     >>> followed(Asked.of("m.a[0]"), pa.struct([("a", pa.list_(pa.int8()))]))
     DataType(int8)

@@ -69,7 +69,7 @@ def to_columns(given: Any) -> dict[str, Column]:
 
 
 def _of_class(kind: Any) -> list[tuple[str, Column]] | None:
-    """The columns of the records of a class with fields; a field that may not be None is a column without nulls."""
+    """Return the columns of the records of a class with fields; a field that may not be None is a column without nulls."""
     from dagflow.model.types.columns import fields_of_type
     from dagflow.model.types.forms import columns_of
 
@@ -81,7 +81,7 @@ def _of_class(kind: Any) -> list[tuple[str, Column]] | None:
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
-    """The names and types of `a: int64, b: list<struct<c: string>>`."""
+    """Return the names and types of `a: int64, b: list<struct<c: string>>`."""
     parts, depth, begin = [], 0, 0
     for at, character in enumerate(text):
         depth += (character in "<([") - (character in ">)]")
@@ -114,7 +114,7 @@ class TableSchema:
 
     @classmethod
     def of(cls, given: Any) -> TableSchema:
-        """A schema of whatever says one: itself, a `pyarrow.Schema`, a mapping of names to types, text, or a class with fields.
+        """Make a schema from a `pyarrow.Schema`, a mapping of names to types, a string, or a class with fields.
 
         Raises ValueError, TypeError.
         """

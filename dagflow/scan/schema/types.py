@@ -21,7 +21,7 @@ _PYTHON = {
 
 
 def to_type(text: str | pa.DataType) -> pa.DataType:
-    """The `plain_type` of a type, or of one that a text names, as Arrow writes it: `list<string>`, `decimal128(10, 2)`.
+    """Return the `plain_type` of a type, or of one that a text names, as Arrow writes it: `list<string>`, `decimal128(10, 2)`.
 
     `int`, `float`, `str`, `bytes`, `date`, `datetime` are Python's. Raises ValueError.
 
@@ -32,7 +32,7 @@ def to_type(text: str | pa.DataType) -> pa.DataType:
 
 
 def above(kind: pa.DataType) -> list[pa.DataType]:
-    """The types that values of a type widen to for the sake of a text that is none of it, narrowest first; text aside.
+    """Return the types that values of a type widen to for the sake of a text that is none of it, narrowest first; text aside.
 
     >>> above(pa.int32()), above(pa.date32())
     ([DataType(int64), DataType(double)], [TimestampType(timestamp[us])])
@@ -51,7 +51,7 @@ def above(kind: pa.DataType) -> list[pa.DataType]:
 
 
 def without_null_types(kind: pa.DataType, instead: pa.DataType) -> pa.DataType:
-    """The same type with another in place of each `null` type, which means that no value was seen.
+    """Return the same type with another in place of each `null` type, which means that no value was seen.
 
     >>> without_null_types(pa.list_(pa.null()), pa.string())
     ListType(list<item: string>)

@@ -18,13 +18,13 @@ import attrs
 from dagflow.storage.files import BinaryReader, BinaryWriter, FileStatus
 from dagflow.storage.urls import split_url
 
-# A file system that cannot sync a folder says so in one of these ways; there is nothing better to be done there.
+# The error numbers of file systems that cannot sync a folder.
 _CANNOT_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EROFS, errno.EBADF, errno.ENOSYS})
 _WRITE_BUFFER = 256 * 1024
 
 
 def sync_descriptor(descriptor: int) -> None:
-    """Returns when what the open file holds would survive a power cut."""
+    """Wait until the content of an open file would survive a power cut."""
     if sys.platform == "darwin":  # there, fsync only hands the data to the disk, which may keep it in its cache
         try:
             fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
@@ -35,7 +35,7 @@ def sync_descriptor(descriptor: int) -> None:
 
 
 def sync_folder(path: str) -> None:
-    """Returns when the names in a folder would survive a power cut, where the file system offers that."""
+    """Wait until the names in a folder would survive a power cut, if the file system supports that."""
     descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         sync_descriptor(descriptor)
@@ -52,28 +52,28 @@ class LocalFileSystem:
     def status(self, path: str) -> FileStatus:
         """See `FileSystem.status`."""
         plain = _plain(path)
-        found = _status(path, os.stat(plain))
-        return found if not os.path.islink(plain) else attrs.evolve(found, target=os.path.realpath(plain))
+        status = _status(path, os.stat(plain))
+        return status if not os.path.islink(plain) else attrs.evolve(status, target=os.path.realpath(plain))
 
     def scan(self, path: str) -> Iterator[FileStatus]:
-        """See `FileSystem.scan`: about 3 µs a file. A link that leads nowhere is yielded as not regular."""
+        """See `FileSystem.scan`. Takes about 3 µs a file. A dangling link is yielded as not regular."""
         with os.scandir(_plain(path) or ".") as entries:
             for entry in entries:
                 try:
-                    found = entry.stat()
+                    result = entry.stat()
                 except OSError:
                     try:
-                        found = entry.stat(follow_symlinks=False)
+                        result = entry.stat(follow_symlinks=False)
                     except FileNotFoundError:  # removed between listing and looking
                         continue
-                mode = found.st_mode & 0o170000
+                mode = result.st_mode & 0o170000
                 yield FileStatus(
                     entry.path,
-                    found.st_size,
-                    found.st_mtime_ns,
+                    result.st_size,
+                    result.st_mtime_ns,
                     mode == stat.S_IFDIR,
                     mode == stat.S_IFREG,
-                    (found.st_dev, found.st_ino),
+                    (result.st_dev, result.st_ino),
                     os.path.realpath(entry.path) if entry.is_symlink() else None,
                 )
 
@@ -117,7 +117,7 @@ class LocalFileSystem:
         os.unlink(_plain(path))
 
     def remove_tree(self, path: str) -> None:
-        """See `FileSystem.remove_tree`: tried for a second, since a task that was cancelled may still be writing there."""
+        """See `FileSystem.remove_tree`. Tries for a second, since a cancelled task may still be writing there."""
         plain = _plain(path)
         for attempts_left in range(10, -1, -1):
             try:
@@ -143,7 +143,7 @@ class LocalFileSystem:
             os.makedirs(plain, exist_ok=True)
 
     def exists(self, path: str) -> bool:
-        """See `FileSystem.exists`: False for a link that leads nowhere."""
+        """See `FileSystem.exists`. False for a dangling link."""
         try:
             os.stat(_plain(path))
         except (FileNotFoundError, NotADirectoryError):
@@ -169,8 +169,8 @@ def _plain(path: str) -> str:
     return split_url(path)[1] if path[:5].lower() == "file:" else path
 
 
-def _status(path: str, found: os.stat_result) -> FileStatus:
-    mode = found.st_mode
+def _status(path: str, result: os.stat_result) -> FileStatus:
+    mode = result.st_mode
     return FileStatus(
-        path, found.st_size, found.st_mtime_ns, stat.S_ISDIR(mode), stat.S_ISREG(mode), (found.st_dev, found.st_ino)
+        path, result.st_size, result.st_mtime_ns, stat.S_ISDIR(mode), stat.S_ISREG(mode), (result.st_dev, result.st_ino)
     )

@@ -26,7 +26,7 @@ _Identity = tuple[int, int]
 
 
 class LocalStore:
-    """Records as files of a folder, which is made when the first record needs it.
+    """A store in a folder, whose files are the records. The folder is made for the first record.
 
     With `durable`, a record that `create` has reported (True or False) or that was read survives a power cut; without, it
     survives the death of any process. Temporary files of writers that died begin with `.tmp-` and are never listed; `sweep`
@@ -53,7 +53,7 @@ class LocalStore:
         return self.folder
 
     def _path(self, name: str) -> str:
-        """The path of a record. Raises BadRecordName, and PathOutside where a link leads out of the folder."""
+        """Return the path of a record. Raises BadRecordName, and PathOutside where a link leads out of the folder."""
         return inside(self.folder, check_name(name))
 
     def create(self, name: str, data: bytes) -> bool:
@@ -119,7 +119,7 @@ class LocalStore:
                 folder = os.path.dirname(folder)
 
     def sweep(self, before: float) -> int:
-        """Removes temporary files last written before a time (seconds since the epoch); returns how many there were.
+        """Remove temporary files last written before a time (seconds since the epoch), and return their number.
 
         They are left by writers that died. A writer that lives, however slow, only has to write its temporary file again.
         """
@@ -158,14 +158,14 @@ class LocalStore:
                 view = view[os.write(descriptor, view) :]
             if self.durable:
                 sync_descriptor(descriptor)
-            found = os.fstat(descriptor)
+            status = os.fstat(descriptor)
         except BaseException:
             with suppress(OSError):
                 os.unlink(temporary)
             raise
         finally:
             os.close(descriptor)
-        return temporary, (found.st_dev, found.st_ino)
+        return temporary, (status.st_dev, status.st_ino)
 
     def _open_new(self, folder: str, temporary: str) -> int:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -189,9 +189,9 @@ class LocalStore:
             above = os.path.dirname(above)
         os.makedirs(folder, exist_ok=True)
         if self.durable:
-            for made in missing:
+            for folder_made in missing:
                 with suppress(FileNotFoundError):
-                    sync_folder(os.path.dirname(made))
+                    sync_folder(os.path.dirname(folder_made))
 
     def _walk(self, below: str) -> Iterator[str]:
         folder = inside(self.folder, below) if below else self.folder
@@ -255,7 +255,7 @@ def _is_same(path: str, identity: _Identity) -> bool:
 
 
 def _rename_if_absent(temporary: str, path: str, identity: _Identity, no_links: OSError) -> bool:
-    """For file systems without hard links (FAT, some network and user-space ones): a rename that refuses to replace."""
+    """Rename without replacing, for file systems without hard links (FAT, some network and user-space ones)."""
     try:
         _rename_no_replace(temporary, path)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Sealed records: each says which one it is and what it builds on, and carries the hash of all that.
+"""Sealed records: each one holds its own name, the records that it builds on, and a hash of all its bytes.
 
 A record is a head of one line, a body of any bytes, and a last line with the SHA-256 of all before it, as
 `head -n -1 FILE | sha256sum` shows it:
@@ -29,13 +29,13 @@ _SEAL = len("sha256:") + 64 + 1
 
 @attrs.frozen
 class SealedRecord:
-    """A record that was checked.
+    """A record whose seal was checked.
 
     Attributes:
-        name: the one that it was published under.
-        body: what it says.
+        name: the name that it was published under.
+        body: the content.
         builds_on: the hashes of the records that it builds on, by name.
-        hash: its own, by which others name it.
+        hash: its own hash, by which others name it.
     """
 
     name: str
@@ -45,7 +45,7 @@ class SealedRecord:
 
 
 def seal(name: str, body: bytes, builds_on: Mapping[str, str] | None = None) -> bytes:
-    """The bytes of a record.
+    """Return the bytes of a record, sealed.
 
     >>> unseal(seal("plan/3", b"...", {"plan/2": "sha256:ab"}), "plan/3", "run").builds_on
     {'plan/2': 'sha256:ab'}
@@ -58,46 +58,51 @@ def seal(name: str, body: bytes, builds_on: Mapping[str, str] | None = None) -> 
 
 
 def seal_of(stored: bytes) -> str:
-    """The hash of a record by its own account."""
+    """Return the hash in the seal of a record, which is not checked."""
     return stored[-_SEAL:-1].decode("ascii", "replace")
 
 
 def unseal(stored: bytes, name: str, place: str) -> SealedRecord:
-    """The record that bytes hold. `name`: the one that it must say; `place`: the run folder, for messages.
+    """Check the bytes of a record, and return it. `name`: the name that it must hold; `place`: the run folder, for messages.
 
-    Raises RecordDamaged, RecordMisplaced, and PlanMismatch where another version of dagflow has written it.
+    Raises RecordDamaged, RecordMisplaced, and PlanMismatch for a record of another version of dagflow.
     """
     content = stored[:-_SEAL]
     actual = hash_bytes(content)
     if stored[-_SEAL:] != b"%s\n" % actual.encode():
         _refuse(stored, actual, name, place)
     head, _, rest = content.partition(b"\n")
-    said = json.loads(head)
-    if said["format"] != FORMAT:
-        raise _other_version(place, said["format"])
-    if said["record"] != name:
-        raise RecordMisplaced(place, name, f"it is {said['record']}")
-    return SealedRecord(name, rest[:-1], said.get("builds_on", {}), actual)
+    fields = json.loads(head)
+    if fields["format"] != FORMAT:
+        raise _other_version(place, fields["format"])
+    if fields["record"] != name:
+        raise RecordMisplaced(place, name, f"it is {fields['record']}")
+    return SealedRecord(name, rest[:-1], fields.get("builds_on", {}), actual)
 
 
 def read_sealed(store: Store, name: str) -> SealedRecord | None:
-    """A record of a store, None when there is none of that name. Raises what `unseal` does."""
+    """Read and check a record of a store; None if there is none of that name. Raises the errors of `unseal`."""
     stored = store.read(name)
     return None if stored is None else unseal(stored, name, store.url)
 
 
 def _refuse(stored: bytes, actual: str, name: str, place: str) -> NoReturn:
     try:
-        said = json.loads(stored.partition(b"\n")[0])
+        fields = json.loads(stored.partition(b"\n")[0])
     except (ValueError, RecursionError):
-        said = None
-    if isinstance(said, dict) and "record" not in said and isinstance(said.get("format"), int) and said["format"] < FORMAT:
-        raise _other_version(place, said["format"])  # records were not sealed then
+        fields = None
+    if (
+        isinstance(fields, dict)
+        and "record" not in fields
+        and isinstance(fields.get("format"), int)
+        and fields["format"] < FORMAT
+    ):
+        raise _other_version(place, fields["format"])  # records were not sealed then
     last = seal_of(stored)
     if not stored.endswith(b"\n") or not last.startswith("sha256:"):
         raise RecordDamaged(place, name, f"its {len(stored):,} bytes do not end with a seal: it was cut short")
     raise RecordDamaged(place, name, f"its bytes have the hash {actual}, its seal says {last}")
 
 
-def _other_version(place: str, found: object) -> PlanMismatch:
-    return PlanMismatch(place, f"it was written by another version of dagflow (format {found}, this one reads {FORMAT})")
+def _other_version(place: str, version: object) -> PlanMismatch:
+    return PlanMismatch(place, f"it was written by another version of dagflow (format {version}, this one reads {FORMAT})")

@@ -28,7 +28,7 @@ _PLAIN = (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryEr
 
 @contextmanager
 def driver_errors(path: str, doing: str) -> Iterator[None]:
-    """Within this, what a driver raises is a builtin OSError about a path, or a StorageError with the cause."""
+    """Turn the errors of drivers in the block into builtin OSErrors about a path, or StorageErrors with the cause."""
     try:
         yield
     except DagflowError:
@@ -41,7 +41,7 @@ def driver_errors(path: str, doing: str) -> Iterator[None]:
 
 
 def explain(error: Exception, path: str, doing: str) -> StorageError | None:
-    """The error with the cause, None for those that callers expect (no such file) and for mistakes in code."""
+    """Return the error with the cause, None for those that callers expect (no such file) and for mistakes in code."""
     chain = _chain(error)
     names = {type(each).__name__ for each in chain}
     codes = {code for each in chain if (code := code_of(each)) is not None}
@@ -61,7 +61,7 @@ def explain(error: Exception, path: str, doing: str) -> StorageError | None:
 
 
 def code_of(error: BaseException) -> str | None:
-    """The code of an object store's answer, as botocore keeps it."""
+    """Return the code in an object store's answer, as botocore keeps it."""
     response = getattr(error, "response", None)
     code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
     return None if code is None else str(code)

@@ -52,7 +52,7 @@ class FsspecFileSystem:
         return FsspecFileSystem, (self.scheme,)
 
     def resolve(self, path: str) -> tuple[Any, str]:
-        """Fsspec's file system for a URL (options in the URL, such as a host, make several of one scheme), and its own path."""
+        """Return fsspec's file system for a URL, and the path in it. Other options in a URL, such as a host, make another one."""
         from fsspec.core import url_to_fs
 
         _, separator, rest = path.partition("://")
@@ -71,14 +71,14 @@ class FsspecFileSystem:
         with driver_errors(path, "listing it"):
             driver, name = self.resolve(path)
             driver.invalidate_cache(name)
-            listed = driver.ls(name, detail=True)
-        for info in listed:
-            found = str(info["name"]).rstrip("/")
-            if found == name.rstrip("/"):  # object stores list a folder's marker; and a file lists itself
+            entries = driver.ls(name, detail=True)
+        for info in entries:
+            key = str(info["name"]).rstrip("/")
+            if key == name.rstrip("/"):  # object stores list a folder's marker; and a file lists itself
                 if info.get("type") == "file" and not driver.isdir(name):
                     raise NotADirectoryError(errno.ENOTDIR, "Not a directory", path)
                 continue
-            yield _status(join(path, found.rpartition("/")[2]), info)
+            yield _status(join(path, key.rpartition("/")[2]), info)
 
     def open(self, path: str, planned: FileStatus | None = None) -> BinaryReader:
         """See `FileSystem.open`; drivers read ahead, so that reads of a mebibyte are cheap.
@@ -91,7 +91,7 @@ class FsspecFileSystem:
             parent = driver._parent(name)
             driver.invalidate_cache(parent)  # what the stream knows of the file is what `opened_status` tells
             if planned is not None and planned.version and self.scheme in _READS_ONE_VERSION:
-                driver.dircache[parent] = [_listed(name, planned)]
+                driver.dircache[parent] = [_listing_entry(name, planned)]
             stream = driver.open(name, "rb")
             driver.invalidate_cache(parent)
         if isinstance(stream, io.BytesIO):  # memory:// hands the same object, with one position, to every reader
@@ -99,7 +99,7 @@ class FsspecFileSystem:
         return cast("BinaryReader", stream)
 
     def create(self, path: str) -> BinaryWriter:
-        """See `FileSystem.create`; where a driver cannot create exclusively, looks first (a race may then overwrite)."""
+        """See `FileSystem.create`. If a driver cannot create exclusively, it checks first; a race may then overwrite."""
         driver, name = self.resolve(path)
         try:
             return _create(driver, name)
@@ -108,7 +108,7 @@ class FsspecFileSystem:
             return _create(driver, name)
 
     def rename(self, source: str, target: str) -> None:
-        """See `FileSystem.rename`; object stores copy and remove, and the target appears whole all the same."""
+        """See `FileSystem.rename`. Object stores copy and remove; the target still appears complete."""
         from fsspec import AbstractFileSystem
 
         driver, name = self.resolve(source)
@@ -135,13 +135,13 @@ class FsspecFileSystem:
             if not has_magic(name):
                 driver.rm(name, recursive=True)
                 return
-            for found in driver.find(name):
-                driver.rm_file(found)
+            for file in driver.find(name):
+                driver.rm_file(file)
         except FileNotFoundError:
             pass
 
     def make_folders(self, path: str) -> None:
-        """See `FileSystem.make_folders`; object stores have none to make."""
+        """See `FileSystem.make_folders`. Object stores do not have folders."""
         if self.scheme not in BUCKETS:  # there, it would make a bucket
             with driver_errors(path, "making the folder"):
                 driver, name = self.resolve(path)
@@ -163,18 +163,18 @@ class FsspecFileSystem:
         """See `FileSystem.sync_folder`: nothing to do."""
 
     def local_path(self, path: str) -> str | None:
-        """None: no path of the operating system leads there."""
+        """Return None: the operating system does not have a path to it."""
         return None
 
 
 def opened_status(stream: Any, path: str) -> FileStatus | None:
-    """Return the status that a driver learned by opening a file; None where its streams do not tell. Saves a request a block."""
+    """Return the status that a driver learned by opening a file; None if it does not keep it. Saves a request per block."""
     details = getattr(stream, "details", None)
     return _status(path, details) if isinstance(details, dict) and details.get("type") == "file" else None
 
 
 def _driver(scheme: str, url: str) -> Any:
-    """Fsspec's class for a scheme, or an error that says what to install."""
+    """Return fsspec's class for a scheme, or an error that says what to install."""
     try:
         from fsspec import get_filesystem_class
         from fsspec.registry import known_implementations
@@ -202,8 +202,8 @@ def _create(driver: Any, name: str) -> BinaryWriter:
         return cast("BinaryWriter", driver.open(name, "wb"))
 
 
-def _listed(name: str, status: FileStatus) -> dict[str, Any]:
-    """The entry of a listing of s3fs that says what a status says."""
+def _listing_entry(name: str, status: FileStatus) -> dict[str, Any]:
+    """Return a status as s3fs has it in listings."""
     modified = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=status.modified_ns // 1000)
     return {"name": name, "size": status.length, "type": "file", "ETag": status.version, "LastModified": modified}
 

@@ -27,9 +27,9 @@ _CONFLICTS = 10
 
 
 class FsspecStore:
-    """Records as objects below a URL: s3, gs, abfs, and memory (this process only). Durable as the store is.
+    """A store below a URL, whose objects are the records: s3, gs, abfs, and memory (this process only).
 
-    Raises StoreRefused for other kinds of URL: no condition, no commits.
+    Records are as durable as the object store. Raises StoreRefused for other kinds of URL, which have no conditional write.
     """
 
     def __init__(self, url: str) -> None:
@@ -49,7 +49,7 @@ class FsspecStore:
         return f"FsspecStore({self.url!r})"
 
     def create(self, name: str, data: bytes) -> bool:
-        """See `Store.create`: an answer that was lost is found out by reading, and asked for again if nothing is there."""
+        """See `Store.create`. After a lost answer, the record is read back, and sent again if it is not there."""
         target = inside(self.url, check_name(name))
         driver, path = self._files.resolve(target)
         for attempt in range(_ATTEMPTS):
@@ -60,15 +60,15 @@ class FsspecStore:
                 if isinstance(error, NotImplementedError | TypeError):  # an old driver that does not know the condition
                     why = f"its driver refuses conditional writes ({error}); a newer one may not"
                     raise StoreRefused(url=self.url, why=why) from error
-                told = explain(error, target, "publishing a record")
-                if isinstance(told, BucketMissing | CredentialsMissing):
-                    raise told from error
+                explained_error = explain(error, target, "publishing a record")
+                if isinstance(explained_error, BucketMissing | CredentialsMissing):
+                    raise explained_error from error
                 refused = _says_exists(error)
                 if refused and attempt == 0:
                     return False
-                found = self._look(driver, path, target, error)
-                if found is not None:  # ours, when an attempt before this one took effect and its answer was lost
-                    return found == data
+                stored = self._look(driver, path, target, error)
+                if stored is not None:  # ours, when an attempt before this one took effect and its answer was lost
+                    return stored == data
                 if attempt == _ATTEMPTS - 1:
                     if isinstance(error, OSError):
                         raise translate(error, target, "publishing a record") from error
@@ -91,10 +91,10 @@ class FsspecStore:
         with explained(self.url, "listing records"), driver_errors(self.url, "listing records"):
             driver.invalidate_cache()
             try:
-                found = driver.find(below.rstrip("/"), withdirs=False)
+                paths = driver.find(below.rstrip("/"), withdirs=False)
             except FileNotFoundError:
                 return []
-        names = [str(path)[len(top) :] for path in found if str(path).startswith(top)]
+        names = [str(path)[len(top) :] for path in paths if str(path).startswith(top)]
         return sorted(name for name in names if name.startswith(prefix) and is_name(name))
 
     def discard(self, name: str) -> None:
@@ -105,7 +105,7 @@ class FsspecStore:
             driver.rm_file(path)
 
     def _send_through(self, driver: Any, path: str, data: bytes) -> None:
-        """Sends again where writers of one name came in each other's way (409): one of them wins by and by, as in any race."""
+        """Send a record, again if writers of one name were in conflict (409), until one of them has won."""
         for attempt in range(_CONFLICTS):
             try:
                 self._send(driver, path, data)

@@ -93,8 +93,8 @@ EVENTS = {
         AddData(txn=txn(1), new_checkpoint=STATE, new_watermark=1),
     ],
     "checkpoint_carried, first": [ROOT, AddData(txn=txn(0), prev_checkpoint=HASH, new_watermark=1)],
-    "watermark_goes_on": [ROOT, AddData(txn=txn(0), new_watermark=5), AddData(txn=txn(1), new_watermark=4)],
-    "watermark_goes_on, vanishes": [
+    "watermark_carried": [ROOT, AddData(txn=txn(0), new_watermark=5), AddData(txn=txn(1), new_watermark=4)],
+    "watermark_carried, vanishes": [
         ROOT,
         SCHEMA,
         AddData(txn=txn(0), new_watermark=5),
@@ -203,8 +203,8 @@ EVENTS = {
         attrs.evolve(READ, inputs=(attrs.evolve(READ.inputs[0], new_offset=-1),)),
     ],
     "input_rows_have_entry": [DERIVED, SCHEMA, ONE_INPUT, READ, again(new_block=None, new_data=rows(0, 1))],
-    "input_watermark_goes_on": [DERIVED, SCHEMA, ONE_INPUT, READ, again(watermark=6)],
-    "input_watermark_goes_on, vanishes": [DERIVED, SCHEMA, ONE_INPUT, READ, again(watermark=None)],
+    "input_watermark_carried": [DERIVED, SCHEMA, ONE_INPUT, READ, again(watermark=6)],
+    "input_watermark_carried, vanishes": [DERIVED, SCHEMA, ONE_INPUT, READ, again(watermark=None)],
     "watermark_behind_inputs": [DERIVED, SCHEMA, ONE_INPUT, READ, again(new_watermark=8)],
     "watermark_behind_inputs, one unknown": [
         DERIVED,
@@ -230,13 +230,13 @@ GOOD = chained([ROOT, SCHEMA, FIRST])
 ENTRIES = {
     "linked": {"prev_hash": HASH},
     "linked, cut loose": {"prev_hash": None},
-    "time_goes_on": {"system_time": 0},
-    "format_goes_on": {"format": 0},
-    "carried_on": {"carried": attrs.evolve(GOOD[2].carried, data=1)},
-    "carried_on, rows": {"carried": attrs.evolve(GOOD[2].carried, rows=None)},
-    "carried_on, windows": {"carried": attrs.evolve(GOOD[2].carried, windows={"app": 7})},
-    "carried_on, kinds": {"carried": attrs.evolve(GOOD[2].carried, kinds=())},
-    "carried_on, schema": {"carried": attrs.evolve(GOOD[2].carried, schema=0)},
+    "time_not_earlier": {"system_time": 0},
+    "format_not_older": {"format": 0},
+    "numbers_carried": {"carried": attrs.evolve(GOOD[2].carried, data=1)},
+    "numbers_carried, rows": {"carried": attrs.evolve(GOOD[2].carried, rows=None)},
+    "numbers_carried, windows": {"carried": attrs.evolve(GOOD[2].carried, windows={"app": 7})},
+    "numbers_carried, kinds": {"carried": attrs.evolve(GOOD[2].carried, kinds=())},
+    "numbers_carried, schema": {"carried": attrs.evolve(GOOD[2].carried, schema=0)},
     "numbered": {"seq": 3, "carried": attrs.evolve(GOOD[2].carried, data=3, rows=3)},
 }
 

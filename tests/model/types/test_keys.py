@@ -113,7 +113,7 @@ def test_each_partition_has_a_run_of_groups(partitions: int) -> None:
 
 
 @given(st.lists(st.text()), st.lists(st.integers(0, 4), min_size=8, max_size=8))
-def test_dealt_keys_are_found_by_the_lowest_bits_of_the_hash(texts: list[str], owners: list[int]) -> None:
+def test_key_owners_are_found_by_the_lowest_bits_of_the_hash(texts: list[str], owners: list[int]) -> None:
     key = key_of("value")
     assert key is not None
     router = Router("p", key, Any, KeyAssignment(5, tuple(owners)))

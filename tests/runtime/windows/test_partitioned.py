@@ -46,7 +46,7 @@ def test_all_that_are_partitioned() -> None:
 
 def test_what_is_none() -> None:
     with pytest.raises(
-        ConfigError, match=r"`operator.lines.partitioner` cannot be 'many' \(-D\)\n  because: 'many' names no module"
+        ConfigError, match=r"`operator.lines.partitioner` cannot be 'many' \(-D\)\n  because: 'many' does not name a module"
     ):
         built("operator.lines.partitioner=many")
     with pytest.raises(ConfigError, match="has no property `partitoner`"):

@@ -25,7 +25,7 @@ from dagflow.runtime.run_report import ReaderFigures
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.windows.readers import Readers, known_to
 from dagflow.scaling import (
-    NOT_DEALT,
+    UNASSIGNED,
     Backlog,
     BacklogPartitioner,
     OperatorStats,
@@ -128,10 +128,10 @@ class TestTheBacklog:
         loop.commit(2)
         loop.assign([block(2)])
         assert listening.heard == [
-            [OperatorStats(0, 0, 0), OperatorStats(NOT_DEALT, 7, 530)],
-            [OperatorStats(0, 1, 10), OperatorStats(1, 1, 20), OperatorStats(NOT_DEALT, 1, 40)],
-            [OperatorStats(0, 1, 40), OperatorStats(1, 0, 0), OperatorStats(NOT_DEALT, 1, 1)],
-            [OperatorStats(0, 0, 0), OperatorStats(1, 0, 0), OperatorStats(NOT_DEALT, 1, 2)],
+            [OperatorStats(0, 0, 0), OperatorStats(UNASSIGNED, 7, 530)],
+            [OperatorStats(0, 1, 10), OperatorStats(1, 1, 20), OperatorStats(UNASSIGNED, 1, 40)],
+            [OperatorStats(0, 1, 40), OperatorStats(1, 0, 0), OperatorStats(UNASSIGNED, 1, 1)],
+            [OperatorStats(0, 0, 0), OperatorStats(1, 0, 0), OperatorStats(UNASSIGNED, 1, 2)],
         ]
 
     def test_of_readers_that_are_gone_is_that_of_those_that_took_over(self) -> None:
@@ -148,7 +148,7 @@ class TestTheBacklog:
             (tmp_path / name).write_bytes(b"123456\n" * 10)
         source = FileSplitterInput(files=[str(tmp_path)], block_size=20, blocks_threshold=2)
         run_all(source, listening)
-        waited = [next(s for s in heard if s.operator_id == NOT_DEALT) for heard in listening.heard]
+        waited = [next(s for s in heard if s.operator_id == UNASSIGNED) for heard in listening.heard]
         assert [each.queue_size for each in waited] == [12, 10, 8, 6, 4, 2]
         assert [each.queue_bytes for each in waited] == [210, 170, 140, 100, 70, 30]
 

@@ -12,7 +12,7 @@ from dagflow.launching.launch import launch
 from dagflow.runtime.events import ReadersChanged
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.windows.readers import Pace, later
-from dagflow.scaling import NOT_DEALT, BacklogPartitioner, Load, OperatorStats, Response, resized
+from dagflow.scaling import UNASSIGNED, BacklogPartitioner, Load, OperatorStats, Response, resized
 from operators import BlockReader, RecordWriter
 from tests.conformance.apps import chain, lines_in
 
@@ -27,7 +27,7 @@ class Throughput:
     wanted: int = 1
 
     def process_stats(self, stats: Any) -> Response:
-        self.told.append([each for each in stats if each.operator_id != NOT_DEALT])
+        self.told.append([each for each in stats if each.operator_id != UNASSIGNED])
         rates = [each.records_out_per_second for each in self.told[-1] if each.records_out_per_second is not None]
         mean = sum(rates) / len(rates) if rates else None
         step = 0 if mean is None else (mean > self.most) - (mean < self.least)
@@ -94,6 +94,6 @@ def test_a_policy_hears_the_sum_of_all_readers() -> None:
             return 2
 
     partitioner = BacklogPartitioner(1, 4, policy=Policy())
-    paces = [OperatorStats(0, 1, 1, 1.0, 10.0, 0.5), OperatorStats(1, 1, 1, 2.0, 20.0, 0.7), OperatorStats(NOT_DEALT, 1)]
+    paces = [OperatorStats(0, 1, 1, 1.0, 10.0, 0.5), OperatorStats(1, 1, 1, 2.0, 20.0, 0.7), OperatorStats(UNASSIGNED, 1)]
     partitioner.process_stats(paces)
     assert (heard[0].records_in_per_second, heard[0].records_out_per_second, heard[0].latency) == (3.0, 30.0, 0.7)
