@@ -1,4 +1,15 @@
-"""The test kit for users' operators and applications: without Spark and a JVM, unless a test asks for them."""
+"""The test kit for users' operators and applications: without Spark and a JVM, unless a test asks for them.
+
+Read `operators` first: it runs one operator as a task does. Then, as needed:
+
+- `tasks`: one operator step by step, with a clock that stands still and files in memory;
+- `laws`: the laws of operators, tried with many records (`check_operator`);
+- `files`: readers on their own: a file block by block, or files as one table;
+- `trackers`, `readers`, `splittable`: the proof that a reader gives every record once, wherever its ranges are split;
+- `dags`: a whole application, and a sink that keeps what reaches it;
+- `stores`: a store that counts its calls and fails on request;
+- `plugin`: the pytest fixtures `runner` and `spark_session`.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +17,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dagflow.model.types.records import Window
-    from dagflow.testing.clock import FakeClock
-    from dagflow.testing.collector import Collector
-    from dagflow.testing.dags import run_dag
-    from dagflow.testing.files import read_file
+    from dagflow.testing.dags import Collector, run_dag
+    from dagflow.testing.files import read_file, scan_reader_of, scan_table
     from dagflow.testing.laws import check_operator
     from dagflow.testing.operators import Emitted, run_operator
     from dagflow.testing.readers import CountedFiles, reader_of
     from dagflow.testing.splittable import assert_reader_is_splittable
-    from dagflow.testing.tables import scan_reader_of, scan_table
-    from dagflow.testing.tasks import MemoryFiles, OperatorTask
+    from dagflow.testing.tasks import FakeClock, MemoryFiles, OperatorTask
 
 __all__ = [
     "Collector",
@@ -37,10 +45,10 @@ __all__ = [
 
 if not TYPE_CHECKING:  # type checkers know the names above only, so that they find a misspelt one
     _MODULE_OF = {
-        "Collector": "dagflow.testing.collector",
+        "Collector": "dagflow.testing.dags",
         "CountedFiles": "dagflow.testing.readers",
         "Emitted": "dagflow.testing.operators",
-        "FakeClock": "dagflow.testing.clock",
+        "FakeClock": "dagflow.testing.tasks",
         "MemoryFiles": "dagflow.testing.tasks",
         "OperatorTask": "dagflow.testing.tasks",
         "Window": "dagflow.model.types.records",
@@ -50,12 +58,12 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "reader_of": "dagflow.testing.readers",
         "run_dag": "dagflow.testing.dags",
         "run_operator": "dagflow.testing.operators",
-        "scan_reader_of": "dagflow.testing.tables",
-        "scan_table": "dagflow.testing.tables",
+        "scan_reader_of": "dagflow.testing.files",
+        "scan_table": "dagflow.testing.files",
     }
 
     def __getattr__(name: str) -> object:
-        """Loads what is asked for; the pytest plugin in this room is loaded in every test run, and must cost nothing."""
+        """Load a name on first use; pytest loads the plugin of this package in every run, so importing must cost nothing."""
         if name not in _MODULE_OF:
             raise AttributeError(f"module 'dagflow.testing' has no attribute {name!r}")
         import importlib

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def check_operator(
     operator: Operator, strategy: SearchStrategy[Any], *, port: str | None = None, max_records: int = 20, max_examples: int = 50
 ) -> None:
-    """Tries the laws of operators with lists of records that `strategy` makes; Hypothesis finds the smallest that breaks one.
+    """Try the laws of operators with lists of records that `strategy` makes; Hypothesis finds the smallest that breaks one.
 
     Whatever the records, a list of none included:
 
@@ -101,7 +101,7 @@ class _Laws:
     port: str
 
     def hold(self, records: list[Any], first: int, second: int) -> None:
-        """Tries all laws with one list of records, split at two places."""
+        """Try all laws with one list of records, split at two places."""
         whole = [records]
         reference = self._run(whole)
         self._same("it travels: two copies give the same", records, reference, self._run(whole))
@@ -221,7 +221,7 @@ class _Laws:
             ("error", expected.error, found.error),
             *((f"port {n}", v, found.ports.get(n)) for n, v in expected.ports.items()),
             ("files", expected.files, found.files),
-            ("records that on_error let pass", expected.skipped, found.skipped),
+            ("records that on_error skipped", expected.skipped, found.skipped),
         ):
             if not _equal(_without_reasons(left), _without_reasons(right)):
                 raise AssertionError(
@@ -244,7 +244,7 @@ _SPEC = TaskSpec.alone("test", RunOptions(durable=False, checked=True, enforce_i
 
 
 def _without_reasons(value: Any) -> Any:
-    """Errors of several forms are worded differently: what counts is which record."""
+    """Leave out the reasons of errors, which forms word differently: the record counts."""
     if isinstance(value, list):
         return [v.record if isinstance(v, ErrorRecord) else v for v in value]
     return value
@@ -279,7 +279,7 @@ def _comparable_copy(value: Any) -> Any:
 
 @attrs.define
 class _Emits(Operator):
-    """Stands before an operator, and emits the first chunk as the window begins, the last one as it ends."""
+    """An operator before the tested one: it emits the first chunk as the window begins, the last one as it ends."""
 
     chunks: list[list[Any]]
     output = OutputPort[Any]()

@@ -1,16 +1,17 @@
-"""One operator on its own: given records, run as a task runs it, what it emits collected."""
+"""One operator on its own: run as a task runs it, on given records; its emitted records are collected."""
 
 from __future__ import annotations
 
 import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from dagflow.local.spool import transform_runner
 from dagflow.model.errors.dag import UnknownName
 from dagflow.model.graph.infer import bind_input, own_bindings, port_types
 from dagflow.model.operator.base import InputOperator, Operator
@@ -18,14 +19,26 @@ from dagflow.model.operator.context import Clock, EventTime, FileMaker, Operator
 from dagflow.model.operator.dataframes import INPUT, OUTPUT, DataFrameOperator
 from dagflow.model.operator.map_state import MapState
 from dagflow.model.operator.ports import BATCH, RECORD, STREAM, handlers_of, input_ports, output_ports
+from dagflow.model.types.forms import to_batch, to_records
 from dagflow.model.types.plain_data import encode
 from dagflow.model.types.records import ReaderRecord, Window
 from dagflow.model.types.typecheck import type_check
 from dagflow.plan.errors import NotSupported
 from dagflow.plan.forms import preferred_form
+from dagflow.runtime.exchange.dataframes import check_values
+from dagflow.runtime.exchange.fitting import fitted
 from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog, WindowPlan
-from dagflow.runtime.stage.program import OutputPlan, PortPlan, Program, ProgramOperator, RunOptions, TaskSpec, WindowFacts
+from dagflow.runtime.stage.program import (
+    DataFrameTransform,
+    OutputPlan,
+    PortPlan,
+    Program,
+    ProgramOperator,
+    RunOptions,
+    TaskSpec,
+    WindowFacts,
+)
 from dagflow.runtime.task.attempt_files import AttemptFiles, place
 from dagflow.runtime.task.compile import WorkItems, loaded, pickled
 from dagflow.runtime.task.flow import Flow
@@ -34,9 +47,11 @@ from dagflow.runtime.windows.event_time import latest
 from dagflow.runtime.windows.plan_window import fill, reset
 from dagflow.state.task_states import declared_states, encoded_states, restore_states
 from dagflow.storage import MemoryStore
-from dagflow.testing.dataframes import run_transform
 from dagflow.testing.errors import ChangedInPlace
 from dagflow.testing.tasks import reported_errors
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Given = Mapping[str, Sequence[Any]]
 
@@ -55,7 +70,7 @@ class Emitted(dict[str, list[Any]]):
         self.skipped = 0
 
     def forget(self) -> None:
-        """Begins anew."""
+        """Forget the records and figures so far."""
         for records in self.values():
             records.clear()
         self.counters.clear()
@@ -76,7 +91,7 @@ def run_operator(
     continuous: bool = False,
     clock: Clock | None = None,
 ) -> Emitted:
-    """Runs one operator as a task does, without Spark, and returns what it emitted, by output port.
+    """Run one operator as a task does, without Spark, and return the records that it emitted, by output port.
 
     It works on a copy that was pickled, as in a run; it is set up and torn down, its fields are frozen; every record that goes in
     and comes out is checked against its port's type. What sinks write stands in place at the end, as after a decided window.
@@ -155,7 +170,7 @@ class Bench:
 
     def __init__(self, operator: Operator, records: Given, *, form: str | None = None) -> None:
         if not isinstance(operator, Operator):
-            raise TypeError(f"{operator!r} is no operator")
+            raise TypeError(f"{operator!r} is not an operator")
         operator.check()
         self.operator = operator
         self.emitted = Emitted({port: [] for port in output_ports(type(operator)) if port != "errors"})
@@ -181,7 +196,7 @@ class Bench:
         return Flow(program, spec, files, clock)
 
     def run(self, flow: Flow, window: int, *chunks: Given) -> None:
-        """One window of given records, in chunks."""
+        """Run one window of given records, in chunks."""
 
         def body() -> None:
             for given in chunks:
@@ -190,7 +205,7 @@ class Bench:
         self._within(flow, window, body)
 
     def feed(self, spec: TaskSpec, windows: Sequence[Given], clock: Clock) -> None:
-        """Runs windows of given records: each on a fresh copy, or all on one if the operator must not be copied."""
+        """Run windows of given records: each on a fresh copy, or all on one if the operator must not be copied."""
         states: dict[str, Any] = {}
         agreed: Any = None
         seen: int | None = None
@@ -221,7 +236,7 @@ class Bench:
         return self.operator.agree(items, before, OperatorContext(name=NAME, window=spec.window)) if items else before
 
     def fill(self, spec: TaskSpec, windows: int | None, seconds: float | None, clock: Clock) -> None:
-        """Runs windows that the operator fills itself."""
+        """Run windows that the operator fills itself."""
         exhausted = False
         with self.flow(spec, clock=clock) as flow:
 
@@ -247,7 +262,7 @@ class Bench:
 
     @contextmanager
     def _committed(self, flow: Flow, spec: TaskSpec) -> Iterator[None]:
-        """Gives the window within it attempt files, and does afterwards what follows from a decision."""
+        """Give a window attempt files; afterwards, do what follows from a decision."""
         node = flow.nodes[NAME]
         files = AttemptFiles(spec.window, spec.epoch, spec.name, False, spec.options.base)
         node.context.files = files
@@ -298,7 +313,7 @@ class Bench:
 
 @contextmanager
 def _nothing_in_place(operator: Operator) -> Iterator[None]:
-    """Raises ChangedInPlace when an operator changes a value of a `MapState` without assigning it: a run would not save it."""
+    """Raise ChangedInPlace when an operator changes a value of a `MapState` without assigning it: a run would not save it."""
     maps = {name: getattr(operator, name) for name, kept in declared_states(operator).items() if isinstance(kept, MapState)}
     before = {name: {key: encode(value, name) for key, value in kept.items()} for name, kept in maps.items()}
     for kept in maps.values():
@@ -373,3 +388,45 @@ def _handled(operator: Operator, port: str, form: str | None) -> str:
             f"port {name}.{port} has no handler", "run_operator", f"write a method of {name} marked @{port}.process"
         )
     return form if form in offered and form is not None else preferred_form(RECORD, offered)
+
+
+def run_transform(
+    operator: DataFrameOperator, windows: Sequence[Sequence[Any]], types: Mapping[str, Any], first: int
+) -> list[Any]:
+    """Apply an operator to windows of records, or of batches. Raises NotSupported where its columns are not declared."""
+    columns = {port: operator.columns(port, types[port]) for port in (INPUT, OUTPUT)}
+    given, made = columns[INPUT], columns[OUTPUT]
+    if given is None or made is None:
+        name = type(operator).__name__
+        reason = f"nothing says the columns of {name}"
+        raise NotSupported(reason, "run_operator", f"{name}[In, Out](…), or input_schema=… and output_schema=…")
+    with_values = sorted(operator.columns_with_values(types[OUTPUT]))
+    found: list[Any] = []
+    with closing(transform_runner()) as here:
+        for number, records in enumerate(windows):
+            transform = DataFrameTransform(
+                operator=NAME,
+                window=first + number,
+                level=1,
+                tag=0,
+                first=0,
+                partitions=1,
+                given=given,
+                made=made,
+                function=operator.transform,
+            )
+            for batch in here.made(transform, (fitted(batch, given, NAME) for batch in _batches(records, types[INPUT]))):
+                check_values(batch, with_values, NAME)
+                found += to_records(batch, types[OUTPUT])
+    return found
+
+
+def _batches(records: Sequence[Any], kind: Any) -> Iterator[pa.RecordBatch]:
+    plain = []
+    for record in records:
+        if type(record).__module__ == "pyarrow.lib":  # told without importing it
+            yield from record.to_batches() if hasattr(record, "to_batches") else (record,)
+        else:
+            plain.append(record)
+    if plain:
+        yield to_batch(plain, kind)

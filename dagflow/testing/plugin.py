@@ -12,7 +12,7 @@ _OUTCOME = pytest.StashKey[bool]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Makes the marker known."""
+    """Register the marker."""
     config.addinivalue_line("markers", "spark: starts Spark")
 
 
@@ -20,7 +20,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Notes whether the test itself has passed."""
+    """Note if the test itself has passed."""
     report = yield
     if call.when == "call":
         item.stash[_OUTCOME] = report.passed

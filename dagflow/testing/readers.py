@@ -24,7 +24,9 @@ MakeReader = Callable[[str, Any], Iterator[tuple[Any, bool, Any]]]
 
 @attrs.define(eq=False)
 class CountedFiles:
-    """Opens files by path or URL, and counts the bytes that are read. With `most`, no read gives more bytes: all are short.
+    """A file system that opens files by path or URL, and counts the bytes that are read.
+
+    With `most`, no read gives more bytes: all are short.
 
     It can stand where a reader asks for a file system: `get_file_system()` of block readers, `reader_of(…, files=…)`.
 
@@ -51,7 +53,7 @@ class CountedFiles:
         return file_system(path).status(path)
 
     def count(self, size: int) -> None:
-        """Notes that so many bytes were read."""
+        """Add to the bytes that were read."""
         with self._lock:
             self.bytes_read += size
 
@@ -198,13 +200,13 @@ class _Read:
             self.reader.teardown()
 
     def take(self, records: Any) -> None:
-        """Records have been emitted."""
+        """Take emitted records."""
         before = len(self.found)
         self.found += ((self.reader.claimed_at(each.position), each.position, each.record) for each in records)
         self.seconds += (len(self.found) - before) * next(self.paces)
 
     def take_batch(self, batch: Any) -> None:
-        """A batch has been emitted."""
+        """Take an emitted batch."""
         self.take(map(_Row, batch["position"].to_pylist(), batch["record"].to_pylist()))
 
     def returned(self) -> Iterator[tuple[int, bool, Any]]:

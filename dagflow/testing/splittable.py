@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import os
+import pickle
 import random
 import sys
 import threading
@@ -15,7 +16,6 @@ import attrs
 
 from dagflow.ranges import OffsetRangeTracker, RangeTracker
 from dagflow.ranges.errors import RangeError
-from dagflow.testing.differences import difference, equal
 from dagflow.testing.readers import CountedFiles, MakeReader
 from dagflow.testing.trackers import Watched, check_tracker, has_fractions, watched
 
@@ -45,7 +45,7 @@ def assert_reader_is_splittable(
     effort: float = 1.0,
     seed: int = 0,
 ) -> None:
-    r"""Asserts that a reader returns the same records however its range is cut, also while it is read (Beam: SourceTestUtils).
+    r"""Assert that a reader returns the same records however its range is cut, also while it is read (Beam: SourceTestUtils).
 
     The laws, tried in this order:
 
@@ -141,7 +141,7 @@ class _Proof:
         try:
             for position, is_split_point, record in self.make_reader(self.path, watch):
                 if last is None and not is_split_point:
-                    self.fail("1, claims", f"the first record of {where}, at {position}, is no split point", record)
+                    self.fail("1, claims", f"the first record of {where}, at {position}, is not a split point", record)
                 if is_split_point and position not in watch.claimed:
                     self.fail(
                         "1, claims",
@@ -294,7 +294,7 @@ class _Proof:
             self.fail("5, races", "no split by another thread succeeded: nothing was tried")
 
     def _race(self, told: str) -> int:
-        """Reads while another thread splits: how often it did. The reader waits once, so that there is a split on any machine."""
+        """Read while another thread splits; return how often it did. The reader waits once, so any machine has a split."""
         watch, reader = self.open(*self.bounds)
         found: list[Found] = []
         failed: list[BaseException] = []
@@ -392,3 +392,41 @@ class _Proof:
     def fail(self, law: str, told: str, record: Any = None, help: str | None = None) -> NoReturn:
         shown = f"\n  record {record!r:.200}" if record is not None else ""
         raise AssertionError(f"law {law}: {self.path}: {told}{shown}" + (f"\n  help: {help}" if help else ""))
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Return whether two values are the same: also where `==` says no, as for NaN, or does not answer, as for arrays."""
+    try:
+        if bool(one == other):
+            return True
+    except ValueError:
+        pass
+    if isinstance(one, (list, tuple)) and isinstance(other, type(one)):
+        return len(one) == len(other) and all(map(equal, one, other))
+    try:
+        return pickle.dumps(one) == pickle.dumps(other)
+    except Exception:  # noqa: BLE001  # what cannot be pickled is not the same
+        return False
+
+
+def difference(expected: list[Any], found: list[Any]) -> str:
+    """Lines that say which records were lost, came twice, or are new, near the first difference.
+
+    >>> print(difference(["a", "b", "c"], ["a", "a", "c"]))
+    <BLANKLINE>
+      twice 'a'
+      lost  'b'
+      (3 records expected, 3 found)
+    """
+    first = next(
+        (i for i, (a, b) in enumerate(zip(expected, found, strict=False)) if not equal(a, b)), min(len(expected), len(found))
+    )
+    told, seen = [], [*found[:first]]
+    for record in found[first : first + 20]:
+        is_known = any(equal(record, known) for known in expected)
+        if not is_known or any(equal(record, known) for known in seen):
+            told.append(f"{'twice' if is_known else 'new  '} {record!r:.200}")
+        seen.append(record)
+    told += [f"lost  {record!r:.200}" for record in expected[first : first + 20] if not any(equal(record, f) for f in found)]
+    told = told or [f"order {record!r:.200}" for record in found[first : first + 3]]
+    return "".join(f"\n  {line}" for line in told[:6]) + f"\n  ({len(expected)} records expected, {len(found)} found)"

@@ -1,4 +1,4 @@
-"""Stores for tests: one that counts its calls, and fails when told to."""
+"""Stores for tests: one that counts its calls, and fails on request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Hook = Callable[[str, str], None]
 
 
 class CountingStore:
-    """Passes calls on to another store (a MemoryStore unless given), and keeps count.
+    """A store that passes calls on to another one (a MemoryStore unless given), and counts them.
 
     `counts` says how often each of create, read, names and discard was called, `calls` with what, `bytes_created` how many bytes
     were given to create. `before(call, name)` and
@@ -66,7 +66,7 @@ class CountingStore:
         self._end("discard", name)
 
     def reset(self) -> None:
-        """Forgets what was counted."""
+        """Forget the counts."""
         self.counts.clear()
         self.calls.clear()
         self.bytes_created = 0

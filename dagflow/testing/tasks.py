@@ -1,9 +1,10 @@
-"""One operator at work in a task, step by step: for tests that look at it in between."""
+"""One operator at work in a task, step by step, and what it works with: a clock, and files in memory."""
 
 from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -23,10 +24,54 @@ from dagflow.runtime.stage.failure import Abort
 from dagflow.runtime.stage.program import OutputPlan, PortPlan, Program, ProgramOperator, RunOptions, TaskSpec
 from dagflow.runtime.task.flow import Flow
 from dagflow.state.task_states import encoded_states, restore_states
-from dagflow.testing.clock import FakeClock
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+class FakeClock:
+    """A clock for tests: only `sleep` and `advance` move it. Threads may share it.
+
+    Args:
+        now: seconds since the epoch at the beginning.
+
+    Attributes:
+        slept: the arguments of all calls of `sleep`, in order.
+
+    >>> clock = FakeClock(now=100.0)
+    >>> clock.sleep(2.5)
+    >>> clock.now(), clock.monotonic(), clock.slept
+    (102.5, 2.5, [2.5])
+    """
+
+    def __init__(self, now: float = 1_000_000_000.0) -> None:
+        self._begin = now
+        self._passed = 0.0
+        self._lock = threading.Lock()
+        self.slept: list[float] = []
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        with self._lock:
+            return self._begin + self._passed
+
+    def monotonic(self) -> float:
+        """Seconds since the clock was made."""
+        with self._lock:
+            return self._passed
+
+    def sleep(self, seconds: float) -> None:
+        """Move the clock, and return at once. Raises ValueError for negative seconds, as `time.sleep`."""
+        self.advance(seconds)
+        with self._lock:
+            self.slept.append(seconds)
+
+    def advance(self, seconds: float) -> None:
+        """Move the clock. Raises ValueError for negative seconds: a monotonic clock never goes back."""
+        if seconds < 0:
+            raise ValueError(f"a clock cannot go back by {-seconds} s")
+        with self._lock:
+            self._passed += seconds
 
 
 @contextmanager

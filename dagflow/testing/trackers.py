@@ -171,7 +171,7 @@ def watched(make_tracker: Callable[[Any, Any], Any], start: Any, stop: Any, fail
 
 
 def check_tracker(make_tracker: Callable[[Any, Any], Any], bounds: tuple[Any, Any], points: Sequence[Any], fail: Fail) -> None:
-    """Checks the rules of RangeTracker over these split points of a range: claims, figures, fractions, splits, copies."""
+    """Check the rules of RangeTracker over these split points of a range: claims, figures, fractions, splits, copies."""
     start, stop = bounds
 
     tracker = watched(make_tracker, start, stop, fail)

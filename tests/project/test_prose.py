@@ -68,7 +68,6 @@ ALLOWED: dict[str, dict[str, int]] = {
     "dagflow/ranges": {"negation": 1},
     "dagflow/runtime": {"negation": 2},
     "dagflow/scan": {"negation": 7},
-    "dagflow/testing": {"skipped": 1, "negation": 2},
     "operators/files": {"negation": 1},
     "operators/formats": {"negation": 12},
     "tests": {"opening": 149, "people": 40, "resumes": 5, "negation": 14, "has not": 1},
