@@ -17,7 +17,7 @@ class LocalRunner:
 
     name = "local"
     in_process = True
-    sharing: str | None = "tasks run one after the other"
+    rebalancing_obstacle: str | None = "tasks run one after the other"
     slots = 1
     grows = False
     ui = None

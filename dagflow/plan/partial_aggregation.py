@@ -25,7 +25,7 @@ def add_partial_aggregations(plan: Plan) -> Plan:
             before = f"{name}.{PARTIAL}"
             if node.operator.on_error == "route" or source.operator == before or key_of_port(node, sink.port) is None:
                 continue
-            partial = node.operator.ahead(sink.port)
+            partial = node.operator.partial_aggregation(sink.port)
             if partial is None:
                 continue
             operator, port = partial

@@ -144,7 +144,7 @@ def _check_states(node: OperatorNode, is_keyed: bool) -> None:
     missing: dict[str, str] = {}
     maps: dict[str, str] = {}
     for name, kept in state_fields(type(node.operator)).items():
-        if isinstance(kept, WindowState) or not node.operator.keeps(name):
+        if isinstance(kept, WindowState) or not node.operator.keeps_state(name):
             continue
         if not isinstance(kept, State):
             raise NotSupported(

@@ -232,7 +232,7 @@ def _view(
 def _columns(dag: DAG | ExpandedDag | CheckedDag, stream: Any) -> str | None:
     """Return where the columns of a stream come from, if its type does not declare them."""
     node = dag.nodes[stream.source.operator] if isinstance(dag, CheckedDag) else None
-    return None if node is None else node.operator.columns_told(stream.source.port)
+    return None if node is None else node.operator.describe_columns(stream.source.port)
 
 
 def _of(node: OperatorNode | ModuleNode) -> Operator | Module:

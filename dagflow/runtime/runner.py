@@ -31,8 +31,8 @@ class Runner(Protocol):
     """Whether there will be more slots when more tasks wait: Spark's dynamic allocation."""
 
     @property
-    def sharing(self) -> str | None:
-        """The reason why tasks cannot share their work; None if they can: they run at the same time, one attempt of each."""
+    def rebalancing_obstacle(self) -> str | None:
+        """The reason that excludes rebalancing; None if tasks run at the same time, and one attempt of each."""
         ...
 
     @property

@@ -91,7 +91,7 @@ class FileSchemaNegotiator(SchemaNegotiator):
         if not len(positions):
             return 0
         context = self.context
-        if context.is_shared and not self._is_tracked and not self._is_whole and self.options.cuts == "any":
+        if context.is_rebalanced and not self._is_tracked and not self._is_whole and self.options.cuts == "any":
             self._is_tracked = True
             context.track(self.split.tracker)
         context.flush()

@@ -84,7 +84,7 @@ class SparkRunner:
         return self._is_on("spark.dynamicAllocation.enabled") and master != "local" and not master.startswith("local[")
 
     @property
-    def sharing(self) -> str | None:
+    def rebalancing_obstacle(self) -> str | None:
         """Speculation makes copies of tasks, which would take each other's place."""
         if self._link is None:
             return "there is no session"

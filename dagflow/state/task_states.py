@@ -57,7 +57,7 @@ class MergeFailed(Exception):
 def declared_states(operator: Operator) -> dict[str, State[Any]]:
     """Return the `State` declarations that an operator uses, by name."""
     declared = state_fields(type(operator)).items()
-    return {name: each for name, each in declared if isinstance(each, State) and operator.keeps(name)}
+    return {name: each for name, each in declared if isinstance(each, State) and operator.keeps_state(name)}
 
 
 def declared_maps(operator: Operator) -> dict[str, MapState[Any, Any]]:

@@ -209,7 +209,7 @@ def scan_reader_of(reader: Operator, *, files: CountedFiles | None = None) -> Ma
             format=scanning.format,
             settings=scanning.scan_settings,
             agreed=agreements[path],
-            context=OperatorContext(name=READER, sharing=_Shared()),
+            context=OperatorContext(name=READER, stealable=_Shared()),
             open_stream=lambda block: opened.open(block.file_path),
             tracker_of=lambda start, stop: tracker,
         )
@@ -230,13 +230,13 @@ class _Shared:
     """Work that others might take over: readers claim few rows at a time."""
 
     def track(self, tracker: Any) -> None:
-        """See WorkSharing."""
+        """See StealableWork."""
 
     def check(self) -> None:
-        """See WorkSharing."""
+        """See StealableWork."""
 
     def completes(self, operator: str) -> bool:
-        """See WorkSharing."""
+        """See StealableWork."""
         return True
 
 

@@ -153,16 +153,16 @@ class _Asked:
         return getattr(self.inner, name)
 
     def track(self, tracker: Any) -> None:
-        """See WorkSharing."""
+        """See StealableWork."""
         if tracker is not self:
             raise TypeError(f"it is read through {tracker!r}, which is none that its tracker_of() has made")
         self.is_tracked = True
 
     def check(self) -> None:
-        """See WorkSharing."""
+        """See StealableWork."""
 
     def completes(self, operator: str) -> bool:
-        """See WorkSharing."""
+        """See StealableWork."""
         return True
 
 
@@ -189,7 +189,7 @@ class _Read:
         messages.emit_all, messages.emit_batch = self.take, self.take_batch
         self.reader.get_file_system = lambda: files
         self.reader.tracker_of = lambda block: self.tracker
-        self.reader.setup(OperatorContext(name="reader", sharing=self.tracker, clock=self))
+        self.reader.setup(OperatorContext(name="reader", stealable=self.tracker, clock=self))
         try:
             with closing(self.reader.read_block(block)) as steps:
                 for _ in itertools.chain(steps, (None,)):  # the last ones come with no step

@@ -62,7 +62,7 @@ class Partial(Generic[K, V]):
 
 
 @attrs.define
-class Ahead(Operator, Generic[T, K, V]):
+class PartialAggregation(Operator, Generic[T, K, V]):
     """The half of an aggregate that runs where the records come from, so that few cross the exchange."""
 
     by: Callable[[T], K] | str | tuple[str, ...] | None = attrs.field(default=None, kw_only=True)
@@ -152,9 +152,9 @@ class Aggregate(Operator, Generic[T, K, V]):
         """Return `value` or `count` if `result` is one of them, otherwise None."""
         return VALUE if type(self).result is Aggregate.result else None
 
-    def keeps(self, state: str) -> bool:
+    def keeps_state(self, name: str) -> bool:
         """Totals only where they are asked for: else windows may overlap."""
-        return self.running or state != "totals"
+        return self.running or name != "totals"
 
     def check(self) -> None:
         """Raise ValueError where `by` makes other keys than are declared."""
@@ -176,13 +176,13 @@ class Aggregate(Operator, Generic[T, K, V]):
             return key_of_groups(self.by)
         return super().partition_key(port)
 
-    def ahead(self, port: str) -> tuple[Operator, str] | None:
+    def partial_aggregation(self, port: str) -> tuple[Operator, str] | None:
         """Groups that come together here, made where the records come from."""
         if port != "input" or not self.combiner:
             return None
         how = self.grouping()
         _, key, value, *_ = (*get_args(self.__dict__.get("__orig_class__")), Any, Any, Any)
-        kind: Any = Ahead
+        kind: Any = PartialAggregation
         partial: Operator = kind[Any, key, value if how.merge is not None else int](  # without values: None, of any type
             by=how.by, of=how.of, merge=how.merge, on_error=self.on_error
         )

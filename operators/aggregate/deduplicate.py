@@ -108,7 +108,7 @@ class Deduplicate(FirstOfEach[T], Generic[T]):
         """Equal ones come to one partition."""
         return contents if self.by is None else self.by
 
-    def ahead(self, port: str) -> tuple[Operator, str] | None:
+    def partial_aggregation(self, port: str) -> tuple[Operator, str] | None:
         """The same where the records come from."""
         if not self.combiner:
             return None

@@ -175,9 +175,9 @@ class TopN(Ranked[T], Generic[T]):
             if self.running and (callable(self.of) or callable(self.by)):
                 problems.append("running=True keeps rows: name columns in of and by, which a Map before it can make")
 
-    def keeps(self, state: str) -> bool:
+    def keeps_state(self, name: str) -> bool:
         """Totals only where they are asked for: else windows may overlap."""
-        return self.running or state != "totals"
+        return self.running or name != "totals"
 
     def state_properties(self) -> tuple[str, ...]:
         """The top records of all windows so far depend on all properties."""
@@ -224,7 +224,7 @@ class TopN(Ranked[T], Generic[T]):
             rows.setdefault(entry_of(key if len(key) > 1 else key[0] if key else None), []).append(as_plain(row))
         return rows
 
-    def ahead(self, port: str) -> tuple[Operator, str] | None:
+    def partial_aggregation(self, port: str) -> tuple[Operator, str] | None:
         """The same where the records come from."""
         if not self.combiner:
             return None

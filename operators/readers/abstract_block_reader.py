@@ -127,7 +127,7 @@ class AbstractBlockReader(ScaledReader, Generic[R, B, S]):
         self._finder = self._make_finder()
         self._has_pieces = getattr(self._finder, "supports_pieces", False)
         self._vectorised = self._is_vectorised()
-        self._claiming = Claiming(context.clock, self.messages.wants_batches) if context.is_shared else None
+        self._claiming = Claiming(context.clock, self.messages.wants_batches) if context.is_rebalanced else None
 
     @blocks_metadata_input.process
     def process_block(self, block: B) -> None:

@@ -214,7 +214,7 @@ class ScanReader(FileBlocks, Generic[T]):
         said = self.scan_settings
         return column_names(said.projection, said.schema, said.drift) if port == "batches" else None
 
-    def columns_told(self, port: str) -> str | None:
+    def describe_columns(self, port: str) -> str | None:
         """Name the source of the columns, for `dagflow plan`."""
         if port != "batches":
             return None

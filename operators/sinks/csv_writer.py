@@ -78,7 +78,7 @@ class CsvWriter(TableWriter[T], Generic[T]):
             if any(mark in self.null for mark in (self.delimiter, self.quote, "\r", "\n")):
                 problems.append(f"null is {self.null!r}: it cannot have a delimiter, quote or line end in it")
 
-    def written_form(self) -> dict[str, Any]:
+    def written_format(self) -> dict[str, Any]:
         """The dialect."""
         return {"kind": "csv", "delimiter": self.delimiter, "quote": self.quote, "null": self.null, "header": self.header}
 

@@ -52,7 +52,7 @@ class JsonLinesWriter(TableWriter[T], Generic[T]):
 
     suffix: str = attrs.field(default=".jsonl", kw_only=True, validator=attrs.validators.instance_of(str))
 
-    def written_form(self) -> dict[str, Any]:
+    def written_format(self) -> dict[str, Any]:
         """Lines of JSON, whatever the files are called."""
         return {"kind": "json"}
 

@@ -82,7 +82,7 @@ class ParquetWriter(TableWriter[T], Generic[T]):
                     f"row_group_bytes is {self.row_group_bytes}, more than buffer_bytes ({self.buffer_bytes}) lets wait"
                 )
 
-    def written_form(self) -> dict[str, Any]:
+    def written_format(self) -> dict[str, Any]:
         """Parquet, whatever the files are called."""
         return {"kind": "parquet"}
 

@@ -19,7 +19,7 @@ def test_speculation_switches_sharing_off(conf: dict[str, str], reason: str | No
     runner = SparkRunner()
     link: Any = SimpleNamespace(spark=SimpleNamespace(conf=conf))
     runner._link = link
-    assert runner.sharing == reason
+    assert runner.rebalancing_obstacle == reason
 
 
 def test_sessions_of_ours_do_not_speculate() -> None:

@@ -93,7 +93,7 @@ class ItemPart:
     completes: bool = False
 
 
-class WorkSharing(Protocol):
+class StealableWork(Protocol):
     """The part of rebalancing that gives away work of a task."""
 
     def track(self, tracker: Any) -> None:
@@ -181,7 +181,7 @@ class OperatorContext:
         agreed: in tasks, what `Operator.agree` has returned on the driver for this window.
         event_time: what operators that follow event time are told of it.
         latest: what `saw` has been told; the framework's.
-        counters, notes, cursor, files, sharing: what `count`, `note`, `at`, `create_file`, `track` work on; the framework's.
+        counters, notes, cursor, files, stealable: what `count`, `note`, `at`, `create_file`, `track` work on; the framework's.
     """
 
     name: str = "operator"
@@ -199,7 +199,7 @@ class OperatorContext:
     on_bad_record: Callable[[Exception, Any], None] | None = None
     on_flush: Callable[[], None] | None = None
     on_warn: Callable[[str], None] | None = None
-    sharing: WorkSharing | None = None
+    stealable: StealableWork | None = None
     agreed: Any = None
     event_time: EventTime = attrs.field(factory=EventTime)
     latest: int | None = None
@@ -210,9 +210,9 @@ class OperatorContext:
         return self.cursor.part
 
     @property
-    def is_shared(self) -> bool:
+    def is_rebalanced(self) -> bool:
         """True if parts of the work items may be given to other tasks while they are read."""
-        return self.sharing is not None
+        return self.stealable is not None
 
     def track(self, tracker: Any) -> None:
         """For readers: from now on, the work item at hand is read through this tracker (`dagflow.ranges`).
@@ -220,22 +220,22 @@ class OperatorContext:
         Its range is that of the item, `start` to `stop`. Whatever the reader does not claim may be split off at any time: another
         task then has an item with another `start`. Call it once for each item, before the first claim.
         """
-        if self.sharing is not None:
-            self.sharing.track(tracker)
+        if self.stealable is not None:
+            self.stealable.track(tracker)
 
     def completes_item(self) -> bool:
         """For readers, at the end of a work item, or of a part of one: whether all of the item has been read by now.
 
         Of the tasks that read parts of an item just one is told so.
         """
-        if self.sharing is not None:
-            return self.sharing.completes(self.name)
+        if self.stealable is not None:
+            return self.stealable.completes(self.name)
         return self.part is None or self.part.completes
 
     def flush(self) -> None:
         """Hands on what this operator has emitted so far; readers that track an item do so before they claim more of it."""
-        if self.sharing is not None:
-            self.sharing.check()
+        if self.stealable is not None:
+            self.stealable.check()
         if self.on_flush is not None:
             self.on_flush()
 

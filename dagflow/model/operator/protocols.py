@@ -24,7 +24,7 @@ class Keyed:
         set, takes precedence.
         """
 
-    def ahead(self, port: str) -> tuple[Operator, str] | None:
+    def partial_aggregation(self, port: str) -> tuple[Operator, str] | None:
         """Return the partial aggregation that runs before the exchange to an input port; None for none.
 
         That is an operator with the ports `input` and `output`, and the name of the input port of this operator that takes its
@@ -36,7 +36,7 @@ class Keyed:
 class Stateful:
     """Operators whose properties decide what they keep over windows."""
 
-    def keeps(self, state: str) -> bool:
+    def keeps_state(self, name: str) -> bool:
         """Return False if this instance does not keep what its class declares as `State` under a name."""
         return True
 
@@ -73,7 +73,7 @@ class SchemaAware:
         """Return, by property, the columns that records of an input port must have. The DAG's check refuses other records."""
         return {}
 
-    def columns_told(self, port: str) -> str | None:
+    def describe_columns(self, port: str) -> str | None:
         """Return the words in which `dagflow plan` describes the columns of an output port whose type does not declare them."""
         return None
 
@@ -105,7 +105,7 @@ class WritesFiles:
         """
         return [("value", "binary")]
 
-    def written_form(self) -> dict[str, Any]:
+    def written_format(self) -> dict[str, Any]:
         """Return how the files hold the rows, unless their names say so: see `SetSchema.written` of `dagflow.ledger`."""
         return {}
 

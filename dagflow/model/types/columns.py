@@ -97,11 +97,11 @@ def columns_of_records(records: Sequence[Any], tp: Any) -> list[Sequence[Any]]:
     _exactly(records, frozenset({outer}), tp)
     if outer is ReaderRecord:
         block_ids, positions, values = zip(*records, strict=True) if records else ((), (), ())
-        return [plain(block_ids, int), plain(positions, int), plain(values, (get_args(tp) or (str,))[0])]
-    return [plain(list(map(attrgetter(name), records)), kind) for name, kind in fields_of_type(tp).items()]
+        return [arrow_values(block_ids, int), arrow_values(positions, int), arrow_values(values, (get_args(tp) or (str,))[0])]
+    return [arrow_values(list(map(attrgetter(name), records)), kind) for name, kind in fields_of_type(tp).items()]
 
 
-def plain(values: Sequence[Any], tp: Any) -> Sequence[Any]:
+def arrow_values(values: Sequence[Any], tp: Any) -> Sequence[Any]:
     """Values of type `tp` (or None) as pyarrow takes them. Raises TypeError for one that would come back as another."""
     tp = value_type(tp)
     outer, arguments = get_origin(tp) or tp, get_args(tp)
@@ -111,10 +111,10 @@ def plain(values: Sequence[Any], tp: Any) -> Sequence[Any]:
     _exactly(present, frozenset({outer}), tp)
     made: Sequence[Any]
     if outer is list:
-        made = _regrouped(present, plain(list(chain.from_iterable(present)), arguments[0]))
+        made = _regrouped(present, arrow_values(list(chain.from_iterable(present)), arguments[0]))
     elif outer is dict:
-        plain(list(chain.from_iterable(present)), arguments[0])
-        within = plain(list(chain.from_iterable(v.values() for v in present)), arguments[1])
+        arrow_values(list(chain.from_iterable(present)), arguments[0])
+        within = arrow_values(list(chain.from_iterable(v.values() for v in present)), arguments[1])
         parts = _regrouped(present, within)
         made = [dict(zip(v, part, strict=True)) for v, part in zip(present, parts, strict=True)]
     elif inspect.isclass(outer) and (outer is ReaderRecord or attrs.has(outer)):

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 import attrs
 
-from dagflow.model.types.columns import RecordMisfit, cached, column_type, columns_of_records, fields_of_type, plain, value_type
+from dagflow.model.types.columns import (
+    RecordMisfit,
+    arrow_values,
+    cached,
+    column_type,
+    columns_of_records,
+    fields_of_type,
+    value_type,
+)
 from dagflow.model.types.expressions import resolve, type_name
 from dagflow.model.types.records import READER_COLUMNS, ReaderRecord
 
@@ -111,7 +119,7 @@ MISFITS = (TypeError, ValueError, OverflowError, AttributeError, NotImplementedE
 def _batch(records: Sequence[Any], tp: Any, schema: pa.Schema) -> pa.RecordBatch:
     import pyarrow as pa
 
-    columns = [plain(records, tp)] if columns_of(tp) is None else columns_of_records(records, resolve(tp))
+    columns = [arrow_values(records, tp)] if columns_of(tp) is None else columns_of_records(records, resolve(tp))
     return pa.RecordBatch.from_arrays([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
 
 
@@ -144,7 +152,7 @@ def _field_of_misfit(record: Any, tp: Any) -> str:
     for name in ReaderRecord._fields if outer is ReaderRecord else fields_of_type(tp):
         kind, value = column_type(tp, name), getattr(record, name)
         try:
-            pa.array(plain([value], kind), arrow_type(kind))
+            pa.array(arrow_values([value], kind), arrow_type(kind))
         except MISFITS:
             within = _field_of_misfit(value, kind)
             return f"{name}.{within}" if within else name

@@ -29,7 +29,7 @@ def check_values(batch: pa.RecordBatch, names: Iterable[str], operator: str) -> 
 
 
 @attrs.define
-class Made(Operator):
+class TransformOutput(Operator):
     """Stands in the tasks in the place of an operator with such a body, which stays on the driver: passes on what was made.
 
     Args:

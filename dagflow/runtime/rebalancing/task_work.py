@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Protocol
 
-from dagflow.model.operator.context import Clock, SystemClock, WorkSharing
+from dagflow.model.operator.context import Clock, StealableWork, SystemClock
 from dagflow.runtime.rebalancing.items import ItemInProgress, ItemQueue, PendingItem, Throughput
 from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog
@@ -37,11 +37,11 @@ class TaskWork:
 
     Attributes:
         operators: the operators whose items the attempt has begun.
-        sharing: the interface for readers that claim what they read; None: they need not.
+        stealable: the interface for readers that claim what they read; None: they need not.
         previous_report: the report of an earlier attempt, after which nothing is left to do.
     """
 
-    sharing: WorkSharing | None = None
+    stealable: StealableWork | None = None
     previous_report: TaskReport | None = None
 
     def __init__(self, spec: TaskSpec, log: WindowLog) -> None:
@@ -88,7 +88,7 @@ class MovableWork(TaskWork):
 
     def __init__(self, spec: TaskSpec, log: WindowLog, clock: Clock | None = None) -> None:
         super().__init__(spec, log)
-        self.sharing = self
+        self.stealable = self
         self._clock = clock or SystemClock()
         self._items: Mapping[int, Any] = dict(zip(spec.work.numbers, spec.work.items, strict=True))
         self._lock = threading.RLock()
@@ -145,13 +145,13 @@ class MovableWork(TaskWork):
             return item
 
     def track(self, tracker: Any) -> None:
-        """See `WorkSharing.track`."""
+        """See `StealableWork.track`."""
         with self._lock:
             if self._item is not None:
                 self._item.track(tracker)
 
     def completes(self, operator: str) -> bool:
-        """See `WorkSharing.completes`."""
+        """See `StealableWork.completes`."""
         with self._lock:
             item = self._item
             if item is None or item.pending.item[0] != operator:

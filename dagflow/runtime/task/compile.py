@@ -14,7 +14,7 @@ from dagflow.model.operator.ports import BATCH, RECORD, InputPort, combiners_of
 from dagflow.model.types.forms import schema_of
 from dagflow.model.types.keys import key_of
 from dagflow.plan.plan import DATAFRAME, Exchange, Plan
-from dagflow.runtime.exchange.dataframes import Made, columns_of_port
+from dagflow.runtime.exchange.dataframes import TransformOutput, columns_of_port
 from dagflow.runtime.stage.program import Combiner, OutputPlan, PortPlan, Program, ProgramOperator, SendPlan, SourcePlan
 from dagflow.runtime.task.errors import NotPicklable
 
@@ -94,7 +94,7 @@ def _operator(plan: Plan, name: str, here: set[str], crossing: bool = False) -> 
         outputs[stream.source.port] = OutputPlan(plan.dag.types[stream.source], tuple(sinks), batches)
     operator = node.operator
     if isinstance(operator, DataFrameOperator):
-        operator = Made(tuple(sorted(operator.columns_with_values(plan.dag.types[PortName(name, OUTPUT)]))))
+        operator = TransformOutput(tuple(sorted(operator.columns_with_values(plan.dag.types[PortName(name, OUTPUT)]))))
     return ProgramOperator(name, operator, inputs, outputs)
 
 

@@ -62,7 +62,7 @@ class Flow:
                 clock=clock or SystemClock(),
                 files=files,
                 cursor=self.cursor,
-                sharing=None if work is None else work.sharing,
+                stealable=None if work is None else work.stealable,
                 agreed=spec.facts.agreed.get(plan.name),
                 event_time=spec.facts.event_times.get(plan.name, EventTime()),
             )

@@ -121,7 +121,7 @@ def _is_input(plan: Plan, name: str) -> bool:
 
 def _schema(plan: Plan, name: str) -> SetSchema:
     operator = plan.dag.nodes[name].operator
-    fields, written = operator.written_schema(), operator.written_form()
+    fields, written = operator.written_schema(), operator.written_format()
     if fields is not None:
         return SetSchema(schema=tuple(SchemaField(name=column, type=kind) for column, kind in fields), written=written)
     (sink,) = (sink for _, sink in plan.dag.upstream(name))

@@ -52,7 +52,7 @@ class ItemAssignment:
 
 
 @attrs.define
-class _Of:
+class _StageReaders:
     """The readers of one stage.
 
     Attributes:
@@ -207,7 +207,7 @@ class Readers:
                 for name, n in {"tasks": 1, "records": outcome.records, **outcome.counters}.items():
                     counters[name] = counters.get(name, 0) + n
 
-    def _made(self, stage: Stage, last: WindowPlan | None, figures: ReaderFigures | None) -> _Of:
+    def _made(self, stage: Stage, last: WindowPlan | None, figures: ReaderFigures | None) -> _StageReaders:
         node = self._plan.dag.nodes[stage.head]
         partitioner: Any = self._plan.partitioner(stage) or StatelessPartitioner(1)
         if partitioner_of(node) == "self":
@@ -217,13 +217,13 @@ class Readers:
         before = 0 if last is None else last.partitions.get(stage.head, 0)
         has = self._plan.partitioner(stage) is not None
         only = Partition(node.operator, counters={} if figures is None else dict(figures.counters))
-        found = _Of(stage, node.operator, partitioner, [only], has_partitioner=has, figures=figures, first=before == 0)
+        found = _StageReaders(stage, node.operator, partitioner, [only], has_partitioner=has, figures=figures, first=before == 0)
         if before:
             found.partitions = resized(found.partitions, before)
         found.partitions = self._defined(found)
         return found
 
-    def _count(self, of: _Of, window: int, fresh: Backlog) -> int:
+    def _count(self, of: _StageReaders, window: int, fresh: Backlog) -> int:
         """Tell the partitioner the backlog, and return the number of readers of a window."""
         before = len(of.partitions)
         stats = self._stats(of, fresh)
@@ -254,7 +254,7 @@ class Readers:
         of.figures = _figures(of, count, changed)
         return count
 
-    def _stats(self, of: _Of, fresh: Backlog) -> list[OperatorStats]:
+    def _stats(self, of: _StageReaders, fresh: Backlog) -> list[OperatorStats]:
         waiting = [Backlog()] * len(of.partitions)
         for window in of.open.values():
             for number, backlog in enumerate(window):
@@ -265,7 +265,7 @@ class Readers:
             told.append(OperatorStats(number, backlog.items, backlog.size) if pace is None else pace.stats(number, backlog))
         return [*told, OperatorStats(UNASSIGNED, fresh.items, fresh.size)]
 
-    def _defined(self, of: _Of) -> list[Partition]:
+    def _defined(self, of: _StageReaders) -> list[Partition]:
         try:
             found = list(of.partitioner.define_partitions(of.partitions, self._contexts[of.stage.name]))
         except DagflowError:
@@ -280,10 +280,10 @@ class Readers:
             of.owners = key_owners(found, self._contexts[of.stage.name].input_ports, self._named(of))
         return found
 
-    def _named(self, of: _Of) -> tuple[str, str]:
+    def _named(self, of: _StageReaders) -> tuple[str, str]:
         return of.stage.head, type(of.partitioner).__qualname__
 
-    def _failed(self, of: _Of, reason: str) -> PartitionerFailed:
+    def _failed(self, of: _StageReaders, reason: str) -> PartitionerFailed:
         return PartitionerFailed(*self._named(of), reason)
 
 
@@ -306,7 +306,7 @@ def _counters(partitions: Sequence[Partition]) -> dict[str, int]:
     return resized(partitions, 1)[0].counters
 
 
-def _figures(of: _Of, now: int, changed: bool) -> ReaderFigures:
+def _figures(of: _StageReaders, now: int, changed: bool) -> ReaderFigures:
     before = of.figures
     lowest = now if before is None else min(now, before.lowest)
     highest = now if before is None else max(now, before.highest)

@@ -33,7 +33,7 @@ def why_not(*, setting: str, runner: Runner) -> str:
     """The reason why no work of a run can be stolen; empty if it can."""
     if setting == "off":
         return "rebalance is off"
-    return runner.sharing or ("there is one slot" if runner.slots == 1 and not runner.grows else "")
+    return runner.rebalancing_obstacle or ("there is one slot" if runner.slots == 1 and not runner.grows else "")
 
 
 def why_no_yield(plan: Plan) -> str:

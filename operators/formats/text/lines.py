@@ -93,7 +93,7 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
             piece = self._context.next_piece()
         if piece is None:
             return False
-        self._parts = self._claiming.parts(piece) if self._negotiator.context.is_shared else self._whole(piece)
+        self._parts = self._claiming.parts(piece) if self._negotiator.context.is_rebalanced else self._whole(piece)
         return True
 
     def _whole(self, piece: Piece) -> Iterator[Piece]:

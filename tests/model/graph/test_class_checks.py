@@ -179,7 +179,7 @@ class Good(Operator):
     def begin_window(self, window: int, *more: int) -> None: ...
 
     @classmethod
-    def keeps(cls, state: str) -> bool:
+    def keeps_state(cls, state: str) -> bool:
         return True
 
 

@@ -19,7 +19,7 @@ from dagflow.model.types.forms import to_batch, to_records
 from dagflow.state.task_states import declared_states
 from dagflow.testing import OperatorTask, Window, check_operator, run_operator
 from operators import Average, Count, Deduplicate, KeyValue, Max, Min, Sum, TopN, Tumbling
-from operators.aggregate.aggregate import Aggregate, Ahead, Partial
+from operators.aggregate.aggregate import Aggregate, Partial, PartialAggregation
 from operators.aggregate.errors import KeyColumnRefused, ValueColumnRefused, ValueNotKept
 from tests.tiers import examples
 
@@ -96,8 +96,8 @@ def test_partials_come_to_the_same_as_records(operator: Any, result: Any) -> Non
     @given(st.lists(st.lists(SALES)))
     def hold(parts: list[list[Sale]]) -> None:
         whole = operator("amount", by="customer")
-        ahead, port = whole.ahead("input")
-        partials = [partial for part in parts for partial in run_operator(ahead, {"input": part})["output"]]
+        combiner, port = whole.partial_aggregation("input")
+        partials = [partial for part in parts for partial in run_operator(combiner, {"input": part})["output"]]
         merged = run_operator(whole, {port: partials})["output"]
         sales = [sale for part in parts for sale in part]
         assert {kv.key: kv.value for kv in merged} == plain(sales, lambda sale: sale.customer, result)
@@ -121,8 +121,8 @@ def test_sums_of_integers_do_not_overflow_in_batches() -> None:
 @example([[2**63 - 1, 1], [-(2**63), -1]])
 def test_sums_made_ahead_fit_into_columns(parts: list[list[int]]) -> None:
     whole = Sum[int, str, int](lambda number: number, by=lambda number: "all")
-    ahead, port = whole.ahead("input")  # type: ignore[misc]
-    partials = [partial for part in parts for partial in run_operator(ahead, {"input": part})["output"]]
+    combiner, port = whole.partial_aggregation("input")  # type: ignore[misc]
+    partials = [partial for part in parts for partial in run_operator(combiner, {"input": part})["output"]]
     crossed = to_batch(partials, Partial[str, int])
     for given_form, form in ((to_records(crossed, Partial[str, int]), "stream"), (crossed, "batch")):
         with OperatorTask(whole) as task:
@@ -155,8 +155,8 @@ def test_keys_of_several_columns_of_which_one_is_not_a_number(combiner: bool) ->
     records = [{"f": float("nan"), "k": n % 2} for n in range(6)]
     given, port = records, "input"
     if combiner:
-        ahead, port = whole.ahead("input")  # type: ignore[misc]
-        parts = [run_operator(ahead, {"input": records})["output"] for _ in range(2)]
+        combiner, port = whole.partial_aggregation("input")  # type: ignore[misc]
+        parts = [run_operator(combiner, {"input": records})["output"] for _ in range(2)]
         assert [len(part) for part in parts] == [2, 2]
         given = pickle.loads(pickle.dumps(parts[0])) + pickle.loads(pickle.dumps(parts[1]))
     results = run_operator(whole, {port: given})["output"]
@@ -186,8 +186,8 @@ def test_batches_only_where_columns_are_named() -> None:
 
 def test_more_groups_than_are_kept_are_sent_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("operators.aggregate.aggregate.MOST_AHEAD", 2)
-    ahead, _ = Count[Any, Any](by="value").ahead("input")  # type: ignore[misc]
-    with OperatorTask(ahead) as task:
+    combiner, _ = Count[Any, Any](by="value").partial_aggregation("input")  # type: ignore[misc]
+    with OperatorTask(combiner) as task:
         task.give("input", ["a", "b", "c"], "stream")
         assert len(task.emitted["output"]) == 3
         task.give("input", ["a"], "stream")
@@ -202,10 +202,10 @@ def test_keys_that_are_none(by: Any) -> None:
 
 def test_what_runs_ahead_pickles() -> None:
     for operator in (Count(by="value"), Sum(), Min(), Max(), Average()):
-        ahead, port = operator.ahead("input")  # type: ignore[misc]
-        assert isinstance(pickle.loads(pickle.dumps(ahead)), Ahead)
+        combiner, port = operator.partial_aggregation("input")  # type: ignore[misc]
+        assert isinstance(pickle.loads(pickle.dumps(combiner)), PartialAggregation)
         assert port == "partials"
-    assert Count(combiner=False).ahead("input") is None
+    assert Count(combiner=False).partial_aggregation("input") is None
     assert issubclass(Count, Aggregate)
 
 

@@ -57,8 +57,8 @@ def test_the_first_of_each(by: Any, key: Any) -> None:
 @given(st.lists(st.lists(VISITS)))
 def test_what_was_found_ahead_comes_to_the_same(parts: list[list[Visit]]) -> None:
     whole = Deduplicate[Visit]()
-    ahead, port = whole.ahead("input")  # type: ignore[misc]
-    found = [visit for part in parts for visit in run_operator(ahead, {"input": part})["output"]]
+    partial, port = whole.partial_aggregation("input")  # type: ignore[misc]
+    found = [visit for part in parts for visit in run_operator(partial, {"input": part})["output"]]
     visits = [visit for part in parts for visit in part]
     assert run_operator(whole, {port: found})["output"] == run_operator(whole, {"input": visits})["output"]
 

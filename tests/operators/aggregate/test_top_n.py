@@ -71,8 +71,8 @@ def test_what_was_found_ahead_comes_to_the_same(form: str) -> None:
     @given(st.lists(st.lists(WORDS, max_size=12), max_size=4), st.integers(1, 3))
     def hold(parts: list[list[Word]], n: int) -> None:
         whole = TopN(n, "count" if form == "batch" else lambda word: word.count, by="language")
-        ahead, port = whole.ahead("input")  # type: ignore[misc]
-        found = [word for part in parts for word in run_operator(ahead, {"input": part})["output"]]
+        partial, port = whole.partial_aggregation("input")  # type: ignore[misc]
+        found = [word for part in parts for word in run_operator(partial, {"input": part})["output"]]
         words = [word for part in parts for word in part]
         merged = run_operator(whole, {port: found})["output"]
         direct = run_operator(whole, {"input": words})["output"]
@@ -97,21 +97,21 @@ def test_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert task.emitted["output"] == [104, 103, 102]
 
 
-@pytest.mark.parametrize("is_ahead", [True, False])
-def test_wide_rows_do_not_wait_by_their_number(monkeypatch: pytest.MonkeyPatch, is_ahead: bool) -> None:
+@pytest.mark.parametrize("is_partial", [True, False])
+def test_wide_rows_do_not_wait_by_their_number(monkeypatch: pytest.MonkeyPatch, is_partial: bool) -> None:
     """Fifty thousand of them may be more than a column of text holds."""
     monkeypatch.setattr("operators.aggregate.top_n.MOST_BYTES", 5_000)
     monkeypatch.setattr("operators.aggregate.top_n.BYTES_AHEAD", 8_000)
     whole = TopN[Any](1, "value", by="key")
-    top: Any = whole.ahead("input")[0] if is_ahead else whole  # type: ignore[index]  # it has one
+    top: Any = whole.partial_aggregation("input")[0] if is_partial else whole  # type: ignore[index]  # it has one
     held = []
     with OperatorTask(top) as task:
         for start in range(0, 100, 2):
             rows = [{"key": n % 20, "value": n, "text": "x" * 1000} for n in (start, start + 1)]
             task.give("input", pa.RecordBatch.from_pylist(rows), "batch")
             held.append(sum(batch.nbytes for batch in top.batches))
-    assert max(held) < (8_000 + 5_000 + 3_000 if is_ahead else 2 * 20 * 1_100 + 3_000)
-    assert (len(task.emitted["output"]) > 20) == is_ahead, "what is on top is sent on, or kept"
+    assert max(held) < (8_000 + 5_000 + 3_000 if is_partial else 2 * 20 * 1_100 + 3_000)
+    assert (len(task.emitted["output"]) > 20) == is_partial, "what is on top is sent on, or kept"
     found = run_operator(whole, {"input": task.emitted["output"]})["output"]
     assert sorted(row["value"] for row in found) == list(range(80, 100))
 
@@ -122,14 +122,14 @@ def test_ahead_only_so_many_groups_are_held(form: str, monkeypatch: pytest.Monke
     monkeypatch.setattr("operators.aggregate.top_n.MOST_ROWS", 10)
     monkeypatch.setattr("operators.aggregate.top_n.MOST_AHEAD", 20)
     whole = TopN[Any](1, "value", by="key")
-    ahead: Any = whole.ahead("input")[0]  # type: ignore[index]  # it has one
+    partial: Any = whole.partial_aggregation("input")[0]  # type: ignore[index]  # it has one
     rows = [{"key": n % 35, "value": n} for n in range(140)]
     given = [rows[start : start + 7] for start in range(0, 140, 7)]
     held = []
-    with OperatorTask(ahead) as task:
+    with OperatorTask(partial) as task:
         for some in given:
             task.give("input", pa.RecordBatch.from_pylist(some) if form == "batch" else some, form)
-            held.append(len(ahead.groups) + sum(batch.num_rows for batch in ahead.batches))
+            held.append(len(partial.groups) + sum(batch.num_rows for batch in partial.batches))
     assert max(held) <= 20 + 2 * 10 + 7
     assert len(task.emitted["output"]) > 35
     found = run_operator(whole, {"input": task.emitted["output"]})["output"]

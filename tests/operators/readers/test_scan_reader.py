@@ -109,7 +109,7 @@ def test_records_of_a_class(path: Path) -> None:
         Trip(1, None),
         Trip(2, "b", ["x"]),
     ]
-    assert reader.columns_told("batches") == "n: int64, name: string, tags: list<string>"
+    assert reader.describe_columns("batches") == "n: int64, name: string, tags: list<string>"
     path.write_text('{"name": "c"}\n')
     with pytest.raises(BadRowFound, match="column 'n': is null, but the column must have a value"):
         scan_table(reader, path)

@@ -23,7 +23,7 @@ from dagflow.errors import (
 )
 from dagflow.model.operator.dataframes import not_in_spark
 from dagflow.plan.steps import make_plan
-from dagflow.runtime.exchange.dataframes import Made
+from dagflow.runtime.exchange.dataframes import TransformOutput
 from dagflow.runtime.exchange.fitting import fitted
 from dagflow.runtime.task.compile import stage_program
 from dagflow.scan import TableSchema
@@ -180,7 +180,7 @@ class Visit:
 def test_columns_that_must_have_values(operator: Any, names: tuple[str, ...]) -> None:
     plan = planned(operator)
     (made,) = (each.operator for each in stage_program(plan, plan.stage_of("body").name).operators if each.name == "body")
-    assert isinstance(made, Made)
+    assert isinstance(made, TransformOutput)
     assert made.with_values == names
     if "count" in names:
         made.setup(OperatorContext(name="body"))

@@ -142,7 +142,7 @@ def test_slow_lines_behind_quick_ones_in_one_block_are_stolen(tmp_path: Path, mo
 @pytest.mark.parametrize(
     ("runner", "rebalance", "reason"),
     [
-        (ThreadRunner(sharing="spark.speculation is on"), "auto", "spark.speculation is on"),
+        (ThreadRunner(rebalancing_obstacle="spark.speculation is on"), "auto", "spark.speculation is on"),
         (ThreadRunner(), "off", "rebalance is off"),
         ("local", "auto", "tasks run one after the other"),
     ],

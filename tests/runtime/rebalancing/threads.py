@@ -22,7 +22,7 @@ class Killed(KeyboardInterrupt):
 
 
 class ThreadRunner:
-    """Runs tasks in threads. `sharing`: why they cannot share their work."""
+    """Runs tasks in threads. `rebalancing_obstacle`: why they cannot share their work."""
 
     name = "threads"
     in_process = False
@@ -30,9 +30,9 @@ class ThreadRunner:
     ui = None
     address = None
 
-    def __init__(self, slots: int = 2, sharing: str | None = None) -> None:
+    def __init__(self, slots: int = 2, rebalancing_obstacle: str | None = None) -> None:
         self.slots = slots
-        self.sharing = sharing
+        self.rebalancing_obstacle = rebalancing_obstacle
         self.deaths = 0
         self.at_work: dict[int, str] = {}
         """The names of the tasks, by thread."""

@@ -97,7 +97,7 @@ def test_tasks_that_read_in_order_wait_for_the_window_before(tmp_path: Path, seq
         ({}, 3),
         ({"sequential": True}, 6),
         ({"rebalance": "off"}, 6),
-        ({"sharing": "they may not"}, 6),
+        ({"obstacle": "they may not"}, 6),
     ],
 )
 def test_who_takes_over_from_others_is_one_for_each_slot(tmp_path: Path, options: dict[str, Any], readers: int) -> None:
@@ -107,7 +107,7 @@ def test_who_takes_over_from_others_is_one_for_each_slot(tmp_path: Path, options
         (source / f"{n}.txt").write_text("a line\n")
     reader: Any = BlockReader(sequential=options.get("sequential", False))
     application = chain(source, Map(str), sink=RecordWriter(str(tmp_path / "out")), reader=reader)
-    runner = ThreadRunner(slots=3, sharing=options.get("sharing"))
+    runner = ThreadRunner(slots=3, rebalancing_obstacle=options.get("obstacle"))
     run = launch(application, runner=runner, durability="process", rebalance=options.get("rebalance", "auto"))
     assert run.report.readers["lines"].now == readers
 

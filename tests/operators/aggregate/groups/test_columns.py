@@ -44,10 +44,10 @@ def test_batches_come_to_what_python_comes_to(operator: Any, monkeypatch: pytest
             for row in batch.to_pylist():
                 wanted.setdefault(row["key"], []).append(row["value"])
         whole: Any = operator(by="key") if operator is Count else operator("value", by="key")
-        ahead, port = whole.ahead("input")
+        partial, port = whole.partial_aggregation("input")
         partials: list[Any] = []
         for part in (batches[::2], batches[1::2]):
-            with OperatorTask(ahead) as task:
+            with OperatorTask(partial) as task:
                 for batch in part:
                     task.give("input", batch, "batch")
             partials += task.emitted["output"]
