@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic
 
 import attrs
 
-from dagflow import FileBlockMetadata, RenamedProperty
+from dagflow import OperatorContext, RenamedProperty
 from dagflow.config import one_of
 from operators.compression import COMPRESSIONS, DecompressingContext
 from operators.compression.formats import Compression
-from operators.contexts import BadText, Piece, ReadAheadLineReaderContext, ReaderContext, decode_text, text_codec
+from operators.contexts import ReadAheadLineReaderContext, ReaderContext, text_codec
 from operators.contexts.lines import LinesContext
 from operators.problems import all_problems, problems_of
 from operators.readers.abstract_block_reader import R, a_context
 from operators.readers.fs_block_reader import AbstractFSBlockReader
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from operators.readers.reading.conversion import BytesConversion, TextConversion
+from operators.readers.reading.record_finder import FileRecordFinder, RecordFinder
 
 
 def known_policy(_: object, attribute: attrs.Attribute[Any], value: str) -> None:
-    """Validates the name of a policy for bad bytes, as `bytes.decode` takes it."""
+    """Validate the name of a policy for bad bytes, as `bytes.decode` takes it."""
     try:
         codecs.lookup_error(value)
     except (LookupError, TypeError):
@@ -75,58 +73,20 @@ class BlockReader(AbstractFSBlockReader[R], Generic[R]):
             problems.extend(problems_of(lambda: text_codec(self.encoding, isinstance(self.reader_context, LinesContext))))
 
     def convert_to_record(self, data: bytes) -> R | None:
-        """The text of a record, unless a function was given."""
+        """Return the text of a record, or the result of the function given."""
         if self.converter is not None:
             return self.converter(data)
         return data.decode(self.encoding, self.encoding_errors)  # type: ignore[return-value]  # R is str then
 
-    def record_at(self, block: FileBlockMetadata, position: int) -> bytes | None:
-        """The bytes that the record at a position uses (of a compressed file: decompressed ones); None when none starts there."""
-        stream, finder = self.setup_stream(block), self._make_finder()
-        try:
-            finder.initialize(stream, block, False)
-            if not isinstance(finder, DecompressingContext) or not finder.unit:
-                return super().record_at(block, position)
-            if finder.can_be_cut():  # then the member in which it starts is enough
-                start = finder.claimed_at(position)
-                finder.initialize(stream, attrs.evolve(block, start=start, stop=start + 1), False)
-            while (found := finder.next()) is not None and found.position < position:
-                pass
-            return finder.bytes_at(found) if found is not None and found.position == position else None
-        finally:
-            finder.close()
-            self.close_stream(stream)
-
-    def _make_finder(self) -> ReaderContext:
+    def make_finder(self, context: OperatorContext) -> RecordFinder:
+        """Return the object that finds the records in files, which may be compressed."""
         if self.compression == "none":
-            return self.reader_context
-        return DecompressingContext(self.reader_context, self.compression)
+            return super().make_finder(context)
+        return FileRecordFinder(DecompressingContext(self.reader_context, self.compression), context, self.length_by_now)
 
-    def _found(self, block: FileBlockMetadata, is_consecutive: bool) -> Iterator[Any]:
-        yield from super()._found(block, is_consecutive)
-        if isinstance(self._finder, DecompressingContext):
-            for name, count in self._finder.counts_at_end().items():
-                self._task.context.count(name, count)
-
-    def _count_bytes(self, used: int) -> None:
-        finder = self._finder
-        if isinstance(finder, DecompressingContext) and finder.unit:
-            self._task.context.count("bytes_unpacked", used)
-            used = finder.newly_consumed()
-        super()._count_bytes(used)
-
-    def _column(self, piece: Piece) -> pa.Array:
-        return piece.string_array(self.encoding, self.encoding_errors)
-
-    def _values(self, piece: Piece) -> list[str]:
-        return piece.text_list(self.encoding, self.encoding_errors)
-
-    def _explained(self, error: Exception, data: bytes, path: str | None, position: int) -> Exception:
-        if isinstance(error, UnicodeDecodeError) and self.converter is None:
-            try:
-                decode_text(data, self.encoding, self.encoding_errors, path=path or "", position=position)
-            except ValueError as explained:
-                if isinstance(explained, BadText) and isinstance(self._finder, DecompressingContext):
-                    explained.unit = self._finder.unit
-                return explained
-        return error
+    def make_conversion(self) -> BytesConversion:
+        """Return the object that converts records into text, unless `convert_to_record` is the user's."""
+        if self.converter is not None:
+            return super().make_conversion()
+        is_overridden = type(self).convert_to_record is not BlockReader.convert_to_record
+        return TextConversion(self.convert_to_record, is_overridden, self.encoding, self.encoding_errors)

@@ -34,9 +34,11 @@ from dagflow.storage import explained
 from operators.contexts.errors import ReadError
 from operators.formats.predicates import Predicate, predicates
 from operators.problems import all_problems
-from operators.readers.file_blocks import FileBlocks
 from operators.readers.path_filter import PathFilter
-from operators.readers.reading import Reading
+from operators.readers.planned_files import ReadsPlannedFiles
+from operators.readers.reading.reader_time import ReaderTime
+from operators.readers.reading.record_finder import clipped
+from operators.readers.scaled_reader import ScaledReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,7 +71,7 @@ T = TypeVar("T", default=Any)
 
 
 @attrs.define
-class ScanReader(FileBlocks, Generic[T]):
+class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
     r"""Reads blocks of files of a format (CSV, JSON lines, Parquet…) and emits batches of their columns.
 
     The columns and their types are agreed on before the first window, from a look at some of the files, and stay: see
@@ -91,7 +93,8 @@ class ScanReader(FileBlocks, Generic[T]):
         sample_files: how many files are looked at, at most.
         where: conditions on what paths say, `[("year", ">=", 2024), ("filename", "!=", "old.csv")]`: only files for which all
             hold are read; others are not opened (counter `blocks_pruned`).
-        min_readers, max_readers, collect_stats, interval_millis, policy, sequential, allow_growth: see ScaledReader, FileBlocks.
+        min_readers, max_readers, collect_stats, interval_millis, policy, sequential: see ScaledReader.
+        allow_growth: see ReadsPlannedFiles.
 
     Counters: `blocks`, `records`, `batches`, `bytes` (of blocks), `bad_rows`, `values_nulled`, `values_rescued`,
     `streams_opened`, `blocks_unsplittable`, `time_ms`.
@@ -224,7 +227,7 @@ class ScanReader(FileBlocks, Generic[T]):
 
     def setup(self, context: OperatorContext) -> None:
         """Makes ready to read."""
-        self._task = Reading(context)
+        self._context, self._time = context, ReaderTime(context)
         agreed = Agreed() if context.agreed is None else Agreed.of(context.agreed)
         self._paths, self._root = PathFilter(self.where, agreed.keys), agreed.root
         self._scan = self._made(agreed, context)
@@ -232,9 +235,9 @@ class ScanReader(FileBlocks, Generic[T]):
     @blocks_metadata_input.process
     def read_block(self, block: FileBlockMetadata) -> None:
         """Reads one block."""
-        task, context = self._task, self._task.context
+        context = self._context
         context.at(block.file_path, block.start)
-        task.begin()
+        self._time.begin_block()
         try:
             with explained(block.file_path, "reading"):
                 self._read(block)
@@ -244,7 +247,7 @@ class ScanReader(FileBlocks, Generic[T]):
         part = context.part
         context.count("blocks", int(part is None or part.start is None))
         context.count("bytes", self._scan.consumed(block))
-        task.end()
+        self._time.end_block()
 
     def finish(self) -> pa.Schema | None:
         """In a task, after the last block: the schema of the batches, also where there was none; None where none is known."""
@@ -260,30 +263,24 @@ class ScanReader(FileBlocks, Generic[T]):
         return self._scan.origin(row)
 
     def _read(self, block: FileBlockMetadata) -> None:
-        task = self._task
+        count = self._context.count
         if self.where and not self._paths.keeps(FileFacts.of(block.file_path, self._root)):
-            task.context.count("blocks_pruned")
+            count("blocks_pruned")
             return
         if not block.as_planned:
             block = self._by_now(block)
             if block.start >= block.stop:
-                task.context.count("blocks_beyond_end")
+                count("blocks_beyond_end")
                 return
         for batch in self._scan.read(block):
-            task.context.count("records", batch.num_rows)
-            task.context.count("batches")
-            with task.away:
+            count("records", batch.num_rows)
+            count("batches")
+            with self._time.excluded:
                 self.batches.emit_batch(batch)
 
     def _by_now(self, block: FileBlockMetadata) -> FileBlockMetadata:
-        """As much of a block as is there of what was planned, where the file may have changed since."""
-        if block.as_planned:
-            return block
-        try:
-            length = self.get_file_system().status(block.file_path).length
-        except FileNotFoundError:
-            length = 0
-        return attrs.evolve(block, stop=min(block.stop, length), file_length=min(block.file_length, length))
+        """Return the part of a planned block that is still there, where the file may have changed since."""
+        return block if block.as_planned else clipped(block, self.length_by_now(block.file_path))
 
     @property
     def scan_settings(self) -> ScanSettings:
@@ -310,7 +307,7 @@ class ScanReader(FileBlocks, Generic[T]):
         )
 
     def _open(self, block: FileBlockMetadata) -> Any:
-        self._task.context.count("streams_opened")
+        self._context.count("streams_opened")
         return self.setup_stream(block)
 
     def _route(self, row: BadRow) -> None:

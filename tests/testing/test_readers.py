@@ -22,7 +22,7 @@ from operators.contexts import (
     Piece,
     ReadAheadLineReaderContext,
 )
-from operators.readers.claiming import Claiming
+from operators.readers.reading.claiming import Claiming
 from tests.operators.context_reader import context_reader
 from tests.testing.faulty import SplitsConsumed
 
@@ -321,7 +321,7 @@ def test_a_fault_of_a_context_is_found(file: Any, context: Any, message: str) ->
 def test_a_fault_of_what_claims_is_found(
     file: Any, monkeypatch: pytest.MonkeyPatch, claiming: Any, kind: str, message: str, in_batches: bool
 ) -> None:
-    monkeypatch.setattr("operators.readers.abstract_block_reader.Claiming", claiming)
+    monkeypatch.setattr("operators.readers.reading.block_loop.Claiming", claiming)
     reader = BlockReader(reader_context=CONTEXTS[kind]())
     with pytest.raises(AssertionError) as caught:
         assert_reader_is_splittable(reader_of(reader, in_batches=in_batches), file(MANY_LINES))
@@ -339,7 +339,7 @@ def test_a_reader_with_a_tracker_of_its_own_is_refused(file: Any) -> None:
     @attrs.define
     class Own(BlockReader[str]):
         def read_block(self, block: Any) -> Any:
-            self._task.context.track(OffsetRangeTracker(block.start, block.stop))
+            self._loop.context.track(OffsetRangeTracker(block.start, block.stop))
             return super().read_block(block)
 
     with pytest.raises(TypeError, match="none that its tracker_of"):

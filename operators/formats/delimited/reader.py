@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from dagflow.errors import RowTooLarge
 from dagflow.scan import FileSchemaNegotiator, ResultSetLoader, RowOrigin
-from operators.contexts.piece import Piece
+from operators.contexts.piece import Piece, int64_array
 from operators.formats.delimited.columns import is_direct
 from operators.formats.delimited.context import WINDOW, DelimitedContext
 from operators.formats.delimited.errors import HeaderBad, QuoteLeftOpen
@@ -18,7 +18,6 @@ from operators.formats.delimited.rows import ListParser, RowParser, Rows
 from operators.formats.delimited.text import BadRecord, PieceText
 from operators.formats.text.line_numbers import LineNumbers, LinesSoFar
 from operators.formats.text.lines import PIECE_BYTES, LinesReader, parts_of
-from operators.readers.reading import whole_numbers
 
 if TYPE_CHECKING:
     from operators.formats.csv import CsvFormat
@@ -131,7 +130,7 @@ class CsvReader(LinesReader):
             self._loader.add_batch(
                 rows.batch,
                 lambda number: self.origin(piece, first + (number if records is None else int(records[number]))),
-                whole_numbers(positions if records is None else positions[records]),
+                int64_array(positions if records is None else positions[records]),
             )
 
     def origin(self, piece: Piece, row: int) -> RowOrigin:

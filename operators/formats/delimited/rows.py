@@ -15,10 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from operators.contexts.piece import Piece
+from operators.contexts.piece import Piece, int64_array
 from operators.formats.delimited.columns import ColumnParser, canonical, is_text
 from operators.formats.delimited.text import BadRecord, PieceText, lines
-from operators.readers.reading import whole_numbers
 
 
 class Rows(NamedTuple):
@@ -201,6 +200,6 @@ def _interleaved(batch: pa.RecordBatch) -> pa.Array:
     """A list of each row's values, of columns of one type."""
     rows, width = batch.num_rows, batch.num_columns
     order = np.arange(rows * width).reshape(width, rows).T.ravel()
-    values = pa.concat_arrays(batch.columns).take(whole_numbers(order))
+    values = pa.concat_arrays(batch.columns).take(int64_array(order))
     offsets = np.arange(0, rows * width + 1, width, dtype=np.int32)
     return pa.ListArray.from_arrays(pa.Array.from_buffers(pa.int32(), rows + 1, [None, pa.py_buffer(offsets)]), values)

@@ -16,7 +16,7 @@ from operators.compression import DecompressingContext
 from operators.contexts import Piece, ReadAheadLineReaderContext
 from operators.contexts.entity import PieceReaderContext
 from operators.contexts.errors import RecordTooLong
-from operators.readers.claiming import Claiming
+from operators.readers.reading.claiming import Claiming
 
 RAW_BYTES = 4_000
 PIECE_BYTES = 4 * MiB

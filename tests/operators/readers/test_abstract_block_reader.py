@@ -232,7 +232,7 @@ def test_time_is_the_readers_own() -> None:
     @attrs.define
     class Slow(LogReader):
         def convert_to_record(self, data: bytes) -> dict[str, int] | None:
-            self._task.context.clock.sleep(0.0004)
+            self._loop.context.clock.sleep(0.0004)
             return None
 
     reader = Slow()
@@ -283,7 +283,7 @@ def test_it_pickles_after_use_without_what_it_made() -> None:
         pass
     copy = pickle.loads(cloudpickle.dumps(reader))
     assert copy.max_readers == 3
-    assert not hasattr(copy, "_task")
+    assert not hasattr(copy, "_loop")
 
 
 @attrs.define

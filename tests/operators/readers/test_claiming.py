@@ -21,7 +21,7 @@ from dagflow.runtime.stage.parts import Part, narrowed
 from dagflow.testing import FakeClock, OperatorTask
 from operators import BlockReader, Entity, FSSliceReader, ReadAheadLineReaderContext, ReaderContext, RecordWriter
 from operators.contexts import FixedRecordsReaderContext, Piece
-from operators.readers.claiming import FIRST, MOST, TARGET, Claiming
+from operators.readers.reading.claiming import FIRST, MOST, TARGET, Claiming
 from tests.operators.compression.samples import bgzf
 
 
