@@ -1,4 +1,4 @@
-"""What tests of several rooms draw from."""
+"""Hypothesis strategies that tests of several packages draw from."""
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ def lines_of(data: bytes) -> list[bytes]:
 
 
 def kept_lines(data: bytes) -> list[bytes]:
-    r"""What `sed 's/\r$//' | grep -v '^\.'` prints of a file, line by line."""
+    r"""The lines that `sed 's/\r$//' | grep -v '^\.'` prints of a file."""
     return [line for line in lines_of(data) if not line.startswith(b".")]

@@ -23,7 +23,7 @@ FILES = {
 
 
 def reference(folder: Path) -> Counter[str]:
-    """What `sed 's/\\r$//' | grep -v '^\\.'` leaves of all files."""
+    """The lines that `sed 's/\\r$//' | grep -v '^\\.'` leaves of all files, with their counts."""
     kept: Counter[str] = Counter()
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
         piped = subprocess.run(

@@ -1,4 +1,4 @@
-"""What is killed: the applications with their input, and the places where they run."""
+"""The applications whose launches are killed: their input, and the places where they run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OUTPUT = "OUTPUT"  # in settings: the folder of one series of launches
 
 
 def lines_of(data: bytes) -> int:
-    """How many rows a file of lines has."""
+    """The number of rows of a file of lines."""
     return data.count(b"\n")
 
 
@@ -99,7 +99,7 @@ def word_count(folder: Path, files: int = 12) -> Application:
 
 
 def access_log(folder: Path, files: int = 12) -> Application:
-    """Requests by status and by hour, with totals that are kept over windows, and what is no request: three outputs."""
+    """Requests by status and by hour, with totals over windows, and the lines that are not requests: three outputs."""
     rng, first = random.Random(4), datetime.datetime(2026, 2, 28, 20, tzinfo=datetime.UTC)
     statuses, hours, rejected = Counter[str](), Counter[str](), Counter[str]()
     (folder / "in").mkdir(parents=True, exist_ok=True)
@@ -126,7 +126,7 @@ def access_log(folder: Path, files: int = 12) -> Application:
 
 
 def package_stats(folder: Path, files: int = 12) -> Application:
-    """What packages take: tables of each window, which is one index, in two outputs."""
+    """The sizes of packages: tables of each window, which is one index, in two outputs."""
     rng, sections, maintainers = random.Random(5), Counter[str](), Counter[str]()
     texts = []
     for _ in range(files):
@@ -185,11 +185,11 @@ APPLICATIONS = {
 
 @attrs.define
 class Place:
-    """Where launches run.
+    """The place where launches run.
 
     Attributes:
         options: of the command line.
-        kinds: whom to kill, each as often as it stands here.
+        kinds: the processes to kill, each as often as it stands here.
         seconds: about how long an undisturbed launch takes; it is measured when there is one.
         settings: of Spark.
     """

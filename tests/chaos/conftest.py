@@ -1,4 +1,4 @@
-"""What tests that kill processes share."""
+"""Fixtures of the tests that kill processes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Launches that are killed at random moments, and launched again until they get through.
 
-A `Series` works on one output: it launches, waits for a random moment, kills somebody, launches again, and so on; at last it
+A `Series` works on one output: it launches, waits for a random moment, kills a process, launches again, and so on; at last it
 lets a launch end, and the oracle looks at the output. Moments are drawn over what happens (so many events of the launch, and a
 part of the time between two windows), and some over the clock (anything from the start of Python on), all from a seed.
 """
@@ -35,7 +35,7 @@ PATIENCE = 400.0  # seconds for a launch on a machine that is busy with other th
 
 @attrs.define
 class Figures:
-    """What was done: kills by kind, launches, outputs that the oracle has seen, launches that have given up by themselves."""
+    """The course of a series: kills by kind, launches, outputs that the oracle has seen, launches that gave up by themselves."""
 
     kills: Counter[str] = attrs.field(factory=Counter)
     launches: int = 0
@@ -84,7 +84,7 @@ class Launch:
         return [path for folder in self._datasets for path in folder.glob("_dagflow/events/*.jsonl")]
 
     def runs(self) -> bool:
-        """Whether it has not ended."""
+        """True until it has ended."""
         return self.popen.poll() is None
 
     def reaches(self, events: int, part: float) -> bool:
@@ -115,7 +115,7 @@ class Launch:
         assert time.monotonic() < self.began + PATIENCE, f"hangs: {self.events()[-3:]}; {self.said()}"
 
     def said(self) -> str:
-        """What stands on its standard error."""
+        """The text on its standard error."""
         return self.errors.read_text(errors="replace")
 
 
@@ -186,7 +186,7 @@ class Series:
 
     def _all_end(self) -> None:
         for process in self._stopped:
-            process.send(signal.SIGKILL)  # the daemons of zombies, which nobody needs
+            process.send(signal.SIGKILL)  # the daemons of zombies, which no launch needs
         if left := ended(self._seen, 60):
             self._fail(f"left behind: {[(p.pid, p.command[:200]) for p in left]}")
 
@@ -246,7 +246,7 @@ class Series:
         return status
 
     def _wrong_meanwhile(self) -> Iterator[str]:
-        """What must hold after any launch, however it ended."""
+        """Yield the broken promises among those that hold after any launch, however it ended."""
         for folder in self._datasets:
             if (folder / "_dagflow" / "ledger").exists():
                 yield from (f"{folder.name}: {problem}" for problem in Ledger.open(str(folder)).verify().problems)
@@ -330,7 +330,7 @@ class Series:
         return those_below(place, is_python_worker)
 
     def _see(self, launch: Launch) -> None:
-        """Remembers who belongs to a launch: nobody may outlive it for long."""
+        """Remember the processes of a launch: none may outlive it for long."""
         self._seen.update(those_below(launch.popen.pid))
 
     def clean(self) -> None:

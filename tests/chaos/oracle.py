@@ -1,4 +1,4 @@
-"""What must hold of an output whose launches were killed, whenever the last of them got through."""
+"""The promises of an output whose launches were killed, whenever the last of them got through."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def visible(output: Path) -> list[str]:
 
 
 def left_over(output: Path) -> list[str]:
-    """What no launch that got through may leave: attempt files, reports, temporary files of records, undone windows."""
+    """Return the files that no finished launch may leave: attempt files, reports, temporary files of records, undone windows."""
     ours = output / "_dagflow"
     found = [path for name in ("staging", "reports", "probe") for path in (ours / name).glob("*")]
     found += ours.rglob(".tmp-*")
@@ -77,7 +77,7 @@ def wrong(output: Path, content: Content, expected: object, rows_of: Callable[[b
 
 
 def wrong_in_ledger(output: Path, rows_of: Callable[[bytes], int]) -> Iterator[str]:
-    """What does not hold of the ledger, by itself and against the files that stand in the folder."""
+    """Return the broken promises of the ledger, by itself and against the files in the folder."""
     ledger = Ledger.open(str(output))
     report = ledger.verify()
     yield from (f"verify: {problem}" for problem in report.problems)
@@ -98,7 +98,7 @@ def wrong_in_ledger(output: Path, rows_of: Callable[[bytes], int]) -> Iterator[s
 
 
 def wrong_in_entries(entries: list[LedgerEntry]) -> Iterator[str]:
-    """Whether rows have the offsets 0 to n-1, each once, and windows come in their order, each once."""
+    """Return True if rows have the offsets 0 to n-1, each once, and windows come in their order, each once."""
     offset, window, applications = 0, -1, set()
     for entry in entries:
         event = entry.data
@@ -127,7 +127,7 @@ def files_of(entries: list[LedgerEntry]) -> Iterator[DataFile]:
 
 
 def difference(found: object, expected: object) -> str:
-    """How two contents differ, shortly."""
+    """Return the difference of two contents in a few words."""
     if isinstance(found, Counter) and isinstance(expected, Counter):
         return f"too many {_some(found - expected)}, missing {_some(expected - found)}"
     assert isinstance(found, dict)

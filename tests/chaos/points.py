@@ -1,4 +1,4 @@
-"""Kills launches of an application with two outputs between the steps of roll-forward, and lets others go on from there.
+"""Kills launches of an application with two outputs between the steps of roll-forward, and lets others resume there.
 
 `python -m tests.chaos.points FOLDER STRIDE PAIRS`; prints one line of JSON. Forks one child a launch, as
 tests/conformance/crash.py does.
@@ -126,7 +126,7 @@ def case(folder: Path, *points: Point, **options: Any) -> tuple[list[bool], list
 
 
 def wrong_in(folder: Path) -> Iterator[str]:
-    """What does not hold of the two outputs."""
+    """Return the broken promises of the two outputs."""
     windows = []
     for output, is_hidden in (("one", True), ("two", False)):
         expected = Counter(line.encode() for line in LINES if line.startswith(".") == is_hidden)

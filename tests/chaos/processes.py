@@ -35,12 +35,12 @@ class Process:
 
     @property
     def lives(self) -> bool:
-        """Whether it is still there."""
+        """True while the process exists."""
         found = Process.of(self.pid)
         return found is not None and found.started == self.started  # its parent may be another one by now
 
     def send(self, number: signal.Signals) -> bool:
-        """Sends a signal; False when there is nobody to get it."""
+        """Send a signal. Return False when the process is gone."""
         with contextlib.suppress(ProcessLookupError):
             if self.lives:
                 os.kill(self.pid, number)
@@ -49,17 +49,17 @@ class Process:
 
 
 def is_java(process: Process) -> bool:
-    """Whether it is a JVM."""
+    """Return True for a JVM."""
     return process.command.split(b"\0")[0].endswith(b"/java")
 
 
 def is_executor(process: Process) -> bool:
-    """Whether it is an executor of a cluster."""
+    """Return True for an executor of a cluster."""
     return is_java(process) and b"CoarseGrainedExecutorBackend" in process.command
 
 
 def is_python_worker(process: Process) -> bool:
-    """Whether it is a Python worker of Spark's, or the daemon that forks them."""
+    """Return True for a Python worker of Spark's, and for the daemon that forks them."""
     return b"pyspark.daemon" in process.command or b"pyspark/daemon" in process.command
 
 
@@ -70,7 +70,7 @@ def those_below(pid: int, kind: Callable[[Process], bool] = lambda _: True) -> l
 
 
 def ended(processes: Iterable[Process], seconds: float) -> list[Process]:
-    """Waits until all of them have ended; those that have not."""
+    """Wait until all of them have ended, and return those that still run."""
     waiting = list(processes)
     deadline = time.monotonic() + seconds
     while (waiting := [process for process in waiting if process.lives]) and time.monotonic() < deadline:

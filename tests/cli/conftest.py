@@ -46,7 +46,7 @@ def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 @attrs.frozen
 class Answer:
-    """How a command ended, and what it printed."""
+    """The exit code of a command, and its output."""
 
     code: int
     out: str

@@ -1,4 +1,4 @@
-"""What users get to read for their mistakes: golden messages, each with its exit code."""
+"""Users' mistakes: golden messages, each with its exit code."""
 
 from __future__ import annotations
 

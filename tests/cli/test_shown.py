@@ -1,4 +1,4 @@
-"""What commands and files show: no control characters of file names on a terminal, no secrets of URLs anywhere."""
+"""The output of commands and files: no control characters of file names on a terminal, no secrets of URLs anywhere."""
 
 from __future__ import annotations
 

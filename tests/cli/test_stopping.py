@@ -125,7 +125,7 @@ def wait_until_gone(process: int) -> None:
 
 @pytest.mark.full
 def test_an_ignored_interrupt_stays_ignored(begin: Begin, write: Write, tmp_path: Path) -> None:
-    """As for a job in the background of a shell: Ctrl-C is meant for somebody else."""
+    """As for a job in the background of a shell: Ctrl-C is meant for another process."""
     write("logs/a.txt", "one\n")
     process = begin(
         "launch",

@@ -1,4 +1,4 @@
-"""What cluster tests share."""
+"""Fixtures of cluster tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of real processes share: an application of several files, its input, and the command line."""
+"""The common ground of tests of real processes: an application of several files, its input, and the command line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Place:
 
     @property
     def output(self) -> Path:
-        """Where applications write."""
+        """The folder that applications write to."""
         return self.folder / "out"
 
     def fill(self, *extra: str) -> None:
@@ -39,12 +39,12 @@ class Place:
             (source / "extra.txt").write_text("".join(f"{line}\n" for line in extra))
 
     def expected(self, mark: str = "!") -> Counter[str]:
-        """What the application makes of the input."""
+        """The rows that the application makes of the input."""
         lines = [line for file in (self.folder / "in").iterdir() for line in file.read_text().splitlines()]
         return Counter(f"{line.upper()}{mark}" for line in lines if not line.startswith("."))
 
     def found(self) -> Counter[str]:
-        """What stands in the output."""
+        """The rows in the output."""
         files = [file for file in self.output.iterdir() if file.name[0] not in "._"] if self.output.exists() else []
         return Counter(line for file in files for line in file.read_text().splitlines())
 

@@ -51,14 +51,14 @@ class Server:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """What servers are started with: no PYSPARK_PYTHON, so that drivers have to say it."""
+    """The environment of servers: without PYSPARK_PYTHON, so that drivers have to say it."""
     names = {"PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME", "SPARK_REMOTE"}
     kept = {name: value for name, value in os.environ.items() if name not in names}
     return {**kept, "JAVA_HOME": str(find_java().home), "SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1", **more}
 
 
 def free_port() -> int:
-    """A port that nobody listens at."""
+    """A port at which no server listens."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]
@@ -88,7 +88,7 @@ def _die_with_parent() -> None:
 
 
 def listening(port: int, running: subprocess.Popen[bytes], log: Path) -> None:
-    """Waits until somebody listens."""
+    """Wait until a server listens."""
     deadline = time.monotonic() + SLOW
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):

@@ -19,7 +19,7 @@ READERS = {"operator.lines.min_readers": "2", "operator.lines.max_readers": "2"}
 
 
 def may_mount() -> bool:
-    """Whether this process may have mounts of its own."""
+    """Return True if this process may have mounts of its own."""
     try:
         command = ["unshare", "-m", "sh", "-c", "mount -t tmpfs none /mnt"]
         return sys.platform == "linux" and subprocess.run(command, capture_output=True, check=False).returncode == 0

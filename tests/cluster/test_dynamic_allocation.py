@@ -26,7 +26,7 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def executors(server: Server) -> int:
-    """How many executors an application has now."""
+    """The number of executors that an application has now."""
     return len(server.executors()) - 1  # the driver is told with them
 
 

@@ -45,7 +45,7 @@ def test_an_executor_killed_between_levels_changes_nothing(master: str, place: P
 
 @pytest.mark.nightly
 def test_an_executor_killed_behind_a_body_of_dataframes_changes_nothing(master: str, place: Place, tmp_path: Path) -> None:
-    """What the body has made is sorted before it goes on: so it is the same again, and so is what depends on its order."""
+    """The rows of a body are sorted before they are sent on: so they are the same again, with all that depends on their order."""
     place = attrs.evolve(place, application=APPLICATION / "bodies.py")
     place.fill(*(f"word{n} again word{n % 7} x" for n in range(200)), "kill")
     ran = place.launch(master=master, **SMALL)

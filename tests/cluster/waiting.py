@@ -23,7 +23,7 @@ def until(condition: Callable[[], object], process: subprocess.Popen[str] | None
 
 
 def lives(process: int) -> bool:
-    """Whether a process is there, and not yet dead."""
+    """Return True if a process exists and is not a zombie."""
     try:
         stat = Path(f"/proc/{process}/stat").read_bytes()
     except OSError:

@@ -1,4 +1,4 @@
-"""What `dagflow config APP` prints."""
+"""The output of `dagflow config APP`."""
 
 from __future__ import annotations
 

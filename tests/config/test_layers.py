@@ -1,4 +1,4 @@
-"""Where settings come from and which of them wins."""
+"""The sources of settings, and their precedence."""
 
 from __future__ import annotations
 

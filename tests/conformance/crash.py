@@ -1,4 +1,4 @@
-"""Kills launches at every touch of a file below the output, and lets others go on from there.
+"""Kills launches at every touch of a file below the output, and lets others resume there.
 
 `python crash.py SOURCE FOLDER STRIDE APPLICATION`; prints one line of JSON. A process of its own, which forks one child a launch:
 forking is a hundred times faster than starting Python, and nothing that a child does outlives it.

@@ -41,7 +41,7 @@ def grow(source: Path, to: int) -> None:
 
 
 def case(folder: Path, kill_at: int) -> tuple[int, str | None]:
-    """Kills one launch after each growth, and lets the file grow on before the next one goes on from there."""
+    """Kills one launch after each growth, and lets the file grow on before the next one resumes there."""
     source, output = folder / "in", folder / "out"
     source.mkdir(parents=True)
     killed = 0

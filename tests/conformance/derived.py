@@ -90,7 +90,7 @@ def ledger(folder: Path) -> Ledger:
 
 
 def problems(folder: Path, *inputs: Path) -> list[str]:
-    """What verify finds in a dataset, with what its entries say of its inputs."""
+    """Return the problems that verify finds in a dataset and in its entries on its inputs."""
     readers = {ledger(each).seed().dataset_id: ledger(each) for each in inputs}
     return [str(problem) for problem in ledger(folder).verify(inputs=readers).problems]
 
@@ -105,7 +105,7 @@ def heads(folder: Path) -> list[str]:
 
 
 def wrong(folder: Path, expected: Counter[bytes]) -> list[str]:
-    """What is not as after an undisturbed run: rows of both datasets, their ledgers, and what is left behind."""
+    """Return the differences from an undisturbed run: rows of both datasets, their ledgers, and what is left behind."""
     found = problems(folder / "first") + problems(folder / "second", folder / "first")
     capitals = Counter({line.upper(): n for line, n in expected.items()})
     for name, want in (("first", expected), ("second", capitals)):

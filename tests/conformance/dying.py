@@ -1,6 +1,6 @@
 """Crashes and failing disks within this process: what touches a file below a folder may be its last act.
 
-An audit hook sees every touch. Death is an exception that nobody catches, and the dead touch nothing more: all that cleaning up
+An audit hook sees every touch. Death is an exception that no code catches, and the dead touch nothing more: all that cleaning up
 would do is refused too. Real kills are in crash.py and tests/chaos; here a crash costs no process.
 """
 

@@ -132,7 +132,7 @@ def expected(source: Path) -> Counter[str]:
 
 
 def as_counter(records: list[Counted]) -> Counter[str]:
-    """What was counted; a word that came twice would show up as twice as many."""
+    """The counts by word; a word that came twice would show up as twice as many."""
     found: Counter[str] = Counter()
     for counted in records:
         found[counted.word] += counted.n

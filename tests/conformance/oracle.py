@@ -1,4 +1,4 @@
-"""What must hold after every fault: launch until nothing is left to do, and look at everything."""
+"""The promises that hold after every fault: launch until nothing is left to do, and look at everything."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def rows_of(folder: Path) -> Counter[str]:
 def wrong(
     expected: Mapping[Path, Iterable[str]], launch: Callable[[], Any], inputs: Mapping[Path, list[Path]] | None = None
 ) -> list[str]:
-    """What is not as after an undisturbed run; `launch` is called twice. Letters are those of the fault cases.
+    """Return the differences from an undisturbed run; `launch` is called twice. Letters are those of the fault cases.
 
     `expected`: the rows of each dataset; `inputs`: the datasets that a dataset is derived from.
     """

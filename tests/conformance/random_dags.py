@@ -48,7 +48,7 @@ class Node:
 
     @property
     def bound(self) -> int:
-        """How much later than others a record may come to windows of event time, in microseconds."""
+        """The microseconds by which a record may come later than others to windows of event time."""
         return 15 * (self.choice % 2)
 
     @property
@@ -105,17 +105,17 @@ WINDOW = st.lists(PAIRS, min_size=1, max_size=3) | st.lists(PAIRS, min_size=10, 
 
 
 def windows(most: int = 4) -> st.SearchStrategy[list[list[tuple[int, int]]]]:
-    """What the input operator emits, window by window."""
+    """The records that the input operator emits, window by window."""
     return st.integers(1, most).flatmap(lambda count: st.lists(WINDOW, min_size=count, max_size=count))
 
 
 def has_end(nodes: Sequence[Node]) -> bool:
-    """Whether the end of the input is a window of its own."""
+    """Return True if the end of the input is a window of its own."""
     return any(node.kind in WINDOWING for node in nodes)
 
 
 def interpreted(nodes: Sequence[Node], given_in: Windows, is_sampled: Callable[[tuple[int, int]], bool]) -> dict[int, Records]:
-    """What each node emits in all windows. `is_sampled`: whether a record, looked at alone, is one of the sample."""
+    """Return the records that each node emits in all windows. `is_sampled` says if a record alone is one of the sample."""
     total: dict[int, Records] = {number: Counter() for number in range(len(nodes))}
     kept: dict[int, Any] = {number: _EventTime(node) if node.kind in WINDOWING else {} for number, node in enumerate(nodes)}
     for window in [*given_in, *([None] if has_end(nodes) else [])]:
@@ -142,7 +142,7 @@ def _check_size(emitted: dict[int, Records]) -> None:
 
 
 def _emitted(node: Node, given: list[Records], before: dict[int, Any]) -> Records:
-    """What a node emits in a window. `before`: what it keeps of earlier ones, which is changed."""
+    """Return the records that a node emits in a window. `before`: its state from earlier ones, which is changed."""
     kind, _, how = node.kind.partition(" ")
     if kind == "add":
         return Counter({(key, n + 1): times for (key, n), times in given[0].items()})
@@ -180,7 +180,7 @@ _RESULTS: dict[str, Any] = {
 
 
 def _marked(given: Records, matches_all: bool) -> Records:
-    """What leaves the ports of `Split`, marked by which one it was."""
+    """The records that leave the ports of `Split`, each with the name of its port."""
     found: Records = Counter()
     for (key, n), times in given.items():
         ports = [port for port, holds in (("even", n % 2 == 0), ("negative", n < 0)) if holds] or ["rest"]

@@ -239,7 +239,7 @@ def joined_row(row: Any) -> Pair:
 
 @functools.cache
 def is_sampled(pair: tuple[int, int]) -> bool:
-    """Whether a record is one of the sample, looked at alone: so nothing else may count."""
+    """Return True if a record, looked at alone, is one of the sample: so nothing else may count."""
     return bool(run_operator(Sample[Pair](0.5), {"input": [Pair(*pair)]})["output"])
 
 

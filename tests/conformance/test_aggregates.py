@@ -177,7 +177,7 @@ def test_equal_words_in_batches_come_once(source: Path) -> None:
 
 
 def test_a_launch_with_another_combiner_goes_on(source: Path, tmp_path: Path) -> None:
-    """What the planner adds does not make it another application; nor do partitions."""
+    """Additions of the planner do not make it another application; nor do partitions."""
     out = tmp_path / "out"
 
     def populate_dag(dag: DAG, conf: Any) -> None:

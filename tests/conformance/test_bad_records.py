@@ -1,4 +1,4 @@
-"""What becomes of records that a handler refuses, and what an error says; on both runners."""
+"""Records that a handler refuses, and the texts of their errors; on both runners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CSV with line ends in quotes: the same rows on both runners, however files are cut, and whoever reads which part."""
+"""CSV with line ends in quotes: the same rows on both runners, however files are cut, and whichever task reads which part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets that are made of datasets: exactly the rows after the last position, whoever is killed in between."""
+"""Datasets that are made of datasets: exactly the rows after the last position, whichever process is killed in between."""
 
 from __future__ import annotations
 

@@ -227,7 +227,7 @@ def test_38_all_rows_are_filtered(folders: list[Path], application: Application)
 def test_39_each_attempt_writes_its_rows_in_another_order(
     folders: list[Path], tmp_path: Path, wanted: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is decided is decided: hashes are of the files that stand there, not of what another attempt would have made."""
+    """A decision is final: hashes are of the files that stand there, not of what another attempt would have made."""
     windows = [[f"{window}{letter}" for letter in "uvwxyz"] for window in range(3)]
     rng, start = random.Random(39), LocalRunner.start
 

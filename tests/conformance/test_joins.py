@@ -121,7 +121,7 @@ def test_columns_of_a_left_join_are_known_where_no_partner_is(source: Path) -> N
 
 
 def test_columns_of_a_left_join_are_known_where_no_row_is(runner: str, source: Path) -> None:
-    """What readers have agreed on tells them, also behind a filter: which partitions get a row is a matter of the data."""
+    """The agreement of readers tells them, also behind a filter: which partitions get a row is a matter of the data."""
     seen = Collector[Any]()
 
     def populate_dag(dag: DAG, conf: Any) -> None:

@@ -125,7 +125,7 @@ def pairs(line: Line) -> list[tuple[str, float]]:
 
 @pytest.mark.parametrize("by", [None, lambda pair: pair])
 def test_running_counts_go_on_likewise(runner: str, source: Path, tmp_path: Path, by: Any) -> None:
-    """Also of keys that are no text: each partition finds the entries of its keys."""
+    """Also of keys that are not text: each partition finds the entries of its keys."""
     seen = Collector[Any]()
     expected: Counter[Any] = Counter()
     for launch, partitions in enumerate((2, 5, 3)):

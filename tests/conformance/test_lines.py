@@ -63,7 +63,7 @@ def test_many_files_at_once(runner: str, tmp_path: Path, block_size: int | None,
 
 
 def printed(data: bytes) -> Counter[bytes]:
-    """What the tools themselves print, line by line."""
+    """The output of the tools themselves, line by line."""
     pipe = r"sed 's/\r$//' | LC_ALL=C grep -av '^\.' || test $? = 1"  # grep's 1: nothing to print
     return Counter(subprocess.run(["sh", "-c", pipe], input=data, capture_output=True, check=True).stdout.split(b"\n")[:-1])
 

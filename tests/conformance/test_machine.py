@@ -110,7 +110,7 @@ class Chain(RuleBasedStateMachine):
 
     @rule(touch=TOUCH, again=TOUCH)
     def start_over(self, touch: int, again: int) -> None:
-        """The first begins anew, and dies at that; any launch goes on with it. It is another dataset then."""
+        """The first begins anew, and dies at that; any launch resumes from there. It is another dataset then."""
         before = identity(self.one)
         dies(lambda: self.launch_first(fresh=True), Deadly(str(self.folder), touch))
         dies(self.launch_first, Deadly(str(self.folder), again))

@@ -1,4 +1,4 @@
-"""What operators in tasks keep over windows: the same on both runners."""
+"""The state of operators in tasks over windows: the same on both runners."""
 
 from __future__ import annotations
 

@@ -109,12 +109,12 @@ def run(source: Path, output: Path, runner: str, slow: Slow, rebalance: str = "a
 
 
 def told_in(output: Path) -> Path:
-    """Where the blocks are told that have been read to their ends."""
+    """The file that lists the blocks which were read to their ends."""
     return output.with_name("told")
 
 
 def blocks_of(source: Path) -> Counter[bytes]:
-    """What is to be told: each block once."""
+    """The lines to expect there: each block once."""
     size = sum(path.stat().st_size for path in source.iterdir())
     return Counter(str(start).encode() for start in range(0, size, -(-size // 4)))
 

@@ -1,4 +1,4 @@
-"""Scans in a DAG: the same rows on both runners, however the files are cut and whoever reads which part."""
+"""Scans in a DAG: the same rows on both runners, however the files are cut and whichever task reads which part."""
 
 from __future__ import annotations
 

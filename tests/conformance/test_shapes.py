@@ -123,7 +123,7 @@ def test_a_sink_on_the_driver(runner: str, source: Path, tmp_path: Path) -> None
 
 
 def test_driver_only_runs_no_job(source: Path) -> None:
-    """What has no partitioned part never starts a job: on Spark there is nothing to see."""
+    """A DAG without a partitioned part never starts a job: on Spark there is nothing to see."""
     found = Collector[FileMetadata]()
 
     def populate_dag(dag: DAG, conf: Any) -> None:

@@ -34,7 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(params=["local", "spark", pytest.param("connect", marks=[pytest.mark.full, pytest.mark.cluster])])
 def runner(request: pytest.FixtureRequest, spark_session: Any) -> dict[str, str]:
-    """Where to run. The first two in the session of all tests, which is active: the in-process runner takes it too."""
+    """The runner. The first two run in the session of all tests, which is active: the in-process runner takes it too."""
     if request.param == "connect":
         return {"runner": "spark", "remote": request.getfixturevalue("server")}
     return {"runner": str(request.param)}
@@ -109,7 +109,7 @@ def test_nothing_runs_twice(runner: dict[str, str], source: Path, tmp_path: Path
 
 @pytest.mark.full
 def test_windows_and_tables(runner: dict[str, str], source: Path, tmp_path: Path, spark_session: Any) -> None:
-    """What a body makes of each window is committed with it, as anything else; no other window makes the same view meanwhile."""
+    """The rows that a body makes of a window are committed with it, as all others; meanwhile no other window makes the view."""
 
     def tell_kinds(session: Any) -> None:
         kinds = [("dog", "animal"), ("cat", "animal")]

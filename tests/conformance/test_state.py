@@ -1,4 +1,4 @@
-"""What operators may keep, and what they must not: the same on both runners."""
+"""State that operators may keep, and fields that they must not change: the same on both runners."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_undeclared_state_is_refused_not_lost(runner: str, source: Path, how: st
 
 @attrs.define
 class Appends(Operator):
-    """Changes a mutable field, which nobody can forbid: it is lost with the task's copy, on both runners."""
+    """Changes a mutable field, which Python cannot forbid: it is lost with the task's copy, on both runners."""
 
     input = InputPort[ReaderRecord[str]]()
     output = OutputPort[int]()

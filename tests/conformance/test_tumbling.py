@@ -177,7 +177,7 @@ def test_open_windows_move_when_the_number_of_partitions_changes(runner: str, tm
 
 @pytest.mark.parametrize("of", [by_columns, by_functions])
 def test_the_watermark_of_sources(tmp_path: Path, of: Any) -> None:
-    """What it says of a window holds for the records of that window: they are not late by it, and windows fire at once."""
+    """A watermark of a window holds for the records of that window: they are not late by it, and windows fire at once."""
     source = Given([hits(1, 12), [], hits(2, 25)], marks=[9, 12, 30])
     populate_dag = application(source, of(out_of_orderness=None, fire_at_end=False), tmp_path, 2)
     assert run_dag(populate_dag, max_windows=1).windows == 1

@@ -27,7 +27,7 @@ class Hit:
 
 
 def fired_in(folder: Path) -> Counter[Fired]:
-    """What has fired."""
+    """The results that have fired."""
 
     def start(text: str) -> int:
         return int(datetime.datetime.fromisoformat(text).replace(tzinfo=datetime.UTC).timestamp())
@@ -36,7 +36,7 @@ def fired_in(folder: Path) -> Counter[Fired]:
 
 
 def late_in(folder: Path) -> Counter[Hit]:
-    """What was late."""
+    """The records that were late."""
     return Counter(Hit(**r) for r in _lines(folder))
 
 

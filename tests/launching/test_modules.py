@@ -134,7 +134,7 @@ def test_what_cannot_be_set_is_told(application: Any, definition: str, kind: typ
 
 
 def test_a_module_that_cannot_be_filled_is_told_once(application: Any) -> None:
-    """What is set of the operators inside is no mistake: they are not there because of the other one."""
+    """Settings of the operators inside are not a mistake: they are missing because of the other one."""
 
     def problems(*definitions: str) -> list[DagflowError]:
         return list(examine(application, definitions=["operator.kept.writer.on_error=skip", *definitions])[2])

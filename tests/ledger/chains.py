@@ -109,7 +109,7 @@ def stored(entries: Iterable[LedgerEntry], store: Store | None = None) -> Store:
 
 
 def overwrite(store: Store, name: str, data: bytes) -> None:
-    """What a store does not offer, and damage does."""
+    """Overwrite an object: a store does not offer that, but damage does it."""
     store.discard(name)
     assert store.create(name, data)
 
@@ -131,7 +131,7 @@ def rows_of(ledger: Ledger) -> int:
 class MadeUpStore(MemoryStore):
     """A ledger of any length that is made up when it is read: only `data_at` carry data, the others a watermark.
 
-    Each entry's link is that of nobody (computing a million hashes takes long); all else is as rules want it.
+    Each entry's link points nowhere (computing a million hashes takes long); all else is as rules want it.
     """
 
     def __init__(self, length: int, data_at: Iterable[int], settings_at: Iterable[int] = ()) -> None:

@@ -1,4 +1,4 @@
-"""What tests of the ledger share; the chains that they build upon are in chains.py."""
+"""Fixtures of the ledger's tests; the chains that they build upon are in chains.py."""
 
 from __future__ import annotations
 

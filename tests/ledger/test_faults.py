@@ -212,7 +212,7 @@ def test_21_a_hint_ahead_proves_that_entries_are_gone():
         with pytest.raises(LedgerCut, match="entry 6: it was written"):
             Ledger.open(ledger.store).resume()
         assert any(isinstance(each, LedgerCut) for each in Ledger.open(ledger.store).verify().problems)
-    with pytest.raises(LedgerCut):  # nobody writes over the loss
+    with pytest.raises(LedgerCut):  # no writer writes over the loss
         Ledger.open(ledger.store).append(AddData(txn=txn(9), new_watermark=1))
 
 

@@ -28,7 +28,7 @@ FAULTS = st.sampled_from(["none", "none", "lost", "refused", "refused for good",
 
 @attrs.define
 class Model:
-    """What a dataset should hold."""
+    """The rows that a dataset should hold."""
 
     files: list[tuple[str, int]] = attrs.field(factory=list)
     watermark: int | None = None

@@ -1,4 +1,4 @@
-"""What a reader of a dataset takes of it: bounded slices, and the files that they name."""
+"""The slices that a reader takes of a dataset: bounded, with the files that they name."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ NAMES = {rule.code: rule.name for rule in RULES}
 
 
 def nobody_goes_on(store) -> None:
-    """Readers see the damage or an intact prefix's end that a hint knows not to be the end; nobody appends silently."""
+    """Readers see the damage or an intact prefix's end that a hint knows not to be the end; no writer appends silently."""
     with pytest.raises(LedgerError):
         list(Ledger.open(store).entries())
 

@@ -143,7 +143,7 @@ def test_windows_that_cannot_be_run_again(source: Path, out: Path, tmp_path: Pat
 
 
 class TestMapsByKey:
-    """What operators keep by key is a chain of segments, of which later windows remove those that they have put together."""
+    """The state by key of operators is a chain of segments, of which later windows remove those that they have put together."""
 
     @pytest.fixture
     def source(self, source: Path) -> Path:

@@ -92,7 +92,7 @@ def first_letter(line: ReaderRecord[str]) -> str:
 
 
 def running(dag: DAG, conf: Settings) -> None:
-    """How many lines there are of each first letter, over all windows."""
+    """The number of lines of each first letter, over all windows."""
     splitter = dag.add_operator("splitter", FileSplitterInput(files=conf.input, block_size=conf.block_size, blocks_threshold=1))
     reader = dag.add_operator("reader", BlockReader(max_readers=1))
     counted = dag.add_operator("counted", KeyCount(by=first_letter, running=True), partitioner=StatelessPartitioner(conf.readers))
@@ -134,7 +134,7 @@ def split(dag: DAG, conf: Settings) -> None:
 
 @attrs.define
 class Count(Operator):
-    """How many lines a task had, told at its end."""
+    """The number of lines of a task, emitted at its end."""
 
     input = InputPort[ReaderRecord[str]]()
     output = OutputPort[str]()

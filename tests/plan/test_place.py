@@ -191,7 +191,7 @@ def test_readers_that_are_not_related_meet_by_key() -> None:
 
 
 def test_one_port_may_stay_parallel_and_the_other_cross() -> None:
-    """What is parallel goes along: it keeps its partition, one level higher."""
+    """A parallel operator is forwarded to: it keeps its partition, one level higher."""
     dag = DAG()
     _, join = two_readers(dag)
     dag.set_port_attributes(join.right, partition_parallel=False)

@@ -65,7 +65,7 @@ BRANCHES: dict[str, type[DagflowError]] = {
 
 
 def test_the_first_digit_of_a_code_says_the_branch_and_the_exit_code() -> None:
-    """What a command names and does not find is its own mistake (DF2xx), also where it is an error of a ledger or of a trace."""
+    """An unknown name in a command is the command's mistake (DF2xx), also where it is an error of a ledger or of a trace."""
     named = [cls for cls in all_errors() if "code" in vars(cls)]
     for cls in named:
         branch = BRANCHES[cls.code[2]]

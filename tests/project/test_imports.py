@@ -24,7 +24,7 @@ def test_importing_dagflow_loads_nothing_heavy(statement: str) -> None:
 
 
 def test_the_pytest_plugin_is_light() -> None:
-    """Whoever installs dagflow has it in every run of pytest, also in those of other projects."""
+    """Every run of pytest loads the plugin where dagflow is installed, also in other projects."""
     assert sorted(loaded_after("import pytest, dagflow.testing.plugin").intersection(HEAVY)) == []
 
 

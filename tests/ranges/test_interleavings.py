@@ -57,7 +57,7 @@ KINDS: list[tuple[Callable[..., Any], Callable[[int], Any]]] = [(OffsetRangeTrac
 
 
 def records_from(source: list[Record], start: Any, position: Callable[[int], Any]) -> Iterator[tuple[Any, bool]]:
-    """What a reader finds from a range's start on: from the first split point there."""
+    """The records that a reader finds in a range: from its first split point on."""
     begun = False
     for at, is_split_point in source:
         begun = begun or (is_split_point and position(at) >= start)

@@ -66,7 +66,7 @@ def test_each_operator_and_stream_is_drawn_once_and_all_lanes_end(view: PlanView
 
 @given(dags())
 def test_lanes_go_on_from_line_to_line(view: PlanView) -> None:
-    """What leaves a line downwards arrives in the next one at the same place."""
+    """An edge that leaves a line downwards arrives in the next one at the same place."""
     down, up = set("│●├┬┼╮"), set("│●├┴┼╯")
     lines = [re.split(r" (?=[a-z])", line, maxsplit=1)[0] for line in graph_text(view).split("\n")]
     for above, below in pairwise(lines):

@@ -105,7 +105,7 @@ def test_a_module_that_cannot_be_inlined_is_shown_as_written_only() -> None:
 
 @pytest.mark.parametrize("make", shapes.SHAPES, ids=lambda make: make.__name__)
 def test_plans_with_exchanges(make: Callable[[], DAG], golden: Golden) -> None:
-    """Where each operator runs, its level, how records cross; and the chain that Spark is given."""
+    """The plan shows the place and level of each operator, the exchanges, and the chain that Spark is given."""
     dag = make()
     texts = [plan_text(plan_view(dag, step), Style(width=120)) for step in ("placed", "staged", "spark")]
     golden(f"plan_exchange_{dag.name}.txt", "\n\n".join(texts) + "\n")

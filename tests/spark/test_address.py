@@ -1,4 +1,4 @@
-"""Where Spark runs when a run does not say: the order of precedence. Starts nothing."""
+"""The address of Spark when a run does not name one: the order of precedence. No test starts Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What py4j logs when the JVM dies in the middle of a call: nobody sees it, and what others log stays."""
+"""The log lines of py4j when the JVM dies in the middle of a call: they are dropped, and those of others stay."""
 
 from __future__ import annotations
 

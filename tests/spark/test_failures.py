@@ -1,4 +1,4 @@
-"""What Spark's exceptions mean."""
+"""The meanings of Spark's exceptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether Spark adds slots for tasks that wait is asked of the session, and then how many there are, before each window."""
+"""Before each window the session is asked if Spark adds slots for tasks that wait, and then for their number."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_slots_are_those_of_the_executors_that_are_there(opened: Any) -> None:
     assert runner.slots == 7
     slots.append(None)  # Spark Connect: only a job would tell
     assert runner.slots == 7
-    link.slots_now = None  # nobody answers
+    link.slots_now = None  # no answer comes
     assert runner.slots == 7
 
 

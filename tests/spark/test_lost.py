@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Frame:
-    """What `range` and `mapInArrow` give: of a living JVM no rows, of a dead one an exception."""
+    """A result of `range` and `mapInArrow`: no rows from a living JVM, an exception from a dead one."""
 
     def __init__(self, is_dead: bool) -> None:
         self.is_dead = is_dead
@@ -121,7 +121,7 @@ class Refused(PySparkException):
 
 @pytest.mark.parametrize("is_dead", [True, False])
 def test_a_body_is_not_blamed_for_a_session_that_is_lost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_dead: bool) -> None:
-    """What runs in a session that ends fails with a condition of Spark's too."""
+    """A job in a session that ends fails with a condition of Spark's too."""
 
     def chained(spark: Any, job: Job, mark: object) -> Any:
         raise Refused("[SPARK_JOB_CANCELLED] SparkContext was shut down")

@@ -1,4 +1,4 @@
-"""What users see of Spark when they launch from a shell: nothing."""
+"""Users who launch from a shell see nothing of Spark."""
 
 from __future__ import annotations
 

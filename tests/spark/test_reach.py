@@ -1,4 +1,4 @@
-"""Addresses, and whether anybody listens there."""
+"""Addresses, and the check that a server listens there."""
 
 from __future__ import annotations
 

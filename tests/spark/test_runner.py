@@ -43,7 +43,7 @@ def runner(spark_session: Any, tmp_path: Path) -> Iterator[SparkRunner]:
 
 
 def descriptions(spark_session: Any) -> list[str]:
-    """What Spark's UI shows of all jobs; from its own store, since the UI itself is off."""
+    """The jobs that Spark's UI would show; from its own store, since the UI itself is off."""
     jobs = spark_session.sparkContext._jsc.sc().statusStore().jobsList(None)
     found = [jobs.apply(n).description() for n in range(jobs.size())]
     return [description.get() for description in found if description.isDefined()]

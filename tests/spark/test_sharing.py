@@ -1,4 +1,4 @@
-"""Whether tasks of a session may share their work."""
+"""The sessions in which tasks may share their work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs in Spark's Python workers, here without Spark."""
+"""The code that runs in Spark's Python workers, here without Spark."""
 
 from __future__ import annotations
 

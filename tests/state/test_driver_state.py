@@ -37,7 +37,7 @@ def states(store: Store, **operators: Any) -> DriverStates:
 
 
 def plan(kept: DriverStates, window: int = 3) -> WindowPlan:
-    """What a window leaves, after a journey through its plan."""
+    """The state that a window leaves, after a journey through its plan."""
     made = WindowPlan(
         window=window,
         items={},

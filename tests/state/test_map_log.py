@@ -294,7 +294,7 @@ def test_what_may_pass_is_tried_again() -> None:
 
 @attrs.define
 class Measured:
-    """What windows wrote, and how the log stood."""
+    """The writes of windows, and the state of the log."""
 
     changed: int = 0
     written: int = 0

@@ -95,7 +95,7 @@ class TestLaterLaunches:
 
     @pytest.mark.full
     def test_give_a_window_that_was_planned_the_same_states_again(self, tmp_path: Path) -> None:
-        """What an earlier launch has left of an undecided window does not count."""
+        """Leftovers of an undecided window from an earlier launch do not count."""
         windows = [[1], [2], [3]]
         began: list[list[dict[str, Any]]] = []
 

@@ -13,7 +13,7 @@ from dagflow.storage import explained, is_transient, translate
 
 
 class Refused(Exception):
-    """What drivers of object stores raise: no OSError, a status somewhere."""
+    """An exception of an object store's driver: not an OSError, with a status somewhere."""
 
     def __init__(self, **fields: Any) -> None:
         super().__init__("slow down")

@@ -71,7 +71,7 @@ class MovesWhereItRefuses(OffsetRangeTracker):
 
 
 class SplitsBehindItsStop(OffsetRangeTracker):
-    """What others own already is given away."""
+    """A defect: it gives away ranges that others own already."""
 
     def try_split_at_position(self, position: int) -> bool:
         if self._last is not None and position >= self.stop_position:
@@ -149,7 +149,7 @@ class ConsumesFive(OffsetRangeTracker):
 
 
 class ConsumesLess(OffsetRangeTracker):
-    """What remains, not what is consumed."""
+    """A defect: the fraction that remains, not the one that is consumed."""
 
     @property
     def fraction_consumed(self) -> float:

@@ -98,7 +98,7 @@ def patterns(found: list[dict[str, Any]]) -> bytes:
 
 @attrs.frozen
 class Proved:
-    """What is proved, of what it is a proof, and with which files.
+    """One proof: a reader, and the files that it is proved with.
 
     Attributes:
         make_reader: makes one, with the files that it opens and how many bytes it reads at a time, if that can be said.

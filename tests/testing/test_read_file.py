@@ -30,7 +30,7 @@ def test_all_cuts_give_the_lines(lines: Path, cuts: set[int]) -> None:
 
 
 def test_blocks_are_read_on_their_own_unless_told_otherwise(lines: Path) -> None:
-    """The seed's context yields the tail of a line that its block begins in, whoever read the block before."""
+    """Malhar's context yields the tail of a line that its block begins in, whichever reader had the block before."""
     assert read_file(BlockReader(reader_context=LineReaderContext()), lines, cuts=[2]) == ["one", "e", "", "zwölf", "…", "last"]
 
 

@@ -209,7 +209,7 @@ class SkipsInPieces(Skips):
 
 @attrs.define
 class BeginsInTheMiddle(OneByOne):
-    """What stands before the first line is given out, too."""
+    """A defect: it also gives out the bytes before the first line."""
 
     is_first: bool = False
 

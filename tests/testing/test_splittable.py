@@ -116,7 +116,7 @@ def takes_a_record_behind_the_cut(path: str, tracker: Any) -> Iterator[Found]:
 
 
 def tail_and_lines(path: str, start: int) -> Iterator[Found]:
-    """What stands before the first split point is no record of this range."""
+    """Bytes before the first split point are not a record of this range."""
     data = Path(path).read_bytes()
     end = data.find(b"\n", start) + 1
     if start and data[start - 1 : start] != b"\n" and end:

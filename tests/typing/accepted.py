@@ -1,4 +1,4 @@
-"""What type checkers must accept, in the words that users write. Run too: the DAG's own check agrees."""
+"""Connections that type checkers must accept, as users write them. They are run too: the DAG's own check agrees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What type checkers must refuse: exactly the lines that say so, and no others. Never run."""
+"""Connections that type checkers must refuse: exactly the lines that say so, and no others. Never run."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def populate_dag(dag: DAG) -> None:
     sink = dag.add_operator("sink", IntSink())
 
     dag.add_stream("blocks", splitter.blocks_metadata_output, numbers.blocks_metadata_input)
-    # blocks are no lines, and lines no blocks
+    # blocks are not lines, and lines are not blocks
     dag.add_stream("1", splitter.blocks_metadata_output, words.input)  # error
     dag.add_stream("2", splitter.files_metadata_output, reader.blocks_metadata_input)  # error
     dag.add_stream("3", reader.messages, reader.blocks_metadata_input)  # error

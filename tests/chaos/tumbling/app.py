@@ -11,7 +11,7 @@ from operators import FileInput, JsonLinesWriter, Map, Tumbling, WindowValue
 
 @attrs.frozen
 class Hit:
-    """What a line says."""
+    """The fields of a line."""
 
     key: str
     at: int

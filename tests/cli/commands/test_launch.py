@@ -32,7 +32,7 @@ def populate_dag(dag, conf):
 
 
 def times_taken_out(text: str) -> str:
-    """What differs from run to run."""
+    """Replace the parts of a text that differ from run to run."""
     text = re.sub(r"[\d.]+ (ms|s)\b", "N s", text)
     text = re.sub(r"sha256:[0-9a-f]+…", "sha256:H…", text)
     return re.sub(r"\([\d.]+ [KM]?i?B/s\)", "(N B/s)", text)

@@ -1,4 +1,4 @@
-"""What is committed is read, and nothing else."""
+"""Committed files are read, and no others."""
 
 from __future__ import annotations
 

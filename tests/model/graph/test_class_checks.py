@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 def problems(*found: Operator, **attributes: Any) -> list[Any]:
-    """What is wrong with a DAG that has some operators, but for what is not connected."""
+    """Return the mistakes in a DAG that has some operators, but for missing connections."""
     dag = DAG()
     for number, operator in enumerate(found):
         dag.add_operator(f"o{number}", operator, **attributes)
@@ -91,7 +91,7 @@ def test_two_handlers_for_one_port() -> None:
 
 @attrs.define
 class Forms(Operator):
-    """A handler of each form, and one method for two ports, are no mistakes."""
+    """A handler of each form, and one method for two ports, are correct."""
 
     input = InputPort[T]()  # type: ignore[valid-type]
     other = InputPort[str]()
@@ -167,7 +167,7 @@ def test_reserved_names_are_told_with_their_lines() -> None:
 
 @attrs.define
 class Good(Operator):
-    """What operators may do with names of the framework."""
+    """An operator that uses names of the framework in ways that are allowed."""
 
     partitionable = False
     partitioner = None
@@ -202,7 +202,7 @@ class Written(Operator):
 
 @attrs.define
 class Fitting(Operator):
-    """An __init__ that takes the properties by name is no mistake."""
+    """An __init__ that takes the properties by name is correct."""
 
     path: str
 

@@ -66,7 +66,7 @@ def test_a_dag_without_modules_is_as_it_was_written() -> None:
 
 
 def test_a_port_inside_may_have_sinks_inside_and_outside() -> None:
-    """They become one stream: whoever uses a module need not know that there is another sink."""
+    """They become one stream: the user of a module need not know that there is another sink."""
     dag = DAG()
     source, steps = dag.add_operator("source", Source()), dag.add_module("steps", TwoSteps())
     dag.add_stream("into", source.output, steps.input)
@@ -342,7 +342,7 @@ def test_names_are_unique_among_operators_and_modules() -> None:
     dag = DAG()
     module = dag.add_module("m", Spread())
     dag.add_operator("m", Step())
-    assert dag.add_module("m", module) is module  # the same again is no problem
+    assert dag.add_module("m", module) is module  # the same again is fine
     dag.add_module("other", module)
     dag.add_operator("m.left", Step())
     kinds = [type(problem) for problem in expand(dag).problems]

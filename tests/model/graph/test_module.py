@@ -1,4 +1,4 @@
-"""What classes of modules may look like."""
+"""The forms that classes of modules may have."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Makes(Operator):
 
 
 def found(middle: Operator, *ports: str) -> str | None:
-    """What the source says, as far as it is passed on by `middle`, each of whose `ports` gets the records of a source."""
+    """Return the source's answer as far as `middle` passes it on; each of its `ports` gets the records of a source."""
     dag = DAG("d")
     operator = dag.add_operator("middle", middle)
     for port in ports:

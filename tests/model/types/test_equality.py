@@ -1,4 +1,4 @@
-"""What `==` compares of a key, and which keys are refused with the DAG."""
+"""The fields of a key that `==` compares, and the keys that are refused with the DAG."""
 
 from __future__ import annotations
 

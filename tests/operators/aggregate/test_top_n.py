@@ -118,7 +118,7 @@ def test_wide_rows_do_not_wait_by_their_number(monkeypatch: pytest.MonkeyPatch, 
 
 @pytest.mark.parametrize("form", ["stream", "batch"])
 def test_ahead_only_so_many_groups_are_held(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is known of them is sent on before the window ends; all together it is the same."""
+    """Their partial results are sent on before the window ends; all together they are the same."""
     monkeypatch.setattr("operators.aggregate.top_n.MOST_ROWS", 10)
     monkeypatch.setattr("operators.aggregate.top_n.MOST_AHEAD", 20)
     whole = TopN[Any](1, "value", by="key")

@@ -39,7 +39,7 @@ class Watched(io.BytesIO):
 
 @attrs.define
 class Helpers:
-    """What the tests of contexts share; a fixture, as tests are no package."""
+    """The helpers of the tests of contexts; a fixture, as tests are not a package."""
 
     short_reads: type[ShortReads] = ShortReads
     watched: type[Watched] = Watched
@@ -82,7 +82,7 @@ class Helpers:
         consecutive: bool = False,
         stream: Callable[[bytes], Any] = io.BytesIO,
     ) -> list[Found]:
-        """What each block of a file yields."""
+        """The entities that each block of a file yields."""
         opened = stream(data)
         answer = []
         for index, block in enumerate(self.blocks(len(data), size or len(data) or 1)):

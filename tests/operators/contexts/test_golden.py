@@ -1,8 +1,8 @@
-"""What the original's contexts were seen to do, and where ours depart.
+"""The observed behaviour of Apache Apex Malhar's contexts, and the departures of ours.
 
-Departures that change figures: blank lines are records (the original swallows a run of line ends with the line
-before it), and a line that starts exactly at a block's stop belongs to the next block (in the original's read-ahead context
-to the one before). The original's defects are not copied: it broke on an unterminated last line that ends 8192 bytes or
+Departures that change figures: blank lines are records (Malhar swallows a run of line ends with the line
+before it), and a line that starts exactly at a block's stop belongs to the next block (in Malhar's read-ahead context
+to the one before). Malhar's defects are not copied: it broke on an unterminated last line that ends 8192 bytes or
 more after its block's start, on short reads, and on anything but ASCII.
 """
 
@@ -68,7 +68,7 @@ def test_read_ahead(helpers: Any, form: str, consecutive: bool, data: bytes, siz
 def test_line_reader_counts_partial_lines_twice(
     helpers: Any, table: bytes, form: str, size: int, blocks: int, entities: int, used: int
 ) -> None:
-    """The original's figures; what is no whole line is for `convert_to_record` to refuse."""
+    """Malhar's figures; `convert_to_record` has to refuse a part of a line."""
     found = helpers.read(LineReaderContext(), table, size, form=form)
     records = [record for block in found for record in block]
     assert (len(found), len(records), sum(used for _, used, _ in records)) == (blocks, entities, used)

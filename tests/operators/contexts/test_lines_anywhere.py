@@ -98,7 +98,7 @@ def test_a_long_row_of_overlapping_delimiters_is_gone_back_over(helpers: Any) ->
 @settings(max_examples=examples(40))
 @given(data=text("ab\n\r"), size=st.integers(1, 9), limit=st.integers(1, 6))
 def test_a_stream_of_unknown_length_is_read_to_its_end(helpers: Any, form: str, data: bytes, size: int, limit: int) -> None:
-    """Blocks may be ranges of anything: nobody need know where the source ends."""
+    """Blocks may be ranges of anything: no reader need know where the source ends."""
     import io
 
     found = []

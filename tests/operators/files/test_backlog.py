@@ -1,4 +1,4 @@
-"""What splitters know of and have not emitted yet."""
+"""The backlog of splitters: blocks that they know of and have not emitted yet."""
 
 from __future__ import annotations
 

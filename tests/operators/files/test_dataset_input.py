@@ -364,10 +364,10 @@ def test_the_backlog_is_what_was_committed_and_not_emitted(dataset, launch):
         dataset.commit([line * 9], [])
     running = launch(DatasetInput(dataset.folder, window_bytes=20, block_size=5))
     found = running.driver.operator("input")
-    assert found.backlog() == Backlog()  # nothing was emitted: nobody knows what a row weighs
+    assert found.backlog() == Backlog()  # nothing was emitted: the weight of a row is unknown
     waiting = []
     while running.window() is not None:
-        dataset.commit(["later"])  # nobody has looked since
+        dataset.commit(["later"])  # the input operator has not looked since
         waiting.append(found.backlog())
     assert waiting == [Backlog(8, 40), Backlog(4, 20), Backlog(0, 0)]
 

@@ -129,7 +129,7 @@ class TestNotIdempotent:
 
     @pytest.fixture(autouse=True)
     def planned_window_only(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """What has changed would be read again by the next window."""
+        """Keep the next window from reading the changed file again."""
         monkeypatch.setattr("operators.files.splitter_input.FileSplitterInput._wants_modified", lambda *_: False)
 
     def test_other_bytes_of_the_same_length(self, source: Path, tmp_path: Path) -> None:

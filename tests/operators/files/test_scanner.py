@@ -172,7 +172,7 @@ def test_what_vanishes_during_a_scan_is_left_out(tmp_path):
 
 
 class Refusing:
-    """A file system in which one folder may not be read (whoever runs the tests may read everything)."""
+    """A file system in which one folder may not be read (the user who runs the tests may read everything)."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = str(folder)

@@ -30,7 +30,7 @@ def damaged(data: bytes) -> Iterator[bytes]:
 
 
 def outcomes(path: Path, part: int, parts: int) -> dict[str, int]:
-    """How many of these files are read, and of how many an error tells the name."""
+    """Count the files that are read, and those whose name an error tells."""
     data, found = path.read_bytes(), {"read": 0, "told": 0}
     for number, each in enumerate(damaged(data)):
         if number % parts == part:

@@ -28,7 +28,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
 
 
 def characters(value: Any) -> int:
-    """How many bytes of text a value has."""
+    """The number of bytes of text in a value."""
     if isinstance(value, str | bytes):
         return len(value.encode()) if isinstance(value, str) else len(value)
     if isinstance(value, dict):

@@ -21,7 +21,7 @@ LOG = [json.dumps({"n": n}).encode() for n in range(20)] + [b"", b"not json"]
 
 @attrs.frozen
 class Offsets:
-    """Messages `start` to `stop` of one topic: a block that is no part of a file."""
+    """Messages `start` to `stop` of one topic: a block that is not a part of a file."""
 
     block_id: int
     start: int

@@ -78,7 +78,7 @@ def test_any_cut_gives_the_same_lines(data: bytes, size: int, batches: bool, ord
     found = sorted(task.emitted["messages"], key=lambda record: record.position)
     assert [record.record for record in found] == lines_of(data)
     assert all(blocks[r.block_id - 1].start <= r.position < blocks[r.block_id - 1].stop for r in found)
-    is_half_an_end_left = data.endswith(b"\n\r") or data == b"\r"  # is no line, and so nobody's
+    is_half_an_end_left = data.endswith(b"\n\r") or data == b"\r"  # not a line, so no block counts it
     assert task.counters.get("bytes", 0) == len(data) - is_half_an_end_left
     assert {kind for kind, _ in task.chunks["messages"]} <= ({"batch"} if batches else {"records"})
 

@@ -122,7 +122,7 @@ def test_what_is_left_and_what_was_split_off_are_the_whole(
 
 @attrs.define
 class Watching:
-    """How many records are claimed, at each look up."""
+    """Notes the number of claimed records at each call of `check`."""
 
     claimed: list[int]
     tracker: Any = None
@@ -221,9 +221,9 @@ def test_slow_members_are_claimed_one_at_a_time(tmp_path: Path) -> None:
 
 
 def claimed_of(*blocks: float, warming_up: float = 0.0, claim: float = 1e-4, in_batches: bool = False) -> list[int]:
-    """How many records of the last of some blocks are claimed at a time, where a record of each takes so many seconds.
+    """The numbers of records that are claimed at a time of the last of some blocks; a record of each takes so many seconds.
 
-    `claim`: what each claim takes.
+    `claim`: the seconds that each claim takes.
     """
     clock = FakeClock()
     claiming = Claiming(clock, in_batches)
@@ -254,7 +254,7 @@ def test_no_more_is_claimed_than_what_is_little_work_if_it_is_as_quick_as_what_w
 
 
 def test_slow_records_behind_quick_ones_are_not_claimed_with_them(tmp_path: Path) -> None:
-    """They are in one piece. Nobody could take them over otherwise."""
+    """They are in one piece. No other task could take them over otherwise."""
     claimed: list[int] = []
 
     def slow_at_the_end(data: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Columns that nobody has are told with the DAG, where the reader says which ones there are."""
+"""Columns that do not exist are reported with the DAG, where the reader says which ones there are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of the writers of tables share."""
+"""Rows and helpers for tests of the writers of tables."""
 
 from __future__ import annotations
 

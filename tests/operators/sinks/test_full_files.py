@@ -33,7 +33,7 @@ TEXTS = st.lists(st.text(alphabet="ab€", max_size=9), max_size=30)
 
 
 def full_after(texts: list[str], rows: int | None, size: int | None) -> list[bytes]:
-    """What the files hold, made record by record."""
+    """The contents of the files, made record by record."""
     files: list[list[bytes]] = [[]]
     for text in texts:
         if len(files[-1]) == rows or (size is not None and sum(map(len, files[-1])) >= size):
@@ -112,7 +112,7 @@ def test_what_is_packed_can_be_read(packing: str, tmp_path: Any) -> None:
 
 
 def test_names_that_meet_stay_apart() -> None:
-    """A user's own name may be the one that goes on where another file is full."""
+    """A user's own name may be the one under which a full file continues."""
     with OperatorTask(OwnFile("out", max_file_rows=1)) as task:
         task.give("input", ["a.txt", "a_1.txt", "a.txt", "a.txt", "a_1.txt"])
     assert task.files.contents == {

@@ -1,4 +1,4 @@
-"""What the writers of tables have written, as the ledger gives it back."""
+"""The rows that the writers of tables have written, as the ledger gives them back."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_lists_structs_and_maps_are_given_back(kind: str, tmp_path: Path) -> Non
 
 
 def test_a_dialect_that_has_changed(tmp_path: Path) -> None:
-    """What was written before is read as it was written."""
+    """Rows of earlier windows are read as they were written."""
     run_dag(populate(CsvWriter(str(tmp_path))), name="sales")
     run_dag(populate(CsvWriter(str(tmp_path), delimiter=";", null="-")), name="sales", fresh=False)
     assert read_dataset(str(tmp_path)).to_table().num_rows == 40

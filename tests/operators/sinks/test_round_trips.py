@@ -1,4 +1,4 @@
-"""What writers of tables write, as the formats of scans read it."""
+"""The files of the writers of tables, read by the formats of scans."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def test_text_is_its_bytes(text: str) -> None:
 
 
 def test_text_that_is_no_unicode_has_contents_too() -> None:
-    """Names of files may hold what is no UTF-8."""
+    """Names of files may hold bytes that are not UTF-8."""
     assert contents("\udc80") == (b"\xed\xb2\x80",)
 
 

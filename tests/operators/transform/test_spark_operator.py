@@ -1,4 +1,4 @@
-"""What needs no Spark: how the operator is planned, what it refuses, what it says of itself. The rest: tests/conformance."""
+"""The parts that need no Spark: planning, refusals, descriptions. The rest is in tests/conformance."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def first_letter(hit: Hit) -> str:
 
 
 class Bad:
-    """What a sender needs of its node: notes the records that do not fit."""
+    """The part of a node that a sender needs: it notes the records that do not fit."""
 
     name, window = "source", 3
 

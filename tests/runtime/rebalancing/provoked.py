@@ -11,11 +11,11 @@ def refused(*_: Any) -> str:
 
 
 def provoked(step: str) -> dict[str, Any]:
-    """What has another value in `dagflow.runtime.rebalancing.stealing`, where a step would not come for certain.
+    """The settings of `dagflow.runtime.rebalancing.stealing` that make sure that a step comes.
 
     >>> provoked("before withdraw"), provoked("after grant")
     ({'ANSWER_TIMEOUT': 0.0}, {})
     """
     if step.endswith("withdraw"):
-        return {"ANSWER_TIMEOUT": 0.0}  # nobody answers so fast
+        return {"ANSWER_TIMEOUT": 0.0}  # no task answers so fast
     return {"steal_from": refused} if step == "after refuse" else {}

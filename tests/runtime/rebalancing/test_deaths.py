@@ -55,7 +55,7 @@ def test_a_kill_at_any_step_loses_nothing(source: Path, tmp_path: Path, step: st
 def test_who_dies_with_its_report_ready_reads_again_just_what_is_its_own(
     source: Path, tmp_path: Path, task: str, after: str
 ) -> None:
-    """What the giver has given stays given, what the taker has taken stays its own: all but the report was done."""
+    """Given parts stay given, taken parts stay the taker's: all but the report was done."""
     runner, passed = ThreadRunner(), set[str]()
 
     def kill(at: str) -> None:
@@ -83,5 +83,5 @@ def test_an_attempt_that_lives_on_when_another_one_has_begun_counts_for_nothing(
     assert left_over(tmp_path / "out") == []
     assert runner.was_doubled
     assert runner.fenced or step == "after report"  # who comes after the report finds it, and agrees
-    # what a zombie was given at the last moment, nobody has: then the window is run again
+    # no task has the part that a zombie was given at the last moment: then the window is run again
     assert len([event for event in events if isinstance(event, WindowRetried)]) <= 1

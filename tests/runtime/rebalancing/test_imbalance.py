@@ -1,4 +1,4 @@
-"""What the report says of a window in which nothing was taken over."""
+"""The line of the report on a window in which nothing was taken over."""
 
 from __future__ import annotations
 

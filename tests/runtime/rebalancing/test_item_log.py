@@ -1,4 +1,4 @@
-"""Of the parts of an item, whoever reads them and dies when, one completes it: after all of the others."""
+"""One of the parts of an item completes it, after all of the others, whichever tasks read them and die."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task has before it, how far it is, and what of it is given away: figures only, no files and no time."""
+"""The items that a task has not started, its progress, and the parts that it gives away: figures only, no files, no time."""
 
 from __future__ import annotations
 

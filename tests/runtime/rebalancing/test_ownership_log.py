@@ -41,7 +41,7 @@ class Crash(BaseException):
 
 
 class RacyStore(MemoryStore):
-    """A store in which somebody else may do something just before a record is created."""
+    """A store in which another writer may act just before a record is created."""
 
     before_create: Callable[[], None] | None = None
 
@@ -310,7 +310,7 @@ def test_an_attempt_that_has_begun_quietly_writes_its_report_only() -> None:
     one.begin(quietly=True)
     other.begin(quietly=True)
     assert store.names() == []
-    assert other.claims.ask(0) is None  # nobody knows that it has begun
+    assert other.claims.ask(0) is None  # no other task knows that it has begun
     one.claims.check()
     one.finish()
     assert store.names() == [f"{task_name(AREA, 0)}.000000", f"{task_name(AREA, 1)}.000000"]  # who asks begins aloud

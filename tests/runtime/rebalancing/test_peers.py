@@ -1,4 +1,4 @@
-"""What an idle task sees of another one."""
+"""The view that an idle task has of another one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether an idle reader asks, whom, and how much it gets: a table."""
+"""The policy of idle readers, as a table: if they ask, which task, and how much they get."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_choices(readers: list[Peer], room: int, idle: float, is_wanted: bool, e
     [
         (10.0, 0.001, 0.5),
         (10.0, 4.0, 0.5),
-        (10.0, 6.0, 1.0),  # one record is left: whoever is idle has it
+        (10.0, 6.0, 1.0),  # one record is left: an idle reader takes it
         (0.19, 0.001, 0.0),  # cheaper than the steal
         (0.19, 60.0, 0.0),
         (0.2, 0.001, 0.5),

@@ -68,7 +68,7 @@ def test_a_single_slow_block_is_cut_while_it_is_read_and_its_parts_have_files_of
 
 
 def test_a_block_is_told_once_when_all_of_it_has_been_read(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever reads its last part."""
+    """Whichever task reads its last part."""
     monkeypatch.setattr(skewed, "NOTES", tmp_path / "notes")
     report, _ = run(source, tmp_path / "out", blocks=2, told=tmp_path / "told")
     assert report.rebalanced
@@ -91,7 +91,7 @@ def test_even_work_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_more_readers_than_slots_do_not_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Idle tasks have slots, too: whoever waits for one gets it at once."""
+    """Idle tasks have slots, too: a task that waits for one gets it at once."""
     monkeypatch.setattr(policy, "NO_START", 60.0)
     folder = tmp_path / "in"
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""Where claims would be too slow, a task stops where it is when a slot has nothing to do, and a further job reads the rest."""
+"""Yielding: when claims would be too slow and a slot is idle, a task stops, and a further job reads the rest."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_even_work_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_task_that_dies_when_it_has_yielded_is_begun_again(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_reported: bool
 ) -> None:
-    """Where it had reported, that counts, whatever its next attempt reads."""
+    """An earlier report of the task counts, whatever its next attempt reads."""
     publish, once = WindowLog.report, threading.Lock()
 
     def dies(log: WindowLog, name: str, report: TaskReport) -> TaskReport:
@@ -170,7 +170,7 @@ def test_records_are_slow_one_by_one_to_the_end(source: Path, tmp_path: Path) ->
 
 @attrs.define
 class Reader:
-    """What is made up of one task: it reads some of its parts, the last one up to somewhere."""
+    """A made-up task that has read some of its parts, the last one up to somewhere."""
 
     spec: TaskSpec
 

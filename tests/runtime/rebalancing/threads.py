@@ -95,7 +95,7 @@ class ZombieRunner(ThreadRunner):
 
     @property
     def was_doubled(self) -> bool:
-        """Whether anybody came to the step."""
+        """True if a task came to the step."""
         return bool(self._twins)
 
     def at(self, step: str) -> None:

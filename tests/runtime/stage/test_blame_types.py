@@ -26,7 +26,7 @@ class Pair:
 
 @attrs.define
 class Emits(Operator):
-    """Emits what is no pair for the number 3."""
+    """Emits pairs, and for the number 3 a record or batch of another type."""
 
     how: str = "record"
     input = InputPort[int]()

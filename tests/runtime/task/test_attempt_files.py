@@ -1,4 +1,4 @@
-"""What user code says of its files, before anything is decided by it: a decided window must be committed some day."""
+"""Names of files from user code are checked before they are decided: a decided window must be committed some day."""
 
 from __future__ import annotations
 

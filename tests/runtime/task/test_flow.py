@@ -1,4 +1,4 @@
-"""How records flow within a task: chunks, conversions, and what becomes of bad records in every form."""
+"""The flow of records within a task: chunks, conversions, and bad records in every form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator agrees on is published with the plan, and known to all tasks of its window."""
+"""The agreement of an operator is published with the plan, and known to all tasks of its window."""
 
 from __future__ import annotations
 

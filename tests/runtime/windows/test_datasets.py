@@ -323,7 +323,7 @@ def test_sources_are_named_once(tmp_path: Path) -> None:
 def test_starting_over_is_forgotten_only_when_all_ledgers_are_gone_for_good(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else a power cut could bring back the ledger of a second output, and nobody would know that it is to go."""
+    """Else a power cut could bring back the ledger of a second output, and no launch would know that it is to go."""
     application = Application(WINDOWS, [str(tmp_path / "one"), str(tmp_path / "two")])
     run(application)
     calls: list[tuple[str, str]] = []

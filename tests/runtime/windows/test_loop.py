@@ -30,7 +30,7 @@ def source(tmp_path: Path) -> Path:
 
 
 class Late(Future[list[TaskOutcome]]):
-    """A future that has not ended until somebody waits for it."""
+    """A future that does not end until a thread waits for it."""
 
     def done(self) -> bool:
         return False

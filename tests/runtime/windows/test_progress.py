@@ -1,4 +1,4 @@
-"""How far the readers of a window are reaches events and progress."""
+"""The progress of a window's readers reaches events and the progress line."""
 
 from __future__ import annotations
 

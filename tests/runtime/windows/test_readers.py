@@ -1,4 +1,4 @@
-"""How many readers windows get: the backlog that their partitioner hears of, what comes of it, and what is told."""
+"""The number of readers of windows: the backlog that their partitioner gets, its decision, and the report on it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def plan_of(reader: BlockReader[Any], **attributes: Any) -> Plan:
 
 
 class Loop:
-    """What the window loop does with readers."""
+    """The calls that the window loop makes of readers."""
 
     def __init__(self, reader: BlockReader[Any], slots: int | None = 8, last: int | None = None, **attributes: Any) -> None:
         self.plan = plan_of(reader, **attributes)

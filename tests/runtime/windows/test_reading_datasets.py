@@ -1,4 +1,4 @@
-"""What is read of datasets, and what never gets into them."""
+"""The files that are read of datasets, and those that never get into them."""
 
 from __future__ import annotations
 

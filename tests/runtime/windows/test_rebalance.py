@@ -144,7 +144,7 @@ def test_tasks_are_told_how_many_slots_there_are_when_their_window_starts(tmp_pa
 def test_a_window_whose_reports_are_not_its_plan_runs_again(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tell: Callable[[list[Any]], list[Any]], wrong: str
 ) -> None:
-    """What one task reports is changed, once."""
+    """Change the report of one task, once."""
     parts_of, once = StealingWork.parts, threading.Lock()
 
     def parts(work: StealingWork) -> list[list[Any]]:

@@ -307,7 +307,7 @@ def test_an_attempt_that_vanishes_right_after_the_decision_is_an_error(tmp_path:
 
 
 class TestFilesOfADecision:
-    """What a launch finds where the files of a window should be that was decided, and not followed."""
+    """The state of the disk where the files of a window should be that was decided, and not rolled forward."""
 
     def undone(self, source: Path, out: Path) -> Path:
         """A decided window without ledger entry or mark; where its file was written."""

@@ -1,4 +1,4 @@
-"""What may pass is tried again, so often and with so long a pause; then the run ends and names the window."""
+"""Transient failures are retried, so often and with so long a pause; then the run ends and names the window."""
 
 from __future__ import annotations
 

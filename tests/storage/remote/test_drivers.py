@@ -1,4 +1,4 @@
-"""What drivers raise, and what servers answer, as users are told."""
+"""The exceptions of drivers and the answers of servers, as users read them."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from pathlib import Path
 def once(folder: str, victim: str, after: int = 0) -> None:
     """Kills the Python worker, or the executor that it belongs to: the parent of the parent of this process.
 
-    `after`: so many calls, by whomever, do nothing before that.
+    `after`: so many calls, from any process, do nothing before that.
     """
     names = (*(f"before{n}" for n in range(after)), "killed")
     if next((name for name in names if _is_first(os.path.join(folder, name))), None) != "killed":

@@ -1,4 +1,4 @@
-"""What aggregates keep over windows: keys and values that come back from plain data."""
+"""The state of aggregates over windows: keys and values that come back from plain data."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_a_task_looks_back_in_its_first_block_only(tmp_path: Path, monkeypatch: 
 
 
 def bytes_before(data: bytes, start: int, **options: int) -> int:
-    """How many bytes are read to find where a block begins, without those of the header."""
+    """The number of bytes that are read to find where a block begins, without those of the header."""
 
     class Counted(io.BytesIO):
         count = 0

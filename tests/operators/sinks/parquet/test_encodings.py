@@ -1,4 +1,4 @@
-"""How columns of Parquet files are encoded: the choice by sample, and that what is written so comes back."""
+"""The encodings of columns in Parquet files: they are chosen by sample, and their values come back."""
 
 from __future__ import annotations
 
