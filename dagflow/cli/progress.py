@@ -23,6 +23,7 @@ from dagflow.runtime.events import (
     WindowProgress,
     WindowRetried,
     line_of,
+    retry_text,
 )
 
 QUIET = 1.0  # seconds between two lines of plain progress; what happens in between is told together
@@ -78,16 +79,12 @@ class PlainProgress(Progress):
             self._planned[event.window] = event
             if event.at - self._last >= QUIET and not self._decided:
                 self._last = event.at
-                again = ", planned by an earlier launch" if event.replayed else ""
+                again = "; an earlier launch planned it, and ended before it was decided" if event.replayed else ""
                 self.say(f"window {event.window}: {_work(event)}, {counted(event.tasks, 'task')}{again}")
         elif isinstance(event, Warned):
             self.say(f"warning: {event.text}")
-        elif isinstance(event, WindowRetried):
-            self.say(
-                f"window {event.window}: attempt {event.attempt}{_soon(event.delay)}, since the one before failed: {event.reason}"
-            )
-        elif isinstance(event, StepRetried):
-            self.say(f"window {event.window}: {event.doing}, attempt {event.attempt}{_soon(event.delay)}: {event.reason}")
+        elif (text := retry_text(event, _pause(event))) is not None:
+            self.say(text)
         elif isinstance(event, WindowProgress):
             if event.at - self._last >= OFTEN:
                 self._last = event.at
@@ -109,7 +106,8 @@ class PlainProgress(Progress):
         self._decided = []
 
 
-def _soon(delay: float) -> str:
+def _pause(event: Event) -> str:
+    delay = event.delay if isinstance(event, WindowRetried | StepRetried) else 0.0
     return f" in {seconds(delay)}" if delay else ""
 
 
@@ -188,12 +186,8 @@ class LiveProgress(Progress):
             self._flying[event.window] = event
         elif isinstance(event, Warned):
             self.say(f"warning: {event.text}")
-        elif isinstance(event, WindowRetried):
-            self.say(
-                f"window {event.window}: attempt {event.attempt}{_soon(event.delay)}, since the one before failed: {event.reason}"
-            )
-        elif isinstance(event, StepRetried):
-            self.say(f"window {event.window}: {event.doing}, attempt {event.attempt}{_soon(event.delay)}: {event.reason}")
+        elif (text := retry_text(event, _pause(event))) is not None:
+            self.say(text)
         elif isinstance(event, WindowProgress):
             self._consumed[event.window] = event.fraction_consumed
         elif isinstance(event, WindowDecided):

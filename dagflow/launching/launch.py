@@ -108,7 +108,7 @@ class _Launch:
         began = self.clock.monotonic()
         report = self.run.report
         events = EventStream(self.clock.now)
-        events.subscribe(lambda event: report.warnings.append(event.text) if isinstance(event, Warned) else None)
+        events.subscribe(report.note)
         for subscriber in self.subscribers:
             events.subscribe(subscriber)
         with ExitStack() as stack:
@@ -190,7 +190,7 @@ class _Launch:
                 run_folder=run_folder,
                 launch=launch_id,
                 slots=runner.slots,
-                first_window=loop.first_window(),
+                first_window=loop.first_undecided(),
                 ui=runner.ui,
             )
         )

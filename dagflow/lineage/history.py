@@ -40,32 +40,50 @@ _ATTEMPT = re.compile(r"\d+\..+\.(?P<task>[^.]+-\d{4,})-(?P<attempt>[^.]*)\.(?P<
 
 
 @attrs.frozen
+class PlannedBlock:
+    """A block of a file as a plan holds it: the fields of `FileBlockMetadata`, as far as the source has them."""
+
+    file_path: str
+    start: int | None = None
+    stop: int | None = None
+    file_length: int | None = None
+    modified_ns: int | None = None
+    record_end: Any = None
+
+    @classmethod
+    def of(cls, value: object) -> PlannedBlock | None:
+        """Return the block that is plain data of a plan; None for an item that is not read from a file."""
+        if not isinstance(value, dict) or not isinstance(path := value.get("file_path"), str):
+            return None
+        numbers = {name: value.get(name) for name in ("start", "stop", "file_length", "modified_ns")}
+        known = {name: number for name, number in numbers.items() if isinstance(number, int)}
+        return cls(path, **known, record_end=value.get("record_end"))
+
+
+@attrs.frozen
 class Item:
-    """A work item of a task: the port that got it, and what it was, as plain data; of a block of a file, its range."""
+    """A work item of a task: the port that got it, and the item as plain data. `block`: of an item that is read from a file."""
 
     port: str
     value: Any
+    block: PlannedBlock | None = attrs.field(
+        init=False, default=attrs.Factory(lambda self: PlannedBlock.of(self.value), takes_self=True)
+    )
 
     @property
     def path(self) -> str | None:
         """The file that it is a part of."""
-        found = self._part("file_path")
-        return found if isinstance(found, str) else None
+        return None if self.block is None else self.block.file_path
 
     @property
     def start(self) -> int | None:
         """The position in the file at which it begins."""
-        found = self._part("start")
-        return found if isinstance(found, int) else None
+        return None if self.block is None else self.block.start
 
     @property
     def stop(self) -> int | None:
         """The position behind its last byte."""
-        found = self._part("stop")
-        return found if isinstance(found, int) else None
-
-    def _part(self, name: str) -> object:
-        return self.value.get(name) if isinstance(self.value, dict) else None
+        return None if self.block is None else self.block.stop
 
 
 @attrs.frozen
@@ -264,16 +282,16 @@ def stage_of(plan: Plan, written: FileOrigin, window: int) -> tuple[Stage, int]:
 
 
 def changed_sources(items: Sequence[Item]) -> Iterator[str]:
-    """Which files of blocks are others than when these were planned; a reader that minds refuses them anyway."""
-    for path, item in {item.path: item for item in items if item.path is not None}.items():
-        length, modified_ns = item.value.get("file_length"), item.value.get("modified_ns")
+    """Yield the files of blocks that have changed since the blocks were planned. A reader that minds refuses them anyway."""
+    for path, block in {item.block.file_path: item.block for item in items if item.block is not None}.items():
         with explained(path, "looking at the source"):
             try:
                 now = file_system(path).status(path)
             except FileNotFoundError:
-                yield f"{path} is gone since"
+                yield f"{path} has been removed since"
                 continue
-        if item.value.get("record_end") is not None and now.length >= (length or 0):
+        length, modified_ns = block.file_length, block.modified_ns
+        if block.record_end is not None and now.length >= (length or 0):
             continue  # it is appended to, and the splitter checks the part that it has planned
         if length not in (None, now.length) or (modified_ns and now.modified_ns and modified_ns != now.modified_ns):
             sizes = f"{length:,} bytes then, {now.length:,} now" if length is not None else f"{now.length:,} bytes now"

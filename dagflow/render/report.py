@@ -15,6 +15,8 @@ from dagflow.runtime.run_folder.reports import ExchangeFigures, OperatorFigures
 from dagflow.runtime.run_report import ReaderFigures, RunReport
 
 VERSION = 1
+MAX_RETRIES = 3
+"""Retries that the closing table shows; the others are in the run's events."""
 _COLOURS = {"done": "green", "failed": "red", "interrupted": "yellow"}
 _IN_COLUMNS = ("dropped", "bytes", "bytes_planned")  # counters that have a column
 
@@ -33,7 +35,8 @@ def report_text(report: RunReport, style: Style | None = None) -> str:
       windows  1 (number 0)
       time     500 ms
     """
-    style, report = style or Style(), visible(report)
+    style = style or Style()
+    report = visible(attrs.evolve(report, retries=[text.partition("\n")[0] for text in report.retries]))
     blocks = []
     if report.operators:
         head = ["operator", "records in", "records out", "dropped", "errors", "bytes", "converted"]
@@ -109,6 +112,9 @@ def _summary(report: RunReport, style: Style) -> list[str]:
     elif report.rebalancing:
         rows.append(["work", f"not rebalanced: {report.rebalancing}"])
     rows += [["exchange", f"{port}: {_exchange(figures)}"] for port, figures in report.exchanges.items()]
+    rows += [["retried", text] for text in report.retries[:MAX_RETRIES]]
+    if (more := len(report.retries) - MAX_RETRIES) > 0:
+        rows.append(["", f"and {more:,} more, in the events of the run folder"])
     if report.outputs:
         rows.append(["written", f"{counted(report.files, 'file')}, {size(report.bytes_written)}"])
     rows.append(["time", seconds(report.seconds)])

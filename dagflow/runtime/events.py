@@ -171,6 +171,16 @@ class WindowDone(Event):
 
 
 @attrs.frozen(kw_only=True)
+class TaskRetried(Event):
+    """The runner ran a task again, since an earlier attempt of it did not report. Its window goes on."""
+
+    kind: ClassVar[str] = "task_retried"
+    window: int
+    task: str
+    attempt: str
+
+
+@attrs.frozen(kw_only=True)
 class WindowRetried(Event):
     """A window failed for a transient reason and is run again from its plan, after `delay` seconds."""
 
@@ -191,6 +201,21 @@ class StepRetried(Event):
     attempt: int
     reason: str
     delay: float
+
+
+def retry_text(event: Event, pause: str = "") -> str | None:
+    """Return the line that says what is retried, and why; None for events of other kinds. `pause`: the delay in words.
+
+    >>> retry_text(WindowRetried(window=3, attempt=2, reason="a worker died", delay=1.0), " in 1 s")
+    'window 3 is retried, attempt 2 in 1 s: a worker died'
+    """
+    if isinstance(event, WindowRetried):
+        return f"window {event.window} is retried, attempt {event.attempt}{pause}: {event.reason}"
+    if isinstance(event, StepRetried):
+        return f"window {event.window}: {event.doing} is retried, attempt {event.attempt}{pause}: {event.reason}"
+    if isinstance(event, TaskRetried):
+        return f"window {event.window}: task {event.task} was retried, since an earlier attempt did not report: see Spark's log"
+    return None
 
 
 @attrs.frozen(kw_only=True)

@@ -6,6 +6,7 @@ from collections.abc import Container
 
 import attrs
 
+from dagflow.runtime.events import Event, Warned, retry_text
 from dagflow.runtime.run_folder.reports import ExchangeFigures, OperatorFigures, summed, summed_exchanges
 from dagflow.runtime.run_folder.window_log import Decision
 
@@ -43,6 +44,7 @@ class RunReport:
         rebalancing: why that has never happened.
         ledgers: the newest entry of each output folder's ledger.
         warnings: what a user should know, and did not end the run.
+        retries: what was retried, and why: one text for each retry of a window, a task or a step on the driver.
     """
 
     application: str = ""
@@ -64,8 +66,16 @@ class RunReport:
     outputs: list[str] = attrs.field(factory=list)
     ledgers: dict[str, str] = attrs.field(factory=dict)
     warnings: list[str] = attrs.field(factory=list)
+    retries: list[str] = attrs.field(factory=list)
     ui: str | None = None
     error: str | None = None
+
+    def note(self, event: Event) -> None:
+        """Add a warning or a retry. A subscriber of the run's events."""
+        if isinstance(event, Warned):
+            self.warnings.append(event.text)
+        elif (text := retry_text(event)) is not None:
+            self.retries.append(text)
 
     def count(self, decision: Decision, operators: Container[str]) -> None:
         """Add what a window did, for operators that the application has."""

@@ -36,12 +36,35 @@ INLINE = 8 << 10
 KEYED_FOLDER = "keyed-state"
 _FOLDER = "task-states"
 _NAMES = re.compile(rf"{_FOLDER}/(\d{{10}})\.[0-9a-f]{{64}}")
-CACHED = 4
-"""The maps of this many partitions stay in memory for the next window."""
 EncodedStates = dict[str, Any]
 """The states of one operator by their names, as plain data."""
 _Maps = dict[MapId, TrackedDict[Any, Any]]
-_cache: dict[tuple[str, str], tuple[MapLog, _Maps]] = {}
+_LogAndMaps = tuple[MapLog, _Maps]
+
+
+@attrs.define
+class MapCache:
+    """The maps of the partitions that a process has worked on last, kept for the next window. Each process has its own.
+
+    `size`: the number of partitions. A map is found by the folder of the segments and the name of its newest one.
+    """
+
+    size: int = 4
+    _entries: dict[tuple[str, str], _LogAndMaps] = attrs.field(factory=dict, init=False)
+
+    def take(self, folder: str, segment: str) -> _LogAndMaps | None:
+        """Return maps and their log, which the caller may change: they are no longer in the cache."""
+        return self._entries.pop((folder, segment), None)
+
+    def put(self, folder: str, segment: str, entry: _LogAndMaps) -> None:
+        """Keep maps and their log instead of the oldest ones."""
+        self._entries[folder, segment] = entry
+        while len(self._entries) > self.size:
+            self._entries.pop(next(iter(self._entries)))
+
+    def clear(self) -> None:
+        """Forget all maps."""
+        self._entries.clear()
 
 
 class MergeFailed(Exception):
@@ -131,6 +154,7 @@ class TaskStates:
         store: the run folder; `durable`: segments are on disk before the task reports.
         window, partition: of the task; `keys`: the keys of its partition.
         start: the states that it begins with.
+        cache: the maps of earlier windows in this process.
     """
 
     store: Store
@@ -139,6 +163,7 @@ class TaskStates:
     partition: int
     keys: KeyAssignment
     start: StartStates
+    cache: MapCache = attrs.field(factory=MapCache)
     _plain: dict[str, EncodedStates] = attrs.field(factory=dict, init=False)
     _operators: Mapping[str, Operator] = attrs.field(factory=dict, init=False)
     _maps: dict[str, _KeyedMaps] = attrs.field(factory=dict, init=False)
@@ -215,7 +240,7 @@ class _KeyedMaps:
         if newest is None:  # named all the same: the place in the decision's list is the partition's number
             return StateRef("", 0, values={}, replaced=self._replaced)
         replaced = self._replaced + sorted(before - {each.name for each in self._log.segments})
-        _remember((self._folder, newest.name), (self._log, self._maps))
+        self._task.cache.put(self._folder, newest.name, (self._log, self._maps))
         mark = assignment_mark(self._task.keys)
         return StateRef(newest.hash, newest.size, values={}, segment=newest, replaced=replaced, keys=mark)
 
@@ -224,7 +249,7 @@ class _KeyedMaps:
         store = open_store(self._folder, durable=self._task.durable)
         log = MapLog(store)
         if len(chains) == 1 and chains[0].continues:
-            known = _cache.pop((self._folder, chains[0].newest.name), None)
+            known = self._task.cache.take(self._folder, chains[0].newest.name)
             if known is not None and {state for _, state in known[1]} == set(self._declared):
                 return known
             content = log.restore(chains[0].newest, self._task.window - 1, [(self._name, state) for state in self._declared])
@@ -271,12 +296,6 @@ def _in_order(entries: TrackedDict[Any, Any]) -> TrackedDict[Any, Any]:
 
 def _by_type(key: Any) -> tuple[str, Any]:
     return type(key).__name__, key
-
-
-def _remember(key: tuple[str, str], value: tuple[MapLog, _Maps]) -> None:
-    _cache[key] = value
-    while len(_cache) > CACHED:
-        _cache.pop(next(iter(_cache)))
 
 
 def sweep(store: Store, window: int, states: Mapping[str, Sequence[StateRef]]) -> None:

@@ -19,8 +19,10 @@ from dagflow.model.operator.ports import BATCH, RECORD, STREAM, OutputPort, hand
 from dagflow.model.types.forms import to_records
 from dagflow.model.types.plain_data import dumps
 from dagflow.plan.forms import preferred_form
-from dagflow.runtime.stage.delivery import Inlet, Outlet, Step
 from dagflow.runtime.stage.failure import Abort
+from dagflow.runtime.stage.inlet import Inlet
+from dagflow.runtime.stage.node import PortFront
+from dagflow.runtime.stage.outlet import Outlet, Step
 from dagflow.runtime.stage.program import OutputPlan, PortPlan, Program, ProgramOperator, RunOptions, TaskSpec
 from dagflow.runtime.task.flow import Flow
 from dagflow.state.task_states import encoded_states, restore_states
@@ -331,7 +333,7 @@ class OperatorTask:
     def _preferred(self, port: str, is_batch: bool) -> str:
         return preferred_form(BATCH if is_batch else RECORD, self._offered(port))
 
-    def _inlet(self, port: str, form: str) -> Inlet:
+    def _inlet(self, port: str, form: str) -> PortFront:
         offered = self._offered(port)
         if form not in offered:
             forms = tuple(each for each in (RECORD, STREAM, BATCH) if each in offered)

@@ -6,7 +6,16 @@ import json
 import pytest
 
 from dagflow.cli.progress import JsonProgress, LiveProgress, PlainProgress, Progress, make_progress, writer
-from dagflow.runtime.events import Event, RunEnded, RunStarted, StepRetried, WindowDecided, WindowPlanned, WindowRetried
+from dagflow.runtime.events import (
+    Event,
+    RunEnded,
+    RunStarted,
+    StepRetried,
+    TaskRetried,
+    WindowDecided,
+    WindowPlanned,
+    WindowRetried,
+)
 
 STARTED = RunStarted(
     at=0.0, application="a", runner="spark", run_folder="r", launch="l", slots=4, first_window=0, ui="http://x:4040"
@@ -38,7 +47,7 @@ def test_plain_tells_each_change_of_slow_windows() -> None:
         "running: 4 slots, starts with window 0, Spark UI http://x:4040",
         "window 0: 10 work items, 1 MiB, 2 tasks",
         "window 0 decided: 1 MiB read in 4 s (256 KiB/s); 50 records in 2 files written, 1000 B",
-        "window 1: 10 work items, 1 MiB, 2 tasks, planned by an earlier launch",
+        "window 1: 10 work items, 1 MiB, 2 tasks; an earlier launch planned it, and ended before it was decided",
         "window 1 decided: 1 MiB read in 2 s (512 KiB/s); 50 records in 2 files written, 1000 B",
     ]
 
@@ -57,13 +66,15 @@ def test_plain_tells_fast_windows_together() -> None:
 
 def test_plain_always_tells_of_failures() -> None:
     assert lines_of([WindowRetried(at=0.1, window=3, attempt=2, reason="a worker died")]) == [
-        "window 3: attempt 2, since the one before failed: a worker died"
+        "window 3 is retried, attempt 2: a worker died"
     ]
     assert lines_of([WindowRetried(at=0.1, window=3, attempt=3, reason="a worker died", delay=2.0)]) == [
-        "window 3: attempt 3 in 2 s, since the one before failed: a worker died"
+        "window 3 is retried, attempt 3 in 2 s: a worker died"
     ]
     step = StepRetried(at=0.1, window=3, doing="publishing its plan", attempt=2, reason="it is busy", delay=1.0)
-    assert lines_of([step]) == ["window 3: publishing its plan, attempt 2 in 1 s: it is busy"]
+    assert lines_of([step]) == ["window 3: publishing its plan is retried, attempt 2 in 1 s: it is busy"]
+    task = TaskRetried(at=0.1, window=3, task="s0-0001", attempt="7")
+    assert lines_of([task]) == ["window 3: task s0-0001 was retried, since an earlier attempt did not report: see Spark's log"]
 
 
 def test_json_is_one_event_a_line() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from dagflow import DAG, InputPort, MapState, Operator, OutputPort
 from dagflow.errors import ForeignStateKey, OperatorFailed
+from dagflow.runtime.task.execute import MAPS
 from dagflow.scaling import StatelessPartitioner
-from dagflow.state import task_states
 from dagflow.testing import Collector, run_dag
 from operators import Count, FlatMap, KeyValue, Sum, TopN
 from tests.conformance.exchanges import Counted, Line, adaptive, read, words
@@ -70,7 +70,7 @@ def test_totals_go_on_over_windows_launches_and_numbers_of_partitions(runner: st
     seen = Collector[Counted]()
     expected: Counter[str] = Counter()
     for launch, partitions in enumerate((2, 2, 11, 1, 3)):  # of 11, some have no entry
-        task_states._cache.clear()  # another process
+        MAPS.clear()  # another process
         text = f"the cat {launch} and the dog {launch % 2}\n" * 7
         (source / f"{launch}.txt").write_text(text)
         expected.update(text.split())
@@ -89,7 +89,7 @@ def test_adaptive_execution_leaves_states_where_they_are(spark_session: Any, sou
     expected: Counter[str] = Counter()
     with adaptive(spark_session):
         for launch in range(2):
-            task_states._cache.clear()  # another process
+            MAPS.clear()  # another process
             text = f"hot hot hot hot hot cat{launch} dog{launch % 2} bird\n" * 9
             (source / f"{launch}.txt").write_text(text)
             expected.update(text.split())
@@ -104,7 +104,7 @@ def test_what_is_in_memory_and_what_is_read_is_the_same(source: Path, tmp_path: 
         seen = Collector[Counted]()
         with pytest.MonkeyPatch.context() as patch:
             if name == "read":
-                patch.setattr(task_states, "CACHED", 0)
+                patch.setattr(MAPS, "size", 0)
             run_dag(running(source, seen, 3), runner="local", run_folder=str(tmp_path / name))
         found.append(seen.records)
         assert len(segments(tmp_path / name)) < 40, "old segments go"
@@ -129,7 +129,7 @@ def test_running_counts_go_on_likewise(runner: str, source: Path, tmp_path: Path
     seen = Collector[Any]()
     expected: Counter[Any] = Counter()
     for launch, partitions in enumerate((2, 5, 3)):
-        task_states._cache.clear()  # another process
+        MAPS.clear()  # another process
         text = f"the cat {launch} and the dog {launch % 2}\n" * 7
         (source / f"{launch}.txt").write_text(text)
         found = pairs(Line(0, 0, text))
@@ -191,7 +191,7 @@ def test_a_window_that_is_run_again_sees_the_state_of_the_first_time(
     runner: str, source: Path, tmp_path: Path, is_known: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though all tasks below had saved theirs; also where a launch asks for another number of partitions meanwhile."""
-    monkeypatch.setattr(task_states, "CACHED", 100)  # of all tasks, the one that failed included
+    monkeypatch.setattr(MAPS, "size", 100)  # of all tasks, the one that failed included
     (source / "a.txt").write_text("".join(f"the cat and dog{n % 5}\n" for n in range(20)))
     found, failed = [], []
     for name, partitions in (("undisturbed", (3,)), ("failing", (3, 2))):
@@ -215,7 +215,7 @@ def test_a_window_that_is_run_again_sees_the_state_of_the_first_time(
                 dag.add_stream("passed", failing.output, dag.add_operator("seen", seen).input)
 
             if not is_known:
-                task_states._cache.clear()
+                MAPS.clear()
             try:
                 run_dag(populate_dag, runner=runner, run_folder=str(tmp_path / name))
             except OperatorFailed as error:

@@ -15,6 +15,7 @@ from dagflow.errors import KeysMisassigned
 from dagflow.launching.launch import launch
 from dagflow.local.runner import LocalRunner
 from dagflow.model.operator.context import OperatorContext
+from dagflow.runtime.task.execute import MAPS
 from dagflow.scaling import (
     Partition,
     PartitioningContext,
@@ -25,7 +26,6 @@ from dagflow.scaling import (
     key_hash,
     resized,
 )
-from dagflow.state import task_states
 from dagflow.testing import Collector, run_dag
 from operators import FlatMap
 from tests.conformance.exchanges import Counted, read, words
@@ -182,7 +182,7 @@ def test_state_follows_its_keys_from_window_to_window(runner: str, source: Path,
     assert Counter(record.total for record in seen.records) == {1: 20, 2: 20, 3: 20}
     assert all(keys(1, 1 - record.partition).holds(key_hash(record.word)) for record in seen.records if record.total == 3)
     for partitioner in (StatelessPartitioner(3), None, StatelessPartitioner(2)):
-        task_states._cache.clear()  # another process
+        MAPS.clear()  # another process
         (source / f"{partitioner}.txt").write_text(text)
         seen.clear()
         run_dag(located(source, partitioner, seen, block_size=10_000), runner=runner, run_folder=run_folder)

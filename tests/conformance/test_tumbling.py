@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from dagflow import DAG
 from dagflow.errors import PlanMismatch, WatermarkMissing
+from dagflow.runtime.task.execute import MAPS
 from dagflow.scaling import StatelessPartitioner
-from dagflow.state import task_states
 from dagflow.testing import Collector, run_dag
 from operators import (
     Count,
@@ -162,7 +162,7 @@ def test_open_windows_move_when_the_number_of_partitions_changes(runner: str, tm
     seconds = [(1, 12), (2, 13, 41), (3, 14, 60), (5,)]
     windows = [[Hit(key, second * SECOND, 1) for second in each for key in "abcdefgh"] for each in seconds]
     for launch, partitions in enumerate((2, 5, 1, 3)):
-        task_states._cache.clear()  # another process
+        MAPS.clear()  # another process
         is_last = launch == len(windows) - 1
         populate_dag = application(Given(windows), of(allowed_lateness=40), tmp_path, partitions)
         report = run_dag(populate_dag, runner=runner, **({} if is_last else {"max_windows": 1}))
@@ -238,8 +238,8 @@ class Colour(enum.Enum):
 @pytest.fixture(params=[0, 4])
 def workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks that find in memory what the window before has left, and others that read it."""
-    task_states._cache.clear()
-    monkeypatch.setattr(task_states, "CACHED", request.param)
+    MAPS.clear()
+    monkeypatch.setattr(MAPS, "size", request.param)
 
 
 def counted_by(keys: dict[str, Any], seen: Collector[Any]) -> Any:

@@ -273,7 +273,7 @@ class TestWhatHasChangedSince:
         (source / "b").write_text("B1\nB2\n")
         found = exactly(out, 0)
         assert [remark.split(":")[0] for remark in found.remarks] == [
-            f"{source}/a is gone since",
+            f"{source}/a has been removed since",
             f"{source}/b has changed since (6 bytes then, 6 now)",
         ]
 

@@ -66,7 +66,6 @@ RULES = (
 
 ALLOWED: dict[str, dict[str, int]] = {
     "dagflow/ranges": {"negation": 1},
-    "dagflow/runtime": {"negation": 2},
     "dagflow/scan": {"negation": 7},
     "operators/files": {"negation": 1},
     "operators/formats": {"negation": 12},

@@ -65,6 +65,13 @@ def test_the_table_fits_a_terminal() -> None:
     assert max(cells(line) for line in report_text(report(), Style(width=80)).split("\n")) <= 80
 
 
+def test_retries_are_told_with_their_reason() -> None:
+    retries = [f"window {n} is retried, attempt 2: a worker died\n  help: …" for n in range(5)]
+    lines = [line.split(maxsplit=1) for line in report_text(report(retries=retries)).splitlines() if "attempt 2" in line]
+    assert lines == [["retried", f"window {n} is retried, attempt 2: a worker died"] for n in range(3)]
+    assert "and 2 more, in the events of the run folder" in report_text(report(retries=retries))
+
+
 def test_as_json() -> None:
     found = json.loads(json.dumps(report_json(report())))
     assert found["v"] == 1

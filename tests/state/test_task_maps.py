@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from dagflow import InputPort, MapState, Operator
 from dagflow.model.types.keys import GROUPS, KeyAssignment, group_of
-from dagflow.state import SegmentRef, StateRef, task_states
+from dagflow.state import SegmentRef, StateRef
 from dagflow.state.references import StartStates, chains
-from dagflow.state.task_states import TaskStates, sweep
+from dagflow.state.task_states import MapCache, TaskStates, sweep
 from dagflow.storage import LocalStore
 
 ALL = KeyAssignment(1)
@@ -24,16 +24,15 @@ class Keeps(Operator):
     totals = MapState[str, int]()
 
 
-def task(run: Path, window: int, left: list[StateRef], partition: int = 0, keys: KeyAssignment = ALL) -> tuple[TaskStates, Keeps]:
+def task(
+    run: Path, window: int, left: list[StateRef], partition: int = 0, keys: KeyAssignment = ALL, cache: MapCache | None = None
+) -> tuple[TaskStates, Keeps]:
+    """A task; without a cache, in a process of its own."""
     start = StartStates(chains={"keeps": chains(left, partition, keys)})
-    states, operator = TaskStates(LocalStore(str(run)), False, window, partition, keys, start), Keeps()
+    states = TaskStates(LocalStore(str(run)), False, window, partition, keys, start, cache or MapCache())
+    operator = Keeps()
     states.restore({"keeps": operator})
     return states, operator
-
-
-@pytest.fixture(autouse=True)
-def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task_states, "CACHED", 0)
 
 
 @given(st.integers(1, 9), st.integers(1, 9))
@@ -98,16 +97,16 @@ def written(run: Path) -> int:
 
 
 @pytest.mark.parametrize("keys", [20_000, pytest.param(1_000_000, marks=pytest.mark.nightly)])
-def test_a_window_writes_what_it_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: int) -> None:
+def test_a_window_writes_what_it_has_changed(tmp_path: Path, keys: int) -> None:
     """At most five times the bytes of the changed keys, over many windows."""
-    monkeypatch.setattr(task_states, "CACHED", 4)
-    states, operator = task(tmp_path, 0, [])
+    cache = MapCache()
+    states, operator = task(tmp_path, 0, [], cache=cache)
     operator.totals.update({f"key {n:07d}": n for n in range(keys)})
     left = [states.save()["keeps"]]
     changed = made = 0
     windows, each = 60, keys // 500
     for window in range(1, windows + 1):
-        states, operator = task(tmp_path, window, left)
+        states, operator = task(tmp_path, window, left, cache=cache)
         for n in range(each):
             key = f"key {(window * 7919 + n * 31) % keys:07d}"
             operator.totals[key] += 1

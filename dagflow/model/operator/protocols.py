@@ -162,6 +162,21 @@ class DividesItems(Protocol):
 
 
 @runtime_checkable
+class HasRange(Protocol):
+    """A work item that is a half-open range of its source."""
+
+    start: Any
+    stop: Any
+
+
+@runtime_checkable
+class NamesFile(Protocol):
+    """A work item that is read from a file."""
+
+    file_path: str
+
+
+@runtime_checkable
 class FollowsBlock(Protocol):
     """A work item that may be read on the stream of the one before it, where one reader gets both."""
 

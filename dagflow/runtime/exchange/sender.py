@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from dagflow.runtime.stage.delivery import Step
     from dagflow.runtime.stage.node import Node
+    from dagflow.runtime.stage.outlet import Step
 
 ROWS = 1 << 15
 """Rows of a blob; fewer when they are wide."""

@@ -10,7 +10,7 @@ from zlib import crc32
 
 import attrs
 
-from dagflow.model.operator.protocols import DividesItems, WeighsItems
+from dagflow.model.operator.protocols import DividesItems, HasRange, NamesFile, WeighsItems
 from dagflow.model.types.plain_data import shown
 from dagflow.ranges import RangeTracker, SplitsItems
 from dagflow.ranges.splitting import cut_at, cuts, fraction_at, split_off, tracker_between
@@ -46,12 +46,12 @@ class PendingItem:
     @property
     def start(self) -> Any:
         """The position at which it starts; None: the item says."""
-        return getattr(self.value, "start", None) if self.part.start is None else self.part.start
+        return range_of(self.value)[0] if self.part.start is None else self.part.start
 
     @property
     def stop(self) -> Any:
         """The position at which it stops; None: the item says."""
-        return getattr(self.value, "stop", None) if self.part.stop is None else self.part.stop
+        return range_of(self.value)[1] if self.part.stop is None else self.part.stop
 
     @property
     def least(self) -> float:
@@ -89,19 +89,23 @@ class PendingItem:
     @property
     def name(self) -> str:
         """Its name in reports."""
-        path = getattr(self.value, "file_path", None)
-        if path is None:
+        if not isinstance(self.value, NamesFile):
             return f"{shown(self.value)} of {self.item[0]!r}"
-        start = getattr(self.value, "start", 0)
-        return f"{path} from byte {start} on" if start else str(path)
+        start, _ = range_of(self.value)
+        return f"{self.value.file_path} from byte {start} on" if start else self.value.file_path
 
 
 def weight_of(operator: Any, value: Any) -> float:
     """The weight of an item: its operator's answer (`item_weight`), the size of a range of integers, else 1."""
     if _is(operator, WeighsItems):
         return max(1.0, float(operator.item_weight(value)))
-    start, stop = getattr(value, "start", None), getattr(value, "stop", None)
+    start, stop = range_of(value)
     return float(max(1, stop - start)) if isinstance(start, int) and isinstance(stop, int) else 1.0
+
+
+def range_of(value: Any) -> tuple[Any, Any]:
+    """The bounds of an item that is a range; None and None of another one."""
+    return (value.start, value.stop) if isinstance(value, HasRange) else (None, None)
 
 
 def _can_cut(operator: Any, value: Any) -> bool:

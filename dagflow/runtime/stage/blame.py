@@ -17,12 +17,11 @@ from dagflow.model.operator.ports import RECORD
 from dagflow.model.types.forms import to_records
 from dagflow.model.types.typecheck import type_check
 from dagflow.runtime.stage.failure import Abort
+from dagflow.runtime.stage.node import Node
 from dagflow.runtime.stage.program import SourcePlan
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from dagflow.runtime.stage.node import Node
 
 
 @attrs.frozen

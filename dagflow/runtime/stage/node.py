@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Iterator
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn, Protocol
 
 from dagflow.model.errors.dag import PortUnbound
 from dagflow.model.operator.base import ErrorRecord, Operator
@@ -14,12 +14,26 @@ from dagflow.model.operator.map_state import TrackedDict
 from dagflow.model.operator.state import state_fields
 from dagflow.model.types.records import ReaderRecord
 from dagflow.runtime.run_folder.reports import SAMPLES, OperatorFigures
-from dagflow.runtime.stage.delivery import Inlet, Outlet, Step, Steps
 from dagflow.runtime.stage.failure import Abort, abort, describe, sample, text_of
+from dagflow.runtime.stage.outlet import Outlet, Step, Steps, StreamEnd, Tap
 from dagflow.runtime.stage.program import ProgramOperator
 from dagflow.runtime.stage.unchanged import Unchanged
 
 _NOTHING: Iterator[Step] = iter(())
+
+
+class PortFront(StreamEnd, Protocol):
+    """The front of an input port, as far as its operator's node needs it (`dagflow.runtime.stage.inlet.Inlet`)."""
+
+    form: str
+    handler: Callable[[Any], None]
+    count: int
+    converted: int
+    tap: Tap | None
+
+    def take(self, chunk: Any) -> None:
+        """Handle records or a batch, and all that follows from them."""
+        ...
 
 
 class Node:
@@ -30,12 +44,12 @@ class Node:
         self.operator: Operator = plan.operator
         self.context = context
         self.window = window
-        self.inlets: dict[str, Inlet] = {}
+        self.inlets: dict[str, PortFront] = {}
         self.outlets: dict[str, Outlet] = {}
         self.figures = OperatorFigures()
         self.steps = steps
         self.waiting: list[tuple[Outlet, Any]] = []  # what has been emitted and is to be handed on, in order
-        self.last: tuple[Inlet, Any] | None = None  # what its handler was called with last
+        self.last: tuple[PortFront, Any] | None = None  # what its handler was called with last
         self.is_busy = False  # its handler has not returned
         self.unchanged: Unchanged | None = None
         self.is_open = False  # the operator may emit: only within windows

@@ -48,7 +48,7 @@ class TaskOutcome:
 
     `records_in`, `records`: what came to the head of its stage, and what that passed on. `parts`: how many parts of items it has
     read, if parts can move, and `end_stats`: figures of that; `counters`: of what its work items went to; `has_left`:
-    a further job must read the rest of its parts.
+    a further job must read the rest of its parts. `is_retry`: the runner had begun the task before.
     """
 
     task: str
@@ -62,3 +62,4 @@ class TaskOutcome:
     error: DagflowError | None = None
     end_stats: TaskEndStats | None = None
     has_left: bool = False
+    is_retry: bool = False

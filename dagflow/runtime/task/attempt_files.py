@@ -116,7 +116,7 @@ def _refuse_name(name: Any) -> None:
     """Raise ValueError for names that no file in an output can have: the window could be decided, and never be committed."""
     words = name.split("/") if isinstance(name, str) else []
     if not words or "\0" in name or any(word in ("", ".", "..") for word in words):
-        raise ValueError(f"create_file: {name!r} is no name of a file below the output folder")
+        raise ValueError(f"create_file: {name!r} is not the name of a file below the output folder")
     if words[0].casefold() == OWN_FOLDER:
         raise ValueError(f"create_file: {name!r} is in {OWN_FOLDER}/, which is dagflow's own")
 

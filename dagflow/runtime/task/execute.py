@@ -21,7 +21,10 @@ from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.task.attempt_files import AttemptFiles
 from dagflow.runtime.task.crash_marker import open_crash_marker
 from dagflow.runtime.task.flow import Flow, failure_of, run_flow
-from dagflow.state.task_states import TaskStates
+from dagflow.state.task_states import MapCache, TaskStates
+
+MAPS = MapCache()
+"""The maps of keyed operators that this process keeps from one window to the next."""
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 
@@ -45,7 +48,7 @@ def execute(
                     run_flow(program, work.repeated(), files, channels=channels)
                     files.abandon()
             else:
-                states = TaskStates(log.store, spec.options.durable, spec.window, spec.partition, spec.keys, spec.start)
+                states = TaskStates(log.store, spec.options.durable, spec.window, spec.partition, spec.keys, spec.start, MAPS)
                 flow = run_flow(
                     program, spec, files, states=states, crash_marker=crash_marker, work=work, channels=channels, stages=True
                 )
@@ -73,6 +76,7 @@ def execute(
         counters=dict(sum((Counter(head.counters) for head in figures), Counter())),
         end_stats=work.end_stats(),
         has_left=work.has_left(report),
+        is_retry=again,
     )
 
 

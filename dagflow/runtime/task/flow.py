@@ -20,10 +20,11 @@ from dagflow.runtime.exchange.rows import Row, batch_of, records_of
 from dagflow.runtime.exchange.sender import Sender
 from dagflow.runtime.rebalancing.task_work import TaskWork
 from dagflow.runtime.run_folder.reports import ExchangeFigures, OperatorFigures
-from dagflow.runtime.stage.delivery import Inlet, Outlet, Steps, Tap, Unconnected
 from dagflow.runtime.stage.errors import OperatorFailed
 from dagflow.runtime.stage.failure import Abort, describe
+from dagflow.runtime.stage.inlet import Inlet
 from dagflow.runtime.stage.node import Node
+from dagflow.runtime.stage.outlet import Outlet, Steps, StreamEnd, Tap, Unconnected
 from dagflow.runtime.stage.parts import Part, narrowed
 from dagflow.runtime.stage.program import Program, ProgramOperator, SendPlan, TaskSpec
 from dagflow.runtime.stage.unchanged import Unchanged
@@ -88,7 +89,7 @@ class Flow:
         for port in output_ports(type(node.operator)):
             bound = getattr(node.operator, port)
             out = plan.outputs.get(port)
-            sinks: list[Inlet | Sender] = [self.nodes[n].inlets[sink] for n, sink in out.sinks] if out is not None else []
+            sinks: list[StreamEnd] = [self.nodes[n].inlets[sink] for n, sink in out.sinks] if out is not None else []
             senders = [Sender(node, each, self.spec, self._send) for each in sends if each.source[1] == port]
             self.senders.setdefault(plan.name, []).extend(senders)
             sinks += senders

@@ -9,7 +9,7 @@ import attrs
 
 from dagflow.model.operator.sink import StagedWindow
 from dagflow.runtime.run_folder.files import difference, file_paths
-from dagflow.runtime.run_folder.layout import STAGING
+from dagflow.runtime.run_folder.layout import STAGED, STAGING
 from dagflow.runtime.run_folder.reports import StagedFile
 from dagflow.runtime.windows.errors import FileInTheWay, FileLost, StagedFileDamaged
 from dagflow.storage import base_name, explained, file_system, join
@@ -109,8 +109,8 @@ def sweep_staging(folders: Iterable[str], windows: Collection[int]) -> None:
     for folder in folders:
         system = file_system(folder)
         place = join(folder, STAGING)
-        for found in list(system.scan(place)) if system.exists(place) else ():
-            window = base_name(found.path).partition(".")[0]
-            if window.isdigit() and int(window) in windows:
+        for file in list(system.scan(place)) if system.exists(place) else ():
+            name = STAGED.match(f"{STAGED.folder}/{base_name(file.path)}")
+            if name is not None and int(name["window"]) in windows:
                 with contextlib.suppress(FileNotFoundError):
-                    system.remove(found.path)
+                    system.remove(file.path)

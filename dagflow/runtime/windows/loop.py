@@ -18,6 +18,7 @@ from dagflow.model.operator.context import Clock
 from dagflow.plan.plan import Plan
 from dagflow.runtime.events import (
     EventStream,
+    TaskRetried,
     Warned,
     WindowDone,
     WindowRetried,
@@ -132,6 +133,11 @@ class WindowLoop:
     def first_window(self) -> int:
         """The number that the first new window of this launch gets."""
         return max(self._log.windows("plan"), default=-1) + 1
+
+    def first_undecided(self) -> int:
+        """The number of the first window that this launch runs: one that an earlier launch has planned, or a new one."""
+        newest = max(self._log.windows("decision"), default=-1)
+        return min((window for window in self._log.windows("plan") if window > newest), default=self.first_window())
 
     def run(self) -> None:
         """Run until the input is exhausted, the maximum of windows is reached, or the run is stopped. Raises DagflowError."""
@@ -330,6 +336,8 @@ class WindowLoop:
             if outcome.error is not None:
                 self._again(oldest, outcome.error.message())
                 return
+            if outcome.is_retry:
+                self._events.send(TaskRetried(window=oldest.plan.window, task=outcome.task, attempt=outcome.attempt))
             self._events.send(ended_event(oldest.plan.window, outcome))
         if self._goes_on(oldest, outcomes):
             return

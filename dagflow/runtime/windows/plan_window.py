@@ -138,7 +138,7 @@ class Driver:
                 said = node.call("watermark")
                 if said is not None:
                     if type(said) is not int or abs(said) > _END_OF_TIME:  # else no ledger could ever take the window
-                        node.fail("watermark()", TypeError(f"{said!r} is no number of microseconds since the epoch"), None)
+                        node.fail("watermark()", TypeError(f"{said!r} is not an integer of microseconds since the epoch"), None)
                     found[node.name] = max(said, found.get(node.name, said))
         return found
 

@@ -318,7 +318,7 @@ def _figures(of: _StageReaders, now: int, changed: bool) -> ReaderFigures:
 
 
 NEWEST = 0.5
-"""How much the newest window counts in an average."""
+"""The weight of the newest window in an average."""
 
 
 @attrs.frozen(kw_only=True)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagflow.errors import ColumnNotThere, OperatorFailed
-from dagflow.runtime.stage.delivery import Outlet
+from dagflow.runtime.stage.outlet import Outlet
 from dagflow.testing import Window, run_operator
 from operators import HashJoin
 from operators.join.errors import JoinColumnsClash, JoinColumnsDiffer, JoinColumnsUnknown, JoinKeyRefused, JoinSideTooLarge

@@ -17,6 +17,7 @@ from dagflow.ledger import Ledger
 from dagflow.runtime.events import WindowRetried
 from dagflow.runtime.run_folder.verify import verify_run_folder
 from dagflow.runtime.run_folder.window_log import Decision, WindowLog, WindowPlan
+from dagflow.runtime.task.execute import MAPS
 from dagflow.runtime.windows import loop
 from dagflow.runtime.windows.directories import Directories
 from dagflow.scaling import StatelessPartitioner
@@ -71,7 +72,7 @@ class Place:
             dag.add_stream(name, output, dag.add_operator(f"{name} out", RecordWriter[str](str(self.folder / name))).input)
 
     def run(self, **options: Any) -> None:
-        task_states._cache.clear()  # as another process
+        MAPS.clear()  # as another process
         run_dag(self.populate_dag, **options)
 
     def lines(self) -> Counter[tuple[str, str]]:

@@ -79,7 +79,7 @@ def refused(folder: Path, doing: str, **said: Any) -> str:
 @pytest.mark.parametrize("name", ["", ".", "../b", "/tmp/b", "b/", "b//c", "b/./c", "b\0", "s3://bucket/b", 5])
 def test_names_that_no_file_of_an_output_can_have(tmp_path: Path, name: Any) -> None:
     told = refused(tmp_path / "out", EACH, name=name)
-    assert told == f"ValueError: create_file: {name!r} is no name of a file below the output folder"
+    assert told == f"ValueError: create_file: {name!r} is not the name of a file below the output folder"
 
 
 @pytest.mark.parametrize("name", ["_dagflow/owner", "_dagflow/decision/0000000007", "_DAGFLOW/b"])
@@ -95,7 +95,7 @@ def test_numbers_of_records_that_are_none(tmp_path: Path, count: Any) -> None:
 @pytest.mark.parametrize("mark", [1.5, "2026-01-01", True, 1 << 80])
 def test_watermarks_that_are_none(tmp_path: Path, mark: Any) -> None:
     told = refused(tmp_path / "out", "watermark()", mark=mark)
-    assert told == f"TypeError: {mark!r} is no number of microseconds since the epoch"
+    assert told == f"TypeError: {mark!r} is not an integer of microseconds since the epoch"
 
 
 def test_names_that_are_no_utf_8(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dagflow import InputPort, Operator, OutputPort, WindowState
 from dagflow.errors import OperatorFailed, PortUnbound
-from dagflow.runtime.stage import delivery as flow_module
+from dagflow.runtime.stage import inlet, outlet
 from dagflow.testing import run_operator
 
 BAD = -1
@@ -213,7 +213,8 @@ class Repeats(Operator):
 
 @pytest.mark.parametrize("chunk", [1, 2, 7, 8192])
 def test_order_is_kept_whatever_the_size_of_chunks(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flow_module, "CHUNK", chunk)
+    monkeypatch.setattr(outlet, "CHUNK", chunk)
+    monkeypatch.setattr(inlet, "CHUNK", chunk)
     emitted = run_operator(Repeats(), {"input": [3, 0, 9, 1]})
     assert emitted["output"] == [3] * 7 + [0] + [9] * 19 + [1] * 3
 

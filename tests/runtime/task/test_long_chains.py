@@ -14,7 +14,7 @@ from dagflow.launching.build import examine
 from dagflow.plan.steps import PHASES
 from dagflow.plan.view import plan_view
 from dagflow.render.graph import graph_text
-from dagflow.runtime.stage import delivery as flow_module
+from dagflow.runtime.stage import inlet, outlet
 from dagflow.runtime.stage.program import OutputPlan, PortPlan, Program, ProgramOperator, TaskSpec
 from dagflow.runtime.task.flow import Flow
 from dagflow.scaling import StatelessPartitioner
@@ -92,7 +92,8 @@ def run(flow: Flow, records: list[int]) -> list[int]:
 @pytest.mark.parametrize("form", ["record", "stream", "batch"])
 @pytest.mark.parametrize("count", [1, 9])
 def test_a_chain_of_any_form(form: str, on_error: Any, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flow_module, "CHUNK", 4)  # so that outlets are full while a handler emits
+    monkeypatch.setattr(outlet, "CHUNK", 4)  # so that outlets are full while a handler emits
+    monkeypatch.setattr(inlet, "CHUNK", 4)
     added = 0 if form == "batch" else LENGTH
     assert run(chain(Plus(on_error=on_error), form), list(range(count))) == [n + added for n in range(count)]
 

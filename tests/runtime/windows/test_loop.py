@@ -7,12 +7,13 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from dagflow.errors import Interrupted, WindowFailed
 from dagflow.launching.launch import launch
 from dagflow.local.runner import LocalRunner
-from dagflow.runtime.events import Event, WindowRetried
+from dagflow.runtime.events import Event, RunStarted, TaskRetried, WindowPlanned, WindowRetried
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import Job
 from dagflow.testing import FakeClock
@@ -82,6 +83,7 @@ def test_a_window_that_dies_is_run_again_and_later_ones_with_it(source: Path, tm
     retried = [event for event in events if isinstance(event, WindowRetried)]
     assert [(event.window, event.attempt) for event in retried] == [(0, 2)]
     assert retried[0].reason.startswith("RuntimeError: executor lost")
+    assert report.retries == ["window 0 is retried, attempt 2: RuntimeError: executor lost\nlong trace"]
     assert (report.windows, report.jobs, runner.cancelled, runner.closed) == (3, 5, 1, True)
     assert left_over(tmp_path / "out") == []
 
@@ -106,6 +108,27 @@ def test_a_window_is_tried_so_often_and_no_more(source: Path, tmp_path: Path) ->
     report, _ = run(healthy, source, tmp_path / "out")
     assert (report.first_window, [window for window, _ in healthy.jobs]) == (1, [1, 2])
     assert sorted(lines_in(tmp_path / "out")) == [b"a", b"b", b"c"]
+
+
+def test_a_launch_says_which_window_it_begins_with(source: Path, tmp_path: Path) -> None:
+    """One that an earlier launch has planned and not decided, too."""
+    with pytest.raises(WindowFailed):
+        run(Troubled(lambda job, n: RuntimeError("lost") if job.window == 1 else None), source, tmp_path / "out")
+    _, events = run(Troubled(lambda job, n: None), source, tmp_path / "out")
+    assert [event.first_window for event in events if isinstance(event, RunStarted)] == [1]
+    assert [event.window for event in events if isinstance(event, WindowPlanned) and event.replayed][:1] == [1]
+
+
+def test_a_task_that_its_runner_has_run_again_is_told(source: Path, tmp_path: Path) -> None:
+    class Retrying(Troubled):
+        def start(self, job: Any) -> Any:
+            future: Future[Any] = Future()
+            future.set_result([attrs.evolve(each, is_retry=n == 0) for n, each in enumerate(super().start(job).result())])
+            return future
+
+    report, events = run(Retrying(lambda job, n: None), source, tmp_path / "out", max_windows=1)
+    assert [(event.window, event.task) for event in events if isinstance(event, TaskRetried)] == [(0, "s0-0000")]
+    assert report.retries == ["window 0: task s0-0000 was retried, since an earlier attempt did not report: see Spark's log"]
 
 
 def test_at_most_so_many_windows_are_in_flight(source: Path, tmp_path: Path) -> None:

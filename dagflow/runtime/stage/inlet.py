@@ -1,223 +1,22 @@
-"""Records flow inside one task: outlets collect what operators emit, inlets hand it to handlers in the form they take."""
+"""The input ports of an operator at work: an inlet hands records to the handler in the form that it takes."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from dagflow.model.errors.running import WrongRecordType
 from dagflow.model.operator.ports import BATCH, STREAM
 from dagflow.model.types.forms import to_batch, to_records
 from dagflow.model.types.records import ReaderRecord
 from dagflow.runtime.stage.blame import first_failing_row, raising, record_of, refuse_mistyped
-from dagflow.runtime.stage.failure import Abort, emitting_frames
+from dagflow.runtime.stage.failure import Abort
+from dagflow.runtime.stage.node import Node
+from dagflow.runtime.stage.outlet import CHUNK, Step, Tap, records_of
 from dagflow.runtime.stage.program import PortPlan
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from dagflow.runtime.stage.node import Node
-
-CHUNK = 8192  # records that an outlet holds at the most, and rows of a batch that become Python objects at once
-MAX_NESTED = 32
-"""Handlers that may be in the midst of emitting, one behind the other: each takes some of Python's 1,000 stack frames."""
-
-
-class StreamEnd(Protocol):
-    """The end of a stream: the inlet of an operator in this task, or a sender to a task of a later level."""
-
-    def steps(self, chunk: list[Any] | pa.RecordBatch) -> Iterator[Step]:
-        """Take records or a batch, and return the steps that follow from them in this task."""
-        ...
-
-
-Step = tuple[StreamEnd, "list[Any] | pa.RecordBatch"]
-Tap = Callable[[Any], Iterable[Any]]
-"""Listens to chunks: yields a chunk in the parts in which it goes on, and resumes when all that follows from a part is done."""
-
-
-class Steps:
-    """Hands chunks to inlets, and what their operators emit to the inlets behind them, depth first.
-
-    What is still to be done is on a stack of its own, not on Python's: a chain of operators may have any length.
-    """
-
-    def __init__(self) -> None:
-        self._nested = 0
-
-    @property
-    def is_deep(self) -> bool:
-        """Return whether handlers nest so deep already that what the innermost one emits has to wait until it returns."""
-        return self._nested >= MAX_NESTED
-
-    def run(self, steps: Iterator[Step]) -> None:
-        """Take steps, and all those that follow from them."""
-        stack = [steps]
-        self._nested += 1
-        try:
-            while stack:
-                for inlet, chunk in stack[-1]:
-                    stack.append(inlet.steps(chunk))
-                    break
-                else:
-                    stack.pop()
-        finally:
-            self._nested -= 1
-
-
-class Outlet:
-    """The end of a connected output port: a buffer, and the inlets of the stream's sinks; senders to other levels.
-
-    A buffer never outlives the chunk that its operator is working on, so memory is bounded by the chunks that readers make.
-    """
-
-    def __init__(
-        self, node: Node, port: str, tp: Any, inlets: Sequence[StreamEnd], check: Callable[[Any], None] | None = None
-    ) -> None:
-        self.node = node
-        self.port = port
-        self.type = tp
-        self.inlets = list(inlets)
-        self.count = 0
-        self.buffer: list[Any] = []
-        self._held: list[tuple[int, Any]] | None = None
-        self._check = check
-        self._unchanged = node.unchanged
-        self.tap: Tap | None = None
-        self.emit = self._make_emit() if check is None and self._unchanged is None else self._checked_emit
-
-    def _make_emit(self) -> Callable[[Any], None]:
-        buffer, append, flush = self.buffer, self.buffer.append, self.flush
-
-        def emit(record: Any) -> None:
-            append(record)
-            if len(buffer) >= CHUNK:
-                flush()
-
-        return emit
-
-    def _checked_emit(self, record: Any) -> None:
-        if self._check is not None:
-            self._checked(record)
-        if self._unchanged is not None:
-            self._unchanged.emitted(self.port, record)
-        self.buffer.append(record)
-        if len(self.buffer) >= CHUNK:
-            self.flush()
-
-    def emit_all(self, records: Iterable[Any]) -> None:
-        """Emit all records of an iterable, in bounded chunks."""
-        if self._check is not None or self._unchanged is not None:
-            for record in records:
-                self._checked_emit(record)
-            return
-        iterator = iter(records)
-        buffer = self.buffer
-        while True:
-            # what was appended before an exception stays in the buffer: a resumed handler goes on behind the bad record
-            buffer.extend(islice(iterator, CHUNK - len(buffer)))
-            if len(buffer) < CHUNK:
-                return
-            self.flush()
-
-    def _checked(self, record: Any) -> None:
-        assert self._check is not None
-        try:
-            self._check(record)
-        except WrongRecordType as error:
-            error.window, error.frames = self.node.window, emitting_frames()
-            error.happened(operator=self.node.name, window=self.node.window)
-            raise Abort(error) from None  # the operator is wrong, not the record: no `on_error` skips it
-
-    def check_all(self, check: Callable[[Any], None]) -> Callable[[Any], None]:
-        """From now on, checks what is emitted. Returns what is to be the port's `emit`."""
-        self._check, self.emit = check, self._checked_emit
-        return self.emit
-
-    def emit_batch(self, batch: pa.RecordBatch) -> None:
-        """Emit a batch behind what has been emitted so far."""
-        self.flush()
-        if batch.num_rows == 0:
-            return
-        if self._check is not None:
-            for record in _records_of(batch, self.type):
-                self._checked(record)
-        if self._unchanged is not None:
-            self._unchanged.emitted(self.port, batch)
-        self._pass(batch.num_rows, batch)
-        self.node.hand_on()
-
-    def flush(self) -> None:
-        """Hand on what has been collected."""
-        self.collect()
-        self.node.hand_on()
-
-    def collect(self) -> None:
-        """Put what has been collected behind what the operator is to hand on next."""
-        if self.buffer:
-            chunk = self.buffer[:]
-            self.buffer.clear()
-            self._pass(len(chunk), chunk)
-
-    def _pass(self, count: int, records: list[Any] | pa.RecordBatch) -> None:
-        if not self.node.is_open:
-            raise self.node.not_open(self.port)
-        if self._held is not None:
-            self._held.append((count, records))
-            return
-        self.count += count
-        self.node.waiting.append((self, records))
-
-    def portions(self, records: list[Any] | pa.RecordBatch) -> Iterable[list[Any] | pa.RecordBatch]:
-        """The parts in which records are handed on, each when all is done that follows from the one before."""
-        if self.tap is not None:
-            return self.tap(records)
-        cursor = self.node.context.cursor
-        return (records,) if cursor.crash_marker is None else cursor.crash_marker.portions(cursor.path, records)
-
-    def hold(self) -> None:
-        """From now on, keeps back what is emitted."""
-        self._held = []
-
-    def release(self, keep: bool) -> None:
-        """Hand on what was kept back when the handler returns, or forget it."""
-        if keep:
-            self.collect()
-        else:
-            self.buffer.clear()
-        held, self._held = self._held or [], None
-        for count, records in held if keep else ():
-            self._pass(count, records)
-
-    @property
-    def pending(self) -> int:
-        """The number of records that are emitted and not handed on."""
-        return len(self.buffer) + sum(count for count, _ in self._held or ())
-
-    def drop(self) -> None:
-        """Forget what has been collected."""
-        self.buffer.clear()
-
-
-class Unconnected:
-    """Stands behind an output port without a stream: what is emitted goes nowhere, and is refused where others' would be."""
-
-    def __init__(self, node: Node, port: str) -> None:
-        self.node = node
-        self.port = port
-
-    def emit(self, what: object) -> None:
-        """See `OutputPort.emit` and `emit_batch`."""
-        if not self.node.is_open:
-            raise self.node.not_open(self.port)
-
-    def emit_all(self, records: Iterable[Any]) -> None:
-        """See `OutputPort.emit_all`: what makes the records runs all the same, as with a stream."""
-        self.emit(records)
-        for _ in records:
-            pass
 
 
 class Inlet:
@@ -350,7 +149,7 @@ class Inlet:
 
     def _refuse_other_columns(self, batch: pa.RecordBatch) -> None:
         with contextlib.suppress(OverflowError, ValueError, IndexError):  # of the right type, but with no value in Python
-            self._refuse_mistyped(_records_of(batch.slice(0, 1), self.type)[0])
+            self._refuse_mistyped(records_of(batch.slice(0, 1), self.type)[0])
 
     def _fail(self, batch: pa.RecordBatch, error: BaseException) -> NoReturn:
         """End the task with the first row for which the handler raises on its own, and with what it raises for that row."""
@@ -392,15 +191,6 @@ class Inlet:
             raise
         else:
             self.node.release(keep=True)
-
-
-def _records_of(batch: pa.RecordBatch, tp: Any) -> list[Any]:
-    """The records of a batch of type `tp`; of one that has other columns than the type, dicts."""
-    try:
-        return to_records(batch, tp)
-    except (KeyError, IndexError):
-        rows: list[Any] = batch.to_pylist()
-        return rows
 
 
 def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch | None:
