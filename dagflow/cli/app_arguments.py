@@ -32,7 +32,7 @@ class AppArguments:
 
 def app_command(name: str, *, help: str, params: Sequence[click.Parameter] = ()) -> Callable[[Callable[..., Any]], click.Command]:
     """Decorate `function(arguments, **own)` as a command that takes APP, all settings, `--json`, `--debug` and `params`."""
-    is_launch = name == "launch"
+    is_launch = name in ("launch", "dev")
     docs = field_docs(RunSettings) if is_launch else {}
     run_fields = hints.settable(RunSettings)
     run_options = [o for key, field in run_fields.items() for o in _run_options(field, docs.get(key, ""), not is_launch)]

@@ -11,6 +11,7 @@ from click.shell_completion import CompletionItem
 
 COMMANDS = {
     "launch": "Run an application, on Spark or in this process.",
+    "dev": "Run an application again whenever its code changes.",
     "validate": "Check an application without running it, and report all problems.",
     "plan": "Show how an application will run, step by step.",
     "graph": "Draw the operators and streams of an application.",

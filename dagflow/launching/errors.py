@@ -118,3 +118,18 @@ class ApplicationUnknown(NotTraceable):
             f"application {self.application!r} cannot be loaded again: {self.reason}\n"
             "  help: name it, with its settings: --app APP -D KEY=VALUE …"
         )
+
+
+@error
+class DevelopmentWouldReplace(ConfigError):
+    """`dagflow dev` starts over after each change, and the output has results of an earlier run."""
+
+    output: str
+    code: ClassVar[str] = "DF285"
+    example = {"output": "out"}
+
+    def message(self) -> str:
+        return (
+            f"{self.output} has results of an earlier run, which `dagflow dev` would replace after the first change of the code\n"
+            "  help: give another output, or --fresh to replace them"
+        )

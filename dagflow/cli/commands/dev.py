@@ -1,0 +1,136 @@
+"""`dagflow dev APP`: runs an application, and again from the start whenever its code changes; Spark stays warm in between."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from typing import Any, cast
+
+import attrs
+import click
+
+from dagflow.cli.app_arguments import AppArguments, app_command
+from dagflow.cli.commands.launch import what_runs_where
+from dagflow.cli.exit_codes import INTERRUPTED
+from dagflow.cli.group import ErrorOutput
+from dagflow.cli.prepare import planned
+from dagflow.cli.progress import make_progress
+from dagflow.cli.report_error import report_error
+from dagflow.cli.stopping import Stopping
+from dagflow.errors import DagflowError
+from dagflow.launching.build import LoadedApplication
+from dagflow.launching.development import UserCode, refuse_committed
+from dagflow.launching.errors import ApplicationMissing, DevelopmentWouldReplace
+from dagflow.launching.launch import start
+from dagflow.model.operator.call_sites import shown
+from dagflow.plan.plan import Plan
+from dagflow.runtime.runner import Runner
+from dagflow.spark.errors import SparkLost
+
+LOOK_EVERY = 0.2  # seconds between looks at the files of the code
+
+
+@app_command(
+    "dev",
+    help="Run an application while you write it. It waits for new input, and after each change of the code or of a --conf file "
+    "it starts over: what it has written is replaced. So give it an output of its own. Spark is started once.",
+)
+@click.pass_obj
+def command(state: ErrorOutput, arguments: AppArguments) -> int:
+    """Run the application until Ctrl-C, and return the exit code."""
+    gc.enable()  # `main` turned it off
+    sys.dont_write_bytecode = True  # a compiled file hides a change within its second
+    session = _Session()
+    try:
+        return _Development(state, arguments, session).go()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    finally:
+        session.close()
+
+
+class _Session:
+    """The Spark session that all runs share; started for the first one that needs it."""
+
+    def __init__(self) -> None:
+        self._session: Any = None
+        self._is_ours = False
+
+    def runner(self, built: LoadedApplication) -> Runner | None:
+        """Return a runner on the session, None for the runner that the settings name."""
+        if built.run.runner == "local":
+            return None
+        from dagflow.spark.runner import SparkRunner
+        from dagflow.spark.session import open_session
+
+        if self._session is None:
+            self._session, self._is_ours = open_session(built.dag.name, built.run.master, built.run.remote, built.spark)
+        runner: Any = SparkRunner(session=self._session, slots_timeout=built.run.slots_timeout)
+        return cast("Runner", runner)
+
+    def close(self) -> None:
+        """Stop the session, if it was started here."""
+        if self._session is not None and self._is_ours:
+            from dagflow.spark.session import forget
+
+            forget(self._session)
+        self._session = None
+
+
+@attrs.define
+class _Development:
+    state: ErrorOutput
+    arguments: AppArguments
+    session: _Session
+
+    def go(self) -> int:
+        """Run, wait for a change, run again. Return when a signal stops it, or when there is nothing to wait for."""
+        code = UserCode(self.arguments.application, self.arguments.conf_files)
+        fresh: dict[str, Any] = {}
+        while True:
+            code.remember()
+            try:
+                built, plan = planned(
+                    attrs.evolve(self.arguments, options={"continuous": True, **self.arguments.options, **fresh})
+                )
+                refuse_committed(built, plan)
+            except (ApplicationMissing, DevelopmentWouldReplace) as error:
+                return report_error(error, self.state)
+            except DagflowError as error:
+                report_error(error, self.state)
+            else:
+                if self._run(built, plan, code):
+                    return INTERRUPTED
+                fresh = {"fresh": True}
+            self._wait(code)
+            code.forget()
+
+    def _run(self, built: LoadedApplication, plan: Plan, code: UserCode) -> bool:
+        """Run until the code changes or the run ends. Return whether a signal ended it."""
+        progress = make_progress(built.run.progress, sys.stderr)
+        stopping = Stopping(interrupts=False, quiet=self.state.json_progress)
+        try:
+            run = stopping.run = start(built, self.session.runner(built), (stopping, progress))
+            with stopping, progress:
+                progress.say(what_runs_where(built, plan))
+                run.run_in_background()
+                while not run.ended:
+                    if run.stopping is None and code.changed():
+                        run.stop()
+                    time.sleep(LOOK_EVERY)
+            run.wait()
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # reported, and the next change may mend it
+            if stopping.by is None and not isinstance(error, KeyboardInterrupt):
+                report_error(error, self.state)
+            if isinstance(error, SparkLost):
+                self.session.close()
+        return stopping.by is not None
+
+    def _wait(self, code: UserCode) -> None:
+        if (changed := code.changed()) is None:
+            print("waiting for a change of the code; Ctrl-C ends", file=sys.stderr)
+        while changed is None:
+            time.sleep(LOOK_EVERY)
+            changed = code.changed()
+        print(f"{shown(changed)} has changed: starting over", file=sys.stderr)
