@@ -6,6 +6,7 @@ Read `operators` first: it runs one operator as a task does. Then, as needed:
 - `laws`: the laws of operators, tried with many records (`check_operator`);
 - `files`: readers on their own: a file block by block, or files as one table;
 - `trackers`, `readers`, `splittable`: the proof that a reader gives every record once, wherever its ranges are split;
+- `partitioners`: the number of readers of an operator, window by window;
 - `dags`: a whole application, and a sink that keeps what reaches it;
 - `stores`: a store that counts its calls and fails on request;
 - `plugin`: the pytest fixtures `runner` and `spark_session`.
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from dagflow.testing.files import read_file, scan_reader_of, scan_table
     from dagflow.testing.laws import check_operator
     from dagflow.testing.operators import Emitted, run_operator
+    from dagflow.testing.partitioners import ReaderWindows
     from dagflow.testing.readers import CountedFiles, reader_of
     from dagflow.testing.splittable import assert_reader_is_splittable
     from dagflow.testing.tasks import FakeClock, MemoryFiles, OperatorTask
@@ -32,6 +34,7 @@ __all__ = [
     "FakeClock",
     "MemoryFiles",
     "OperatorTask",
+    "ReaderWindows",
     "Window",
     "assert_reader_is_splittable",
     "check_operator",
@@ -51,6 +54,7 @@ if not TYPE_CHECKING:  # type checkers know the names above only, so that they f
         "FakeClock": "dagflow.testing.tasks",
         "MemoryFiles": "dagflow.testing.tasks",
         "OperatorTask": "dagflow.testing.tasks",
+        "ReaderWindows": "dagflow.testing.partitioners",
         "Window": "dagflow.model.types.records",
         "assert_reader_is_splittable": "dagflow.testing.splittable",
         "check_operator": "dagflow.testing.laws",

@@ -19,10 +19,7 @@ from dagflow.plan.plan import Plan
 from dagflow.plan.steps import make_plan
 from dagflow.render.report import report_text
 from dagflow.runtime.events import Event, ReadersChanged, WindowDecided, WindowDone, WindowPlanned
-from dagflow.runtime.run_folder.reports import TaskReport
-from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.runtime.run_report import ReaderFigures
-from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.windows.readers import Readers, known_to
 from dagflow.scaling import (
     UNASSIGNED,
@@ -35,7 +32,7 @@ from dagflow.scaling import (
     StatelessPartitioner,
     resized,
 )
-from dagflow.testing import FakeClock
+from dagflow.testing import FakeClock, ReaderWindows
 from operators import BlockReader, Console, FileSplitterInput, RecordWriter
 from tests.conformance.apps import chain, lines_in
 
@@ -63,40 +60,8 @@ def plan_of(reader: BlockReader[Any], **attributes: Any) -> Plan:
     return make_plan(dag)
 
 
-class Loop:
-    """The calls that the window loop makes of readers."""
-
-    def __init__(self, reader: BlockReader[Any], slots: int | None = 8, last: int | None = None, **attributes: Any) -> None:
-        self.plan = plan_of(reader, **attributes)
-        self.stage = self.plan.stages[0]
-        self.clock = FakeClock()
-        self.told: list[Event] = []
-        before = None if last is None else self.window(7, last, [])
-        self.readers = Readers(self.plan, slots=slots, clock=self.clock, last=before, tell=self.told.append)
-        self.next = 0
-
-    def window(self, window: int, partitions: int, places: list[int], weights: list[int] | None = None) -> WindowPlan:
-        return WindowPlan(
-            window=window,
-            items={},
-            partitions={"lines": partitions},
-            places={"lines": places},
-            weights={"lines": weights or [0] * partitions},
-            states={},
-            driver=TaskReport("driver", 0),
-        )
-
-    def assign(self, items: Sequence[Item], known: Backlog = Backlog(), passing: float = 0) -> int:  # noqa: B008  # frozen
-        """Plans a window of these items, after so many seconds; its number of readers."""
-        self.clock.advance(passing)
-        assignment = self.readers.assign(self.stage, self.next, items, known)
-        self.readers.planned(self.window(self.next, assignment.partitions, assignment.places, assignment.weights))
-        self.next += 1
-        return assignment.partitions
-
-    def commit(self, window: int, *outcomes: tuple[str, int]) -> None:
-        ended = [TaskOutcome(task=task, attempt="1", started=0, ended=0, records=records) for task, records in outcomes]
-        self.readers.decided(window, ended)
+def windows_of(reader: BlockReader[Any], **options: Any) -> ReaderWindows:
+    return ReaderWindows(reader, name="lines", **options)
 
 
 @attrs.define
@@ -119,14 +84,14 @@ class Listening:
 class TestTheBacklog:
     def test_is_all_that_is_known_and_not_committed(self) -> None:
         listening = Listening([1, 2, 2, 2, 2])
-        loop = Loop(BlockReader(), partitioner=listening)
-        loop.assign([block(10), block(20)], Backlog(5, 500))
-        loop.assign([block(40)])
-        loop.commit(0)
-        loop.assign([block(1)])
-        loop.commit(1)
-        loop.commit(2)
-        loop.assign([block(2)])
+        windows = windows_of(BlockReader(), partitioner=listening)
+        windows.plan([block(10), block(20)], Backlog(5, 500))
+        windows.plan([block(40)])
+        windows.commit(0)
+        windows.plan([block(1)])
+        windows.commit(1)
+        windows.commit(2)
+        windows.plan([block(2)])
         assert listening.heard == [
             [OperatorStats(0, 0, 0), OperatorStats(UNASSIGNED, 7, 530)],
             [OperatorStats(0, 1, 10), OperatorStats(1, 1, 20), OperatorStats(UNASSIGNED, 1, 40)],
@@ -136,10 +101,10 @@ class TestTheBacklog:
 
     def test_of_readers_that_are_gone_is_that_of_those_that_took_over(self) -> None:
         listening = Listening([1, 3, 2, 2])
-        loop = Loop(BlockReader(), partitioner=listening)
-        loop.assign([block(10), block(10), block(10)])
-        loop.assign([block(5), block(5)])
-        loop.assign([block(1)])
+        windows = windows_of(BlockReader(), partitioner=listening)
+        windows.plan([block(10), block(10), block(10)])
+        windows.plan([block(5), block(5)])
+        windows.plan([block(1)])
         assert listening.heard[2][:2] == [OperatorStats(0, 1 + 1 + 1, 10 + 10 + 5), OperatorStats(1, 2, 15)]
 
     def test_of_a_file_that_is_being_planned_and_of_files_that_wait(self, tmp_path: Path) -> None:
@@ -170,72 +135,72 @@ def run_all(source: FileSplitterInput, partitioner: Any, runner: LocalRunner | N
 
 class TestHowMany:
     def test_between_the_bounds_from_the_first_window_on(self) -> None:
-        assert Loop(BlockReader(min_readers=3)).assign([block(1)]) == 3
-        assert Loop(BlockReader(max_readers=3)).assign([block(1)] * 50) == 3
-        assert Loop(BlockReader()).assign([block(1)] * 50) == 16
-        assert Loop(BlockReader(), slots=2).assign([block(1)] * 50) == 4
-        assert Loop(BlockReader(), slots=None).assign([block(1)] * 10) == 5, "dynamic allocation has to start them"
-        assert Loop(BlockReader(), slots=None).assign([block(1)] * 50) == 16
+        assert windows_of(BlockReader(min_readers=3)).plan([block(1)]) == 3
+        assert windows_of(BlockReader(max_readers=3)).plan([block(1)] * 50) == 3
+        assert windows_of(BlockReader()).plan([block(1)] * 50) == 16
+        assert windows_of(BlockReader(), slots=2).plan([block(1)] * 50) == 4
+        assert windows_of(BlockReader(), slots=None).plan([block(1)] * 10) == 5, "dynamic allocation has to start them"
+        assert windows_of(BlockReader(), slots=None).plan([block(1)] * 50) == 16
 
     def test_what_waits_elsewhere_counts(self) -> None:
-        assert Loop(BlockReader()).assign([block(1)], Backlog(6, 6)) == 7
+        assert windows_of(BlockReader()).plan([block(1)], Backlog(6, 6)) == 7
 
     def test_they_change_once_an_interval(self) -> None:
-        loop = Loop(BlockReader(interval_millis=2_000))
-        assert loop.assign([block(1)] * 4) == 4
-        assert loop.assign([block(1)] * 4, passing=1.9) == 4
-        assert loop.assign([block(1)] * 4, passing=0.2) == 12, "nothing is committed yet"
+        windows = windows_of(BlockReader(interval_millis=2_000))
+        assert windows.plan([block(1)] * 4) == 4
+        assert windows.plan([block(1)] * 4, after=1.9) == 4
+        assert windows.plan([block(1)] * 4, after=0.2) == 12, "nothing is committed yet"
         for window in range(3):
-            loop.commit(window)
-        assert loop.assign([block(1)], passing=2) == 1
-        assert [(e.window, e.before, e.readers, e.backlog) for e in loop.told if isinstance(e, ReadersChanged)] == [
+            windows.commit(window)
+        assert windows.plan([block(1)], after=2) == 1
+        assert [(e.window, e.before, e.readers, e.backlog) for e in windows.changes] == [
             (2, 4, 12, 12),
             (3, 12, 1, 1),
         ], "the first window begins with as many as it needs: nothing has changed"
-        assert loop.readers.figures() == {"lines": ReaderFigures(1, 1, 16, lowest=1, highest=12, changes=2)}
+        assert windows.figures() == ReaderFigures(1, 1, 16, lowest=1, highest=12, changes=2)
 
     def test_a_launch_goes_on_with_those_of_the_one_before(self) -> None:
-        loop = Loop(BlockReader(), last=8)
-        assert loop.assign([block(1)] * 5) == 8
-        loop.commit(0)
-        assert loop.assign([block(1)] * 4, passing=5) == 4
-        assert len(loop.told) == 1
-        assert Loop(BlockReader(max_readers=4), last=8).assign([block(1)] * 100) == 4
+        windows = windows_of(BlockReader(), resumed=8)
+        assert windows.plan([block(1)] * 5) == 8
+        windows.commit(0)
+        assert windows.plan([block(1)] * 4, after=5) == 4
+        assert len(windows.changes) == 1
+        assert windows_of(BlockReader(max_readers=4), resumed=8).plan([block(1)] * 100) == 4
 
     def test_static(self) -> None:
-        loop = Loop(BlockReader(), partitioner=StatelessPartitioner(4))
-        assert [loop.assign([block(1)] * n, passing=60) for n in (1, 100)] == [4, 4]
-        assert loop.readers.figures()["lines"] == ReaderFigures(4, 4, 4, lowest=4, highest=4)
-        static = Loop(BlockReader(min_readers=2, collect_stats=False))
-        assert [static.assign([block(1)] * n, passing=60) for n in (1, 100)] == [2, 2]
+        windows = windows_of(BlockReader(), partitioner=StatelessPartitioner(4))
+        assert [windows.plan([block(1)] * n, after=60) for n in (1, 100)] == [4, 4]
+        assert windows.figures() == ReaderFigures(4, 4, 4, lowest=4, highest=4)
+        static = windows_of(BlockReader(min_readers=2, collect_stats=False))
+        assert [static.plan([block(1)] * n, after=60) for n in (1, 100)] == [2, 2]
 
     def test_the_policy_of_the_original(self) -> None:
-        loop = Loop(BlockReader(policy="power_of_two"))
-        found = [loop.assign([block(1)] * n, passing=60) for n in (1,)]
-        for n in (2, 7, 12, 15, 16, 3, 0):
-            loop.commit(loop.next - 1)
-            found.append(loop.assign([block(1)] * n, passing=60))
+        windows = windows_of(BlockReader(policy="power_of_two"))
+        found = [windows.plan([block(1)] * n, after=60) for n in (1,)]
+        for window, n in enumerate((2, 7, 12, 15, 16, 3, 0)):
+            windows.commit(window)
+            found.append(windows.plan([block(1)] * n, after=60))
         assert found == [1, 2, 4, 8, 8, 16, 2, 1]
 
     def test_a_partitioner_that_is_used_again_begins_anew(self) -> None:
         own = BacklogPartitioner(1, 10)
-        assert Loop(BlockReader(), partitioner=own).assign([block(1)] * 50) == 10
-        assert Loop(BlockReader(), partitioner=own).assign([block(1)]) == 1
+        assert windows_of(BlockReader(), partitioner=own).plan([block(1)] * 50) == 10
+        assert windows_of(BlockReader(), partitioner=own).plan([block(1)]) == 1
 
     def test_of_one_that_says_nothing_of_its_bounds_those_are_told_that_were_seen(self) -> None:
-        loop = Loop(BlockReader(), partitioner=Listening([1, 5, 3]))
-        assert [loop.assign([block(1)]) for _ in range(2)] == [5, 3]
-        assert loop.readers.figures()["lines"] == ReaderFigures(3, 3, 5, lowest=3, highest=5, changes=1)
+        windows = windows_of(BlockReader(), partitioner=Listening([1, 5, 3]))
+        assert [windows.plan([block(1)]) for _ in range(2)] == [5, 3]
+        assert windows.figures() == ReaderFigures(3, 3, 5, lowest=3, highest=5, changes=1)
 
 
 def test_totals_never_shrink() -> None:
-    loop = Loop(BlockReader(), partitioner=Listening([1, 3, 2, 5]))
-    for ended in ([("s0-0000", 10), ("s0-0001", 5), ("s0-0002", 1)], [("s0-0000", 1), ("s0-0001", 1)]):
-        loop.assign([block(1)])
-        loop.commit(loop.next - 1, *ended)
-    loop.assign([block(1)])
-    assert loop.readers.figures()["lines"].counters == {"tasks": 5, "records": 18}
-    changes = [(e.before, e.readers, e.counters) for e in loop.told if isinstance(e, ReadersChanged)]
+    windows = windows_of(BlockReader(), partitioner=Listening([1, 3, 2, 5]))
+    for window, records in enumerate(([10, 5, 1], [1, 1])):
+        windows.plan([block(1)])
+        windows.commit(window, records)
+    windows.plan([block(1)])
+    assert windows.figures().counters == {"tasks": 5, "records": 18}
+    changes = [(e.before, e.readers, e.counters) for e in windows.changes]
     assert changes == [(3, 2, {"tasks": 3, "records": 16}), (2, 5, {"tasks": 5, "records": 18})]
 
 
@@ -247,26 +212,26 @@ class Forgetful(Listening):
 
 
 def test_totals_do_not_shrink_whoever_makes_new_partitions() -> None:
-    loop = Loop(BlockReader(), partitioner=Forgetful([1, 3, 2, 1]))
+    windows = windows_of(BlockReader(), partitioner=Forgetful([1, 3, 2, 1]))
     for n in range(1, 4):
-        loop.assign([block(1)])
-        loop.commit(loop.next - 1, ("s0-0000", 10), ("s0-0001", 1))
-        assert loop.readers.figures()["lines"].counters == {"tasks": 2 * n, "records": 11 * n}
+        windows.plan([block(1)])
+        windows.commit(n - 1, [10, 1])
+        assert windows.figures().counters == {"tasks": 2 * n, "records": 11 * n}
 
 
 def test_a_loop_that_takes_over_goes_on_with_the_figures() -> None:
-    loop = Loop(BlockReader())
-    loop.assign([block(1)] * 5)
-    loop.commit(0, ("s0-0000", 10), ("s0-0001", 5))
-    figures = loop.readers.figures()
-    taken_over = Readers(loop.plan, slots=8, clock=loop.clock, last=loop.window(0, 5, []), figures=figures, tell=loop.told.append)
-    taken_over.assign(loop.stage, 1, [block(1)], Backlog())
+    windows = windows_of(BlockReader())
+    windows.plan([block(1)] * 5)
+    windows.commit(0, [10, 5])
+    plan, last, figures = windows.plan_of_run, windows.decided(0, windows.assignment), windows.readers.figures()
+    taken_over = Readers(plan, slots=8, clock=windows.clock, last=last, figures=figures)
+    taken_over.assign(plan.stages[0], 1, [block(1)], Backlog())
     expected = ReaderFigures(1, 1, 16, lowest=1, highest=5, changes=1, counters={"tasks": 2, "records": 15})
     assert taken_over.figures() == {"lines": expected}
 
 
 def test_before_the_first_window_a_reader_has_figures_too(tmp_path: Path) -> None:
-    assert Loop(BlockReader(min_readers=2)).readers.figures() == {"lines": ReaderFigures(2, 2, 16, lowest=2, highest=2)}
+    assert windows_of(BlockReader(min_readers=2)).figures() == ReaderFigures(2, 2, 16, lowest=2, highest=2)
     (tmp_path / "in").mkdir()
     run = launch(chain(tmp_path / "in", sink=RecordWriter(str(tmp_path / "out"))), runner=Eight(), durability="process")
     assert run.report.windows == 0
@@ -277,9 +242,9 @@ def test_before_the_first_window_a_reader_has_figures_too(tmp_path: Path) -> Non
 
 def test_the_context_of_a_partitioner() -> None:
     listening = Listening([1, 1])
-    loop = Loop(BlockReader(), slots=None, partitioner=listening)
-    loop.assign([block(1)])
-    assert listening.contexts[0] == PartitioningContext(slots=None, grows=True, clock=loop.clock), "blocks do not go by key"
+    windows = windows_of(BlockReader(), slots=None, partitioner=listening)
+    windows.plan([block(1)])
+    assert listening.contexts[0] == PartitioningContext(slots=None, grows=True, clock=windows.clock), "blocks do not go by key"
 
 
 class Raising:
@@ -305,22 +270,24 @@ class Returning:
 )
 def test_partitioners_that_fail(partitioner: Any, reason: str) -> None:
     with pytest.raises(PartitionerFailed, match=f"^the partitioner of operator 'lines' {reason}"):
-        Loop(BlockReader(), partitioner=partitioner)
+        windows_of(BlockReader(), partitioner=partitioner)
 
 
 class TestSequential:
     def test_the_blocks_of_a_file_go_to_one_reader_in_order(self) -> None:
-        loop = Loop(BlockReader(sequential=True, min_readers=2, max_readers=2))
+        windows = windows_of(BlockReader(sequential=True, min_readers=2, max_readers=2))
         items = [block(10, "a"), block(10, "a"), block(10, "b"), block(10, "a"), block(10, "c")]
-        assignment = loop.readers.assign(loop.stage, 0, items, Backlog())
-        assert assignment.places == [0, 0, 1, 0, 1]
-        assert assignment.weights == [30, 20]
+        windows.plan(items)
+        assert windows.assignment.places == [0, 0, 1, 0, 1]
+        assert windows.assignment.weights == [30, 20]
 
     def test_a_file_stays_with_its_reader_in_the_next_window(self) -> None:
-        loop = Loop(BlockReader(sequential=True, min_readers=2, max_readers=2))
-        loop.readers.assign(loop.stage, 0, [block(10, "a"), block(10, "b")], Backlog())
-        assert loop.readers.assign(loop.stage, 1, [block(10, "b"), block(10, "c")], Backlog()).places == [1, 1]
-        assert loop.readers.assign(loop.stage, 2, [block(10, "d"), block(10, "e")], Backlog()).places == [0, 1]
+        windows = windows_of(BlockReader(sequential=True, min_readers=2, max_readers=2))
+        windows.plan([block(10, "a"), block(10, "b")])
+        windows.plan([block(10, "b"), block(10, "c")])
+        assert windows.assignment.places == [1, 1]
+        windows.plan([block(10, "d"), block(10, "e")])
+        assert windows.assignment.places == [0, 1]
 
     def test_in_a_run(self, tmp_path: Path) -> None:
         logs = tmp_path / "logs"
