@@ -11,7 +11,7 @@ import attrs
 
 from dagflow.model.errors.dag import UnknownName
 from dagflow.model.operator.base import Operator
-from dagflow.model.operator.context import OperatorContext
+from dagflow.model.operator.context import OperatorContext, OperatorServices
 from dagflow.model.operator.ports import BATCH, RECORD, InputPort, output_ports
 from dagflow.model.types.records import FileBlockMetadata, ReaderRecord
 from dagflow.plan.errors import NotSupported
@@ -209,7 +209,7 @@ def scan_reader_of(reader: Operator, *, files: CountedFiles | None = None) -> Ma
             format=scanning.format,
             settings=scanning.scan_settings,
             agreed=agreements[path],
-            context=OperatorContext(name=READER, stealable=_Shared()),
+            context=OperatorContext(name=READER, services=OperatorServices(stealable=_Shared())),
             open_stream=lambda block: opened.open(block.file_path),
             tracker_of=lambda start, stop: tracker,
         )

@@ -265,7 +265,7 @@ class Bench:
         """Give a window attempt files; afterwards, do what follows from a decision."""
         node = flow.nodes[NAME]
         files = AttemptFiles(spec.window, spec.epoch, spec.name, False, spec.options.base)
-        node.context.files = files
+        node.context.services.files = files
         try:
             yield
             flow.stage()

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from dagflow.model.operator.base import Operator
-from dagflow.model.operator.context import OperatorContext
+from dagflow.model.operator.context import OperatorContext, OperatorServices
 from dagflow.model.operator.ports import output_ports
 from dagflow.model.types.records import FileBlockMetadata
 from dagflow.ranges import RangeTracker
@@ -189,7 +189,7 @@ class _Read:
         messages.emit_all, messages.emit_batch = self.take, self.take_batch
         self.reader.get_file_system = lambda: files
         self.reader.tracker_of = lambda block: self.tracker
-        self.reader.setup(OperatorContext(name="reader", stealable=self.tracker, clock=self))
+        self.reader.setup(OperatorContext(name="reader", clock=self, services=OperatorServices(stealable=self.tracker)))
         try:
             with closing(self.reader.read_block(block)) as steps:
                 for _ in itertools.chain(steps, (None,)):  # the last ones come with no step

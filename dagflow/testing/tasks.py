@@ -253,7 +253,7 @@ class OperatorTask:
     @property
     def counters(self) -> dict[str, int]:
         """The numbers that the operator has counted."""
-        return self.context.counters
+        return self.context.signals.counters
 
     @property
     def skipped(self) -> int:

@@ -47,8 +47,8 @@ class InThreeParts(InWindows[T]):
             self.context.close_window()
 
     def end_window(self) -> None:
-        if self.context.window_closed:
+        if self.context.signals.window_closed:
             self.output.emit_all(self.windows[self.at - 1][1:][-1:])
 
     def is_exhausted(self) -> bool:
-        return not self.context.window_closed and super().is_exhausted()
+        return not self.context.signals.window_closed and super().is_exhausted()

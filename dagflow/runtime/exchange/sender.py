@@ -199,7 +199,7 @@ class Sender:
         raise self._failed(f"the key ({self._plan.key}) of {self._plan.port}", error, record) from error
 
     def _failed(self, doing: str, error: Exception, record: Any, cursor: Cursor | None = None) -> Abort:
-        return abort(self._plan.sink[0], self._node.window, doing, error, record, cursor or self._node.context.cursor)
+        return abort(self._plan.sink[0], self._node.window, doing, error, record, cursor or self._node.context.services.cursor)
 
     # Combining
 
@@ -285,7 +285,7 @@ class Sender:
                 f"the exchange to {self._plan.port}",
                 text,
                 records[0],
-                self._node.context.cursor,
+                self._node.context.services.cursor,
             ) from error
 
     def _converted(self, records: Sequence[Any]) -> list[pa.RecordBatch]:

@@ -154,7 +154,7 @@ class Inlet:
     def _fail(self, batch: pa.RecordBatch, error: BaseException) -> NoReturn:
         """End the task with the first row for which the handler raises on its own, and with what it raises for that row."""
         self._refuse_other_columns(batch)
-        blame = self.node.context.cursor.blame
+        blame = self.node.context.services.cursor.blame
         is_fatal = getattr(error, "is_fatal", False)  # of no single row
         if not is_fatal and (blame is None or blame.error is not error):  # else the operator has said which record it is
             with self.node.discarding():

@@ -96,14 +96,14 @@ class Node:
 
     def fail(self, doing: str, error: BaseException, record: Any) -> NoReturn:
         """End the task."""
-        raise abort(self.name, self.window, doing, error, record, self.context.cursor) from error
+        raise abort(self.name, self.window, doing, error, record, self.context.services.cursor) from error
 
     def bad_record(self, doing: str, error: BaseException, record: Any) -> None:
         """Handle a bad record as the operator's `on_error` says."""
         if self.operator.on_error == "fail" or getattr(error, "is_fatal", False):
             self.fail(doing, error, record)
         self.figures.errors += 1
-        cursor = self.context.cursor
+        cursor = self.context.services.cursor
         position = record.position if isinstance(record, ReaderRecord) else cursor.position
         if len(self.figures.samples) < SAMPLES:
             self.figures.samples.append(sample(error, record, cursor.path, position))
@@ -176,5 +176,5 @@ class Node:
         self.figures.records_in = sum(i.count for i in self.inlets.values())
         self.figures.converted = sum(i.converted for i in self.inlets.values())
         self.figures.records_out = sum(o.count for n, o in self.outlets.items() if n != "errors")
-        self.figures.counters = dict(self.context.counters)
+        self.figures.counters = dict(self.context.signals.counters)
         return self.figures

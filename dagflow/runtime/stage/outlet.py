@@ -189,7 +189,7 @@ class Outlet:
         """The parts in which records are handed on, each when all is done that follows from the one before."""
         if self.tap is not None:
             return self.tap(records)
-        cursor = self.node.context.cursor
+        cursor = self.node.context.services.cursor
         return (records,) if cursor.crash_marker is None else cursor.crash_marker.portions(cursor.path, records)
 
     def hold(self) -> None:

@@ -9,7 +9,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dagflow.errors import DagflowError
-from dagflow.model.operator.context import Clock, Cursor, EventTime, FileMaker, ItemPart, OperatorContext, SystemClock
+from dagflow.model.operator.context import (
+    Clock,
+    Cursor,
+    EventTime,
+    FileMaker,
+    ItemPart,
+    OperatorContext,
+    OperatorServices,
+    SystemClock,
+)
 from dagflow.model.operator.ports import BATCH, RECORD, STREAM, handlers_of, output_ports
 from dagflow.model.operator.sink import Sink
 from dagflow.model.operator.state import freeze, renew, thaw
@@ -61,15 +70,13 @@ class Flow:
                 slots=spec.options.slots,
                 continuous=spec.options.continuous,
                 clock=clock or SystemClock(),
-                files=files,
-                cursor=self.cursor,
-                stealable=None if work is None else work.stealable,
                 agreed=spec.facts.agreed.get(plan.name),
                 event_time=spec.facts.event_times.get(plan.name, EventTime()),
+                services=OperatorServices(files=files, cursor=self.cursor, stealable=None if work is None else work.stealable),
             )
             node = self.nodes[plan.name] = Node(plan, context, spec.window, steps)
-            context.on_bad_record = functools.partial(node.bad_record, "reading")
-            context.on_flush = node.flush
+            context.services.on_bad_record = functools.partial(node.bad_record, "reading")
+            context.services.on_flush = node.flush
             if spec.options.enforce_immutability:
                 node.unchanged = Unchanged(plan.name)
         for plan in reversed(program.operators):
@@ -142,7 +149,7 @@ class Flow:
         for node in self.nodes.values():
             node.refuse_pending()
             node.window = node.context.window = window
-            node.context.window_closed = False
+            node.context.signals.window_closed = False
             renew(node.operator)
             node.is_open = True
             if node.unchanged is not None:
@@ -238,11 +245,12 @@ class Flow:
 
     def event_times(self) -> dict[str, int]:
         """The latest times of records that operators have told."""
-        return {name: node.context.latest for name, node in self.nodes.items() if node.context.latest is not None}
+        latest = {name: node.context.signals.latest_event_time for name, node in self.nodes.items()}
+        return {name: time for name, time in latest.items() if time is not None}
 
     def notes(self) -> dict[str, list[str]]:
         """The notes of operators for the driver."""
-        return {name: node.context.notes for name, node in self.nodes.items() if node.context.notes}
+        return {name: node.context.signals.notes for name, node in self.nodes.items() if node.context.signals.notes}
 
 
 def run_flow(

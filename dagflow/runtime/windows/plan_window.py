@@ -88,7 +88,7 @@ class Driver:
         for text in self.warnings:
             send(Warned(text=text))
         for node in self._flow.nodes.values():
-            node.context.on_warn = partial(_warn, send, node.name)
+            node.context.services.on_warn = partial(_warn, send, node.name)
 
     def operator(self, name: str) -> Operator | None:
         """The live operator of a name."""
@@ -105,7 +105,7 @@ class Driver:
         self._states.begin()
         files = AttemptFiles(window, self._epoch, "driver", self._options.durable, self._options.base)
         for node in flow.nodes.values():
-            node.context.files = files
+            node.context.services.files = files
             reset(node)
         with flow.window(window):
             self.exhausted = fill(self._inputs, self._clock, continuous=self._options.continuous, seconds=seconds, stop=stop)
@@ -209,7 +209,7 @@ class Driver:
         try:
             said = self.plan.dag.nodes[head].operator.agree(items, self._agreed.get(head), context)
         except Exception as error:  # user code may raise anything
-            raise abort(head, window, "agree()", error, None, context.cursor) from error
+            raise abort(head, window, "agree()", error, None, context.services.cursor) from error
         if said is not None:
             self._agreed[head] = encode(said, f"what operator {head!r} agrees on")
 
@@ -226,7 +226,7 @@ def fill(inputs: Sequence[Node], clock: Clock, *, continuous: bool, seconds: flo
     while not stop():
         before = sum(node.emitted() for node in inputs)
         for node in inputs:
-            if not node.context.window_closed:
+            if not node.context.signals.window_closed:
                 node.call("emit_tuples")
                 node.flush()
         total = sum(node.emitted() for node in inputs)
@@ -235,7 +235,7 @@ def fill(inputs: Sequence[Node], clock: Clock, *, continuous: bool, seconds: flo
         exhausted = not emitted and all(_exhausted(node) for node in inputs)
         if seconds is not None and clock.monotonic() - opened >= seconds:
             break
-        if total >= MAX_EMITTED or any(node.context.window_closed for node in inputs):
+        if total >= MAX_EMITTED or any(node.context.signals.window_closed for node in inputs):
             break
         if not emitted:
             if exhausted and not continuous:
@@ -259,8 +259,8 @@ def _warn(send: Callable[[Event], None], operator: str, text: str) -> None:
 def reset(node: Node) -> None:
     """Reset the figures of a node before its next window."""
     node.figures = type(node.figures)()
-    node.context.counters.clear()
-    node.context.notes = []
+    node.context.signals.counters.clear()
+    node.context.signals.notes = []
     for outlet in node.outlets.values():
         outlet.count = 0
     for inlet in node.inlets.values():

@@ -50,7 +50,7 @@ class SplitterTask(OperatorTask):
     def window(self) -> Planned:
         """One window: until it is closed, or the scanner has nothing more for now."""
         self.begin_window()
-        while not self.context.window_closed:
+        while not self.context.signals.window_closed:
             if not self.emit_tuples() and self._is_idle():
                 break
         return self.end()

@@ -44,7 +44,7 @@ def test_files_wait_until_a_window_has_room(data, drive):
     assert not driver.operator.is_exhausted()
     second = feed(driver)
     assert second.counts == (1, 8)
-    assert driver.context.window_closed
+    assert driver.context.signals.window_closed
     third = feed(driver, FileInfo(str(data), "file3.txt"))
     assert third.spans[:3] == [("file2.txt", 8, 10), ("file2.txt", 10, 11), ("file3.txt", 0, 2)]
     assert third.names == ["file3.txt"]
@@ -122,10 +122,10 @@ def test_the_file_at_hand_is_named_while_it_is_worked_on(data, drive):
 
     class Asking(FileSplitterBase):
         def get_default_block_size(self) -> int:
-            seen.append(self.context.cursor.path)
+            seen.append(self.context.services.cursor.path)
             return 4
 
     driver = drive(Asking())
     feed(driver, FileInfo(str(data), "file1.txt"))
     assert seen == [str(data / "file1.txt")]
-    assert driver.context.cursor.path is None
+    assert driver.context.services.cursor.path is None

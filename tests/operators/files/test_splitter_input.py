@@ -206,7 +206,7 @@ def test_a_full_window_takes_no_more_files(data, drive):
     assert driver.window().counts == (1, 1)
     driver.begin_window()
     driver.emit_tuples()
-    assert driver.context.window_closed
+    assert driver.context.signals.window_closed
     driver.emit_tuples()
     assert driver.end().counts == (1, 1)
 
@@ -221,7 +221,7 @@ def test_one_call_is_bounded_so_that_time_can_close_a_window(tmp_path, drive):
         driver.emit_tuples()
         counts.append(len(driver.emitted["blocks_metadata_output"]))
     assert counts[0] <= 10_000
-    assert not driver.context.window_closed
+    assert not driver.context.signals.window_closed
     first = driver.end()
     assert len(first.blocks) + len(driver.window().blocks) == 25_000
 
@@ -245,7 +245,7 @@ def test_a_file_of_ten_terabytes_is_planned_lazily(tmp_path, drive):
     tracemalloc.stop()
     assert found.files[0].number_of_blocks == len(found.files[0].block_ids) == -(-10 * TB // MIB)
     assert len(found.blocks) == -(-5 * 10**9 // MIB)
-    assert driver.context.window_closed
+    assert driver.context.signals.window_closed
     assert peak < 10 * MIB
     assert seconds < 1, "about 0.01 s; tracing memory makes it slower"
     assert len(str(driver.states())) < 1000

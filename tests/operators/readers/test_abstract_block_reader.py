@@ -151,7 +151,7 @@ def test_a_record_that_cannot_be_converted_fails_and_its_place_is_known() -> Non
     with OperatorTask(reader) as task:
         with pytest.raises(OperatorFailed, match="JSONDecodeError"):
             task.give("blocks_metadata_input", [Offsets(1, 0, 22)])
-        assert task.context.cursor.position == 21
+        assert task.context.services.cursor.position == 21
         assert task.emitted["blocks_metadata_output"] == []
         assert reader.opened[0].is_closed
         task.give("blocks_metadata_input", [Offsets(2, 0, 1, 1)])  # no successor of a block that was not read to its end
@@ -301,4 +301,4 @@ def test_what_was_found_before_an_error_is_passed_on() -> None:
         with pytest.raises(OperatorFailed, match="OSError: the log ends here"):
             task.give("blocks_metadata_input", [Offsets(1, 0, 9)])
         assert [found.record for found in task.emitted["messages"]] == [{"n": 0}, {"n": 1}, {"n": 2}]
-        assert task.context.cursor.position == 2
+        assert task.context.services.cursor.position == 2

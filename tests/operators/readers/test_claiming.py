@@ -82,10 +82,10 @@ def read_all(make: Any, blocks: list[Any], chance: random.Random | None, batches
         task = OperatorTask(make(), in_batches=batches)
         sharing = None
         if chance is not None:
-            sharing = task.context.stealable = Splitter(chance)
+            sharing = task.context.services.stealable = Splitter(chance)
         with task:
             if part is not None:
-                task.context.cursor.part = ItemPart(block, part.start, part.stop)
+                task.context.services.cursor.part = ItemPart(block, part.start, part.stop)
             task.give("blocks_metadata_input", [block if part is None else narrowed(block, part)])
             emitted = task.emitted["messages"]
             assert task.counters.get("blocks", 0) == (part is None)
@@ -162,7 +162,7 @@ def watched(convert: Callable[[bytes], str], kind: str, claimed: list[int]) -> O
     """A reader that converts records; `claimed`: up to where it has claimed, at each look."""
     context = OneByOne() if kind == "entities" else ReadAheadLineReaderContext()
     task = OperatorTask(BlockReader(convert, reader_context=context))
-    task.context.stealable = Watching(claimed)
+    task.context.services.stealable = Watching(claimed)
     return task
 
 
@@ -213,7 +213,7 @@ def test_slow_members_are_claimed_one_at_a_time(tmp_path: Path) -> None:
         return data.decode()
 
     task = OperatorTask(BlockReader(slow))
-    task.context.stealable = Noting(lambda: sizes.append(len(converted)))
+    task.context.services.stealable = Noting(lambda: sizes.append(len(converted)))
     with task:
         task.give("blocks_metadata_input", [FileBlockMetadata(0, str(path), 0, length, length)])
     assert max(after - before for before, after in pairwise([0, *sizes])) == 5  # lines that begin in one member
@@ -262,7 +262,7 @@ def test_slow_records_behind_quick_ones_are_not_claimed_with_them(tmp_path: Path
         return data.decode()
 
     task = OperatorTask(BlockReader(slow_at_the_end))
-    task.context.stealable = Watching(claimed)
+    task.context.services.stealable = Watching(claimed)
     with task:
         task.give("blocks_metadata_input", [one_file(tmp_path, 20_000)])
     assert len(task.emitted["messages"]) == 20_000
@@ -291,7 +291,7 @@ def test_first_records_that_are_slow_say_something_whatever_those_before_were() 
 def test_fast_records_are_claimed_many_at_a_time(tmp_path: Path) -> None:
     calls: list[int] = []
     task = OperatorTask(BlockReader())
-    task.context.stealable = Watching(calls)
+    task.context.services.stealable = Watching(calls)
     with task:
         task.give("blocks_metadata_input", [one_file(tmp_path, 1_000_000)])
     assert len(task.emitted["messages"]) == 1_000_000
@@ -302,7 +302,7 @@ def test_fast_records_are_claimed_many_at_a_time(tmp_path: Path) -> None:
 def test_fast_rows_are_claimed_by_the_piece(tmp_path: Path) -> None:
     calls: list[int] = []
     task = OperatorTask(BlockReader(), in_batches=True)
-    task.context.stealable = Watching(calls)
+    task.context.services.stealable = Watching(calls)
     with task:
         task.give("blocks_metadata_input", [one_file(tmp_path, 400_000)])
     assert len(task.emitted["messages"]) == 400_000
@@ -315,7 +315,7 @@ def test_blocks_that_must_not_be_cut_are_not_tracked(tmp_path: Path) -> None:
     for reader, item in ((FSSliceReader(), block), (BlockReader(), later)):
         assert not reader.can_split(item)
         task = OperatorTask(reader)
-        sharing = task.context.stealable = Splitter(random.Random(0))
+        sharing = task.context.services.stealable = Splitter(random.Random(0))
         with task:
             task.give("blocks_metadata_input", [item])
             assert sharing.trackers == 0
@@ -328,8 +328,8 @@ def test_files_of_parts_are_called_by_where_they_begin() -> None:
 
     with OperatorTask(RecordWriter("out", per_block=True, suffix=".txt")) as task:
         task.give("input", [ReaderRecord(10, 0, "one")])
-        task.context.cursor.part = ItemPart(None, None, 40)
+        task.context.services.cursor.part = ItemPart(None, None, 40)
         task.give("input", [ReaderRecord(11, 0, "first")])
-        task.context.cursor.part = ItemPart(None, 40, None)
+        task.context.services.cursor.part = ItemPart(None, 40, None)
         task.give("input", [ReaderRecord(11, 44, "second")], "stream")
     assert task.files.contents == {"a.txt": b"one\n", "b.txt": b"first\n", "b-40.txt": b"second\n"}

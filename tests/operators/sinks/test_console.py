@@ -12,7 +12,7 @@ from operators import Console
 def lines(operator: Console[Any], records: list[Any], form: str = "stream") -> list[str]:
     with OperatorTask(operator) as task:
         task.give("input", records, form)
-    return task.context.notes
+    return task.context.signals.notes
 
 
 @pytest.mark.parametrize("form", ["record", "stream"])
@@ -28,7 +28,7 @@ def test_the_rest_is_counted_and_said(form: str) -> None:
         task.give("input", ["a"], form)
         task.give("input", ["b", "c", "d"], form)
         task.give("input", ["e"], form)
-    assert task.context.notes == ["a", "b", "… 3 more records are not shown (limit = 2)"]
+    assert task.context.signals.notes == ["a", "b", "… 3 more records are not shown (limit = 2)"]
     assert task.counters == {"not_shown": 3}
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dagflow.errors import CombinedKeyChanged, KeyNotHashable, OperatorFailed
-from dagflow.model.operator.context import Cursor
+from dagflow.model.operator.context import OperatorServices
 from dagflow.model.types.forms import to_batch, to_records
 from dagflow.model.types.keys import Key, KeyAssignment, group_of, key_of
 from dagflow.plan.plan import FORWARD, GATHER, HASH, ROUND_ROBIN
@@ -40,7 +40,7 @@ class Bad:
     name, window = "source", 3
 
     def __init__(self) -> None:
-        self.context = SimpleNamespace(cursor=Cursor())
+        self.context = SimpleNamespace(services=OperatorServices())
         self.records: list[Any] = []
 
     def bad_record(self, doing: str, error: BaseException, record: Any) -> None:
