@@ -1,8 +1,11 @@
-"""Range trackers: who owns which positions of a range, and how a range is split while it is read.
+"""Range trackers: the owner of each position of a range, and the splits of a range while it is read.
 
 A reader of the range [start, stop) returns the records from the first *split point* at or after start up to, not including,
-the first split point at or after stop. It asks the range's tracker before it returns a record; a task that wants part of the work
-splits the same tracker, at any time, from any thread. `RangeTracker` is what all trackers do, and says the rules.
+the first split point at or after stop. It claims each record from the tracker of the range before it returns it. A task that
+takes part of the work splits the same tracker, at any time, from any thread.
+
+Read `tracker` (the protocol with its rules, and the state machine), then `offsets`, `keys` and `unsplittable` (the trackers),
+then `claimed` (records that are claimed before they are promised) and `splitting` (work items that can be split).
 """
 
 from __future__ import annotations

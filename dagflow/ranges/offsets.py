@@ -1,4 +1,4 @@
-"""Ranges of offsets: bytes of a file, rows, or anything that is counted."""
+"""Ranges of offsets: bytes of a file, rows, or anything else with a number."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dagflow.ranges.errors import NoRange, UnboundedRange
 from dagflow.ranges.tracker import PositionTracker
 
 OFFSET_INFINITY = (1 << 63) - 1
-"""The stop of a range without an end. An integer that fits 64 bits, as in Java, so that it can be compared, stored and sent
-like any other stop; `None` and `math.inf` are taken for it where a range is made."""
+"""The stop of a range without an end: an integer that fits into 64 bits, as in Java, so that it can be compared, stored and sent
+like any other stop. Where a range is made, `None` and `math.inf` mean the same."""
 
 
 class OffsetRange(NamedTuple):
@@ -43,9 +43,10 @@ class OffsetRangeTracker(PositionTracker[int]):
     >>> OffsetRangeTracker(*OffsetRange(150, 200)).try_return_batch_at([150, 180, 210])
     2
 
-    A position at a fraction is rounded up (Java: down), but not by the error of a multiplication: the position at `k / n` of n
-    offsets is the k-th. A range without an end has no fractions: 0.0 is consumed until it is split at a position, which it can
-    be (Beam refuses); then it has an end. Raises NoRange for a stop before the start, TypeError for what is no integer.
+    A position at a fraction is rounded up (Java: down), except for errors of floating point: the position at `k / n` of n
+    offsets is the k-th. A range without an end does not have fractions: its consumed fraction is 0.0 until it is split at a
+    position (which Beam refuses); then it has an end. Raises NoRange for a stop before the start, TypeError for a bound that is
+    not an integer.
     """
 
     OFFSET_INFINITY: ClassVar[int] = OFFSET_INFINITY

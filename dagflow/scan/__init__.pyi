@@ -1,10 +1,10 @@
 from dagflow.arrow_types import type_text as type_text
 from dagflow.arrow_types import wider as wider
 from dagflow.scan.agreement import agree as agree
+from dagflow.scan.agreement import describe_columns as describe_columns
+from dagflow.scan.agreement import extend_schema as extend_schema
 from dagflow.scan.agreement import files_of as files_of
-from dagflow.scan.agreement import go_on as go_on
 from dagflow.scan.agreement import is_enough as is_enough
-from dagflow.scan.agreement import told as told
 from dagflow.scan.bad_rows import BadRow as BadRow
 from dagflow.scan.bad_rows import OnBadRow as OnBadRow
 from dagflow.scan.bad_rows import RowOrigin as RowOrigin
@@ -25,9 +25,9 @@ from dagflow.scan.schema.cast import text_of as text_of
 from dagflow.scan.schema.implicit import FileFacts as FileFacts
 from dagflow.scan.schema.plain import plain_batch as plain_batch
 from dagflow.scan.schema.plain import plain_schema as plain_schema
-from dagflow.scan.schema.projection import Asked as Asked
+from dagflow.scan.schema.projection import ColumnPath as ColumnPath
 from dagflow.scan.schema.projection import is_implicit as is_implicit
-from dagflow.scan.schema.shape import Agreed as Agreed
+from dagflow.scan.schema.shape import AgreedSchema as AgreedSchema
 from dagflow.scan.schema.shape import column_names as column_names
 from dagflow.scan.schema.table import Column as Column
 from dagflow.scan.schema.table import Drift as Drift

@@ -1,4 +1,4 @@
-"""The schema of many files, agreed on before data flows: a bounded look at headers and samples."""
+"""The schema of many files, agreed on before data flows, from headers and bounded samples."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dagflow.scan.columns import reads_array
 from dagflow.scan.files import FileSchemaNegotiator, FileSplit
 from dagflow.scan.format import Format
 from dagflow.scan.readers.lifecycle import ManagedBatchReader
-from dagflow.scan.readers.loader import BatchLimits, ResultSetLoader, counted
+from dagflow.scan.readers.loader import BatchLimits, ResultSetLoader, rows_without_columns
 from dagflow.scan.readers.machine import closing
 from dagflow.scan.schema.implicit import FileFacts, common_folder, key_types
 from dagflow.scan.schema.plain import plain_schema
 from dagflow.scan.schema.projection import is_implicit
-from dagflow.scan.schema.shape import Agreed
+from dagflow.scan.schema.shape import AgreedSchema
 from dagflow.scan.schema.table import RESCUED, Drift
 from dagflow.scan.schema.types import to_type
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SAMPLE_ROWS = 10_000
 
 Files = Mapping[str, int]
-"""Files by path, with their lengths."""
+"""The lengths of files, by path."""
 Open = Callable[[str], AbstractContextManager[Any]]
 
 
@@ -42,33 +42,33 @@ def agree(
     files: Files,
     open_file: Open,
     keeps: Callable[[FileFacts, Mapping[str, str]], bool] = lambda facts, keys: True,
-) -> Agreed:
-    """Return what all readers of these files need to know, from a look at `settings.sample_files` of them at most.
+) -> AgreedSchema:
+    """Return the schema of these files, from a sample of at most `settings.sample_files`.
 
-    Looked at are files from the first to the last, evenly spread; each says its columns itself (`Format.sample_schema`), and what
-    they say is put together: a column has the type that is wide enough for all. Nothing is opened where the user has said all,
-    and no file that `keeps(facts, types of keys)` refuses.
+    The sample is evenly spread from the first file to the last. Each file has columns (`Format.sample_schema`), and a column gets
+    the type that is wide enough for all files. No file is opened if the settings say all columns, nor one that
+    `keeps(facts, types of keys)` refuses.
     """
     root = settings.root if settings.root is not None else common_folder(files)
     facts = {path: FileFacts.of(path, root) for path in files}
     keys = key_types(facts.values())
     readable = [path for path, length in files.items() if length > 0 and keeps(facts[path], keys)]
-    chosen = spread(readable, settings.sample_files) if looks(format, settings) else []
-    found: dict[str, pa.DataType] = {}
-    telling = 0
+    chosen = spread(readable, settings.sample_files) if needs_sampling(format, settings) else []
+    types: dict[str, pa.DataType] = {}
+    files_with_columns = 0
     for path in chosen:
         with open_file(path) as stream:
             look = _first_loaded if type(format).sample_schema is Format.sample_schema else type(format).sample_schema
-            said = look(format, stream, path, files[path])
-        telling += bool(said)
-        for f in plain_schema(said or pa.schema([])):
-            found[f.name] = wider(found[f.name], f.type) if f.name in found else f.type
-    columns = tuple((name, type_text(kind)) for name, kind in found.items())
-    return Agreed(columns=columns, files=telling, root=root, keys=keys)
+            schema = look(format, stream, path, files[path])
+        files_with_columns += bool(schema)
+        for f in plain_schema(schema or pa.schema([])):
+            types[f.name] = wider(types[f.name], f.type) if f.name in types else f.type
+    columns = tuple((name, type_text(kind)) for name, kind in types.items())
+    return AgreedSchema(columns=columns, files=files_with_columns, root=root, keys=keys)
 
 
 def _first_loaded(format: Format, stream: BinaryReader, path: str, length: int) -> pa.Schema | None:
-    """Return the columns that a format's reader says, or loads first; rows that it cannot read say nothing."""
+    """Return the columns that a reader of the format declares, or loads first. Rows that it cannot read are ignored."""
     block = FileBlockMetadata(0, path, 0, length, length, is_last_block=True)
     limits = BatchLimits()
     negotiator = FileSchemaNegotiator(
@@ -81,7 +81,10 @@ def _first_loaded(format: Format, stream: BinaryReader, path: str, length: int) 
         options=format,
     )
     reader = ManagedBatchReader(
-        reader=format.make_reader(), negotiator=negotiator, output=lambda harvest: harvest.batch, empty_of=lambda: counted(0)
+        reader=format.make_reader(),
+        negotiator=negotiator,
+        output=lambda harvest: harvest.batch,
+        empty_of=lambda: rows_without_columns(0),
     )
     rows = 0
     with closing(reader.close):
@@ -89,90 +92,90 @@ def _first_loaded(format: Format, stream: BinaryReader, path: str, length: int) 
             while rows < SAMPLE_ROWS and (batch := reader.next()) is not None:
                 rows += batch.num_rows
     loaded = negotiator.loader.schema if negotiator.loader is not None else None
-    said = negotiator.table_schema
-    if said is None or loaded is None:
-        return said if loaded is None else loaded
-    return pa.schema([*said, *(f for f in loaded if f.name not in said.names)])
+    table_schema = negotiator.table_schema
+    if table_schema is None or loaded is None:
+        return table_schema if loaded is None else loaded
+    return pa.schema([*table_schema, *(f for f in loaded if f.name not in table_schema.names)])
 
 
-def go_on(before: Agreed, found: Agreed, drift: Drift) -> Agreed:
-    """Add what was found now to what was agreed on for earlier windows. What is there stays, types included.
+def extend_schema(before: AgreedSchema, new: AgreedSchema, drift: Drift) -> AgreedSchema:
+    """Add the columns of new files to the schema of earlier windows, whose columns and types stay.
 
-    Types become wide enough for what was found, where `drift.changed` is "widen".
+    If `drift.changed` is "widen", types become wide enough for the new files.
 
-    >>> one, two = Agreed(columns=(("a", "int64"),)), Agreed(columns=(("b", "bool"), ("a", "string")))
-    >>> go_on(one, two, Drift()).columns, go_on(one, two, Drift(changed="widen")).columns
+    >>> one, two = AgreedSchema(columns=(("a", "int64"),)), AgreedSchema(columns=(("b", "bool"), ("a", "string")))
+    >>> extend_schema(one, two, Drift()).columns, extend_schema(one, two, Drift(changed="widen")).columns
     ((('a', 'int64'), ('b', 'bool')), (('a', 'string'), ('b', 'bool')))
     """
     columns = dict(before.columns)
-    for name, kind in found.columns:
+    for name, kind in new.columns:
         if name not in columns or columns[name] == "null":
             columns[name] = kind
         elif drift.changed == "widen":
             columns[name] = type_text(wider(to_type(columns[name]), to_type(kind)))
-    return Agreed(
+    return AgreedSchema(
         columns=tuple(columns.items()),
-        files=before.files + found.files,
+        files=before.files + new.files,
         root=before.root,
-        keys={**found.keys, **before.keys},
+        keys={**new.keys, **before.keys},
     )
 
 
-def is_enough(format: Format, settings: ScanSettings, agreed: Agreed) -> bool:
-    """Return whether what was agreed on for earlier windows says all that has to be known of further files."""
+def is_enough(format: Format, settings: ScanSettings, agreed: AgreedSchema) -> bool:
+    """Return whether the schema of earlier windows is enough for further files, without a sample of them."""
     drift = settings.drift
-    if not looks(format, settings):
+    if not needs_sampling(format, settings):
         return True
     if not agreed.files or (settings.projection.has_star and "widen" in (drift.extra, drift.changed)):
         return False
-    given = () if settings.schema is None else settings.schema.columns
-    known = {name for name, _ in agreed.columns}.union(agreed.keys, given)
-    asked = [a.root for a in settings.projection.asked or () if not a.is_star]
-    return all(r in known or format.column_name(r) in known or r == RESCUED or is_implicit(r) for r in asked)
+    provided = () if settings.schema is None else settings.schema.columns
+    available = {name for name, _ in agreed.columns}.union(agreed.keys, provided)
+    roots = [a.root for a in settings.projection.paths or () if not a.is_star]
+    return all(r in available or format.column_name(r) in available or r == RESCUED or is_implicit(r) for r in roots)
 
 
-def looks(format: Format, settings: ScanSettings) -> bool:
-    """Return whether files have to be looked at: not where a schema says all that is asked for."""
-    if reads_array(format, settings) or not format.has_header:  # without names, there is nothing beside a schema
+def needs_sampling(format: Format, settings: ScanSettings) -> bool:
+    """Return whether files must be sampled: not if a schema says all columns that are selected."""
+    if reads_array(format, settings) or not format.has_header:  # without names, all columns come from a schema
         return False
-    schema, asked = settings.schema, settings.projection.asked
+    schema, paths = settings.schema, settings.projection.paths
     if schema is None:
-        return asked is None or bool(asked)
-    return not schema.strict and (settings.projection.has_star or any(a.root not in schema.columns for a in asked or ()))
+        return paths is None or bool(paths)
+    return not schema.strict and (settings.projection.has_star or any(a.root not in schema.columns for a in paths or ()))
 
 
-def told(format: Format, settings: ScanSettings) -> str:
-    """Describe in a plan where the columns of a scan come from."""
+def describe_columns(format: Format, settings: ScanSettings) -> str:
+    """Return a text for plans: the columns of a scan, or where they come from."""
     if reads_array(format, settings):
         return "columns: list<string>"
-    given = () if settings.schema is None else settings.schema.columns.items()
-    if looks(format, settings):
-        when = f"agreed on before window 0, by a look at {settings.sample_files} files at most"
-        asked = "" if settings.columns is None else f": {', '.join(settings.columns)}"
-        return f"{when}{asked}" + (f"; given: {', '.join(name for name, _ in given)}" if given else "")
-    shown = dict(given) if settings.projection.has_star else {each.root: None for each in settings.projection.asked or ()}
+    provided = () if settings.schema is None else settings.schema.columns.items()
+    if needs_sampling(format, settings):
+        when = f"agreed on before window 0, from a sample of at most {settings.sample_files} files"
+        selected = "" if settings.columns is None else f": {', '.join(settings.columns)}"
+        return f"{when}{selected}" + (f"; provided: {', '.join(name for name, _ in provided)}" if provided else "")
+    columns = dict(provided) if settings.projection.has_star else {each.root: None for each in settings.projection.paths or ()}
     names = [
         f"{name}: {type_text(settings.schema.columns[name].arrow)}"
         if settings.schema and name in settings.schema.columns
         else name
-        for name in shown
+        for name in columns
     ]
     return ", ".join(names) if names else "no columns, only the number of rows"
 
 
-def spread(paths: Sequence[str], most: int) -> list[str]:
-    """At most so many of a list, evenly spread, the first and the last among them.
+def spread(paths: Sequence[str], count: int) -> list[str]:
+    """Return at most `count` paths, evenly spread, with the first and the last one.
 
     >>> spread("abcdefg", 3), spread("ab", 3)
     (['a', 'd', 'g'], ['a', 'b'])
     """
-    if len(paths) <= most:
+    if len(paths) <= count:
         return list(paths)
-    if most < 2:
-        return list(paths[:most])
-    return [paths[round(n * (len(paths) - 1) / (most - 1))] for n in range(most)]
+    if count < 2:
+        return list(paths[:count])
+    return [paths[round(n * (len(paths) - 1) / (count - 1))] for n in range(count)]
 
 
 def files_of(blocks: Iterable[Any]) -> dict[str, int]:
-    """Return the files of blocks, in the order in which they come."""
+    """Return the files of blocks, in order, with their lengths."""
     return {block.file_path: block.file_length for block in blocks}

@@ -1,4 +1,4 @@
-"""Rows that cannot be read: what is told of them, and what becomes of them."""
+"""Rows that cannot be read: their description, and the choice what to do with them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ SHOWN_CHARACTERS = 1_000
 
 @attrs.frozen
 class BadRow:
-    """A row that could not be read, and why: what the port `errors` of a ScanReader carries.
+    """A row that could not be read, and why. The port `errors` of a ScanReader carries these.
 
-    `position`: where the row starts, bytes from the file's start (of a compressed file: of what it holds); `line`: its number
-    from 1, None where that is not known (a reader that began inside the file). `column`: the column's name, None when it is no
-    one's fault. `raw`: the row's text, cut at 1,000 characters.
+    `position`: the first byte of the row, from the start of the file (of a compressed file: of its content); `line`: its number
+    from 1; None if it is not known, as in a reader that began inside the file. `column`: the column that is to blame; None if
+    there is none. `raw`: the text of the row, at most 1,000 characters.
     """
 
     file_path: str
@@ -28,10 +28,9 @@ class BadRow:
 
 
 class RowOrigin(NamedTuple):
-    """The place in a file that a row of a batch comes from: made only for rows that are bad, and for a row that is traced.
+    """The place in a file that a row of a batch comes from. Made only for bad rows, and for a row that is traced.
 
-    `data`: its bytes as they stand, its terminator included; None where the format does not read row by row, or has let
-    go of them.
+    `data`: its bytes, with the terminator; None if the format does not read row by row, or does not keep them.
     """
 
     position: int | None = None

@@ -47,8 +47,8 @@ class ReaderFailed(ScanError):
         )
 
 
-_FINE = re.compile(r":[0-9]{2}\.[0-9]{7,9}\S* is no timestamp\[us(, tz=[^]]+)?\]")
-"""A time with more digits than microseconds have."""
+_FINE = re.compile(r":[0-9]{2}\.[0-9]{7,9}\S* is not a valid timestamp\[us(, tz=[^]]+)?\]")
+"""The reason for a time with more digits than microseconds have."""
 
 
 @error(kw_only=True)
@@ -62,7 +62,7 @@ class BadRowFound(ScanError, ValueError):
         "position": 120,
         "line": 7,
         "column": "count",
-        "reason": "'x' is not an int64",
+        "reason": "'x' is not a valid int64",
         "raw": "a,x",
     }
 
@@ -78,8 +78,8 @@ class BadRowFound(ScanError, ValueError):
         where += [] if self.position is None else [f"byte {self.position}"]
         place = f": {', '.join(where)}" if where else ""
         column = "" if self.column is None else f", column {self.column!r}"
-        shown = self.raw if len(self.raw) <= 200 else self.raw[:200] + "…"
-        row = f"\n  row   {shown!r}" if shown else ""
+        raw = self.raw if len(self.raw) <= 200 else self.raw[:200] + "…"
+        row = f"\n  row   {raw!r}" if raw else ""
         drop = definition(self.reader, "on_bad_row", "drop")
         return (
             f"{self.path}{place}{column}: {self.reason}{row}\n"
@@ -89,10 +89,10 @@ class BadRowFound(ScanError, ValueError):
 
     def _about_type(self) -> str:
         """Return further help where the type of the column may be too narrow: it may come from some of the files only."""
-        if self.column is None or " is no " not in self.reason:
+        if self.column is None or " is not a valid " not in self.reason:
             return ""
-        finer = _FINE.search(self.reason)
-        kind = "string" if finer is None else f"timestamp[ns{finer[1] or ''}]"
+        fine_time = _FINE.search(self.reason)
+        kind = "string" if fine_time is None else f"timestamp[ns{fine_time[1] or ''}]"
         wider = definition(self.reader, "schema", f"{self.column}: {kind}")
         rescue = definition(self.reader, "drift.changed", "rescue")
         return f";\n        or give the column a type that is wide enough: {wider}; or keep such values in _rescued: {rescue}"
@@ -122,8 +122,8 @@ class RowTooLarge(ScanError, ValueError):
 
 
 def _list(names: tuple[str, ...]) -> str:
-    shown = ", ".join(names[:20]) or "none"
-    return f"{shown}, … ({len(names)} in all)" if len(names) > 20 else shown
+    text = ", ".join(names[:20]) or "none"
+    return f"{text}, … ({len(names)} in all)" if len(names) > 20 else text
 
 
 @error(kw_only=True)
@@ -139,10 +139,11 @@ class ColumnUnknown(ScanError, LookupError):
 
     def message(self) -> str:
         near = suggest(self.column, self.known)
-        hint = f"did you mean {near!r}? Names are compared as they are written" if near else "ask for one of these"
-        found = f"{self.files} looked at have" if self.files else "known are"
+        hint = f"did you mean {near!r}? Names are case-sensitive" if near else "select one of these"
+        sampled = "1 sampled file has" if self.files == 1 else f"{self.files} sampled files have"
+        scope = sampled if self.files else "known are"
         return (
-            f"no file has a column {self.column!r}; {found}: {_list(self.known)}\n"
+            f"no file has a column {self.column!r}; {scope}: {_list(self.known)}\n"
             f"  help: {hint}. For a column of nulls, give it a type: {definition(self.reader, 'schema', f'{self.column}: string')}"
         )
 
@@ -216,7 +217,7 @@ class ColumnNoSuchPart(ScanError, TypeError):
 
     def message(self) -> str:
         return (
-            f"column {self.column!r} was asked for, but {self.part} is {self.type}\n"
+            f"column {self.column!r} is selected, but {self.part} is {self.type}\n"
             "  help: NAME.FIELD is a field of a struct, NAME[0] an element of a list; `a.b` in backticks is a column of that name"
         )
 
@@ -268,7 +269,7 @@ class ColumnTwice(ScanError, ValueError):
     def message(self) -> str:
         return (
             f"{self.path}: the file has several columns {self.column!r}, so the name is ambiguous\n"
-            "  help: ask for other columns only, or write the file anew with names of their own"
+            "  help: select other columns only, or write the file again with unique names"
         )
 
 
@@ -283,7 +284,7 @@ class ColumnReserved(ScanError, ValueError):
 
     def message(self) -> str:
         return (
-            f"the files have a column {self.column!r} of their own, and drift puts what it rescues into a column of that name\n"
+            f"the files have a column {self.column!r} of their own, but drift puts rescued values into a column of that name\n"
             f"  help: rescue nothing: {definition(self.reader, 'drift.changed', 'null')}; or name the columns that you want"
         )
 
@@ -293,7 +294,7 @@ class ProjectionError(ConfigError):
     """The selected columns contradict each other."""
 
     code: ClassVar[str] = "DF271"
-    example = {"reason": "columns name both `a` and `a.b`", "help": "ask for one of them"}
+    example = {"reason": "columns name both `a` and `a.b`", "help": "select one of them"}
 
     reason: str
     help: str

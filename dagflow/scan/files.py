@@ -1,4 +1,4 @@
-"""Scans of files: what a reader of a block of a file is given, and the framework that makes such readers."""
+"""Scans of files: the negotiator of a reader of a block of a file, and the framework that makes such readers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dagflow.scan.readers.loader import BatchLimits, Harvest, ResultSetLoader
 from dagflow.scan.readers.machine import Scan, close_after
 from dagflow.scan.readers.managed import SchemaNegotiator
 from dagflow.scan.schema.implicit import FileFacts
-from dagflow.scan.schema.shape import COLUMNS, Agreed, check_tested, make_shape
+from dagflow.scan.schema.shape import COLUMNS, AgreedSchema, check_tested, make_shape
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class FileSplit:
-    """The part of a file that a reader reads: the half-open byte range `[start, stop)` of a file of `file_length` bytes.
+    """The part of a file that a reader reads: the byte range `[start, stop)` of a file of `file_length` bytes.
 
     `tracker`: its range tracker; readers claim through `negotiator.claim`.
     """
@@ -59,9 +59,9 @@ class FileSchemaNegotiator(SchemaNegotiator):
         split: what to read.
         stream: the opened file: `seek(position)`, `read(size)`. The framework closes it.
         options: the format.
-        is_array: for text: a row's fields are wanted as one list of texts, in the column `columns`; a header is left out.
-        left_behind: what readers of the same file have left in it, earlier in this task, for those that come after them. What
-            a reader finds there may spare it work; what it loads does not depend on it.
+        is_array: for text: the fields of a row are read as one list of texts, in the column `columns`; a header is left out.
+        left_behind: a dictionary that readers of the same file share, one after the other, in this task. Its content may spare
+            a reader work, but must not change the rows that it loads.
     """
 
     split: FileSplit
@@ -85,8 +85,8 @@ class FileSchemaNegotiator(SchemaNegotiator):
     def claim(self, positions: Sequence[int] | NDArray[np.int64]) -> int:
         """Claim rows that come next, by the positions at which they start (sorted; only the first and last are looked at).
 
-        How many of them are this reader's: all, or fewer at the end of its range; then only so many may be loaded, and `next`
-        returns False. To be called before rows are loaded, once for each piece: what is not claimed may be given to others.
+        Returns how many of them belong to this reader: all, or fewer at the end of its range; then only so many may be loaded,
+        and `next` returns False. Call it before rows are loaded, once for each piece: rows that are not claimed may be stolen.
         """
         if not len(positions):
             return 0
@@ -95,31 +95,31 @@ class FileSchemaNegotiator(SchemaNegotiator):
             self._is_tracked = True
             context.track(self.split.tracker)
         context.flush()
-        return self.split.tracker.try_return_batch_at(positions)  # type: ignore[arg-type]  # it looks at two of them
+        return self.split.tracker.try_return_batch_at(positions)  # type: ignore[arg-type]  # it looks at the first and the last
 
     def keep_whole(self) -> None:
-        """Say, before anything is claimed, that this block cannot be given away in parts: the content decides it."""
+        """Declare, before anything is claimed, that this block cannot be split, because of its content."""
         self._is_whole = True
 
 
 @attrs.define(eq=False, kw_only=True)
 class FileScan:
-    """The framework for files: makes a reader of each block that it is given, and out of what they load what the scan gives.
+    """The framework for files: makes a reader for each block, and converts the batches that it loads.
 
     Args:
-        format, settings: what the user says.
-        agreed: what all readers know (see `agree`).
-        context: of the operator.
+        format, settings: from the user.
+        agreed: the schema that all readers agree on (see `agree`).
+        context: the context of the operator.
         open_stream: opens a block's file.
-        route: takes bad rows, where `on_bad_row` is "route".
+        route: takes bad rows, if `on_bad_row` is "route".
         tracker_of: the range tracker of a block.
 
-    Raises ColumnUnknown, ColumnNoSuchPart, ProjectionError when it is made.
+    Making one raises ColumnUnknown, ColumnNoSuchPart, ProjectionError.
     """
 
     format: Format
     settings: ScanSettings
-    agreed: Agreed
+    agreed: AgreedSchema
     context: OperatorContext
     open_stream: Callable[[FileBlockMetadata], BinaryReader]
     route: Callable[[BadRow], None] = attrs.field(default=lambda row: None)
@@ -157,36 +157,36 @@ class FileScan:
         return False
 
     def read(self, block: FileBlockMetadata) -> Iterator[pa.RecordBatch]:
-        """Return the batches of a block."""
-        if self._scan.state == "failed":  # the block before could not be read, and was skipped
+        """Yield the batches of a block."""
+        if self._scan.state == "failed":  # the block before failed, and was skipped
             self._scan = Scan(self._next_reader)
         self._block, self._tracker = block, None
         for batch in self._scan.batches():
             yield batch
-            self._output.let_go()
+            self._output.release()
 
     def consumed(self, block: FileBlockMetadata) -> int:
-        """Return how many bytes of a block that was read are read now: all, or up to where the rest was given away."""
+        """Return how many bytes of a block were read: all, or those before the part that was stolen."""
         return (block.stop if self._tracker is None else min(block.stop, self._tracker.stop_position)) - block.start
 
     def origin(self, row: int) -> RowOrigin:
-        """Return the origin of a row of the batch that `read` has just returned. Empty where the format does not tell it."""
+        """Return the origin of a row of the last batch of `read`. Empty if the format does not know it."""
         return self._output.origin(row)
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of the batches, as it is known now."""
+        """The schema of the batches, as far as it is known."""
         return self._output.schema
 
     def finish(self) -> pa.Schema | None:
-        """End the scan: the schema of its batches, also where there was none; None where none is known ("fast NONE")."""
+        """End the scan, and return the schema of its batches, also if there were none; None if it is not known ("fast NONE")."""
         if not self._scan.delivered and not len(self._output.schema):
             empty = next(self._scan.finish(), None)
             return None if empty is None else empty.schema
         return self._output.schema
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close the current reader, if there is one."""
         self._scan.close()
 
     def _next_reader(self) -> ManagedBatchReader | None:
@@ -208,7 +208,7 @@ class FileScan:
         negotiator = FileSchemaNegotiator(
             context=self.context,
             limits=self._limits,
-            columns=self._output.shape.wanted(self.settings.drift),
+            columns=self._output.shape.columns_to_read(self.settings.drift),
             provided_schema=self._output.shape.source_schema,
             parsed=frozenset() if self.settings.schema is None else self.settings.schema.parsed,
             build=self._build,
@@ -227,27 +227,29 @@ class FileScan:
         return ManagedBatchReader(
             reader=reader,
             negotiator=negotiator,
-            output=self._made,
+            output=self._output_of,
             empty_of=self._empty,
             at_end=lambda: self._at_end(negotiator),
             done=stream.close,
         )
 
     def _build(self, negotiator: SchemaNegotiator) -> ResultSetLoader:
-        said = negotiator.table_schema
-        is_late = not negotiator.is_schema_complete and self.format.cuts == "any"  # its rows are told to several readers
+        table_schema = negotiator.table_schema
+        is_late = not negotiator.is_schema_complete and self.format.cuts == "any"  # several readers share its rows
         if self.settings.drift.missing == "error" and is_late and self._output.shape.roots:
             raise MissingUntold(path=negotiator.source, format=type(self.format).__name__)
-        if said is not None and not self._is_array:
-            self._compare(said, negotiator.is_schema_complete, negotiator.source)
-        self._output.found = None if said is None or not negotiator.is_schema_complete else frozenset(said.names)
+        if table_schema is not None and not self._is_array:
+            self._compare(table_schema, negotiator.is_schema_complete, negotiator.source)
+        self._output.file_columns = (
+            None if table_schema is None or not negotiator.is_schema_complete else frozenset(table_schema.names)
+        )
         limits = self._limits
         if negotiator.batch_size is not None:
             limits = attrs.evolve(limits, rows=max(1, min(negotiator.batch_size, limits.rows)))
-        types = {f.name: f.type for f in (*(negotiator.provided_schema or ()), *(said or ()))}
-        wanted = negotiator.columns
+        types = {f.name: f.type for f in (*(negotiator.provided_schema or ()), *(table_schema or ()))}
+        columns = negotiator.columns
         return ResultSetLoader(
-            columns=None if wanted is None else frozenset(wanted),
+            columns=None if columns is None else frozenset(columns),
             limits=limits,
             types=types,
             path=negotiator.source,
@@ -255,37 +257,37 @@ class FileScan:
         )
 
     def _refused(self) -> tuple[str, ReaderMisbehaves] | None:
-        """Return the array, where rows have names: a reader that loads it all the same would make nulls of the named columns."""
+        """Return the array `columns` and an error if columns have names: a reader that loads it would leave nulls in these."""
         if not self.format.offers_array or self._is_array or COLUMNS in self._output.shape.known:
             return None
         names = ", ".join(self._output.shape.known) or "those of the header"
         reason = f"it loads the array `{COLUMNS}`, but the columns of a row have names ({names}): load these"
         return COLUMNS, ReaderMisbehaves(format=type(self.format).__name__, reason=f"{reason} where negotiator.is_array is False")
 
-    def _compare(self, said: pa.Schema, is_complete: bool, path: str) -> None:
-        """Hold what a file says of its columns against what is known of all."""
+    def _compare(self, schema: pa.Schema, is_complete: bool, path: str) -> None:
+        """Compare the columns of a file with the known ones. Raises ColumnMissing, ColumnExtra."""
         drift, shape = self.settings.drift, self._output.shape
         if is_complete and drift.missing == "error":
-            self._refuse_missing(said.names, path)
+            self._refuse_missing(schema.names, path)
         if shape.is_open and drift.extra == "error":
-            extra = tuple(name for name in said.names if name not in shape.known)
+            extra = tuple(name for name in schema.names if name not in shape.known)
             if extra:
                 raise ColumnExtra(path=path, extra=extra, known=tuple(shape.known))
 
     def _refuse_missing(self, names: Sequence[str], path: str) -> None:
-        """Raise ColumnMissing where neither a file of these columns nor its folders have one that is wanted."""
+        """Raise ColumnMissing if neither the columns of a file nor its folders have a column that is needed."""
         assert self._facts is not None
-        had = {*names, *self._facts.keys}
-        lacking = tuple(root for root in self._output.shape.roots if root not in had)
+        present = {*names, *self._facts.keys}
+        lacking = tuple(root for root in self._output.shape.roots if root not in present)
         if lacking:
             raise ColumnMissing(path=path, missing=lacking, found=tuple(names))
 
     def _at_end(self, negotiator: SchemaNegotiator) -> None:
-        """At the end of a whole file whose rows have told which columns it has; a file without rows has told nothing."""
+        """Check for missing columns at the end of a file that declares them only by its rows, if it has any."""
         loaded = None if negotiator.loader is None else negotiator.loader.schema
         if self.settings.drift.missing == "error" and loaded is not None and not negotiator.is_schema_complete:
-            said = negotiator.table_schema
-            self._refuse_missing([*(said.names if said is not None else ()), *loaded.names], negotiator.source)
+            table_schema = negotiator.table_schema
+            self._refuse_missing([*(table_schema.names if table_schema is not None else ()), *loaded.names], negotiator.source)
 
     def _report(self, row: BadRow) -> None:
         if self.settings.on_bad_row == "fail":
@@ -302,14 +304,14 @@ class FileScan:
         if self.settings.on_bad_row == "route":
             self.route(row)
 
-    def _made(self, harvest: Harvest) -> pa.RecordBatch:
+    def _output_of(self, harvest: Harvest) -> pa.RecordBatch:
         assert self._facts is not None
-        if self.settings.schema is not None and self._is_empty_handed(harvest.batch, self._facts):
+        if self.settings.schema is not None and self._has_no_values(harvest.batch, self._facts):
             self.context.count("rows_without_values", harvest.batch.num_rows)
         return self._output.make(harvest, self._facts)
 
-    def _is_empty_handed(self, batch: pa.RecordBatch, facts: FileFacts) -> bool:
-        """Return whether a batch has no value in any column that is asked for: the schema may be that of other files."""
+    def _has_no_values(self, batch: pa.RecordBatch, facts: FileFacts) -> bool:
+        """Return whether a batch has no value in any selected column: the schema may be that of other files."""
         roots, names = self._output.shape.roots, batch.schema.names
         has_values = (r in facts.keys or (r in names and batch.column(r).null_count < batch.num_rows) for r in roots)
         return bool(roots) and not any(has_values)

@@ -1,4 +1,4 @@
-"""The base of formats: what a format says of itself, and how it makes readers."""
+"""The base class of formats: their properties, and the readers that they make."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Format(ABC):
     """
 
     cuts: ClassVar[Literal["any", "none"]] = "none"
-    """"any": rows are the same however the file is cut into blocks, since each reader finds the first row that starts in its
-    range (a line, a row group, a sync mark) and reads on to the end of the last. "none": a file is read as a whole, by the
-    reader of its first block; the others have nothing."""
+    """"any": the rows do not depend on how the file is cut into blocks, since each reader finds the first row that starts in its
+    range (a line, a row group, a sync mark) and reads to the end of the last one. "none": a file is read as a whole, by the
+    reader of its first block."""
 
     suffixes: ClassVar[tuple[str, ...]] = ()
     """The usual suffixes of such files, without the dot."""
@@ -31,26 +31,23 @@ class Format(ABC):
     """True if a row may be read as the array `columns` of its fields: for text whose columns may have no names."""
 
     has_header: bool = True
-    """With `offers_array`: whether the files name their columns. A field or property of the format may say it; where it is False
-    and no schema is given, there is only the array."""
+    """With `offers_array`: whether the files name their columns. A field or property of the format may override it. If it is
+    False and there is no schema, there is only the array."""
 
     @property
     def tested_columns(self) -> tuple[str, ...]:
-        """The columns, and fields of structs, that the format has conditions on, as they are asked for.
+        """The columns, and fields of structs, that the format has conditions on, as they are written in a projection.
 
-        Where files are looked at, one of them, or their folders, must have each.
+        If files are sampled, one of them, or its folders, must have each.
         """
         return ()
 
     def column_name(self, asked: str) -> str:
-        """Return the name of the column that is asked for as `asked`, if no column is called that: where formats clean names."""
+        """Return the name of the column that is selected as `asked`, if no column has that name: for formats that clean names."""
         return asked
 
     def ends_records(self, end: str, quote: str | None) -> bool:
-        """Return whether every record of a file is whole up to the end of any `end`, outside of `quote`s where that is not None.
-
-        Then files that are appended to may be read in parts.
-        """
+        """Return whether each `end` outside of `quote`s ends a record. Then files that grow may be read in parts."""
         return False
 
     @abstractmethod
@@ -58,9 +55,9 @@ class Format(ABC):
         """Return a fresh reader for one block of one file."""
 
     def sample_schema(self, stream: BinaryReader, path: str, length: int) -> pa.Schema | None:
-        """Return the columns of a file, told from its header or a bounded sample of its beginning; None: nothing can be told.
+        """Return the columns of a file, from its header or a bounded sample of its beginning; None if they cannot be known.
 
-        What every file of a scan says is put together before data flows, so that all readers give the same types. A column of
-        which only nulls were seen has the type `pa.null()`. Without this method, the first rows that the reader loads tell.
+        The columns of all sampled files are combined before data flows, so that all readers return the same types. A column of
+        nulls has the type `pa.null()`. Without this method, the sample is the first rows that the reader loads.
         """
         return None

@@ -13,7 +13,7 @@ import pyarrow.compute
 from dagflow.arrow_types import type_text, wider
 from dagflow.scan.bad_rows import SHOWN_CHARACTERS, BadRow, RowOrigin
 from dagflow.scan.errors import ColumnExtra, ColumnTwice, KeyMisfit
-from dagflow.scan.readers.loader import Harvest, counted
+from dagflow.scan.readers.loader import Harvest, rows_without_columns
 from dagflow.scan.schema.cast import converted, text_of, unknown_field
 from dagflow.scan.schema.implicit import FileFacts
 from dagflow.scan.schema.shape import OutputColumn, Shape
@@ -22,49 +22,51 @@ from dagflow.scan.schema.types import above
 
 pc: Any = pyarrow.compute  # its functions are made at run time
 LONG = r"^\s*[-+]?[0-9]{16,}\s*$"
-"""Integers that float64 may not tell from their neighbours."""
+"""Integers that may not be distinct from their neighbours as float64."""
 
 
 @attrs.define(eq=False, kw_only=True)
 class Output:
-    """Makes the batches of a scan of the batches that its readers load.
+    """The conversion of loaded batches to batches of the scan.
 
-    `shape` is what it gives now; it changes only where `drift` says "widen". `found`: the columns of the file at hand; None: its
-    rows say which it has.
+    `shape`: the columns that the scan returns; it changes only if `drift` says "widen". `file_columns`: the columns of the
+        current file; None if only its rows say them.
     """
 
     shape: Shape
     drift: Drift
     report: Callable[[BadRow], None]
     count: Callable[[str, int], None]
-    found: frozenset[str] | None = attrs.field(init=False, default=None)
+    file_columns: frozenset[str] | None = attrs.field(init=False, default=None)
     _schema: pa.Schema | None = attrs.field(init=False, default=None)
     _of: Shape | None = attrs.field(init=False, default=None)
     _accepted: pa.Schema | None = attrs.field(init=False, default=None)
-    _made: tuple[Harvest, list[bool] | None] | None = attrs.field(init=False, default=None)  # last, and which rows were kept
+    _made: tuple[Harvest, list[bool] | None] | None = attrs.field(
+        init=False, default=None
+    )  # the last batch, and which rows were kept
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of the batches that it makes now."""
+        """The schema of the batches, as it is now."""
         if self._schema is None or self._of is not self.shape:
             self._schema, self._of = self.shape.schema, self.shape
         return self._schema
 
     def make(self, loaded: Harvest, facts: FileFacts) -> pa.RecordBatch:
-        """Return the batch that the scan gives for one that was loaded; rows that cannot be read are left out."""
+        """Return the batch of the scan for a loaded one. Rows that cannot be read are left out."""
         batch = loaded.batch
         extra = self._extra(batch.schema, facts.path)
         problems = _Problems(batch.num_rows)
-        roots = {root: self._column(batch, own, problems, facts) for root, own in self.shape.roots.items()}
+        roots = {root: self._column(batch, column, problems, facts) for root, column in self.shape.roots.items()}
         if extra:
             problems.rescue(batch, extra)
-        kept = self._kept(batch, problems, loaded, facts) if problems.bad else None
-        self._made = loaded, kept
+        is_kept = self._kept(batch, problems, loaded, facts) if problems.bad else None
+        self._made = loaded, is_kept
         arrays = [self._array(column, roots, loaded, facts, problems) for column in self.shape.columns]
         if not arrays:
-            return counted(batch.num_rows if kept is None else sum(kept))
-        made = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-        return made if kept is None else made.filter(pa.array(kept, pa.bool_()))
+            return rows_without_columns(batch.num_rows if is_kept is None else sum(is_kept))
+        result = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        return result if is_kept is None else result.filter(pa.array(is_kept, pa.bool_()))
 
     def origin(self, row: int) -> RowOrigin:
         """Return the origin of a row of the batch that was made last. Empty where the format does not tell it."""
@@ -73,14 +75,14 @@ class Output:
             return RowOrigin()
         return loaded.origin(row if kept is None else [n for n, is_kept in enumerate(kept) if is_kept][row])
 
-    def let_go(self) -> None:
-        """Lets go of what the batch that was made last was made of."""
+    def release(self) -> None:
+        """Release the last batch."""
         self._made = None
 
     # Columns of files
 
     def _extra(self, schema: pa.Schema, path: str) -> list[str]:
-        """Return the columns that are to be rescued; others are added, ignored or refused."""
+        """Return the unknown columns that are to be rescued. Others are added, ignored or refused."""
         if not self.shape.is_open or schema is self._accepted:
             return []
         extra = [f for f in schema if f.name not in self.shape.known]
@@ -97,67 +99,71 @@ class Output:
                 return []
         return [f.name for f in extra]
 
-    def _column(self, batch: pa.RecordBatch, own: OutputColumn, problems: _Problems, facts: FileFacts) -> pa.Array:
-        root = own.asked.root
+    def _column(self, batch: pa.RecordBatch, column: OutputColumn, problems: _Problems, facts: FileFacts) -> pa.Array:
+        root = column.path.root
         at = batch.schema.get_field_index(root)
-        given = own.column
+        settings = column.column
         if at < 0:
             if batch.schema.get_all_field_indices(root):
                 raise ColumnTwice(path=facts.path, column=root)
-            default = None if given is None else given.default
-            made = pa.nulls(batch.num_rows, own.type) if default is None else repeated(default, own.type, batch.num_rows)
+            default = None if settings is None else settings.default
+            values = pa.nulls(batch.num_rows, column.type) if default is None else repeated(default, column.type, batch.num_rows)
         else:
-            made = self._converted(batch.column(at), own, root, problems)
-        if made.null_count and (self.found is None or root not in self.found) and (value := facts.keys.get(root)) is not None:
-            made = pc.fill_null(made, _of_key(root, value, own.type, facts.path))
-        if given is None:
-            return made
-        if given.default is not None and made.null_count:
-            made = pc.fill_null(made, repeated(given.default, own.type, 1)[0])
-        if not given.nullable and made.null_count:
-            problems.add(root, pc.is_null(made), "is null, but the column must have a value")
-            made = pc.fill_null(made, _any_value(own.type))  # these rows go
-        return made
+            values = self._converted(batch.column(at), column, root, problems)
+        if (
+            values.null_count
+            and (self.file_columns is None or root not in self.file_columns)
+            and (value := facts.keys.get(root)) is not None
+        ):
+            values = pc.fill_null(values, _of_key(root, value, column.type, facts.path))
+        if settings is None:
+            return values
+        if settings.default is not None and values.null_count:
+            values = pc.fill_null(values, repeated(settings.default, column.type, 1)[0])
+        if not settings.nullable and values.null_count:
+            problems.add(root, pc.is_null(values), "is null, but the column must have a value")
+            values = pc.fill_null(values, _any_value(column.type))  # these rows are dropped
+        return values
 
-    def _converted(self, values: pa.Array, own: OutputColumn, root: str, problems: _Problems) -> pa.Array:
+    def _converted(self, values: pa.Array, column: OutputColumn, root: str, problems: _Problems) -> pa.Array:
         if self.drift.changed == "widen" and not pa.types.is_null(values.type):
-            wide = wider(own.type, values.type) if not values.type.equals(own.type) else own.type
-            if not wide.equals(own.type) and not _is_text(values.type):
+            wide = wider(column.type, values.type) if not values.type.equals(column.type) else column.type
+            if not wide.equals(column.type) and not _is_text(values.type):
                 self.shape = self.shape.with_type(root, wide)
-                own = attrs.evolve(own, type=wide)
-        made, bad = converted(values, own.type, own.column, drops=self.drift.extra == "ignore")
+                column = attrs.evolve(column, type=wide)
+        result, bad = converted(values, column.type, column.column, drops=self.drift.extra == "ignore")
         if bad is None:
-            return made
+            return result
         match self.drift.changed:
             case "widen":
-                kind, made, bad = _widened(values, own)
+                kind, result, bad = _widened(values, column)
                 self.shape = self.shape.with_type(root, kind)
                 if bad is not None:
-                    problems.add(root, bad, f"is no {type_text(kind)}", values)
+                    problems.add(root, bad, f"is not a valid {type_text(kind)}", values)
             case "null":
                 self.count("values_nulled", pc.sum(bad).as_py())
             case "rescue":
                 self.count("values_rescued", pc.sum(bad).as_py())
                 problems.rescue_values(root, values, bad)
             case "error":
-                problems.add(root, bad, f"is no {type_text(own.type)}", values)
-        return made
+                problems.add(root, bad, f"is not a valid {type_text(column.type)}", values)
+        return result
 
     # Rows
 
     def _kept(self, batch: pa.RecordBatch, problems: _Problems, loaded: Harvest, facts: FileFacts) -> list[bool]:
-        kept = [True] * batch.num_rows
+        is_kept = [True] * batch.num_rows
         for row, (column, reason, values) in sorted(problems.bad.items()):
-            kept[row] = False
+            is_kept[row] = False
             origin = loaded.origin(row) if loaded.origin is not None else RowOrigin()
             value = values[row].as_py() if values is not None else None
-            said = reason if value is None else f"{_shown(value)} {reason}{self._too_much(column, value)}"
+            text = reason if value is None else f"{_shorten(value)} {reason}{self._extra_field(column, value)}"
             raw = origin.raw or ("" if value is None else text_of(value))
-            self.report(BadRow(facts.path, origin.position, origin.line, column, said, raw[:SHOWN_CHARACTERS]))
-        return kept
+            self.report(BadRow(facts.path, origin.position, origin.line, column, text, raw[:SHOWN_CHARACTERS]))
+        return is_kept
 
-    def _too_much(self, column: str, value: Any) -> str:
-        """Of a value that is none of its column's type: the field that its structs do not have, if that is why."""
+    def _extra_field(self, column: str, value: Any) -> str:
+        """Return the reason for a bad value if it has a field that the structs of its column do not have, else an empty text."""
         kind = self.shape.known.get(column)
         field = None if kind is None else unknown_field(value, kind)
         return "" if field is None else f", which has no field {field!r} (drift.extra = 'ignore' leaves it out)"
@@ -168,7 +174,7 @@ class Output:
         rows = loaded.batch.num_rows
         match column.kind:
             case "table":
-                return part_of(roots[column.asked.root], column)
+                return part_of(roots[column.path.root], column)
             case "rescued":
                 return problems.rescued()
             case "key":
@@ -178,25 +184,25 @@ class Output:
         return repeated(facts.value(column.name), column.type, rows)
 
 
-def _widened(values: pa.Array, own: OutputColumn) -> tuple[pa.DataType, pa.Array, pa.Array | None]:
+def _widened(values: pa.Array, column: OutputColumn) -> tuple[pa.DataType, pa.Array, pa.Array | None]:
     """Return the narrowest wider type to which all values convert, else text, with the converted values and which are bad."""
-    if _is_text(values.type) and (own.column is None or own.column.format is None):
-        for kind in above(own.type):
-            made, bad = converted(values, kind, own.column)
+    if _is_text(values.type) and (column.column is None or column.column.format is None):
+        for kind in above(column.type):
+            result, bad = converted(values, kind, column.column)
             if bad is None and not (pa.types.is_floating(kind) and pc.any(pc.match_substring_regex(values, LONG)).as_py()):
-                return kind, made, None
+                return kind, result, None
     return pa.string(), *converted(values, pa.string())
 
 
 def _of_key(key: str, value: str | None, kind: pa.DataType, path: str) -> pa.Scalar:
-    """Return the value that a folder gives to the rows of its files, as a value of a type."""
-    made, bad = converted(pa.array([value], pa.string()), kind)
+    """Return the value of a key of folders, converted to a type. Raises KeyMisfit."""
+    result, bad = converted(pa.array([value], pa.string()), kind)
     if bad is not None:
         raise KeyMisfit(path=path, key=key, value=value or "", type=type_text(kind))
-    return made[0]
+    return result[0]
 
 
-def _shown(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = repr(text_of(value))
     return text if len(text) <= 100 else text[:100] + "…"
 
@@ -206,7 +212,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _any_value(kind: pa.DataType) -> pa.Scalar:
-    """Return a value of a type, for places where a null must not stand, in rows that go."""
+    """Return any value of a type, in place of a null that is not allowed, in rows that are dropped."""
     types = pa.types
     if types.is_binary(kind) or types.is_fixed_size_binary(kind):
         return pa.scalar(b"\0" * (kind.byte_width if types.is_fixed_size_binary(kind) else 0), kind)
@@ -220,7 +226,7 @@ def _any_value(kind: pa.DataType) -> pa.Scalar:
 
 
 def repeated(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
-    """Return a column of one value; a text stands for a value of another type.
+    """Return a column of one value. Text is parsed as other types.
 
     >>> repeated("5", pa.int8(), 2).to_pylist()
     [5, 5]
@@ -228,16 +234,16 @@ def repeated(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
     if isinstance(value, pa.Scalar):
         return pa.repeat(value, rows)
     if isinstance(value, str) and not _is_text(kind):
-        made, bad = converted(pa.array([value]), kind)
+        result, bad = converted(pa.array([value]), kind)
         if bad is not None:
-            raise ValueError(f"{value!r} is no {type_text(kind)}")
-        return pa.repeat(made[0], rows)
+            raise ValueError(f"{value!r} is not a valid {type_text(kind)}")
+        return pa.repeat(result[0], rows)
     return pa.repeat(pa.scalar(value, kind), rows)
 
 
 def part_of(values: pa.Array, column: OutputColumn) -> pa.Array:
-    """Return the part of a column that is asked for: an element that a list does not have, and a field of null, are null."""
-    for step in column.asked.steps:
+    """Return the selected part of a column. A missing element of a list and a field of null are null."""
+    for step in column.path.steps:
         if isinstance(step, int):
             long = pc.if_else(pc.greater(pc.list_value_length(values), step), values, pa.scalar(None, values.type))
             padded = pc.list_slice(long, step, step + 1, return_fixed_size_list=True)
@@ -256,17 +262,17 @@ class _Problems:
     _values: dict[int, dict[str, Any]] = attrs.field(factory=dict)
 
     def add(self, column: str, bad: pa.Array, reason: str, values: pa.Array | None = None) -> None:
-        """Note bad rows; the first column that is to blame is told."""
+        """Record bad rows, each with the first column that is to blame."""
         for row in pc.indices_nonzero(bad).to_pylist():
             self.bad.setdefault(row, (column, reason, values))
 
     def rescue_values(self, column: str, values: pa.Array, bad: pa.Array) -> None:
-        """Note values of a column that are none of its type."""
+        """Record values that do not have the type of their column."""
         for row in pc.indices_nonzero(bad).to_pylist():
             self._values.setdefault(row, {})[column] = values[row].as_py()
 
     def rescue(self, batch: pa.RecordBatch, columns: list[str]) -> None:
-        """Note the values of unknown columns."""
+        """Record the values of unknown columns."""
         for name in columns:
             values = batch.column(name)
             for row in pc.indices_nonzero(pc.is_valid(values)).to_pylist():

@@ -34,7 +34,7 @@ class ScanSettings:
 
     @functools.cached_property
     def projection(self) -> Projection:
-        """The columns that are asked for. Raises ProjectionError."""
+        """The selected columns. Raises ProjectionError."""
         return Projection.of(self.columns)
 
     @property

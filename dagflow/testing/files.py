@@ -191,7 +191,7 @@ def scan_reader_of(reader: Operator, *, files: CountedFiles | None = None) -> Ma
 
     Rows lie where `block_offset` says, which the format must know. `files` opens the files; by default, what their paths name.
     """
-    from dagflow.scan import Agreed, make_scan
+    from dagflow.scan import AgreedSchema, make_scan
 
     opened = CountedFiles() if files is None else files
     scanning: Any = reader
@@ -203,7 +203,7 @@ def scan_reader_of(reader: Operator, *, files: CountedFiles | None = None) -> Ma
         length = opened.status(path).length
         if path not in agreements:
             whole = FileBlockMetadata(0, path, 0, length, length, is_last_block=True)
-            agreements[path] = Agreed.of(scanning.agree([whole], None, OperatorContext(name=READER)))
+            agreements[path] = AgreedSchema.of(scanning.agree([whole], None, OperatorContext(name=READER)))
         start, stop = tracker.start_position, tracker.stop_position
         scan = make_scan(scanning.format)(
             format=scanning.format,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from dagflow.errors import ColumnTwice
-from dagflow.scan import Asked
+from dagflow.scan import ColumnPath
 from operators.formats.comparands import comparand
 from operators.formats.errors import ValueMisfit
 
@@ -163,7 +163,7 @@ def located(schema: pa.Schema, name: str, path: str) -> tuple[str, ...]:
     """
     import pyarrow as pa
 
-    asked = Asked(name, name) if name in schema.names else Asked.of(name)
+    asked = ColumnPath(name, name) if name in schema.names else ColumnPath.of(name)
     steps = (asked.root, *(str(step) for step in asked.steps))
     if schema.names.count(asked.root) > 1:
         raise ColumnTwice(path=path, column=asked.root)

@@ -13,7 +13,7 @@ from dagflow.config import one_of
 from dagflow.errors import ScanError
 from dagflow.ranges import OffsetRangeTracker
 from dagflow.scan import (
-    Agreed,
+    AgreedSchema,
     BadRow,
     BatchLimits,
     Drift,
@@ -25,10 +25,10 @@ from dagflow.scan import (
     ScanSettings,
     TableSchema,
     column_names,
+    describe_columns,
     make_scan,
     reads_array,
     to_type,
-    told,
 )
 from dagflow.storage import explained
 from operators.contexts.errors import ReadError
@@ -175,10 +175,10 @@ class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
         The first window's files are looked at; what was found stays for all later ones. Those of later windows are looked at
         where columns are asked for that no file had, and where `drift` says that columns or types widen.
         """
-        from dagflow.scan import agree, files_of, go_on, is_enough
+        from dagflow.scan import agree, extend_schema, files_of, is_enough
 
         self.check_parts(items, context.name)
-        known = None if before is None else Agreed.of(before)
+        known = None if before is None else AgreedSchema.of(before)
         if known is not None and is_enough(self.format, self.scan_settings, known):
             return before
         by_path = {item.file_path: item for item in items}
@@ -198,7 +198,7 @@ class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
             with explained(next(iter(by_path), ""), "reading"):
                 agreed = agree(self.format, self.scan_settings, files_of(map(self._by_now, items)), opened, keeps)
             if known is not None:
-                agreed = go_on(known, agreed, self.drift)
+                agreed = extend_schema(known, agreed, self.drift)
             self._made(agreed, context).close()  # what is asked for, and not there, is told before anything runs
         except (ReadError, ScanError) as error:
             error.reader = context.name
@@ -209,7 +209,7 @@ class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
         """The columns that were agreed on."""
         if port != "batches" or agreed is None:
             return None
-        scan = self._made(Agreed.of(agreed), OperatorContext())
+        scan = self._made(AgreedSchema.of(agreed), OperatorContext())
         return [(field.name, str(field.type)) for field in scan.schema]
 
     def column_names(self, port: str) -> list[str] | None:
@@ -221,14 +221,14 @@ class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
         """Name the source of the columns, for `dagflow plan`."""
         if port != "batches":
             return None
-        return told(self.format, self.scan_settings)
+        return describe_columns(self.format, self.scan_settings)
 
     # Reading
 
     def setup(self, context: OperatorContext) -> None:
         """Makes ready to read."""
         self._context, self._time = context, ReaderTime(context)
-        agreed = Agreed() if context.agreed is None else Agreed.of(context.agreed)
+        agreed = AgreedSchema() if context.agreed is None else AgreedSchema.of(context.agreed)
         self._paths, self._root = PathFilter(self.where, agreed.keys), agreed.root
         self._scan = self._made(agreed, context)
 
@@ -296,7 +296,7 @@ class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
         kind = next(iter(get_args(self.__dict__.get("__orig_class__"))), None)
         return kind if isinstance(kind, type) and attrs.has(kind) else None
 
-    def _made(self, agreed: Agreed, context: OperatorContext) -> FileScan:
+    def _made(self, agreed: AgreedSchema, context: OperatorContext) -> FileScan:
         return make_scan(self.format)(
             format=self.format,
             settings=self.scan_settings,

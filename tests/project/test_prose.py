@@ -65,8 +65,6 @@ RULES = (
 )
 
 ALLOWED: dict[str, dict[str, int]] = {
-    "dagflow/ranges": {"negation": 1},
-    "dagflow/scan": {"negation": 7},
     "operators/files": {"negation": 1},
     "operators/formats": {"negation": 12},
 }

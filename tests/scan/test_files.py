@@ -169,14 +169,14 @@ def test_only_the_number_of_rows(files: list[str]) -> None:
 
 
 def test_a_column_that_nobody_has_is_told_before_anything_is_read(files: list[str]) -> None:
-    with pytest.raises(ColumnUnknown, match=r"no file has a column 'B'; 3 looked at have: a, b, c\n  help: did you mean 'b'"):
+    with pytest.raises(ColumnUnknown, match=r"no file has a column 'B'; 3 sampled files have: a, b, c\n  help: did you mean 'b'"):
         rows(files, columns=["B"])
     assert CLOSED == []
     assert rows(files[:1], columns=["B", "a"], schema="B: date32")[0] == {"B": None, "a": "1"}
 
 
 def test_a_part_of_a_column_that_has_no_parts(files: list[str]) -> None:
-    with pytest.raises(ColumnNoSuchPart, match=r"column 'a.x' was asked for, but a is string, which has no fields"):
+    with pytest.raises(ColumnNoSuchPart, match=r"column 'a.x' is selected, but a is string, which has no fields"):
         rows(files, columns=["a.x"])
 
 
@@ -237,7 +237,7 @@ def test_a_column_that_is_called_as_the_rescued_one_is_refused(tmp_path: Path, s
 
 
 def test_bad_rows_fail_drop_or_go_their_way(files: list[str]) -> None:
-    with pytest.raises(BadRowFound, match=r"1.pairs, column 'b': 'x' is no int64\n  row   'a=1 b=x'"):
+    with pytest.raises(BadRowFound, match=r"1.pairs, column 'b': 'x' is not a valid int64\n  row   'a=1 b=x'"):
         rows(files, schema="b: int64")
     with pytest.raises(BadRowFound, match=r"a type that is wide enough: -D 'operator.reader.schema=b: string'"):
         rows(files, schema="b: int64")
@@ -245,9 +245,9 @@ def test_bad_rows_fail_drop_or_go_their_way(files: list[str]) -> None:
     reader = ScanReader(Pairs(), schema="b: int64", on_bad_row="route", columns=["b"])
     emitted = run_operator(reader, {"blocks_metadata_input": [b for path in files for b in blocks_of(path)]})
     assert [(bad.column, bad.reason, bad.raw) for bad in emitted["errors"]] == [
-        ("b", "'x' is no int64", "a=1 b=x"),
-        ("b", "'y' is no int64", "a=2 b=y"),
-        ("b", "'z' is no int64", "b=z"),
+        ("b", "'x' is not a valid int64", "a=1 b=x"),
+        ("b", "'y' is not a valid int64", "a=2 b=y"),
+        ("b", "'z' is not a valid int64", "b=z"),
     ]
     assert emitted.counters["bad_rows"] == 3
 

@@ -39,4 +39,4 @@ def test_bytes_that_are_no_text_are_a_bad_row(tmp_path: Path, changed: str) -> N
     reader = ScanReader(ParquetFormat(), schema="v: int64", drift={"changed": changed}, on_bad_row="route")
     found = run_operator(reader, {"blocks_metadata_input": blocks_of(str(path))})
     assert [str(row["v"]) for row in found["batches"]] == ["7"]
-    assert [(row.raw, row.reason.split(" is no ")[0]) for row in found["errors"]] == [("\\xff", "'\\\\xff'")]
+    assert [(row.raw, row.reason.split(" is not a valid ")[0]) for row in found["errors"]] == [("\\xff", "'\\\\xff'")]

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dagflow.scan.schema.projection import Asked
+from dagflow.scan.schema.projection import ColumnPath
 from dagflow.testing import scan_table
 from operators import JsonLinesFormat, ScanReader
 from tests.tiers import examples
@@ -47,7 +47,7 @@ def written(folder: str, name: str, values: list[dict[str, Any]]) -> Path:
     return path
 
 
-def part(row: dict[str, Any], asked: Asked) -> Any:
+def part(row: dict[str, Any], asked: ColumnPath) -> Any:
     value: Any = row.get(asked.root)
     for step in asked.steps:
         if value is None or (isinstance(step, int) and step >= len(value)):
@@ -66,7 +66,7 @@ def test_what_is_asked_for_is_what_the_rows_hold(values: list[Any], columns: lis
     assert table.column_names == [name.strip("`") for name in columns]
     assert table.num_rows == len(values)
     for number, name in enumerate(columns):
-        expected = ["f.jsonl"] * len(values) if name == "filename" else [part(row, Asked.of(name)) for row in values]
+        expected = ["f.jsonl"] * len(values) if name == "filename" else [part(row, ColumnPath.of(name)) for row in values]
         assert table.column(number).to_pylist() == expected
 
 

@@ -1,4 +1,4 @@
-"""The life of one managed reader, as the scan operator sees it: opened, read batch by batch, closed exactly once."""
+"""The life cycle of one managed reader: opened, read batch by batch, closed exactly once."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from dagflow.scan.readers.managed import ManagedReader, SchemaNegotiator
 
 @attrs.define(eq=False, kw_only=True)
 class ManagedBatchReader:
-    """Runs a managed reader as the scan operator's RowBatchReader.
+    """A managed reader as a RowBatchReader for the scan operator.
 
     Args:
-        reader, negotiator: the format's, and what it is given.
-        output: makes what the scan gives of what the reader has loaded.
-        empty_of: a batch of no rows of what the scan gives, once the reader has said its schema.
-        at_end: called once all that the reader has was given.
-        done: called once the reader is closed.
+        reader, negotiator: the reader of the format, and its negotiator.
+        output: converts a loaded batch to one of the scan.
+        empty_of: returns a batch of the scan without rows, once the reader has declared its schema.
+        at_end: called after the last batch.
+        done: called when the reader is closed.
     """
 
     reader: ManagedReader[Any]
@@ -51,9 +51,9 @@ class ManagedBatchReader:
         while True:
             harvest = loader.harvest(is_last=not self._has_more)
             if harvest is not None:
-                made = self.output(harvest)
-                if made.num_rows:
-                    return made
+                batch = self.output(harvest)
+                if batch.num_rows:
+                    return batch
             elif self._has_more:
                 with self._failing("next"):
                     self._has_more = bool(self.reader.next())
@@ -91,7 +91,7 @@ class ManagedBatchReader:
 
     @contextlib.contextmanager
     def _failing(self, doing: str) -> Iterator[None]:
-        """Names reader, source and range in what it raises. Errors of ours, and those of storage, say that themselves."""
+        """Wrap errors of the reader, with reader, source and range. Errors of dagflow and of storage stay as they are."""
         try:
             yield
         except (DagflowError, OSError, MemoryError):

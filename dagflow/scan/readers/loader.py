@@ -19,7 +19,7 @@ from dagflow.scan.schema.plain import plain_batch, plain_schema
 KIB, MIB = 1024, 1024 * 1024
 MOST_ROWS, LEAST_BYTES = 65_536, 256 * KIB
 Origin = Callable[[int], RowOrigin]
-"""Tells of row i of a batch where it comes from; asked for bad rows only."""
+"""A function from the number of a row in a batch to its origin. Called only for bad rows."""
 
 _INTEGER = attrs.validators.instance_of(int)
 
@@ -34,14 +34,14 @@ class BatchLimits:
 
 
 class Harvest(NamedTuple):
-    """A batch that was loaded, where its rows come from, and where they start (bytes; None: not known)."""
+    """A loaded batch, the origins of its rows, and the bytes at which they start (None: not known)."""
 
     batch: pa.RecordBatch
     origin: Origin | None = None
     positions: pa.Array | None = None
 
     def slice(self, start: int, stop: int | None = None) -> Harvest:
-        """Some of its rows."""
+        """Return some of the rows."""
         count = (self.batch.num_rows if stop is None else stop) - start
         origin, positions = self.origin, self.positions
         return Harvest(
@@ -53,10 +53,10 @@ class Harvest(NamedTuple):
 
 @attrs.define(eq=False, kw_only=True)
 class ResultSetLoader:
-    """Takes what a reader reads, row by row (`start, set, save`) or as whole columns (`add_batch`); `harvest` gives batches.
+    """The loader that a reader fills, row by row (`start, set, save`) or with columns (`add_batch`); `harvest` returns batches.
 
-    A batch has at most `limits.rows` rows and `limits.bytes` bytes: the row that would not fit goes whole into the next one. A
-    row that is larger alone is a batch alone, up to `limits.max_record_bytes`. Values of columns not asked for are dropped.
+    A batch has at most `limits.rows` rows and `limits.bytes` bytes. A row that does not fit goes into the next one. A row that is
+    larger is a batch alone, up to `limits.max_record_bytes`. Values of columns that are not selected are dropped.
 
     >>> loader = ResultSetLoader(limits=BatchLimits(rows=2))
     >>> for n in range(3):
@@ -67,10 +67,10 @@ class ResultSetLoader:
     (True, {'n': [0, 1]}, None)
 
     Attributes:
-        columns: the wanted ones; None: all.
-        types: of columns whose types are known before the first value (rows only).
-        path: of the file, for messages.
-        refused: a column that a reader must not load, and why: what would become of it is all nulls in other columns.
+        columns: the selected columns; None: all.
+        types: the types that are known before the first value (rows only).
+        path: the file, for messages.
+        refused: a column that a reader must not load, and the error to raise: it would leave nulls in all other columns.
         schema: the columns harvested so far, with types that are wide enough.
         schema_version: 0 until a column is known; rises if and only if `schema` has changed by value.
     """
@@ -95,14 +95,14 @@ class ResultSetLoader:
     # Rows
 
     def start(self, origin: RowOrigin | None = None) -> bool:
-        """Begin a row; one that was not saved is forgotten. False: the batch is full, return from `next`."""
+        """Begin a row; one that was not saved is dropped. Return False if the batch is full: then return from `next`."""
         if self.is_full:
             return False
         self._row, self._row_bytes, self._row_origin = {}, 0, origin or RowOrigin()
         return True
 
     def set(self, column: str, value: Any) -> None:
-        """Set a value of the row at hand: a plain Python value, None for null, dicts and lists for nested ones.
+        """Set a value of the current row: a plain Python value, None for null, dicts and lists for nested ones.
 
         Raises RowTooLarge as soon as the row has more than `max_record_bytes`.
         """
@@ -117,7 +117,7 @@ class ResultSetLoader:
                 self._refuse(self._row_bytes, self._row_origin.position, column)
 
     def save(self) -> None:
-        """Keep the row at hand: in the batch at hand, or, where it does not fit, as the first of the next one."""
+        """Save the current row in the current batch, or, if it does not fit, as the first row of the next one."""
         row, self._row = self._row, None
         if row is None:
             raise RuntimeError("save() comes after start()")
@@ -142,59 +142,59 @@ class ResultSetLoader:
     def add_batch(
         self, batch: pa.RecordBatch, origin: Origin | None = None, positions: pa.Array | Sequence[int] | None = None
     ) -> None:
-        """Take a batch of the reader's columns, all or those that are wanted. Nothing is copied but columns that are not plain.
+        """Add a batch of the reader's columns, all or the selected ones. Only columns that are not plain are copied.
 
-        `origin(i)` tells where row i comes from: asked for rows whose values are none of their columns' types. `positions`: where
-        each row starts (bytes from the file's start), for the column `block_offset`.
+        `origin(i)` returns the origin of row i; it is called only for rows with bad values. `positions`: the bytes at which rows
+        start, from the start of the file, for the column `block_offset`.
         """
         self._close_rows()
         if self.refused is not None and self.refused[0] in batch.schema.names:
             raise self.refused[1]
         if not batch.num_rows:
-            self._note(plain_schema(batch.schema))
+            self._extend_schema(plain_schema(batch.schema))
             return
         if self.columns is not None:
-            wanted = [name for name in batch.schema.names if name in self.columns]
-            if not wanted:
-                batch = counted(batch.num_rows)
-            elif len(wanted) < batch.num_columns:
-                batch = batch.select(wanted)
+            names = [name for name in batch.schema.names if name in self.columns]
+            if not names:
+                batch = rows_without_columns(batch.num_rows)
+            elif len(names) < batch.num_columns:
+                batch = batch.select(names)
         starts = positions if positions is None or isinstance(positions, pa.Array) else pa.array(positions, pa.int64())
         self._ready.append(Harvest(plain_batch(batch), origin, starts))
 
     def skip_rows(self, rows: int, positions: pa.Array | Sequence[int] | None = None) -> None:
-        """Count rows of which no column is wanted. `positions` as in `add_batch`."""
+        """Add rows of which no column is selected. `positions` as in `add_batch`."""
         self._close_rows()
         starts = positions if positions is None or isinstance(positions, pa.Array) else pa.array(positions, pa.int64())
         for begin in range(0, rows, MOST_ROWS):
             end = min(rows, begin + MOST_ROWS)
-            self._ready.append(Harvest(counted(end - begin), None, None if starts is None else starts[begin:end]))
+            self._ready.append(Harvest(rows_without_columns(end - begin), None, None if starts is None else starts[begin:end]))
 
     @property
     def is_full(self) -> bool:
-        """Return whether the batch has all that it may have: the reader returns from `next`, and continues in the next call."""
+        """Return whether the batch is full. Then the reader returns from `next`, and continues in the next call."""
         return bool(self._ready) or len(self._origins) >= self.limits.rows or self._bytes >= self.limits.bytes
 
     def harvest(self, *, is_last: bool = True) -> Harvest | None:
-        """Return the next batch of what has been loaded; None when there is nothing left. Raises RowTooLarge.
+        """Return the next loaded batch; None if there is none. Raises RowTooLarge.
 
-        `is_last` False: the reader continues, so a row that did not fit into the batch before waits for others.
+        `is_last` False: the reader continues, so a row that did not fit into the last batch waits for others.
         """
         if not self._ready and (is_last or not self._is_overflow or self.is_full):
             self._close_rows()
         if not self._ready:
             return None
-        found = self._ready.popleft()
-        rows = self._fitting(found)
-        if rows < found.batch.num_rows:
-            self._ready.appendleft(found.slice(rows))
-            found = found.slice(0, rows)
-        self._note(found.batch.schema)
-        return found
+        harvest = self._ready.popleft()
+        rows = self._fitting(harvest)
+        if rows < harvest.batch.num_rows:
+            self._ready.appendleft(harvest.slice(rows))
+            harvest = harvest.slice(0, rows)
+        self._extend_schema(harvest.batch.schema)
+        return harvest
 
-    def _fitting(self, found: Harvest) -> int:
-        """Return how many rows of a batch fit within the limits: one at least."""
-        batch = found.batch
+    def _fitting(self, harvest: Harvest) -> int:
+        """Return how many rows of a batch fit into the limits, at least one."""
+        batch = harvest.batch
         most: int = min(batch.num_rows, self.limits.rows)
         if batch.nbytes <= self.limits.bytes and batch.nbytes <= self.limits.max_record_bytes:
             return most
@@ -205,7 +205,7 @@ class ResultSetLoader:
         size = batch.slice(0, 1).nbytes
         if size > self.limits.max_record_bytes:
             largest = max(batch.schema.names, key=lambda name: batch.column(name).slice(0, 1).nbytes)
-            self._refuse(size, found.origin(0).position if found.origin is not None else None, largest)
+            self._refuse(size, harvest.origin(0).position if harvest.origin is not None else None, largest)
         return low
 
     def _refuse(self, size: int, position: int | None, column: str) -> None:
@@ -218,28 +218,28 @@ class ResultSetLoader:
             return
         columns = {name: values + [None] * (rows - len(values)) for name, values in self._values.items()}
         arrays = [array_of(values, self.types.get(name)) for name, values in columns.items()]
-        batch = pa.RecordBatch.from_arrays(arrays, names=list(columns)) if columns else counted(rows)
+        batch = pa.RecordBatch.from_arrays(arrays, names=list(columns)) if columns else rows_without_columns(rows)
         positions = None
         if self._origins[0].position is not None:
             positions = pa.array([origin.position for origin in self._origins], pa.int64())
         self._ready.append(Harvest(batch, self._origins.__getitem__, positions))
         self._values, self._origins, self._bytes, self._is_overflow = {}, [], 0, False
 
-    def _note(self, schema: pa.Schema) -> None:
+    def _extend_schema(self, schema: pa.Schema) -> None:
         if schema is self._seen or (self._seen is not None and schema.equals(self._seen)):
             return
         self._seen = schema
-        known = {f.name: f.type for f in self.schema} if self.schema is not None else {}
+        types = {f.name: f.type for f in self.schema} if self.schema is not None else {}
         for f in schema:
-            known[f.name] = wider(known[f.name], f.type) if f.name in known else f.type
-        found = pa.schema(list(known.items()))
-        if self.schema is None or not found.equals(self.schema):
-            self.schema = found
+            types[f.name] = wider(types[f.name], f.type) if f.name in types else f.type
+        merged = pa.schema(list(types.items()))
+        if self.schema is None or not merged.equals(self.schema):
+            self.schema = merged
             self.schema_version += 1
 
 
 def size_of(value: Any) -> int:
-    """About how many bytes a value takes in a batch."""
+    """Return about how many bytes a value takes in a batch."""
     if isinstance(value, str):
         return 4 + (len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass")))
     if isinstance(value, bytes | bytearray | memoryview):
@@ -252,7 +252,7 @@ def size_of(value: Any) -> int:
 
 
 def array_of(values: list[Any], kind: pa.DataType | None = None) -> pa.Array:
-    """Return a column of Python values: of a type, if they all are of it; else of the type that they are of; else of their texts.
+    """Return a column of Python values: of a type, if all have it; else of the type that Arrow finds; else of their texts.
 
     >>> array_of([1, None, 2.5]).type, array_of([1, "x"]).to_pylist(), array_of(["1"], pa.int64()).type
     (DataType(double), ['1', 'x'], DataType(string))
@@ -267,10 +267,10 @@ def array_of(values: list[Any], kind: pa.DataType | None = None) -> pa.Array:
 
 
 @functools.lru_cache(maxsize=4)
-def counted(rows: int) -> pa.RecordBatch:
-    """Return a batch of so many rows and no columns.
+def rows_without_columns(rows: int) -> pa.RecordBatch:
+    """Return a batch of rows without columns.
 
-    >>> counted(3).num_rows, counted(3).num_columns
+    >>> rows_without_columns(3).num_rows, rows_without_columns(3).num_columns
     (3, 0)
     """
     return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))

@@ -15,41 +15,41 @@ ScanState = Literal["start", "reader", "waiting", "empty", "end", "failed", "clo
 
 
 class RowBatchReader(Protocol[BatchOut_co]):
-    """A reader as the scan operator sees it. It is made, opened, drained and closed; then the next one is made."""
+    """A reader as the scan operator uses it. It is made, opened, drained and closed; then the next one is made."""
 
     def open(self) -> bool:
-        """Return whether there is anything to read. False: skip it softly."""
+        """Return whether there is anything to read. A reader without anything is skipped."""
         ...
 
     def next(self) -> BatchOut_co | None:
-        """Return the next batch, never an empty one; None at the end, after which nothing is asked any more."""
+        """Return the next batch, never an empty one; None at the end. Not called again after that."""
         ...
 
     @property
     def schema_version(self) -> int:
-        """0 while no schema is known; rises if and only if the schema has changed."""
+        """The version of the schema: 0 while it is not known. Rises if and only if the schema has changed."""
         ...
 
     def empty(self) -> BatchOut_co | None:
-        """Return a batch of no rows with the schema that is known now; None when none is."""
+        """Return a batch without rows that has the current schema; None if it is not known."""
         ...
 
     def close(self) -> None:
-        """Lets go of everything. Called exactly once."""
+        """Release all resources. Called exactly once."""
         ...
 
 
 def close_after(error: BaseException, close: Callable[[], None]) -> None:
-    """Close what an error has ended. The error is the one to tell: what `close` raises becomes a note of it."""
+    """Close a reader after an error. An error of `close` becomes a note of the first one."""
     try:
         close()
-    except Exception as second:  # noqa: BLE001  # whatever it is, it came second
+    except Exception as second:  # noqa: BLE001  # the first error matters
         error.add_note(f"closing the reader failed, too: {second}")
 
 
 @contextmanager
 def closing(close: Callable[[], None]) -> Iterator[None]:
-    """Close in the end. What `close` raises never hides what was raised before."""
+    """Call `close` at the end of the block. An error of `close` never hides one of the block."""
     try:
         yield
     except BaseException as error:
@@ -60,9 +60,10 @@ def closing(close: Callable[[], None]) -> Iterator[None]:
 
 @attrs.define(eq=False)
 class Scan(Generic[Batch]):
-    """Steps through readers: opens, drains and closes one after the other. `next_reader` is all that a framework supplies.
+    """The state machine that opens, drains and closes one reader after the other.
 
-    `next_reader()` gives the next reader, or None: there is none now. Reader k is closed before reader k + 1 is asked for.
+    A framework supplies `next_reader`, which returns the next reader, or None if there is none now. Reader k is closed before
+    reader k + 1 is requested.
 
     ========  ==========================================  =========  =====================================================
     state     what happens                                then       what comes of it
@@ -94,8 +95,8 @@ class Scan(Generic[Batch]):
     _empty: Batch | None = attrs.field(init=False, default=None)
 
     def batches(self) -> Iterator[Batch]:
-        """Return the batches of all readers that there are now."""
-        if not self._goes_on():
+        """Yield the batches of all readers that there are now."""
+        if not self._is_open():
             return
         self.state = "waiting"
         while True:
@@ -114,9 +115,9 @@ class Scan(Generic[Batch]):
             yield batch
 
     def finish(self) -> Iterator[Batch]:
-        """Yield the rest after the last reader: the schema, if it is known and no batch has told it."""
+        """Yield the rest after the last reader: an empty batch, if the schema is known and there was no other batch."""
         yield from self.batches()
-        if not self._goes_on():
+        if not self._is_open():
             return
         self.state = "end"
         if self.delivered == 0 and self._empty is not None:
@@ -125,26 +126,26 @@ class Scan(Generic[Batch]):
             self.state = "end"
 
     def close(self) -> None:
-        """Close the reader at hand. Raises what its `close` raises."""
+        """Close the current reader. Raises the errors of its `close`."""
         self.state = "closed"
         reader, self._reader = self._reader, None
         if reader is not None:
             reader.close()
 
-    def _goes_on(self) -> bool:
+    def _is_open(self) -> bool:
         if self.state in ("failed", "closed"):
             raise RuntimeError(f"the scan is {self.state}")
         return self.state not in ("end", "empty")
 
     def _current(self) -> RowBatchReader[Batch] | None:
         while self._reader is None:
-            made = self.next_reader()
-            if made is None:
+            reader = self.next_reader()
+            if reader is None:
                 return None
-            self._reader, self.state = made, "reader"
-            if not made.open():
+            self._reader, self.state = reader, "reader"
+            if not reader.open():
                 self.skipped += 1
-                self._leave(made)
+                self._leave(reader)
         return self._reader
 
     def _leave(self, reader: RowBatchReader[Batch]) -> None:

@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 @attrs.define(eq=False, kw_only=True)
 class SchemaNegotiator:
-    """The argument of a reader's `open`: it answers the reader's questions, and takes the columns that the reader has.
+    """The argument of a reader's `open`: it tells the reader what to load, and takes the columns that the reader has.
 
-    A reader either says its columns before it reads (`set_table_schema`: "early schema"), or the loader learns them from what is
-    loaded ("late schema"). Then it asks for its loader: `build()`, once.
+    A reader either declares its columns before it reads (`set_table_schema`: "early schema"), or the loader learns them from the
+    rows ("late schema"). Then the reader gets its loader: `build()`, once.
 
     Attributes:
         context: the operator's context: `context.name`, `context.count(…)`.
-        limits: of batches and rows.
-        columns: the columns of the source that are wanted, in the order asked for; None: all. Others cost the framework nothing;
-            a format that can leave them unread does (`is_projected`).
-        provided_schema: the columns with their types as the user gave them or the run has agreed; None: the reader finds types.
-            A reader may load any type that converts to these; one that loads these exactly spares the conversion.
-        parsed: columns of whose text the user has said more than the type (Column: `format`, `blank`): formats that hold text
-            load it as it stands.
+        limits: the limits of batches and rows.
+        columns: the selected columns of the source, in order; None: all. The framework drops others; a format that can skip them
+            does so (`is_projected`).
+        provided_schema: the columns and types that the user has provided or the run has agreed on; None: the reader decides. A
+            reader may load any type that converts to these; loading exactly these saves the conversion.
+        parsed: columns whose text is parsed by settings of the user (Column: `format`, `blank`). Formats of text load it as it
+            is.
     """
 
     context: OperatorContext
@@ -50,39 +50,39 @@ class SchemaNegotiator:
 
     @property
     def is_projection_empty(self) -> bool:
-        """Return whether only the number of rows is wanted (`loader.skip_rows(n)`): no column of the source is."""
+        """Return whether no column of the source is selected, so only the number of rows matters (`loader.skip_rows(n)`)."""
         return self.columns == ()
 
     def is_projected(self, name: str) -> bool:
-        """Return whether a column of the source is wanted."""
+        """Return whether a column of the source is selected."""
         if self._wanted is None and self.columns is not None:
             self._wanted = frozenset(self.columns)
         return self._wanted is None or name in self._wanted
 
     def type_of(self, name: str) -> pa.DataType | None:
-        """Return the type that a column will have; None: the one that the reader gives it."""
+        """Return the type that a column will have; None if the reader decides."""
         schema = self.provided_schema
         at = schema.get_field_index(name) if schema is not None else -1
         return schema.field(at).type if schema is not None and at >= 0 else None
 
     def set_table_schema(self, schema: pa.Schema, *, complete: bool = True) -> None:
-        """Say the columns of the source, as they will be loaded. `complete` False: more may turn up while it is read."""
+        """Declare the columns of the source, as they will be loaded. `complete` False: more may appear in its rows."""
         self.table_schema, self.is_schema_complete = schema, complete
 
     def set_batch_size(self, rows: int) -> None:
-        """Wishes for batches of at most so many rows; never more than the scan's own limit."""
+        """Limit batches to a number of rows, if that is less than the limit of the scan."""
         self.batch_size = rows
 
     def build(self) -> ResultSetLoader:
-        """Return the loader that the reader fills. Raises RuntimeError when called twice."""
+        """Return the loader that the reader fills. Raises RuntimeError if called twice."""
         if self._loader is not None:
-            raise RuntimeError("build() was called twice: keep the loader that it gave")
+            raise RuntimeError("build() was called twice: keep the loader that it returned")
         self._loader = self._build(self)
         return self._loader
 
     @property
     def loader(self) -> ResultSetLoader | None:
-        """The loader that `build` has returned; None before."""
+        """The loader that `build` has returned; None before that."""
         return self._loader
 
     def bad_row(
@@ -94,7 +94,7 @@ class SchemaNegotiator:
         column: str | None = None,
         raw: str | bytes = "",
     ) -> None:
-        """Reports a row that the reader leaves out: raises BadRowFound, counts it or routes it, as the user has said."""
+        """Report a row that the reader leaves out: raise BadRowFound, count it or route it, depending on `on_bad_row`."""
         text = raw if isinstance(raw, str) else raw[: 4 * SHOWN_CHARACTERS].decode("utf-8", "backslashreplace")
         self._report(BadRow(self.source, position, line, column, reason, text[:SHOWN_CHARACTERS]))
 
@@ -105,7 +105,7 @@ class SchemaNegotiator:
 
     @property
     def extent(self) -> tuple[int, int]:
-        """Which part of it, for messages."""
+        """The part of the source, for messages."""
         return 0, 0
 
 
@@ -115,26 +115,26 @@ N = TypeVar("N", bound=SchemaNegotiator)
 class ManagedReader(ABC, Generic[N]):
     """A reader of one format: three methods. One is made for each source, and used once.
 
-    Rows go into the loader that `negotiator.build()` gives, all columns or those that are wanted; batches, projection, types,
-    missing columns and bad values are the framework's.
+    Rows go into the loader that `negotiator.build()` returns, with all columns or only the selected ones. The framework takes
+    care of batches, projection, types, missing columns and bad values.
     """
 
     @abstractmethod
     def open(self, negotiator: N) -> bool:
-        """Make ready, says the schema if it knows it, and builds the loader. False: there is nothing to read, skip it.
+        """Prepare to read, declare the schema if it is known, and build the loader. Return False if there is nothing to read.
 
         An exception fails the scan, which names reader, file and range.
         """
 
     @abstractmethod
     def next(self) -> bool:
-        """Load some rows: until the loader is full, or a reasonable piece (1 MiB of text). False: there are no more.
+        """Load some rows: until the loader is full, or a reasonable piece (1 MiB of text). Return False if there are no more.
 
-        Rows that were loaded in the last call count. A call that returns True and has loaded nothing is simply called again.
+        Rows that the last call loads count. If a call returns True without loading rows, it is repeated.
         """
 
     def close(self) -> None:
-        """Lets go of what it keeps; the stream is the framework's. Called exactly once, also when `open` raised."""
+        """Release resources, except the stream, which the framework closes. Called exactly once, also if `open` raised."""
 
 
 ReaderOf = ManagedReader[Any]

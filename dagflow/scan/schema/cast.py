@@ -1,4 +1,4 @@
-"""Columns of one type as columns of another: value by value only where a whole column does not convert."""
+"""Conversion of columns to other types: of a whole column at once, and value by value only if that fails."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pc: Any = pyarrow.compute  # its functions are made at run time
 TRUE, FALSE = ("true", "t", "yes", "y", "on", "1"), ("false", "f", "no", "n", "off", "0")
 _TIME = r"^[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?$"
 _SAFE_DIGITS = 38
-"""Numbers of more digits Arrow makes decimals of without a look at what does not fit: 5,000 nines are -1."""
+"""Above this number of digits, Arrow does not check that a decimal fits: 5,000 nines become -1."""
 _CONTEXT = decimal.Context(prec=160)
 _ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ValueError, TypeError, OverflowError, RecursionError)
 
@@ -26,11 +26,12 @@ _ERRORS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, Valu
 def converted(
     values: pa.Array, target: pa.DataType, column: Column | None = None, *, drops: bool = False
 ) -> tuple[pa.Array, pa.Array | None]:
-    """Convert values to another type. Also return which of them are bad (a boolean array; None: no value is).
+    """Convert values to another type. Also return which of them are bad (a boolean array; None if no value is).
 
-    A bad value has null in its place. Text is trimmed, and blank text is null (see Column), unless it stays text. No value is
-    changed silently: 1.5 is not an int, 300 not an int8; only decimals are rounded to their scale, halves away from zero.
-    `drops`: fields that the structs of the target do not have are left out; else such a value is bad.
+    A bad value is replaced by null. Text is trimmed, and blank text is null (see Column), unless it stays text. No value is
+    changed
+    silently: 1.5 is not an int, 300 not an int8; only decimals are rounded to their scale, halves away from zero. `drops`: fields
+    that the structs of the target do not have are left out; else such a value is bad.
 
     >>> values, bad = converted(pa.array(["1", " 2", "x", "", None]), pa.int64())
     >>> values.to_pylist(), bad.to_pylist()
@@ -49,7 +50,7 @@ def converted(
 
 
 def _whole(values: pa.Array, target: pa.DataType, drops: bool) -> pa.Array:
-    """Return a whole column at once; raises one of _ERRORS where a value does not convert, or the types do not."""
+    """Convert a whole column at once. Raises one of _ERRORS if a value or the types do not convert."""
     types = pa.types
     if _is_text(target) and (types.is_nested(values.type) or types.is_boolean(values.type)):
         raise ValueError("each value has a text of its own")
@@ -65,19 +66,19 @@ def _whole(values: pa.Array, target: pa.DataType, drops: bool) -> pa.Array:
         offsets = pa.array([0], pa.int32()).to_pylist() + pc.cumulative_sum(lengths).to_pylist()
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), inner, type=target, mask=pc.is_null(values))
     if types.is_boolean(target) or types.is_boolean(values.type):
-        raise ValueError("numbers are no truth values")
+        raise ValueError("numbers are not truth values")
     if types.is_null(values.type):
         return pa.nulls(len(values), target)
     if types.is_floating(values.type) and types.is_decimal(target):
-        raise ValueError("each is what its shortest text says")
+        raise ValueError("each one is converted from its shortest text")
     if types.is_integer(values.type) and types.is_temporal(target):
-        raise ValueError("numbers are no times")
+        raise ValueError("numbers are not times")
     if types.is_timestamp(values.type) and types.is_temporal(target):
         return _of_timestamps(values, target)
-    made = pc.cast(values, target, safe=True)
-    if types.is_floating(target) and pc.any(pc.and_not(pc.is_inf(made), pc.is_inf(values))).as_py():
+    result = pc.cast(values, target, safe=True)
+    if types.is_floating(target) and pc.any(pc.and_not(pc.is_inf(result), pc.is_inf(values))).as_py():
         raise ValueError("too large a number")
-    return made
+    return result
 
 
 def _of_timestamps(values: pa.Array, target: pa.DataType) -> pa.Array:
@@ -90,10 +91,10 @@ def _of_timestamps(values: pa.Array, target: pa.DataType) -> pa.Array:
             values = pc.assume_timezone(values, target.tz)
         return pc.cast(values, target, safe=True)
     local = values if values.type.tz is None else pc.local_timestamp(values)
-    made = pc.cast(local, target, safe=True)
-    if not pc.all(pc.equal(pc.cast(made, local.type), local), min_count=0).as_py():
+    result = pc.cast(local, target, safe=True)
+    if not pc.all(pc.equal(pc.cast(result, local.type), local), min_count=0).as_py():
         raise ValueError("the time of day would be lost")
-    return made
+    return result
 
 
 def _struct(values: pa.StructArray, target: pa.StructType, drops: bool) -> pa.Array:
@@ -109,7 +110,7 @@ def _struct(values: pa.StructArray, target: pa.StructType, drops: bool) -> pa.Ar
 
 
 def _of_text(values: pa.Array, target: pa.DataType, column: Column | None, drops: bool) -> tuple[pa.Array, pa.Array | None]:
-    """Text that is to be parsed: trimmed, blanks apart; at once where all of it parses."""
+    """Parse text, trimmed and without blanks; at once if all of it parses."""
     text = pc.utf8_trim_whitespace(values if not pa.types.is_large_string(values.type) else pc.cast(values, pa.string()))
     blank = pc.equal(text, "")
     if pc.any(blank).as_py():
@@ -136,55 +137,57 @@ def _parsed(text: pa.Array, target: pa.DataType, format: str | None) -> pa.Array
     if types.is_decimal(target) and pc.any(pc.greater(pc.binary_length(text), _SAFE_DIGITS)).as_py():
         raise ValueError("Arrow may take such a number for another one")
     try:
-        made = pc.cast(text, target, safe=True)
-        if types.is_floating(target) and is_overflown(made, text):
+        result = pc.cast(text, target, safe=True)
+        if types.is_floating(target) and is_overflown(result, text):
             raise ValueError("too large a number")
-        return made
+        return result
     except pa.ArrowInvalid:
         if not types.is_integer(target):
             raise
-        return pc.cast(pc.replace_substring_regex(text, r"^\+([0-9])", r"\1"), target, safe=True)  # it knows no plus
+        return pc.cast(
+            pc.replace_substring_regex(text, r"^\+([0-9])", r"\1"), target, safe=True
+        )  # Arrow does not parse a plus sign
 
 
-def is_overflown(made: pa.Array, text: pa.Array) -> bool:
-    """Return whether one of the numbers that were made of text is infinite, and its text does not say so.
+def is_overflown(numbers: pa.Array, text: pa.Array) -> bool:
+    """Return whether a number parsed from text is infinite, but its text does not say so.
 
     >>> is_overflown(pa.array([1.0, float("inf")]), pa.array(["1", "1e400"]))
     True
     """
-    infinite = pc.is_inf(made)
+    infinite = pc.is_inf(numbers)
     return bool(
         pc.any(infinite).as_py() and pc.any(pc.and_not(infinite, pc.match_substring(text, "inf", ignore_case=True))).as_py()
     )
 
 
 def _times(text: pa.Array, target: pa.DataType) -> pa.Array:
-    """Times of day, which Arrow parses as parts of a timestamp only."""
+    """Parse times of day, which Arrow parses only as parts of a timestamp."""
     if not pc.all(pc.match_substring_regex(text, _TIME), min_count=0).as_py():
-        raise ValueError("some are no times of day")
+        raise ValueError("some are not times of day")
     return pc.cast(pc.cast(pc.binary_join_element_wise("1970-01-01", text, "T"), pa.timestamp(target.unit)), target)
 
 
 def _truth(text: pa.Array) -> pa.Array:
     lower = pc.utf8_lower(text)
     true, false = pc.is_in(lower, pa.array(TRUE)), pc.is_in(lower, pa.array(FALSE))
-    known = pc.or_(pc.or_(true, false), pc.is_null(text))
-    if not pc.all(known).as_py():
-        raise ValueError("some are no truth values")
+    is_known = pc.or_(pc.or_(true, false), pc.is_null(text))
+    if not pc.all(is_known).as_py():
+        raise ValueError("some are not truth values")
     return pc.if_else(pc.is_null(text), pa.scalar(None, pa.bool_()), true)
 
 
 def _one_by_one(values: pa.Array, target: pa.DataType, column: Column | None, drops: bool) -> tuple[pa.Array, pa.Array | None]:
-    """Run of values that convert at once; of those that do not, halves, down to the values that are to blame."""
+    """Convert runs of values at once. Halve those that fail, down to the values that are to blame."""
     pattern = None if column is None else column.format
-    made: list[pa.Array] = []
+    results: list[pa.Array] = []
     bad: list[pa.Array] = []
     pending = [(0, len(values))]
     while pending:
         start, count = pending.pop()
         part = values.slice(start, count)
         try:
-            found = (
+            result = (
                 _parsed(part, target, pattern) if _is_text(values.type) and not _is_text(target) else _whole(part, target, drops)
             )
             failed = pa.array([False] * count, pa.bool_())
@@ -193,33 +196,33 @@ def _one_by_one(values: pa.Array, target: pa.DataType, column: Column | None, dr
                 half = count // 2
                 pending += [(start + half, count - half), (start, half)]
                 continue
-            found, failed = _slow(part, target, pattern, drops)
-        made.append(found)
+            result, failed = _slow(part, target, pattern, drops)
+        results.append(result)
         bad.append(failed)
     failed = pa.concat_arrays(bad) if bad else pa.array([], pa.bool_())
-    whole = pa.concat_arrays(made) if made else pa.array([], target)
+    whole = pa.concat_arrays(results) if results else pa.array([], target)
     return whole, failed if pc.any(failed).as_py() else None
 
 
 def _slow(values: pa.Array, target: pa.DataType, format: str | None, drops: bool) -> tuple[pa.Array, pa.Array]:
-    found: list[Any] = []
+    results: list[Any] = []
     failed: list[bool] = []
     for value in values:
         single = pa.array([value.as_py()], values.type)
         try:
-            made = None if not value.is_valid else _value(single, value.as_py(), target, format, drops)
+            result = None if not value.is_valid else _value(single, value.as_py(), target, format, drops)
         except (*_ERRORS, ArithmeticError):
-            made = _BAD
-        failed.append(made is _BAD)
-        found.append(None if made is _BAD else made)
-    return pa.array(found, target), pa.array(failed, pa.bool_())
+            result = _BAD
+        failed.append(result is _BAD)
+        results.append(None if result is _BAD else result)
+    return pa.array(results, target), pa.array(failed, pa.bool_())
 
 
 _BAD = object()
 
 
 def _value(single: pa.Array, value: Any, target: pa.DataType, format: str | None, drops: bool) -> Any:
-    """One value, of which `single` is an array; raises where it is none of the target."""
+    """Convert one value, which is also given as the array `single`. Raises if it does not convert."""
     types = pa.types
     if _is_text(target):
         return value.decode("utf-8") if isinstance(value, bytes) else text_of(value)
@@ -227,42 +230,42 @@ def _value(single: pa.Array, value: Any, target: pa.DataType, format: str | None
         return _nested(_DECODER.decode(value), target, drops)
     if types.is_decimal(target):
         if isinstance(value, str) and ("_" in value or not value.isascii()):
-            raise ValueError("Python's own ways to write numbers")
+            raise ValueError("a number as only Python writes it")
         number = decimal.Decimal(value if not isinstance(value, float) else repr(value))
         rounded = number.quantize(decimal.Decimal(1).scaleb(-target.scale), decimal.ROUND_HALF_UP, _CONTEXT)
         return pa.scalar(rounded, target).as_py()
     if types.is_boolean(target) and isinstance(value, int) and value in (0, 1):
         return bool(value)
-    made = _parsed(single, target, format) if isinstance(value, str) else _whole(single, target, drops)
-    return made[0].as_py() if not types.is_temporal(target) else made[0]
+    result = _parsed(single, target, format) if isinstance(value, str) else _whole(single, target, drops)
+    return result[0].as_py() if not types.is_temporal(target) else result[0]
 
 
 def _float(text: str) -> float:
-    if math.isinf(made := float(text)):
+    if math.isinf(number := float(text)):
         raise ValueError("too large a number")
-    return made
+    return number
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    result = dict(pairs)
+    if len(result) < len(pairs):
         raise ValueError("a key that is there twice")
-    return made
+    return result
 
 
 _DECODER = json.JSONDecoder(parse_float=_float, object_pairs_hook=_object)
 
 
 def _nested(value: Any, target: pa.DataType, drops: bool) -> Any:
-    """Return a value of JSON as one of a nested type; raises where it is none."""
+    """Convert a value of JSON to a nested type. Raises if it does not convert."""
     types = pa.types
     if value is None:
         return None
     if types.is_struct(target):
-        known = {f.name: f.type for f in target}
-        if not isinstance(value, dict) or not (drops or value.keys() <= known.keys()):
+        fields = {f.name: f.type for f in target}
+        if not isinstance(value, dict) or not (drops or value.keys() <= fields.keys()):
             raise ValueError("no such struct")
-        return {name: _nested(value.get(name), kind, drops) for name, kind in known.items()}
+        return {name: _nested(value.get(name), kind, drops) for name, kind in fields.items()}
     if types.is_map(target):
         return [(key, _nested(each, target.item_type, drops)) for key, each in dict(value).items()]
     if types.is_list(target) or types.is_large_list(target):
@@ -270,10 +273,10 @@ def _nested(value: Any, target: pa.DataType, drops: bool) -> Any:
             raise ValueError("no list")
         return [_nested(each, target.value_type, drops) for each in value]
     is_big = isinstance(value, int) and not -(1 << 63) <= value < 1 << 63  # Arrow takes its text
-    made, bad = converted(pa.array([str(value) if is_big else value]), target, drops=drops)
+    result, bad = converted(pa.array([str(value) if is_big else value]), target, drops=drops)
     if bad is not None:
         raise ValueError("a part of it does not convert")
-    return made[0].as_py()
+    return result[0].as_py()
 
 
 def unknown_field(value: Any, kind: pa.DataType) -> str | None:
@@ -289,8 +292,8 @@ def unknown_field(value: Any, kind: pa.DataType) -> str | None:
         except (ValueError, RecursionError):
             return None
     if types.is_struct(kind) and isinstance(value, dict):
-        known = {f.name: f.type for f in kind}
-        parts = (unknown_field(part, known[name]) if name in known else name for name, part in value.items())
+        fields = {f.name: f.type for f in kind}
+        parts = (unknown_field(part, fields[name]) if name in fields else name for name, part in value.items())
     elif (types.is_list(kind) or types.is_large_list(kind)) and isinstance(value, list):
         parts = (unknown_field(part, kind.value_type) for part in value)
     else:

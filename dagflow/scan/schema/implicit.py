@@ -29,7 +29,7 @@ def parts_of(path: str) -> tuple[str, list[str], str]:
 
 
 def common_folder(paths: Iterable[str]) -> str:
-    """Return the deepest folder that has all of the files: where `dir0` begins. Of none: "".
+    """Return the deepest folder that holds all files, below which `dir0` begins; "" for no files.
 
     >>> common_folder(["/w/x/y/a.csv", "/w/x/z/b.csv"]), common_folder(["/w/a.csv"])
     ('/w/x', '/w')
@@ -67,12 +67,12 @@ class FileFacts:
         _, folders, _ = parts_of(path)
         base = root.rstrip("/")
         below = parts_of(path[len(base) :])[1] if path.startswith(base + "/") else []
-        found = [match for folder in folders if (match := _KEY.fullmatch(folder))]
-        keys = {unquote(m[1]): None if m[2] == NO_VALUE else unquote(m[2]) for m in found}
+        matches = [match for folder in folders if (match := _KEY.fullmatch(folder))]
+        keys = {unquote(m[1]): None if m[2] == NO_VALUE else unquote(m[2]) for m in matches}
         return cls(path, tuple(below), keys)
 
     def value(self, name: str) -> Any:
-        """Return the value of an implicit column (`block_offset` is a row's, not a file's)."""
+        """Return the value of an implicit column, except `block_offset`, which each row has."""
         if name == "filename":
             return posixpath.basename(self.path)
         if name == "filepath":
@@ -86,16 +86,16 @@ class FileFacts:
 
 
 def key_types(facts: Iterable[FileFacts]) -> dict[str, str]:
-    """Return the types of the keys of folders: integers where all values are, else text, also where none has a value.
+    """Return the types of the keys of folders: int64 if all values are integers, else string, also without a value.
 
     >>> key_types([FileFacts.of("/w/y=1/m=01/a", "/w"), FileFacts.of("/w/y=2/m=x/a", "/w")])
     {'y': 'int64', 'm': 'string'}
     """
-    seen: dict[str, bool] = {}
-    known: set[str] = set()
+    integers: dict[str, bool] = {}
+    with_values: set[str] = set()
     for each in facts:
         for key, value in each.keys.items():
-            is_whole = value is None or re.fullmatch(r"-?(0|[1-9]\d{0,17})", value) is not None
-            seen[key] = seen.get(key, True) and is_whole
-            known.update([key] if value is not None else [])
-    return {key: "int64" if is_whole and key in known else "string" for key, is_whole in seen.items()}
+            is_integer = value is None or re.fullmatch(r"-?(0|[1-9]\d{0,17})", value) is not None
+            integers[key] = integers.get(key, True) and is_integer
+            with_values.update([key] if value is not None else [])
+    return {key: "int64" if is_integer and key in with_values else "string" for key, is_integer in integers.items()}

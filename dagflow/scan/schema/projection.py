@@ -1,4 +1,4 @@
-"""Which columns are asked for: names, parts of nested ones, `*`, and what is known of files without reading them."""
+"""The selection of columns: names, parts of nested columns, `*`, and implicit columns of files."""
 
 from __future__ import annotations
 
@@ -17,34 +17,36 @@ _STEP = re.compile(r"\.(?:`([^`]+)`|([^.\[\]`]+))|\[(\d+)\]")
 
 
 @attrs.frozen
-class Asked:
-    """A column as it was asked for: `name` is what it is called in the result, `root` the column that it is part of.
+class ColumnPath:
+    """The path of a selected column: `name` is its name in the result, `root` the column of the file that it is part of.
 
-    `steps` lead from there to the part: a text is a field of a struct, a number an element of a list (0 is the first).
+    `steps` lead from there to the part: a string is a field of a struct, a number an element of a list, from 0.
 
-    >>> Asked.of("m.list[2].`x.y`")
-    Asked(name='m.list[2].`x.y`', root='m', steps=('list', 2, 'x.y'))
+    >>> ColumnPath.of("m.list[2].`x.y`")
+    ColumnPath(name='m.list[2].`x.y`', root='m', steps=('list', 2, 'x.y'))
     """
 
     name: str
     root: str
     steps: tuple[str | int, ...] = ()
     is_star: bool = attrs.field(default=False, kw_only=True, repr=False)
-    """True if it stands for all columns: a column called `*` is asked for in backticks."""
+    """True if it stands for all columns. A column whose name is `*` is written in backticks."""
 
     @classmethod
-    def of(cls, text: str) -> Asked:
+    def of(cls, text: str) -> ColumnPath:
         """Parse a column of a projection. Raises ProjectionError."""
         first = _PART.match(text)
         if first is None:
-            raise ProjectionError(f"{text!r} names no column", "NAME, NAME.FIELD, NAME[0]; other names in backticks: `a.b`")
+            raise ProjectionError(
+                f"{text!r} does not name a column", "NAME, NAME.FIELD, NAME[0]; other names in backticks: `a.b`"
+            )
         root, at = first[1] or first[2], first.end()
         steps: list[str | int] = []
         while at < len(text):
             step = _STEP.match(text, at)
             if step is None:
                 raise ProjectionError(
-                    f"{text!r} names no column: {text[at:]!r} is not understood",
+                    f"{text!r} does not name a column: {text[at:]!r} is not understood",
                     "NAME, NAME.FIELD, NAME[0]; other names in backticks: `a.b`",
                 )
             steps.append(int(step[3]) if step[3] is not None else step[1] or step[2])
@@ -54,30 +56,30 @@ class Asked:
 
 @attrs.frozen
 class Projection:
-    """The columns that are asked for, understood. `asked` None: all (`*`, nothing else)."""
+    """The selected columns. `paths` None: all (`*`, nothing else)."""
 
-    asked: tuple[Asked, ...] | None
+    paths: tuple[ColumnPath, ...] | None
 
     @classmethod
     def of(cls, columns: Sequence[str] | None) -> Projection:
-        """Return the projection of a list of columns; None: all. Raises ProjectionError."""
+        """Parse a list of columns; None selects all. Raises ProjectionError."""
         if columns is None or list(columns) == [STAR]:
             return cls(None)
-        asked = tuple(Asked(STAR, STAR, is_star=True) if text == STAR else Asked.of(text) for text in columns)
-        names = [(each.name, each.is_star) for each in asked]
-        twice = next((each.name for each, name in zip(asked, names, strict=True) if names.count(name) > 1), None)
+        paths = tuple(ColumnPath(STAR, STAR, is_star=True) if text == STAR else ColumnPath.of(text) for text in columns)
+        names = [(each.name, each.is_star) for each in paths]
+        twice = next((each.name for each, name in zip(paths, names, strict=True) if names.count(name) > 1), None)
         if twice is not None:
             raise ProjectionError(f"column {twice!r} is asked for twice", "ask for it once, and copy it behind the scan")
-        return cls(asked)
+        return cls(paths)
 
     @property
     def has_star(self) -> bool:
-        """Return whether all columns of the files are among them."""
-        return self.asked is None or any(each.is_star for each in self.asked)
+        """Return whether all columns of the files are selected."""
+        return self.paths is None or any(each.is_star for each in self.paths)
 
 
 def is_implicit(name: str) -> bool:
-    """Return whether a name is one of what is known of each file: `filename`, `dir0`.
+    """Return whether a name is that of an implicit column: `filename`, `dir0`.
 
     >>> is_implicit("dir3"), is_implicit("directory")
     (True, False)

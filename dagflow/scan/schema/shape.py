@@ -1,4 +1,4 @@
-"""The columns that a scan gives, worked out of what is asked for, what was given or agreed, and what paths say."""
+"""The columns that a scan returns, from the projection, the provided schema, the agreed schema and the paths of files."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import pyarrow as pa
 
 from dagflow.arrow_types import type_text
 from dagflow.scan.errors import ColumnNoSuchPart, ColumnReserved, ColumnUnknown, ProjectionError
-from dagflow.scan.schema.projection import STAR, Asked, Projection, is_implicit
+from dagflow.scan.schema.projection import STAR, ColumnPath, Projection, is_implicit
 from dagflow.scan.schema.table import RESCUED, Column, Drift, TableSchema
 from dagflow.scan.schema.types import to_type, without_null_types
 
 COLUMNS = "columns"
-"""The array of a row's fields, of text without names."""
+"""The array of all fields of a row, for text without a header."""
 Kind = Literal["table", "key", "implicit", "rescued"]
 
 
 @attrs.frozen(kw_only=True)
-class Agreed:
-    """The facts that all readers of a scan know before the first row: plain data, kept with the plan of each window.
+class AgreedSchema:
+    """The schema that all readers of a scan agree on before the first row: plain data, kept with the plan of each window.
 
     Attributes:
-        columns: of the files that were looked at, put together: `(name, type)`, types as text (`null`: no value was seen).
-        files: how many of the files that were looked at have columns: blank ones, say, tell nothing.
+        columns: the columns of all sampled files: `(name, type)`, types as text (`null`: no value was seen).
+        files: how many of the sampled files have columns; blank ones, for instance, do not.
         root: the folder below which `dir0` begins.
         keys: the keys of folders `key=value`, with the types of their values.
     """
@@ -37,41 +37,41 @@ class Agreed:
     keys: Mapping[str, str] = attrs.field(factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return the schema as plain data."""
         return {"columns": [list(c) for c in self.columns], "files": self.files, "root": self.root, "keys": dict(self.keys)}
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Agreed:
-        """Of plain data."""
+    def of(cls, plain: Mapping[str, Any]) -> AgreedSchema:
+        """Make a schema from plain data."""
         columns = tuple((str(name), str(kind)) for name, kind in plain["columns"])
         return cls(columns=columns, files=plain["files"], root=plain["root"], keys=plain["keys"])
 
 
 @attrs.frozen(kw_only=True)
 class OutputColumn:
-    """A column that a scan gives. `column`: what the user has said of it; `type`: of the whole column that it is part of."""
+    """A column that a scan returns. `column`: the settings of the user; `type`: of the whole column that it is part of."""
 
     name: str
     kind: Kind
-    asked: Asked
+    path: ColumnPath
     type: pa.DataType
     result: pa.DataType
     column: Column | None = None
 
     @property
     def field(self) -> pa.Field:
-        """As a field of the batches."""
-        is_whole = self.column is not None and not self.asked.steps
+        """The field of the batches."""
+        is_whole = self.column is not None and not self.path.steps
         return pa.field(self.name, self.result, nullable=not is_whole or self.column is None or self.column.nullable)
 
 
 @attrs.frozen(kw_only=True)
 class Shape:
-    """The columns that a scan gives, in order. Changes only where `Drift` says "widen".
+    """The columns that a scan returns, in order. Changes only if `Drift` says "widen".
 
     Attributes:
-        known: all columns that files are known to have, with their types, whether they are wanted or not.
-        is_open: whether columns that turn up later are wanted, too (`*`, and no strict schema).
+        known: all columns that files are known to have, with their types, whether they are selected or not.
+        is_open: whether columns that appear later are selected, too (`*`, and no strict schema).
     """
 
     columns: tuple[OutputColumn, ...]
@@ -79,7 +79,7 @@ class Shape:
     is_open: bool
 
     def __attrs_post_init__(self) -> None:
-        """Raise ColumnReserved where files have a column `_rescued`, too."""
+        """Raise ColumnReserved if files have a column `_rescued`, too."""
         if sum(column.name == RESCUED for column in self.columns) > 1:
             raise ColumnReserved(column=RESCUED)
 
@@ -90,33 +90,35 @@ class Shape:
 
     @functools.cached_property
     def roots(self) -> Mapping[str, OutputColumn]:
-        """The columns of files that are needed, in the order in which they were asked for; of each what was asked for first."""
-        found: dict[str, OutputColumn] = {}
+        """The columns of files that are needed, in the order of selection, each with the part that was selected first."""
+        roots: dict[str, OutputColumn] = {}
         for column in self.columns:
             if column.kind == "table":
-                found.setdefault(column.asked.root, column)
-        return found
+                roots.setdefault(column.path.root, column)
+        return roots
 
-    def wanted(self, drift: Drift) -> tuple[str, ...] | None:
-        """Return the columns that readers are asked for; None: all, since others than the known ones matter."""
+    def columns_to_read(self, drift: Drift) -> tuple[str, ...] | None:
+        """Return the columns that readers load; None: all, since unknown columns matter, too."""
         return None if self.is_open and drift.extra != "ignore" else tuple(self.roots)
 
     @property
     def source_schema(self) -> pa.Schema:
-        """The columns of files with the types that they are to have."""
+        """The columns of files, with the types that they shall have."""
         return pa.schema([pa.field(name, kind) for name, kind in self.known.items()])
 
     def with_columns(self, extra: Iterable[pa.Field]) -> Shape:
-        """Return the same with further columns of files, behind those that there are (before `_rescued`)."""
-        added = [OutputColumn(name=f.name, kind="table", asked=Asked(f.name, f.name), type=f.type, result=f.type) for f in extra]
+        """Return the shape with further columns of files, at the end (before `_rescued`)."""
+        added = [
+            OutputColumn(name=f.name, kind="table", path=ColumnPath(f.name, f.name), type=f.type, result=f.type) for f in extra
+        ]
         tail = tuple(c for c in self.columns if c.kind == "rescued")
         head = tuple(c for c in self.columns if c.kind != "rescued")
         return attrs.evolve(self, columns=(*head, *added, *tail), known={**self.known, **{c.name: c.type for c in added}})
 
     def with_type(self, root: str, kind: pa.DataType) -> Shape:
-        """Return the same, a column of files being of another type."""
+        """Return the shape with another type for a column of files."""
         columns = tuple(
-            attrs.evolve(c, type=kind, result=followed(c.asked, kind)) if c.kind == "table" and c.asked.root == root else c
+            attrs.evolve(c, type=kind, result=followed(c.path, kind)) if c.kind == "table" and c.path.root == root else c
             for c in self.columns
         )
         return attrs.evolve(self, columns=columns, known={**self.known, root: kind})
@@ -124,7 +126,7 @@ class Shape:
 
 def make_shape(
     projection: Projection,
-    agreed: Agreed,
+    agreed: AgreedSchema,
     schema: TableSchema | None,
     drift: Drift,
     *,
@@ -133,40 +135,40 @@ def make_shape(
     is_by_position: bool = False,
     named_as: Callable[[str], str] = str,
 ) -> Shape:
-    """Return the columns that a scan gives.
+    """Return the columns that a scan returns.
 
     `null_type`: the type of columns without a value so far (text by default). `is_array`: text is read as the array `columns`.
-    `is_by_position`: the columns of files are those of the schema in order, so it has none that folders alone have.
-    `named_as`: what a column is called that is asked for by another name (Format.column_name).
+    `is_by_position`: the columns of files are those of the schema in order, so none of them is a key of folders.
+    `named_as`: the name of a column that is selected by another name (Format.column_name).
     Raises ColumnUnknown, ColumnNoSuchPart, ColumnReserved.
     """
-    unseen = pa.string() if null_type is None else null_type
-    given = {} if schema is None else dict(schema.columns)
+    default_type = pa.string() if null_type is None else null_type
+    provided = {} if schema is None else dict(schema.columns)
     is_strict = schema is not None and schema.strict
-    known: dict[str, pa.DataType] = {name: column.arrow for name, column in given.items()}
+    known: dict[str, pa.DataType] = {name: column.arrow for name, column in provided.items()}
     if is_array:
         known = {COLUMNS: pa.list_(pa.string())}
     elif not is_strict:
         for name, text in agreed.columns:
-            known.setdefault(name, without_null_types(to_type(text), unseen))
-    keys = {name: given[name].arrow if name in given else to_type(kind) for name, kind in agreed.keys.items()}
-    of_files = dict(agreed.columns) if agreed.files or is_by_position else known  # files that were not looked at may have all
+            known.setdefault(name, without_null_types(to_type(text), default_type))
+    keys = {name: provided[name].arrow if name in provided else to_type(kind) for name, kind in agreed.keys.items()}
+    of_files = dict(agreed.columns) if agreed.files or is_by_position else known  # files that were not sampled may have all
     known = {name: kind for name, kind in known.items() if name not in keys or name in of_files}
-    asked = (Asked(STAR, STAR, is_star=True),) if projection.asked is None else projection.asked
-    named = {each.root if each.root in known else named_as(each.root) for each in asked if not each.steps and not each.is_star}
+    paths = (ColumnPath(STAR, STAR, is_star=True),) if projection.paths is None else projection.paths
+    explicit = {path.root if path.root in known else named_as(path.root) for path in paths if not path.steps and not path.is_star}
     columns: list[OutputColumn] = []
-    for each in asked:
-        if each.is_star:
-            names = given if is_strict else dict.fromkeys((*given, *known, *keys))
+    for path in paths:
+        if path.is_star:
+            names = provided if is_strict else dict.fromkeys((*provided, *known, *keys))
             columns += [
-                _table(Asked(n, n), known[n], given.get(n)) if n in known else _other(n, "key", keys[n])
+                _table(ColumnPath(n, n), known[n], provided.get(n)) if n in known else _other(n, "key", keys[n])
                 for n in names
-                if n not in named and (n in known or n in keys)
+                if n not in explicit and (n in known or n in keys)
             ]
-        elif (root := each.root if each.root in known else named_as(each.root)) in known:
-            columns.append(_table(attrs.evolve(each, root=root), known[root], given.get(root)))
+        elif (root := path.root if path.root in known else named_as(path.root)) in known:
+            columns.append(_table(attrs.evolve(path, root=root), known[root], provided.get(root)))
         else:
-            columns.append(_unread(each, keys, drift, tuple(known), agreed.files))
+            columns.append(_unread(path, keys, drift, tuple(known), agreed.files))
     is_open = projection.has_star and not is_strict and not is_array
     must_rescue = drift.changed == "rescue" or (drift.extra == "rescue" and is_open)
     if must_rescue and all(c.kind != "rescued" for c in columns):
@@ -183,71 +185,69 @@ def column_names(projection: Projection, schema: TableSchema | None, drift: Drif
     is_strict = schema is not None and schema.strict
     if projection.has_star and not is_strict:
         return None
-    asked = (Asked(STAR, STAR, is_star=True),) if projection.asked is None else projection.asked
-    named = {each.name for each in asked if not each.is_star}
-    own = [] if schema is None else [name for name in schema.columns if name not in named]
-    names = [name for each in asked for name in (own if each.is_star else [each.name])]
+    paths = (ColumnPath(STAR, STAR, is_star=True),) if projection.paths is None else projection.paths
+    explicit = {path.name for path in paths if not path.is_star}
+    others = [] if schema is None else [name for name in schema.columns if name not in explicit]
+    names = [name for path in paths for name in (others if path.is_star else [path.name])]
     return [*names, RESCUED] if drift.changed == "rescue" and RESCUED not in names else names
 
 
-def check_tested(names: Sequence[str], agreed: Agreed, shape: Shape) -> None:
-    """Raise ColumnUnknown and ColumnNoSuchPart where files were looked at, and none has what a condition is on.
+def check_tested(names: Sequence[str], agreed: AgreedSchema, shape: Shape) -> None:
+    """Check the columns of conditions against the sampled files.
 
-    ProjectionError where that is an element of a list.
+    Raises ColumnUnknown and ColumnNoSuchPart if no file has one, ProjectionError for an element of a list.
     """
     columns = {**{name: to_type(text) for name, text in agreed.columns}, **shape.known}
     for name in names if agreed.files else ():
         if name in columns or name in agreed.keys:
             continue
-        asked = Asked.of(name)
-        if asked.root not in columns:
-            raise ColumnUnknown(column=asked.root, known=(*columns, *agreed.keys), files=agreed.files)
-        followed(asked, columns[asked.root])
-        if not all(isinstance(step, str) for step in asked.steps):
+        path = ColumnPath.of(name)
+        if path.root not in columns:
+            raise ColumnUnknown(column=path.root, known=(*columns, *agreed.keys), files=agreed.files)
+        followed(path, columns[path.root])
+        if not all(isinstance(step, str) for step in path.steps):
             raise ProjectionError(f"{name!r} has a condition on an element of a list", "ask for columns, and fields of structs")
 
 
-def _table(asked: Asked, kind: pa.DataType, column: Column | None) -> OutputColumn:
-    return OutputColumn(name=asked.name, kind="table", asked=asked, type=kind, result=followed(asked, kind), column=column)
+def _table(path: ColumnPath, kind: pa.DataType, column: Column | None) -> OutputColumn:
+    return OutputColumn(name=path.name, kind="table", path=path, type=kind, result=followed(path, kind), column=column)
 
 
 def _other(name: str, kind: Kind, type: pa.DataType) -> OutputColumn:
-    return OutputColumn(name=name, kind=kind, asked=Asked(name, name), type=type, result=type)
+    return OutputColumn(name=name, kind=kind, path=ColumnPath(name, name), type=type, result=type)
 
 
-def _unread(each: Asked, keys: Mapping[str, pa.DataType], drift: Drift, known: Sequence[str], files: int) -> OutputColumn:
-    """Return a column that is not read from files: a key of folders, an implicit one, `_rescued`."""
-    if not each.steps:
-        if each.root in keys:
-            return _other(each.root, "key", keys[each.root])
-        if each.root == RESCUED and drift.rescues:
+def _unread(path: ColumnPath, keys: Mapping[str, pa.DataType], drift: Drift, known: Sequence[str], files: int) -> OutputColumn:
+    """Return a column that is not read from files: a key of folders, an implicit column, or `_rescued`."""
+    if not path.steps:
+        if path.root in keys:
+            return _other(path.root, "key", keys[path.root])
+        if path.root == RESCUED and drift.rescues:
             return _other(RESCUED, "rescued", pa.string())
-        if is_implicit(each.root):
-            return _other(each.root, "implicit", pa.int64() if each.root == "block_offset" else pa.string())
-    raise ColumnUnknown(column=each.root, known=(*known, *keys), files=files)
+        if is_implicit(path.root):
+            return _other(path.root, "implicit", pa.int64() if path.root == "block_offset" else pa.string())
+    raise ColumnUnknown(column=path.root, known=(*known, *keys), files=files)
 
 
-def followed(asked: Asked, kind: pa.DataType) -> pa.DataType:
-    """Return the type of the part that is asked for, of a column of a type. Raises ColumnNoSuchPart.
+def followed(path: ColumnPath, kind: pa.DataType) -> pa.DataType:
+    """Return the type of the selected part of a column. Raises ColumnNoSuchPart.
 
-    >>> followed(Asked.of("m.a[0]"), pa.struct([("a", pa.list_(pa.int8()))]))
+    >>> followed(ColumnPath.of("m.a[0]"), pa.struct([("a", pa.list_(pa.int8()))]))
     DataType(int8)
     """
-    so_far = asked.root
-    for step in asked.steps:
+    so_far = path.root
+    for step in path.steps:
         types = pa.types
         if isinstance(step, int):
             if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)):
-                raise ColumnNoSuchPart(column=asked.name, part=so_far, type=f"{type_text(kind)}, which has no elements")
+                raise ColumnNoSuchPart(column=path.name, part=so_far, type=f"{type_text(kind)}, which has no elements")
             kind, so_far = kind.value_type, f"{so_far}[{step}]"
         else:
             if not types.is_struct(kind):
-                raise ColumnNoSuchPart(column=asked.name, part=so_far, type=f"{type_text(kind)}, which has no fields")
+                raise ColumnNoSuchPart(column=path.name, part=so_far, type=f"{type_text(kind)}, which has no fields")
             at = kind.get_field_index(step)
             if at < 0:
                 fields = ", ".join(f.name for f in kind)
-                raise ColumnNoSuchPart(
-                    column=asked.name, part=so_far, type=f"a struct without a field {step!r} (it has {fields})"
-                )
+                raise ColumnNoSuchPart(column=path.name, part=so_far, type=f"a struct without a field {step!r} (it has {fields})")
             kind, so_far = kind.field(at).type, f"{so_far}.{step}"
     return kind

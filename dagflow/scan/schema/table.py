@@ -1,4 +1,4 @@
-"""The columns of a scan as the user gives them, and what becomes of files that differ."""
+"""The schema that a user provides for a scan, and the policy for files that differ from it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ ON_MISSING = ("null", "error")
 ON_EXTRA = ("error", "ignore", "widen", "rescue")
 ON_CHANGED = ("error", "null", "widen", "rescue")
 RESCUED = "_rescued"
-"""The column of what was rescued: a JSON object of column names and what stood there, null where nothing had to be."""
+"""The column of rescued values: a JSON object of column names and values; null if there are none."""
 
 
 @attrs.frozen
 class Column:
-    """A column of a scan: its type, and how text becomes a value of it.
+    """A column of a scan: its type, and the way in which text becomes a value of it.
 
     Args:
         type: an Arrow type or its text, `decimal128(10, 2)`.
-        nullable: False: a null is a bad row, unless there is a default.
-        default: what stands in place of nulls, and in files that lack the column.
+        nullable: if False, a null is a bad row, unless there is a default.
+        default: the value in place of nulls, and in files that lack the column.
         format: of dates and times, as in `strptime`; ISO by default.
-        blank: what text without any character but spaces means in columns of other types: "null" or "zero".
+        blank: the meaning of text that consists of spaces, in columns of other types: "null" or "zero".
     """
 
     type: Any
@@ -40,32 +40,32 @@ class Column:
 
     @property
     def arrow(self) -> pa.DataType:
-        """The Arrow type. Raises ValueError when the text names none."""
+        """The Arrow type. Raises ValueError if the text does not name one."""
         from dagflow.scan.schema.types import to_type
 
         return to_type(self.type)
 
 
-def to_columns(given: Any) -> dict[str, Column]:
-    """Columns by name, of whatever says them: see TableSchema.of."""
-    if isinstance(given, str):
-        given = _pairs(given)
-    elif hasattr(given, "names") and hasattr(given, "field"):
-        given = [(f.name, Column(f.type, nullable=f.nullable)) for f in given]
-    elif isinstance(given, Mapping):
-        given = given.items()
-    elif (fields := _of_class(given)) is not None:
-        given = fields
-    if not isinstance(given, Iterable):
-        raise TypeError(f"{given!r} is no schema: write {{'name': 'int64', …}} or 'name: int64, …'")
-    found: dict[str, Column] = {}
-    for name, kind in given:
-        if name in found:
-            raise ValueError(f"column {name!r} stands in the schema twice")
+def to_columns(source: Any) -> dict[str, Column]:
+    """Return columns by name, from any argument of TableSchema.of."""
+    if isinstance(source, str):
+        source = _pairs(source)
+    elif hasattr(source, "names") and hasattr(source, "field"):
+        source = [(f.name, Column(f.type, nullable=f.nullable)) for f in source]
+    elif isinstance(source, Mapping):
+        source = source.items()
+    elif (fields := _of_class(source)) is not None:
+        source = fields
+    if not isinstance(source, Iterable):
+        raise TypeError(f"{source!r} is not a schema: write {{'name': 'int64', …}} or 'name: int64, …'")
+    columns: dict[str, Column] = {}
+    for name, kind in source:
+        if name in columns:
+            raise ValueError(f"column {name!r} is in the schema twice")
         column = kind if isinstance(kind, Column) else Column(kind)
         _ = column.arrow
-        found[name] = column
-    return found
+        columns[name] = column
+    return columns
 
 
 def _of_class(kind: Any) -> list[tuple[str, Column]] | None:
@@ -91,10 +91,10 @@ def _pairs(text: str) -> list[tuple[str, str]]:
     parts.append(text[begin:])
     pairs = []
     for part in filter(str.strip, parts):
-        found = re.fullmatch(r"\s*(`[^`]+`|[^:`]+?)\s*:\s*(.+?)\s*", part, re.DOTALL)
-        if found is None:
-            raise ValueError(f"{part.strip()!r} is no column: write NAME: TYPE")
-        pairs.append((found[1].strip("`"), found[2]))
+        match = re.fullmatch(r"\s*(`[^`]+`|[^:`]+?)\s*:\s*(.+?)\s*", part, re.DOTALL)
+        if match is None:
+            raise ValueError(f"{part.strip()!r} is not a column: write NAME: TYPE")
+        pairs.append((match[1].strip("`"), match[2]))
     return pairs
 
 
@@ -102,8 +102,8 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 class TableSchema:
     """The columns of a scan that the user provides, in their order.
 
-    Not `strict`: what `*` gives are these columns, then those that files have beside. Strict: exactly these; others that files
-    have are left out, and may not be asked for; keys of folders may.
+    If it is not `strict`, `*` selects these columns, then all others of the files. If it is strict, `*` selects exactly these;
+    other columns of files are left out, and may not be selected; keys of folders may.
 
     >>> TableSchema.of("id: int64, tags: list<string>").columns["tags"].arrow
     ListType(list<item: string>)
@@ -113,16 +113,16 @@ class TableSchema:
     strict: bool = attrs.field(default=False, kw_only=True)
 
     @classmethod
-    def of(cls, given: Any) -> TableSchema:
+    def of(cls, source: Any) -> TableSchema:
         """Make a schema from a `pyarrow.Schema`, a mapping of names to types, a string, or a class with fields.
 
         Raises ValueError, TypeError.
         """
-        return given if isinstance(given, cls) else cls(given)
+        return source if isinstance(source, cls) else cls(source)
 
     @property
     def parsed(self) -> frozenset[str]:
-        """The columns whose text means more than their types say: a format of one's own, or blanks that are zero."""
+        """The columns whose text is parsed in a special way: with a format, or with blanks that are zero."""
         return frozenset(name for name, column in self.columns.items() if column.format is not None or column.blank != "null")
 
     @property
@@ -138,13 +138,13 @@ class Drift:
     """The policy for files that differ from the schema that was given or agreed.
 
     Args:
-        missing: a file lacks a column, and so do its folders: "null" (or the column's default), or "error", which is refused
-            where no reader sees all rows of a file, and only these say which columns there are (MissingUntold).
-        extra: a file has a column more: "error"; "ignore" it; "widen": it is a column from there on; "rescue" its values into the
-            column `_rescued`. It matters only where all columns are asked for.
-        changed: a value is none of its column's type: "error": its row is a bad row (see `on_bad_row`); "null" in its place;
-            "widen": the column's type becomes wide enough, float64 for numbers, at worst text; "rescue" it into `_rescued`,
-            null in its place.
+        missing: for a file that lacks a column, in its folders, too: "null" (or the column's default), or "error". Formats that
+            do not declare columns, and are read in parts, do not support "error" (MissingUntold).
+        extra: for a file with a further column: "error"; "ignore" it; "widen": it is a column from there on; "rescue" its values
+            into the column `_rescued`. It matters only if all columns are selected.
+        changed: for a value that does not have its column's type: "error": its row is a bad row (see `on_bad_row`); "null" in
+            its place; "widen": the column's type becomes wide enough, float64 for numbers, at worst text; "rescue" it into
+            `_rescued`, with null in its place.
     """
 
     missing: Literal["null", "error"] = attrs.field(default="null", validator=one_of(ON_MISSING))

@@ -1,4 +1,4 @@
-"""Types of columns: as people name them, and those that others widen to."""
+"""Types of columns: their names, and the wider types that values convert to."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _PYTHON = {
     "datetime": pa.timestamp("us"),
     "timestamp": pa.timestamp("us"),
 }
-"""Python's names, too: `float` is Python's, not Arrow's of 32 bits."""
+"""The names of types, with those of Python: `float` is Python's float64, not Arrow's float32."""
 
 
 def to_type(text: str | pa.DataType) -> pa.DataType:
-    """Return the `plain_type` of a type, or of one that a text names, as Arrow writes it: `list<string>`, `decimal128(10, 2)`.
+    """Return the `plain_type` of a type, or of its name as Arrow writes it: `list<string>`, `decimal128(10, 2)`.
 
     `int`, `float`, `str`, `bytes`, `date`, `datetime` are Python's. Raises ValueError.
 
@@ -32,22 +32,22 @@ def to_type(text: str | pa.DataType) -> pa.DataType:
 
 
 def above(kind: pa.DataType) -> list[pa.DataType]:
-    """Return the types that values of a type widen to for the sake of a text that is none of it, narrowest first; text aside.
+    """Return the wider types to try for text that does not parse as a type, narrowest first. Text is not among them.
 
     >>> above(pa.int32()), above(pa.date32())
     ([DataType(int64), DataType(double)], [TimestampType(timestamp[us])])
     """
     types = pa.types
-    found: list[pa.DataType] = []
+    wider_types: list[pa.DataType] = []
     if types.is_integer(kind) or types.is_floating(kind):
-        found = [pa.int64(), pa.float64()] if types.is_integer(kind) and kind.bit_width < 64 else [pa.float64()]
+        wider_types = [pa.int64(), pa.float64()] if types.is_integer(kind) and kind.bit_width < 64 else [pa.float64()]
     elif types.is_date(kind):
-        found = [pa.timestamp("us")]
+        wider_types = [pa.timestamp("us")]
     elif types.is_timestamp(kind):
-        found = [pa.timestamp("us", kind.tz)]
+        wider_types = [pa.timestamp("us", kind.tz)]
     elif types.is_time(kind):
-        found = [pa.time64("us")]
-    return [each for each in found if is_wider(each, kind)]
+        wider_types = [pa.time64("us")]
+    return [each for each in wider_types if is_wider(each, kind)]
 
 
 def without_null_types(kind: pa.DataType, instead: pa.DataType) -> pa.DataType:

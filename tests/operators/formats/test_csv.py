@@ -213,12 +213,12 @@ def test_whole_numbers_may_have_a_sign_and_may_be_hexadecimal(file: Path) -> Non
 
 def test_numbers_that_are_too_large_are_bad(file: Path) -> None:
     good, bad = bad_rows(file, "n,s\n1e400,a\ninf,b\n1.5,c\n", CsvFormat(), schema="n: float64, s: string")
-    assert ([row["s"] for row in good], [row.reason for row in bad]) == (["b", "c"], ["'1e400' is no float64"])
+    assert ([row["s"] for row in good], [row.reason for row in bad]) == (["b", "c"], ["'1e400' is not a valid float64"])
 
 
 def test_one_bad_time_takes_no_others_with_it(file: Path) -> None:
     good, bad = bad_rows(file, "id,t\n" + "1,12:30:00\n" * 40 + "2,noon\n", CsvFormat(), schema="id: int8, t: time32[s]")
-    assert (len(good), [(row.line, row.reason) for row in bad]) == (40, [(42, "'noon' is no time32[s]")])
+    assert (len(good), [(row.line, row.reason) for row in bad]) == (40, [(42, "'noon' is not a valid time32[s]")])
 
 
 def test_rows_of_too_few_fields_may_be_no_text(file: Path) -> None:

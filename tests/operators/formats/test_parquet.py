@@ -176,7 +176,7 @@ def test_a_condition_on_a_column_that_a_file_lacks_is_counted(path: Path, tmp_pa
 @pytest.mark.parametrize(
     ("column", "error", "told"),
     [
-        ("N", ColumnUnknown, "no file has a column 'N'; 1 looked at have: n, text, day, of, real\n  help: did you mean 'n'"),
+        ("N", ColumnUnknown, "no file has a column 'N'; 1 sampled file has: n, text, day, of, real\n  help: did you mean 'n'"),
         ("of.c", ColumnNoSuchPart, "a struct without a field 'c'"),
         ("of.b[0]", ProjectionError, "'of.b[0]' has a condition on an element of a list"),
     ],

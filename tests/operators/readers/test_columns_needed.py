@@ -125,5 +125,5 @@ def test_what_files_and_folders_may_have_is_not_refused(said: dict[str, Any]) ->
 
 
 def test_a_projection_that_is_wrong_is_told_as_such() -> None:
-    with pytest.raises(DagError, match="names no column"):
+    with pytest.raises(DagError, match="does not name a column"):
         scan(ParquetWriter("out", partition_columns=["year"]), reader=ScanReader(CsvFormat(), columns=["a["]))

@@ -14,7 +14,7 @@ import pytest
 
 from dagflow import DAG, OperatorContext
 from dagflow.errors import BadRowFound, DagflowError, InfrastructureError, ProjectionError
-from dagflow.scan import Agreed, BatchLimits
+from dagflow.scan import AgreedSchema, BatchLimits
 from dagflow.testing import Collector, run_dag, run_operator, scan_table
 from dagflow.testing.files import blocks_of
 from operators import CsvFormat, FileSplitterInput, JsonLinesFormat, Map, ParquetFormat, ScanReader
@@ -42,7 +42,7 @@ def path(tmp_path: Path) -> Path:
     ("properties", "problem"),
     [
         ({"columns": "a"}, "columns is the text 'a', but must be a list of names"),
-        ({"schema": "a"}, "'a' is no column: write NAME: TYPE"),
+        ({"schema": "a"}, "'a' is not a column: write NAME: TYPE"),
         ({"on_bad_row": "ignore"}, "on_bad_row"),
         ({"drift": "null"}, "drift"),
         ({"sample_files": 0}, "sample_files"),
@@ -97,9 +97,9 @@ def test_counting(path: Path, block_size: int | None) -> None:
 
 
 def test_agreeing_happens_once() -> None:
-    plain = Agreed(columns=(("a", "list<struct<`x y`: int8>>"),), files=3, root="/w", keys={"k": "int64"}).to_plain()
+    plain = AgreedSchema(columns=(("a", "list<struct<`x y`: int8>>"),), files=3, root="/w", keys={"k": "int64"}).to_plain()
     assert ScanReader(JsonLinesFormat()).agree([], plain, OperatorContext()) is plain
-    assert Agreed.of(plain).to_plain() == plain
+    assert AgreedSchema.of(plain).to_plain() == plain
 
 
 def test_records_of_a_class(path: Path) -> None:

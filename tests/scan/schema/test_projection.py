@@ -7,7 +7,7 @@ import pytest
 
 from dagflow.errors import ProjectionError
 from dagflow.scan import Format, ScanSettings, TableSchema, reads_array
-from dagflow.scan.schema.projection import Asked, Projection
+from dagflow.scan.schema.projection import ColumnPath, Projection
 
 
 @pytest.mark.parametrize(
@@ -23,14 +23,14 @@ from dagflow.scan.schema.projection import Asked, Projection
     ],
 )
 def test_what_a_text_asks_for(text: str, root: str, steps: tuple[Any, ...]) -> None:
-    asked = Asked.of(text)
-    assert (asked.root, asked.steps) == (root, steps)
+    path = ColumnPath.of(text)
+    assert (path.root, path.steps) == (root, steps)
 
 
 @pytest.mark.parametrize("text", ["", ".a", "a.", "a[", "a[x]", "a[-1]", "a]b", "a..b", "`a"])
 def test_what_is_no_column(text: str) -> None:
-    with pytest.raises(ProjectionError, match="names no column"):
-        Asked.of(text)
+    with pytest.raises(ProjectionError, match="does not name a column"):
+        ColumnPath.of(text)
 
 
 @pytest.mark.parametrize("columns", [["a", "a"], ["*", "*"], ["m.x", "m.x"], ["columns", "columns"]])

@@ -27,10 +27,10 @@ def test_schemas_are_given_in_many_forms(given: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ("a int64", "'a int64' is no column: write NAME: TYPE"),
+        ("a int64", "'a int64' is not a column: write NAME: TYPE"),
         ("a: int64, a: string", "twice"),
         ("a: what", "names no type"),
-        (5, "no schema"),
+        (5, "not a schema"),
     ],
 )
 def test_what_is_no_schema(given: Any, problem: str) -> None:

@@ -93,7 +93,10 @@ def test_a_huge_row_that_is_bad_and_those_behind_it_have_their_places(tmp_path: 
     reader = ScanReader(CsvFormat(), schema="id: int64, text: string", on_bad_row="route")
     emitted = run_operator(reader, {"blocks_metadata_input": blocks_of(str(path))})
     found = [(bad.position, bad.line, bad.reason, bad.raw[:9]) for bad in emitted["errors"]]
-    expected = [(12, 3, "'a' is no int64", 'a,"some t'), (12 + len(huge) + 4, lines + 5, "'b' is no int64", "b,z")]
+    expected = [
+        (12, 3, "'a' is not a valid int64", 'a,"some t'),
+        (12 + len(huge) + 4, lines + 5, "'b' is not a valid int64", "b,z"),
+    ]
     assert found == expected[: 1 if is_last else 2]
     assert [row["id"] for row in emitted["batches"]] == ([1] if is_last else [1, 2])
 
