@@ -8,8 +8,8 @@ from typing import Any, Literal, get_args, get_origin
 import attrs
 import click
 
-from dagflow.cli.group import EXIT_CODES, ErrorOutput, OutputClosed, paths
-from dagflow.config import RunSettings
+from dagflow.cli.group import ErrorOutput, OutputClosed, epilog, paths
+from dagflow.config import RunSettings, show
 from dagflow.config.errors import ConflictingSettings
 from dagflow.config.run_settings import RENAMED
 from dagflow.config.values import hints
@@ -54,19 +54,27 @@ def app_command(name: str, *, help: str, params: Sequence[click.Parameter] = ())
         shared: list[click.Parameter] = [
             click.Argument(["app"], metavar="APP", shell_complete=paths),
             click.Option(
-                ["-D", "define"], multiple=True, metavar="KEY=VALUE", help="A setting, operator.NAME.PROPERTY or spark.*"
+                ["-D", "define"],
+                multiple=True,
+                metavar="KEY=VALUE",
+                help="Set a setting of the application, operator.NAME.PROPERTY or spark.*. Repeatable.",
             ),
             click.Option(
-                ["--conf"], multiple=True, metavar="FILE.toml", help="A file of settings; later files win.", shell_complete=paths
+                ["--conf"],
+                multiple=True,
+                metavar="FILE.toml",
+                help="Read settings from a file. Repeatable; later files win.",
+                shell_complete=paths,
             ),
         ]
         last: list[click.Parameter] = [
             click.Option(["--json"], is_flag=True, help="Print JSON on standard output."),
             click.Option(["--debug"], is_flag=True, help="Show tracebacks."),
         ]
-        also = "" if is_launch else "\n\nAccepts all options of `launch`, so the same command line works."
+        example = f"dagflow {name} apps/line_filter -D input=logs -D output=out"
+        also = "" if is_launch else "\n\nTakes all options of `launch` too, so you can try a command line here first."
         return click.Command(
-            name, callback=callback, params=[*shared, *params, *run_options, *last], help=help + also, epilog=EXIT_CODES
+            name, callback=callback, params=[*shared, *params, *run_options, *last], help=help + also, epilog=epilog(example)
         )
 
     return make
@@ -91,10 +99,12 @@ class _RunOption(click.Option):
 
 def _run_options(field: attrs.Attribute[Any], doc: str, hidden: bool) -> list[_RunOption]:
     """The options for a setting of the run. Values stay strings: `dagflow.config` converts them and reports problems."""
-    name, doc = field.name, doc[:1].upper() + doc[1:]
+    name, doc = field.name, f"{doc[:1].upper()}{doc[1:]}." if doc else ""
     hint = hints.field_hint(RunSettings, field)
     option = "--" + name.replace("_", "-")
     if hint is not bool:
+        if field.default is not None and doc:
+            doc = f"{doc[:-1]} (default: {show(field.default, hint)})."
         return [_RunOption(name, option, hidden=hidden, help=doc, metavar=_metavar(hint))]
     other = "--once" if name == "continuous" else f"--no-{option[2:]}"
     return [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from dagflow.cli.group import EXIT_CODES, ErrorOutput, OutputClosed, paths
+from dagflow.cli.group import ErrorOutput, OutputClosed, epilog, paths
 
 if TYPE_CHECKING:
     from dagflow.lineage.trace import ApplicationLocator
@@ -24,7 +24,7 @@ class DatasetArguments:
 
 
 def dataset_command(
-    name: str, *, help: str, params: Sequence[click.Parameter] = ()
+    name: str, *, help: str, examples: Sequence[str], params: Sequence[click.Parameter] = ()
 ) -> Callable[[Callable[..., Any]], click.Command]:
     """Decorate `function(arguments, **own)` as a command that takes DATASET, `--json`, `--debug` and `params`."""
 
@@ -50,7 +50,7 @@ def dataset_command(
             callback=callback,
             params=[click.Argument(["dataset"], metavar="DATASET", shell_complete=paths), *params, *last],
             help=help + also,
-            epilog=EXIT_CODES,
+            epilog=epilog(*examples),
         )
 
     return make
@@ -59,20 +59,20 @@ def dataset_command(
 def application_options() -> list[click.Parameter]:
     """Return the options that name the application that made a dataset."""
     return [
-        click.Option(["--run-folder"], metavar="PATH", help="The run folder, if it was moved."),
-        click.Option(["--app"], metavar="APP", help="The application that made the dataset, with the settings of -D and --conf."),
+        click.Option(["--run-folder"], metavar="PATH", help="Read this run folder, if it was moved away from the dataset."),
+        click.Option(["--app"], metavar="APP", help="Run this application, with the settings of -D and --conf."),
         click.Option(
             ["--trust"],
             is_flag=True,
-            help="Without --app: run the application that the run folder names.",
+            help="Run the application that the run folder names. Only if you trust both.",
         ),
         click.Option(
             ["-D", "define"],
             multiple=True,
             metavar="KEY=VALUE",
-            help="A setting of the application. With --trust, it replaces the recorded one. Secrets are not recorded.",
+            help="Set a setting of the application. With --trust, it replaces the recorded one; secrets are not recorded.",
         ),
-        click.Option(["--conf"], multiple=True, metavar="FILE.toml", help="A file of settings. Needs --app."),
+        click.Option(["--conf"], multiple=True, metavar="FILE.toml", help="Read settings from a file. Needs --app."),
     ]
 
 

@@ -12,13 +12,13 @@ from click.shell_completion import CompletionItem
 COMMANDS = {
     "launch": "Run an application, on Spark or in this process.",
     "dev": "Run an application again whenever its code changes.",
-    "validate": "Check an application without running it, and report all problems.",
-    "plan": "Show how an application will run, step by step.",
+    "validate": "Report everything that is wrong with an application. Nothing runs.",
+    "plan": "Show where each operator will run, and what is fused.",
     "graph": "Draw the operators and streams of an application.",
-    "config": "Show every effective setting and its origin.",
-    "log": "List the changes of a dataset, newest first.",
-    "trace": "Find the input of a row of a dataset.",
-    "verify": "Check a dataset against its ledger: links, rules, hashes of files.",
+    "config": "Show every setting, with its value and where that comes from.",
+    "log": "List what was committed to a dataset, newest first.",
+    "trace": "Find the input that a row of a dataset came from.",
+    "verify": "Check that a dataset is as it was written.",
     "explain": "Explain an error by its code: cause, example, remedy.",
 }
 
@@ -30,6 +30,12 @@ Exit codes:
   3    the environment is not ready: Java, cluster, permissions, disk
   130  interrupted (Ctrl-C, SIGTERM); launch again to resume
 """
+
+
+def epilog(*examples: str) -> str:
+    """Return the end of a help page: examples to copy, and the exit codes."""
+    lines = ["\b", "Examples:" if len(examples) > 1 else "Example:", *(f"  {example}" for example in examples)]
+    return "\n".join([*lines, "", EXIT_CODES])
 
 
 @attrs.define
@@ -93,8 +99,9 @@ def _print_version(ctx: click.Context, parameter: click.Parameter, value: bool) 
 commands = Commands(
     name="dagflow",
     help="Run applications that are assembled from operators, window by window, on Spark.\n\n"
-    "APP is a folder with app.py, a path.py[:name] or a module[:name]. DATASET is the output folder of an application.",
-    epilog=EXIT_CODES,
+    "APP is a folder with app.py, a path.py[:name] or a module[:name]. DATASET is the output folder of an application. "
+    "`dagflow COMMAND --help` lists the options of a command.",
+    epilog=epilog("dagflow launch apps/line_filter -D input=logs -D output=out", "dagflow log out"),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     params=[
         click.Option(

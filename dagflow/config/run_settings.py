@@ -21,7 +21,7 @@ class RunSettings:
     """
 
     runner: Literal["spark", "local"] = "spark"
-    """where the parallel part runs: on Spark, or in this process, without a JVM"""
+    """where readers and the operators after them run: on Spark, or in this process, without a JVM"""
 
     master: str | None = attrs.field(default=None, validator=not_empty)
     """Spark's master; none: what the environment says, else local[*,4]"""
@@ -30,49 +30,49 @@ class RunSettings:
     """address of a Spark Connect server (sc://host:port)"""
 
     slots_timeout: Seconds = attrs.field(default=300.0, validator=positive)
-    """how long a launch waits for the first free slot of a cluster"""
+    """longest wait for the first free slot of a cluster"""
 
     run_folder: str | None = None
-    """folder for the window log, reports and staging; driver and tasks must both see it; none: beside the output"""
+    """folder of plans, decisions and reports; driver and tasks must both see it; none: _dagflow in the output"""
 
     window: Seconds | None = attrs.field(default=None, validator=positive)
-    """how long a window may stay open; none: no limit with --once, 500ms with --continuous"""
+    """longest time that a window stays open; none: no limit with --once, 500ms with --continuous"""
 
     max_windows: int | None = attrs.field(default=None, validator=attrs.validators.optional(_at_least_one))
-    """the run ends after this many windows"""
+    """end the run after this many windows"""
 
     windows_in_flight: int = attrs.field(default=2, validator=_at_least_one)
-    """how many windows may run at once; they are decided in order"""
+    """maximum of windows that run at once; they are committed in order"""
 
     durability: Literal["machine", "process"] = "machine"
-    """what a window survives once it is decided: machine (a power cut) or process (a killed process only, faster)"""
+    """what a committed window survives: machine: a power cut; process: a killed process only, which is faster"""
 
     fresh: bool = False
-    """starts over instead of continuing where the last run ended"""
+    """forget earlier launches, remove the files that they wrote, and start over"""
 
     continuous: bool = False
-    """goes on waiting for new input; otherwise the run ends when all input is read"""
+    """wait for new input, and run until stopped; otherwise the run ends when all input is read"""
 
     rebalance: Literal["auto", "yield", "off"] = "auto"
-    """auto: readers that are done take over work of slower ones; yield: by further jobs, for run folders on slow mounts; off"""
+    """balancing within a window; auto: idle readers steal work from busy ones; yield: by further jobs, for slow mounts; off"""
 
     progress: Literal["auto", "plain", "none", "json"] = "auto"
-    """how progress is shown; auto: live on a terminal, plain lines elsewhere"""
+    """form of the progress on standard error; auto: live on a terminal, plain elsewhere"""
 
     window_attempts: int = attrs.field(default=3, validator=_at_least_one)
-    """how often a window is tried from its plan before the run fails"""
+    """attempts of a window before the run fails, if its failures are transient"""
 
     retry_delay: Seconds = attrs.field(default=1.0, validator=not_negative)
-    """how long to wait before trying again what may pass; twice as long each time, a minute at the most"""
+    """pause before a transient failure is retried; it doubles each time, up to a minute"""
 
     retain_windows: int = attrs.field(default=1000, validator=_at_least_one)
-    """how many finished windows keep their plan and decision in the run folder, for trace and replay; the ledger keeps all"""
+    """finished windows that trace and replay can still read; the ledger keeps all"""
 
     shared_paths: bool = False
-    """the local paths of this application are seen by all machines of the cluster (NFS, say)"""
+    """all machines of the cluster see the local paths of this application, as over NFS"""
 
     enforce_immutability: bool = False
-    """for tests: the run ends when an operator changes a record that it has received or emitted; slow, each record is copied"""
+    """for tests: end the run when an operator changes a record that it has received or emitted; slow, each record is copied"""
 
     name: str | None = None
     """the application's name in reports and in Spark's UI; none: that of its folder or module"""

@@ -6,9 +6,10 @@ import os
 import subprocess
 from collections.abc import Callable
 
+import click
 import pytest
 
-from dagflow.cli.group import COMMANDS
+from dagflow.cli.group import COMMANDS, commands
 from tests.cli.conftest import LINE_FILTER, ROOT, Answer
 
 Dagflow = Callable[..., Answer]
@@ -32,6 +33,18 @@ def test_each_command_has_help_with_the_exit_codes(dagflow: Dagflow, command: st
     takes = "[CODE]" if command == "explain" else "DATASET" if command in DATASETS else "APP"
     assert f"dagflow {command} [OPTIONS] {takes}" in answer.out
     assert "130  interrupted" in answer.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_pages_are_laid_out_alike(command: str) -> None:
+    """Sentences for each option, then examples, then the exit codes."""
+    page = commands.get_command(click.Context(commands), command)
+    assert page is not None
+    helps = [option.help for option in page.params if isinstance(option, click.Option) and not option.hidden]
+    assert helps
+    assert [text for text in helps if not text or not text[0].isupper() or not text.endswith(".")] == []
+    assert (page.help or "").endswith(".")
+    assert f"  dagflow {command} " in (page.epilog or "").partition("Exit codes:")[0]
 
 
 def test_launch_has_an_option_for_each_setting_of_the_run(dagflow: Dagflow) -> None:

@@ -15,9 +15,11 @@ from dagflow.model.operator.ports import input_ports
 from dagflow.spark.address import Address
 
 
-@app_command("config", help="Show every effective setting of an application, its operators and its run, with its origin.")
+@app_command(
+    "config", help="Show every setting of an application, its operators and its run, with its value and where that comes from."
+)
 def command(arguments: AppArguments) -> None:
-    """Prints the settings; secrets are hidden."""
+    """Print the settings; secrets are hidden."""
     made = built(arguments)
     rows = effective(
         made.application.settings_class,

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from dagflow.cli.group import EXIT_CODES
+from dagflow.cli.group import epilog
 from dagflow.cli.report_error import style_of
 from dagflow.render.explanations import errors_page, explain, explanation_text, explanations, list_text
 
@@ -15,11 +15,11 @@ from dagflow.render.explanations import errors_page, explain, explanation_text, 
 @click.command(
     "explain",
     help="Explain an error by its code (DF012) or class: cause, example, remedy. Without a code, list all errors.",
-    epilog=EXIT_CODES,
+    epilog=epilog("dagflow explain DF012"),
     params=[
         click.Argument(["code"], required=False),
-        click.Option(["--json", "as_json"], is_flag=True, help="Print JSON."),
-        click.Option(["--markdown"], is_flag=True, help="Print the page docs/reference/errors.md."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print JSON on standard output."),
+        click.Option(["--markdown"], is_flag=True, help="Print all errors as a page of Markdown."),
     ],
 )
 def command(code: str | None, as_json: bool, markdown: bool) -> None:

@@ -16,16 +16,24 @@ from dagflow.render.graph import graph_text, mermaid
 
 @app_command(
     "graph",
-    help="Draw the operators and streams of an application. Nothing is started.",
+    help="Draw the operators and streams of an application. Nothing runs.",
     params=[
-        click.Option(["-f", "--format", "form"], type=click.Choice(["text", "mermaid"]), default="text", help="Text or Mermaid."),
         click.Option(
-            ["--step"], type=click.Choice(PHASES), default=DEFAULT, help="As for `plan`; `logical` draws a DAG with mistakes too."
+            ["-f", "--format", "form"],
+            type=click.Choice(["text", "mermaid"]),
+            default="text",
+            help="Draw lines of text (default), or print Mermaid for Markdown pages.",
+        ),
+        click.Option(
+            ["--step"],
+            type=click.Choice(PHASES),
+            default=DEFAULT,
+            help=f"Draw the DAG after this step of the planner (default: {DEFAULT}). `logical` draws one with mistakes too.",
         ),
     ],
 )
 def command(arguments: AppArguments, form: str, step: str) -> None:
-    """Prints the picture."""
+    """Print the picture."""
     view = view_of(arguments, step)
     if arguments.json:
         print(json.dumps(view.as_json(), indent=2, ensure_ascii=False))

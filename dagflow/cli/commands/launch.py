@@ -1,4 +1,4 @@
-"""`dagflow launch APP`: runs an application; progress on standard error, the closing report on standard output."""
+"""`dagflow launch APP`: run an application; progress on standard error, the closing report on standard output."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from dagflow.spark.address import DEFAULT
 
 @app_command(
     "launch",
-    help="Run an application. A launch on the same output resumes where the last one ended.\n\n"
+    help="Run an application. A launch with the same output resumes where the last one ended.\n\n"
     "Progress goes to standard error, the closing report to standard output.",
 )
 @click.pass_obj

@@ -34,6 +34,7 @@ def instant_of(context: click.Context, option: click.Parameter, value: str | Non
 
 @dataset_command(
     "log",
+    examples=("dagflow log out", "dagflow log out 3"),
     help="List the entries of a dataset's ledger, newest first. With ENTRY, show that entry in full.",
     params=[
         click.Argument(["entry"], required=False, type=click.IntRange(min=0), metavar="[ENTRY]"),
@@ -41,14 +42,19 @@ def instant_of(context: click.Context, option: click.Parameter, value: str | Non
             ["-n", "--limit"],
             type=click.IntRange(min=0),
             metavar="N",
-            help=f"The N newest, 0 for all (default: {MOST}, with --json all).",
+            help=f"List the N newest, 0 for all (default: {MOST}, with --json all).",
         ),
-        click.Option(["--since"], callback=instant_of, metavar="TIME", help="Only entries committed at TIME or later (UTC)."),
-        click.Option(["--data-only"], is_flag=True, help="Only entries that added rows."),
+        click.Option(
+            ["--since"],
+            callback=instant_of,
+            metavar="TIME",
+            help="List entries committed at TIME or later: 2026-11-20 or 2026-11-20T08:30, UTC.",
+        ),
+        click.Option(["--data-only"], is_flag=True, help="List only entries that added rows."),
     ],
 )
 def command(arguments: DatasetArguments, entry: int | None, limit: int | None, since: int | None, data_only: bool) -> None:
-    """Prints the entries."""
+    """Print the entries."""
     ledger = Ledger.open(arguments.dataset, durable=False)
     style = style_of(sys.stdout)
     if entry is not None:

@@ -19,7 +19,7 @@ DEFAULT = "staged"
 
 @app_command(
     "plan",
-    help="Show how an application will run. Nothing is started.",
+    help="Show where each operator will run, and which ones are fused into a stage. Nothing runs.",
     params=[
         click.Option(
             ["--step"],

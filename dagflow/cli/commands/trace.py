@@ -17,16 +17,17 @@ from dagflow.render.trace import trace_json, trace_text
 
 @dataset_command(
     "trace",
-    help="Find the origin of a row of a dataset: the entry that committed it, its window, and the ranges of the sources that "
-    "its task had read. With --exact, the record itself: the task is run again up to the row, in this process, without output; "
-    "--app or --trust says which code may run for that.",
+    examples=("dagflow trace out --offset 17", "dagflow trace out --offset 17 --exact --app apps/line_filter -D input=logs"),
+    help="Find the input that a row of a dataset came from: the entry that committed it, its window, and the ranges of the "
+    "sources that its task read. With --exact, find the record itself. For that the task runs again up to the row, in this "
+    "process, without output; --app or --trust says which code may run.",
     params=[
-        click.Option(["--offset"], type=click.IntRange(min=0), metavar="N", help="The row's number in the dataset, from 0."),
+        click.Option(["--offset"], type=click.IntRange(min=0), metavar="N", help="Number of the row in the dataset, from 0."),
         click.Option(
             ["--line"],
             type=click.IntRange(min=1),
             metavar="N",
-            help="The row's number in its file, from 1. DATASET is that file.",
+            help="Number of the row in its file, from 1. DATASET is then that file.",
         ),
         click.Option(["--exact"], is_flag=True, help="Find the record, and read it again from its source."),
         *application_options(),
@@ -43,7 +44,7 @@ def command(
     define: tuple[str, ...],
     conf: tuple[str, ...],
 ) -> int:
-    """Prints what was found."""
+    """Print what was found."""
     if (offset is None) == (line is None):
         raise click.UsageError("Which row? Either --offset N, its number in the dataset, or --line N, its number in its file.")
     if not exact and (app is not None or trust or define or conf):

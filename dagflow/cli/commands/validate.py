@@ -11,10 +11,10 @@ from dagflow.render.views import Validation
 
 @app_command(
     "validate",
-    help="Check an application, its settings and its folders, and report all problems. Nothing is run, and Spark is not started.",
+    help="Report everything that is wrong with an application, its settings and its folders. Nothing runs.",
 )
 def command(arguments: AppArguments) -> None:
-    """Says what there is, or raises all that is wrong."""
+    """Print the number of operators and streams, or raise all that is wrong."""
     built, plan = planned(arguments, places=True)
     found = Validation.of(built, plan)
     print(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if arguments.json else found.text())

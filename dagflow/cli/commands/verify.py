@@ -1,4 +1,4 @@
-"""`dagflow verify DATASET`: whether a dataset is what its ledger says."""
+"""`dagflow verify DATASET`: check that a dataset is what its ledger says."""
 
 from __future__ import annotations
 
@@ -41,22 +41,23 @@ def entry_named(context: click.Context, option: click.Parameter, value: str | No
 
 @dataset_command(
     "verify",
-    help="Check a dataset against its ledger: the links and rules of all entries, the sizes and hashes of all files, "
-    "the records of its run folder, and that the inputs of a derived dataset are what it was made of, where they are found. "
-    "Ends with 1 when anything is damaged.",
+    examples=("dagflow verify out", "dagflow verify out --replay --app apps/line_filter -D input=logs"),
+    help="Check that a dataset is as it was written: the links and rules of all entries of its ledger, the sizes and hashes of "
+    "all files, and the records of its run folder. If it was derived from other datasets, check those that are found against "
+    "what it was made of. Ends with 1 if anything is damaged.",
     params=[
-        click.Option(["--files/--no-files"], default=True, help="Whether to read the files (default), or only the entries."),
+        click.Option(["--files/--no-files"], default=True, help="Read all files (default), or only the entries of the ledger."),
         click.Option(
             ["--noted"],
             callback=entry_named,
             metavar="SEQ:HASH",
-            help="An entry that an earlier `verify` printed. It must still exist.",
+            help="Check that an entry still exists, as an earlier `verify` printed it.",
         ),
         click.Option(
             ["--input", "inputs"],
             multiple=True,
             metavar="PATH",
-            help="The new place of a derived dataset's input; repeatable.",
+            help="Look for an input of a derived dataset there. Repeatable.",
         ),
         click.Option(
             ["--replay"],
@@ -64,7 +65,9 @@ def entry_named(context: click.Context, option: click.Parameter, value: str | No
             help="Run windows again from their plans, in this process and in a temporary folder, and compare the results. "
             "--app or --trust says which code may run.",
         ),
-        click.Option(["--windows"], type=click.IntRange(min=1), metavar="N", help="With --replay: only the N newest."),
+        click.Option(
+            ["--windows"], type=click.IntRange(min=1), metavar="N", help="With --replay: run only the N newest windows."
+        ),
         *application_options(),
     ],
 )
@@ -81,7 +84,7 @@ def command(
     define: tuple[str, ...],
     conf: tuple[str, ...],
 ) -> int:
-    """Prints what was checked, and what is damaged."""
+    """Print what was checked, and what is damaged."""
     if not replay and (windows is not None or app is not None or trust or define or conf):
         raise click.UsageError("--windows, --app, --trust, -D and --conf go with --replay.")
     again = locator(run_folder, app, trust, define, conf)
@@ -162,10 +165,10 @@ def _replayed(dataset: str, again: ApplicationLocator, windows: int | None) -> R
 def inputs_of(
     ledger: LedgerReader, places: tuple[str, ...] = ()
 ) -> tuple[dict[str, LedgerReader], dict[str, str], tuple[DagflowError, ...]]:
-    """The inputs of a derived dataset: ledgers, missing ones, problems.
+    """Return the inputs of a derived dataset: ledgers, missing ones, problems.
 
-    The ledgers come by their ids, of those that are not found it is told where they were looked for, of those that are there and
-    cannot be read what is wrong. `places`: where inputs are now; the others are where the application found them.
+    Ledgers and missing inputs come by their ids; of a missing one, the place where it was looked for. `places`: where inputs are
+    now. The others are expected where the application found them.
 
     Raises LedgerError and StorageError for a place that has no ledger, click.BadParameter for one of another dataset.
     """
