@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ["operators", "dagflow.scan"]
+PACKAGES = ["dagflow", "operators", "dagflow.scan"]
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -63,8 +63,8 @@ class Operator(Component, Keyed, Stateful, SchemaAware, ReadsFiles, WritesFiles)
             (`context.event_time`), and reports the times it has seen (`context.saw`).
         partitioner: the partitioner of the operator, unless `DAG.set_attributes` sets another.
 
-    Beside lifecycle and handlers, some operators override methods of `dagflow.model.operator.protocols`: the key (`Keyed`),
-    state that depends on properties (`Stateful`), columns (`SchemaAware`), files read and written (`ReadsFiles`, `WritesFiles`).
+    Every operator has the protocols `Keyed`, `Stateful`, `SchemaAware`, `ReadsFiles` and `WritesFiles`, and overrides the methods
+    that apply to it. docs/reference/protocols.md says which protocol gives which ability.
     """
 
     partitionable: ClassVar[bool] = True

@@ -1,7 +1,8 @@
-"""The operator contract beside lifecycle and handlers: what only some operators do, one protocol for each kind.
+"""The protocols of operators: methods that only some operators have, one protocol for each ability.
 
-`Keyed`, `Stateful`, `SchemaAware`, `ReadsFiles` and `WritesFiles` have defaults, which every operator inherits: override what
-applies. The others are structural: an operator that has the methods has the protocol, and the runtime asks with `isinstance`.
+`Keyed`, `Stateful`, `SchemaAware`, `ReadsFiles` and `WritesFiles` have defaults, which every operator inherits: override the
+methods that apply. The others are structural: an operator that has the methods has the protocol, and the runtime asks with
+`isinstance`. For users: docs/reference/protocols.md.
 """
 
 from __future__ import annotations
