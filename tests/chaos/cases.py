@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from tests.chaos import oracle
-from tests.conformance.tumbled import SECOND, Hit, fired_in, late_in, model
+from tests.conformance.keys.tumbled import SECOND, Hit, fired_in, late_in, model
 
 APPS = Path(__file__).parents[2] / "apps"
 OUTPUT = "OUTPUT"  # in settings: the folder of one series of launches

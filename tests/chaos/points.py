@@ -1,7 +1,7 @@
 """Kills launches of an application with two outputs between the steps of roll-forward, and lets others resume there.
 
 `python -m tests.chaos.points FOLDER STRIDE PAIRS`; prints one line of JSON. Forks one child a launch, as
-tests/conformance/crash.py does.
+tests/conformance/faults/crash.py does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,12 @@
-"""Applications that the conformance cases run, on both runners, and what they need."""
+"""Applications that the conformance cases run, on both runners, and what they need.
+
+The cases are grouped by promise:
+
+- `faults`: whatever dies or fails, the output is that of an undisturbed run;
+- `cuts`: the rows are the same however files are cut, and whichever task reads which part;
+- `keys`: records with one key meet, with the state of that key, over any number of partitions, windows and launches;
+- `dags`: operators compose: any shape of DAG, form of handlers, windows, and errors that name their place.
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from dagflow.model.types.keys import KeyAssignment, Router, key_hash, key_of
 from dagflow.model.types.records import ReaderRecord
 from operators import BlockReader, FileSplitterInput, Map
 from operators.aggregate.groups.totals import entry_of
-from tests.conformance.keyed_classes import GROUPS, KINDS, Colour, Folded, Item, Level, Nested, Noted, Share
+from tests.conformance.keys.keyed_classes import GROUPS, KINDS, Colour, Folded, Item, Level, Nested, Noted, Share
 
 EPOCH = datetime.datetime.fromisoformat("1970-01-01")
 SECONDS = st.integers(-(2**32), 2**32).map(lambda second: EPOCH + datetime.timedelta(0, second))

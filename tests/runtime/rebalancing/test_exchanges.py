@@ -23,7 +23,7 @@ from dagflow.runtime.stage.program import Job, TaskSpec
 from dagflow.runtime.task.execute import execute
 from dagflow.testing import Collector
 from operators import BlockReader, FileSplitterInput, Map
-from tests.conformance.exchanges import Counted, Tally, as_counter, split_and_tally
+from tests.conformance.keys.exchanges import Counted, Tally, as_counter, split_and_tally
 from tests.runtime.rebalancing.threads import ATTEMPTS, Killed, ThreadRunner
 
 pytestmark = pytest.mark.full  # real threads and real time

@@ -24,7 +24,7 @@ from dagflow.scaling import StatelessPartitioner
 from dagflow.state import task_states
 from dagflow.testing import run_dag
 from operators import BlockReader, FileSplitterInput, RecordWriter, Union
-from tests.conformance.crash import Tallied, Told
+from tests.conformance.faults.crash import Tallied, Told
 
 KINDS = ("app-id", "plan", "decision", "done", "reports", "launches", "task-states", "keyed-state", "state", "staging")
 FILES = 5

@@ -14,7 +14,7 @@ from dagflow.errors import NotPicklable
 from dagflow.launching.build import build, examine
 from dagflow.model.graph.partitioning import key_of_port
 from dagflow.runtime.task.compile import pickled, stage_program
-from tests.conformance.exchanges import Counted, Tally, read, split_and_tally
+from tests.conformance.keys.exchanges import Counted, Tally, read, split_and_tally
 
 
 @attrs.define

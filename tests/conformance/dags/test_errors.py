@@ -14,7 +14,7 @@ from dagflow import DAG, InputPort, Module, Operator, OperatorContext, OutputPor
 from dagflow.errors import OperatorFailed
 from dagflow.testing import Collector, run_dag
 from operators import Count, Deduplicate, Filter, FlatMap, HashJoin, Map, Min, Sample, Split, Sum, TopN, Tumbling
-from tests.conformance.exchanges import Counted, read, words
+from tests.conformance.keys.exchanges import Counted, read, words
 
 
 def text(counted: Counted) -> str:

@@ -14,7 +14,7 @@ from dagflow import DAG
 from dagflow.launching.application import load_application
 from dagflow.model.types.forms import schema_of
 from dagflow.testing import Collector, run_dag
-from tests.conformance.exchanges import read
+from tests.conformance.keys.exchanges import read
 
 MODULE = '''
 import datetime

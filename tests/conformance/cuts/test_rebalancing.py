@@ -195,7 +195,7 @@ SCRIPT = """
 import json, sys
 from pathlib import Path
 from dagflow.runtime.events import WindowRetried
-from tests.conformance.test_rebalancing import Slow, run
+from tests.conformance.cuts.test_rebalancing import Slow, run
 
 report, events = run(Path(sys.argv[1]), Path(sys.argv[2]), "spark", Slow())
 print(json.dumps([report.rebalanced, len([event for event in events if isinstance(event, WindowRetried)])]))
@@ -212,7 +212,7 @@ def test_a_worker_killed_before_its_work_begins_loses_nothing(source: Path, tmp_
     (tmp_path / "kills").mkdir()
     (tmp_path / "path").mkdir()
     (tmp_path / "path" / "sitecustomize.py").write_text(KILLER)
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     path = os.pathsep.join([str(tmp_path / "path"), str(root)])
     command = [sys.executable, "-c", SCRIPT, str(source), str(tmp_path / "out")]
     surroundings = {**os.environ, "PYTHONPATH": path, "KILLS": str(tmp_path / "kills"), "KILL_AT": kills}

@@ -23,7 +23,7 @@ from dagflow.testing import run_dag
 from operators import BlockReader, DatasetInput, FileSplitterInput, RecordWriter
 from operators.files.errors import DatasetMissing, DatasetReplaced
 from tests.conformance.apps import lines_in
-from tests.conformance.derived import (
+from tests.conformance.faults.derived import (
     first,
     heads,
     ledger,
@@ -36,7 +36,7 @@ from tests.conformance.derived import (
 )
 from tests.operators.files.datasets import Dataset
 
-PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).parents[3]
 
 
 def put(source: Path, name: str, *lines: str, microseconds: int) -> None:
@@ -62,7 +62,7 @@ def queries(folder: Path) -> list[ExecuteQuery]:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("stride", [pytest.param(7, marks=pytest.mark.nightly), 149])
 def test_a_chain_is_continued_from_any_touch_of_a_file(source: Path, tmp_path: Path, stride: int) -> None:
-    command = [sys.executable, "-m", "tests.conformance.derived", str(source), str(tmp_path), str(stride)]
+    command = [sys.executable, "-m", "tests.conformance.faults.derived", str(source), str(tmp_path), str(stride)]
     ran = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     result = json.loads(ran.stdout.splitlines()[-1])
@@ -76,7 +76,7 @@ def test_a_chain_is_continued_from_any_touch_of_a_file(source: Path, tmp_path: P
 @pytest.mark.parametrize("kills", [pytest.param(300, marks=pytest.mark.nightly), 10])
 def test_continuous_applications_in_a_chain_are_killed_at_random(tmp_path: Path, kills: int) -> None:
     seed = 97 if kills == 10 else random.SystemRandom().randrange(2**32)
-    command = [sys.executable, "-m", "tests.conformance.derived_random", str(tmp_path), str(kills), str(seed)]
+    command = [sys.executable, "-m", "tests.conformance.faults.derived_random", str(tmp_path), str(kills), str(seed)]
     print("to see it again:", *command)
     ran = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr

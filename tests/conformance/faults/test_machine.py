@@ -21,9 +21,9 @@ from dagflow.errors import InfrastructureError
 from dagflow.ledger import Ledger, fold
 from dagflow.testing import FakeClock
 from operators.files.errors import DatasetMissing, DatasetReplaced
-from tests.conformance.derived import first, second
-from tests.conformance.dying import Deadly, Failing, dies, watched
-from tests.conformance.oracle import rows_of, wrong
+from tests.conformance.faults.derived import first, second
+from tests.conformance.faults.dying import Deadly, Failing, dies, watched
+from tests.conformance.faults.oracle import rows_of, wrong
 
 WINDOWS = st.none() | st.integers(1, 3)
 TOUCH = st.integers(0, 250)  # a launch that has something to do touches about as many files

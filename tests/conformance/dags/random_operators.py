@@ -41,7 +41,7 @@ from operators import (
     Union,
     WindowValue,
 )
-from tests.conformance.random_dags import (
+from tests.conformance.dags.random_dags import (
     ALONE,
     AT_BEGIN,
     AT_END,

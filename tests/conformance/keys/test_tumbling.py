@@ -34,7 +34,7 @@ from operators import (
     WindowValue,
 )
 from operators.aggregate.errors import ValueNotKept, WindowsReopened
-from tests.conformance.tumbled import SECOND, SIZE, Fired, Hit, fired_in, late_in, model
+from tests.conformance.keys.tumbled import SECOND, SIZE, Fired, Hit, fired_in, late_in, model
 from tests.conformance.windows import InWindows
 from tests.tiers import examples
 

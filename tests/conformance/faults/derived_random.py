@@ -1,6 +1,6 @@
 """Kills two continuous applications in a chain at random moments, while their input grows.
 
-`python -m tests.conformance.derived_random FOLDER KILLS SEED`; prints one line of JSON.
+`python -m tests.conformance.faults.derived_random FOLDER KILLS SEED`; prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from dagflow import launch
 from operators import TimeBasedDirectoryScanner
-from tests.conformance.derived import first, ledger, run_first, run_second, second, wrong
+from tests.conformance.faults.derived import first, ledger, run_first, run_second, second, wrong
 
 CONTINUOUS: dict[str, Any] = {"runner": "local", "once": False, "window": 0.02, "durability": "process", "windows_in_flight": 2}
 

@@ -19,7 +19,7 @@ from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
 from operators import FlatMap, Map, RecordWriter
 from tests.conformance.apps import left_over, lines_in
-from tests.conformance.exchanges import (
+from tests.conformance.keys.exchanges import (
     CombinedTally,
     Counted,
     Line,

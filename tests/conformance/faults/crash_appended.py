@@ -1,6 +1,6 @@
 """Kills launches that read files which are appended to, at every touch of a file below the output.
 
-`python -m tests.conformance.crash_appended FOLDER STRIDE`; prints one line of JSON. See `crash.py`, which makes the children.
+`python -m tests.conformance.faults.crash_appended FOLDER STRIDE`; prints a line of JSON. `crash.py` makes the children.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 from dagflow.testing import run_dag
 from operators import Map, RecordWriter
 from operators.files.scanner import TimeBasedDirectoryScanner
-from tests.conformance import crash
 from tests.conformance.apps import chain, left_over, lines_in
+from tests.conformance.faults import crash
 
 TEXT = b"".join(b"%d of some length %s\n" % (n, b"x" * (n % 7)) for n in range(40))
 CUTS = (95, 100, 333, len(TEXT))

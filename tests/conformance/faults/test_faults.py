@@ -26,8 +26,8 @@ from dagflow.runtime.task.execute import execute
 from dagflow.runtime.windows.commit import sweep
 from dagflow.storage import FolderLock
 from dagflow.testing import FakeClock
-from tests.conformance.dying import Deadly, Failing, dies, watched
-from tests.conformance.oracle import rows_of, wrong
+from tests.conformance.faults.dying import Deadly, Failing, dies, watched
+from tests.conformance.faults.oracle import rows_of, wrong
 from tests.runtime.windows.test_datasets import WINDOWS, Application
 
 ROWS = list("abcdef")

@@ -21,7 +21,7 @@ from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag, run_operator
 from operators import CsvFormat, FileSplitterInput, FlatMap, Map, ParquetWriter, ScanReader, SparkOperator
 from tests.cluster.servers import connect_server
-from tests.conformance.exchanges import Counted, Line, Noted, Tally, as_counter, expected, read, split_and_tally, words
+from tests.conformance.keys.exchanges import Counted, Line, Noted, Tally, as_counter, expected, read, split_and_tally, words
 
 pytestmark = pytest.mark.spark
 

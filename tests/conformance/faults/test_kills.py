@@ -19,9 +19,9 @@ from dagflow.runtime.events import Event, WindowRetried
 from dagflow.testing import run_dag
 from operators import BlockReader, Filter, RecordWriter
 from tests.conformance.apps import chain, left_over, line_filter, lines_in, vectorised, written
-from tests.conformance.crash import Told, unknown_states
+from tests.conformance.faults.crash import Told, unknown_states
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 CRASHED = [("filters", 9), ("states", 8), ("keyed", 9), ("word_count", 26), ("parquet", 36), ("packed", 36)]
@@ -48,7 +48,7 @@ def source(tmp_path: Path) -> Path:
 def test_a_killed_launch_is_continued_from_any_touch_of_a_file(
     source: Path, tmp_path: Path, application: str, lines: int, stride: int
 ) -> None:
-    command = [sys.executable, "-m", "tests.conformance.crash", str(source), str(tmp_path), str(stride), application]
+    command = [sys.executable, "-m", "tests.conformance.faults.crash", str(source), str(tmp_path), str(stride), application]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     result = json.loads(ran.stdout.splitlines()[-1])
@@ -61,7 +61,7 @@ def test_a_killed_launch_is_continued_from_any_touch_of_a_file(
 @pytest.mark.full
 @pytest.mark.parametrize("stride", [37, pytest.param(1, marks=pytest.mark.nightly)])
 def test_a_file_that_grows_between_kills_is_read_once(tmp_path: Path, stride: int) -> None:
-    command = [sys.executable, "-m", "tests.conformance.crash_appended", str(tmp_path), str(stride)]
+    command = [sys.executable, "-m", "tests.conformance.faults.crash_appended", str(tmp_path), str(stride)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     result = json.loads(ran.stdout.splitlines()[-1])

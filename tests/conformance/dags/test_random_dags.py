@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from dagflow.testing import Collector, run_dag
-from tests.conformance.random_dags import (
+from tests.conformance.dags.random_dags import (
     KINDS,
     Node,
     Records,
@@ -27,7 +27,7 @@ from tests.conformance.random_dags import (
     unfused,
     windows,
 )
-from tests.conformance.random_operators import Pair, is_sampled, populate
+from tests.conformance.dags.random_operators import Pair, is_sampled, populate
 
 pytestmark = pytest.mark.timeout(900)  # a DAG that fails is made smaller for up to five minutes
 CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much]

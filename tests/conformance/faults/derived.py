@@ -1,6 +1,6 @@
 """Applications in a chain: the second reads what the first commits. And a process that kills them at every touch of a file.
 
-`python -m tests.conformance.derived SOURCE FOLDER STRIDE`; prints one line of JSON. See crash.py.
+`python -m tests.conformance.faults.derived SOURCE FOLDER STRIDE`; prints one line of JSON. See crash.py.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dagflow.runtime.run_report import RunReport
 from dagflow.testing import run_dag
 from operators import BlockReader, DatasetInput, FileSplitterInput, Filter, Map, RecordWriter
 from tests.conformance.apps import Populate, is_kept, left_over, lines_in
-from tests.conformance.crash import kill_at_touch
+from tests.conformance.faults.crash import kill_at_touch
 
 OPTIONS: dict[str, Any] = {"windows_in_flight": 2}
 

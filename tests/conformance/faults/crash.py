@@ -121,7 +121,7 @@ def keyed(source: Path, output: Path) -> Any:
 def word_count(source: Path, output: Path) -> Any:
     """The application: totals of words over all windows, in two partitions."""
     apart = {"block_size": 5, "operator.lines.splitter.blocks_threshold": 3, "operator.count.partitioner": "2"}
-    return str(Path(__file__).parents[2] / "apps" / "word_count"), {"input": str(source), "output": str(output), **apart}
+    return str(Path(__file__).parents[3] / "apps" / "word_count"), {"input": str(source), "output": str(output), **apart}
 
 
 def parquet(source: Path, output: Path) -> Any:

@@ -12,8 +12,8 @@ from dagflow import DAG
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
 from operators import Count, HashJoin
-from tests.conformance.exchanges import read
-from tests.conformance.keyed_classes import GROUPS, KINDS, Item, MakeItems, Place
+from tests.conformance.keys.exchanges import read
+from tests.conformance.keys.keyed_classes import GROUPS, KINDS, Item, MakeItems, Place
 
 LINES = 600
 """Of one file; enough at once that they are spread as a batch, where keys have columns."""

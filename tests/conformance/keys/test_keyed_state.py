@@ -15,7 +15,7 @@ from dagflow.runtime.task.execute import MAPS
 from dagflow.scaling import StatelessPartitioner
 from dagflow.testing import Collector, run_dag
 from operators import Count, FlatMap, KeyValue, Sum, TopN
-from tests.conformance.exchanges import Counted, Line, adaptive, read, words
+from tests.conformance.keys.exchanges import Counted, Line, adaptive, read, words
 
 
 @attrs.define

@@ -28,7 +28,7 @@ from dagflow.scaling import (
 )
 from dagflow.testing import Collector, run_dag
 from operators import FlatMap
-from tests.conformance.exchanges import Counted, read, words
+from tests.conformance.keys.exchanges import Counted, read, words
 
 WORDS = [f"word{n}" for n in range(200)]
 
