@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, get_args
+from typing import Any, ClassVar, Generic, get_args
 
 import attrs
+import pyarrow as pa
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, MapState, Operator, OperatorContext, OutputPort, WindowState
@@ -15,9 +16,6 @@ from operators.aggregate.groups.grouping import Grouping, Groups, Merge
 from operators.aggregate.groups.totals import as_plain, entry_of, from_plain, key_of
 from operators.conditions import no_function
 from operators.problems import all_problems
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 T = TypeVar("T", default=Any)
 K = TypeVar("K", default=Any)
@@ -267,8 +265,6 @@ class AggregateOfValues(Aggregate[T, K, V], Generic[T, K, V]):
 
 def _partials(groups: pa.RecordBatch) -> pa.RecordBatch:
     """The batch of `Partial`s of groups."""
-    import pyarrow as pa
-
     count = groups.num_rows
     value = groups.column(VALUE) if VALUE in groups.schema.names else pa.nulls(count, pa.int64())
     columns = [groups.column(KEY), value, groups.column(COUNT), pa.nulls(count, pa.string())]

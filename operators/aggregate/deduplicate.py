@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import Any, ClassVar, Generic
 
 import attrs
+import pyarrow as pa
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OutputPort, WindowState
 from operators.aggregate.fields import a_key, check_columns, getter, names_of
 from operators.conditions import no_function
 from operators.transform.content import column_contents, content_of, contents, contents_of_column
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 T = TypeVar("T", default=Any)
 
@@ -48,8 +46,6 @@ class FirstOfEach(Operator, Generic[T]):
     @input.batch(when=no_function("by"))
     def pass_batch(self, batch: pa.RecordBatch) -> None:
         """Do the same for a batch."""
-        import pyarrow as pa
-
         names = names_of(self.by)
         check_columns(batch.schema, "by", names)
         columns: list[Iterable[bytes]] = [contents_of_column(batch.column(name)) for name in names] or column_contents(batch)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter, is_
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import attrs
+import pyarrow as pa
 
 from dagflow import InputPort
 from dagflow.errors import ColumnNotThere
 from operators.aggregate.errors import KeyColumnRefused, ValueColumnRefused
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 VALUE = "value"
 _NAN = float("nan")
@@ -88,8 +86,6 @@ def check_columns(schema: pa.Schema, by: str, what: object, side: str = "") -> N
 
 def check_keys(batch: pa.RecordBatch, by: object) -> None:
     """Raise ColumnNotThere, and KeyColumnRefused where a column cannot be part of a key."""
-    import pyarrow as pa
-
     check_columns(batch.schema, "by", by)
     for name in names_of(by):
         if pa.types.is_nested(kind := batch.column(name).type):
@@ -98,8 +94,6 @@ def check_keys(batch: pa.RecordBatch, by: object) -> None:
 
 def has_classes(batch: pa.RecordBatch, by: object, port: InputPort[Any]) -> bool:
     """Return True if a key of columns is made of objects of a class, whose `==` only they know, not their columns."""
-    import pyarrow as pa
-
     names = [name for name in names_of(by) if name in batch.schema.names]
     return port.record_type is not Any and any(pa.types.is_nested(batch.column(name).type) for name in names)
 
@@ -109,8 +103,6 @@ def check_values(schema: pa.Schema, of: object, merge: str) -> None:
 
     `merge` is also `sort`, which pyarrow does: it has no order of lists.
     """
-    import pyarrow as pa
-
     check_columns(schema, "of", of)
     types: Any = pa.types
     for name in names_of(of):

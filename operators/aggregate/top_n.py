@@ -1,11 +1,17 @@
 """TopN: the records with the largest values, of each key or of all."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, cast
+from typing import Any, ClassVar, Generic, cast
 
 import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, MapState, Operator, OutputPort, WindowState
@@ -16,9 +22,6 @@ from operators.aggregate.groups.totals import as_plain, entry_of, from_plain, ke
 from operators.conditions import no_function
 from operators.problems import all_problems
 from operators.transform.content import column_contents, contents
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 T = TypeVar("T", default=Any)
 
@@ -98,27 +101,22 @@ class Ranked(Operator, Generic[T]):
 
     def _top(self) -> pa.RecordBatch:
         """The top rows of the batches that wait, those of each key together."""
-        import numpy as np
-        import pyarrow as pa
-        import pyarrow.compute
-
-        compute: Any = pyarrow.compute
         (of,) = names_of(self.of)
         rows = pa.concat_batches(self.batches)
         values = rows.column(of)
-        rows = rows.filter(compute.equal(values, values))  # neither null nor NaN
+        rows = rows.filter(pc.equal(values, values))  # neither null nor NaN
         codes = np.zeros(rows.num_rows, np.int64)
         for name in names_of(self.by):
             column = rows.column(name)
             if pa.types.is_floating(column.type):
-                column = compute.add(column.cast(pa.float64()), 0.0)  # -0.0 becomes 0.0, which it equals
-            column = compute.dictionary_encode(column, null_encoding="encode")
+                column = pc.add(column.cast(pa.float64()), 0.0)  # -0.0 becomes 0.0, which it equals
+            column = pc.dictionary_encode(column, null_encoding="encode")
             pairs = pa.array(codes * (len(column.dictionary) + 1) + column.indices.to_numpy())
-            codes = compute.dictionary_encode(pairs).indices.to_numpy().astype(np.int64)
+            codes = pc.dictionary_encode(pairs).indices.to_numpy().astype(np.int64)
         ties = map(b"\0".join, zip(*column_contents(rows), strict=True))
         table = pa.table({"key": codes, "value": rows.column(of), "tie": pa.array(ties, pa.binary())})
         direction = "ascending" if self.smallest else "descending"
-        order = compute.sort_indices(table, [("key", "ascending"), ("value", direction), ("tie", "ascending")]).to_numpy()
+        order = pc.sort_indices(table, [("key", "ascending"), ("value", direction), ("tie", "ascending")]).to_numpy()
         codes = codes[order]
         starts = np.searchsorted(codes, codes, side="left")
         return rows.take(pa.array(order[np.arange(len(order)) - starts < self.n]))
@@ -206,8 +204,6 @@ class TopN(Ranked[T], Generic[T]):
 
     def _add_totals(self) -> None:
         """Put what was on top before beside the window's records, of the groups that these have; keep what is on top now."""
-        import pyarrow as pa
-
         top = self._top()
         before = [row for entry in self._by_entry(top) for row in self.totals.get(entry, ())]
         if before:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterator
 from operator import add
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, get_args
+from typing import Any, ClassVar, Generic, Literal, get_args
 
 import attrs
+import pyarrow as pa
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, MapState, Operator, OperatorContext, OutputPort, State, WindowState
@@ -21,9 +22,6 @@ from operators.aggregate.event_time.wait import Wait, first
 from operators.aggregate.fields import a_field, a_key, key_of_groups, key_type_problems, needed_of
 from operators.aggregate.groups.grouping import Grouping, Groups, Merge, greatest, least
 from operators.problems import all_problems
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 T = TypeVar("T", default=Any)
 K = TypeVar("K", default=Any)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from operators.contexts.errors import BadText
 from operators.contexts.piece import Piece
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 @attrs.define(eq=False, repr=False)
@@ -34,8 +32,6 @@ class DecodedPiece(Piece):
     @property
     @override
     def split_points(self) -> NDArray[np.int64]:
-        import numpy as np
-
         return np.zeros(1 if self.is_first else 0, np.int64)
 
     @override
@@ -79,8 +75,6 @@ class BgzfPiece(DecodedPiece):
     @classmethod
     def of(cls, piece: Piece, starts: list[int], members: list[int], last: int) -> Self:
         """The piece of a stream whose members begin at `starts` in it (decompressed) and at `members` in the file."""
-        import numpy as np
-
         local = np.array(starts, np.int64) - (piece.position - piece.begin)
         own: dict[str, Any] = {**_fields_of(piece), "position": members[0] << 16 | (piece.position - starts[0])}
         return cls(**own, members=np.array(members, np.int64), starts=local, last=last)
@@ -125,21 +119,15 @@ class BgzfPiece(DecodedPiece):
         return self._is_split_point().tolist()  # type: ignore[no-any-return]
 
     def _split_indexes(self) -> NDArray[np.int64]:
-        import numpy as np
-
         return np.flatnonzero(self._is_split_point())
 
     def _is_split_point(self) -> NDArray[np.bool_]:
-        import numpy as np
-
         members = self.members[self._members_of_records()]
         is_other: NDArray[np.bool_] = np.diff(members, prepend=self.last) != 0
         return is_other
 
     def _members_of_records(self) -> NDArray[np.int64]:
         if self._indexes is None or len(self._indexes) != len(self):
-            import numpy as np
-
             self._indexes = np.searchsorted(self.starts, self.offsets[:-1], "right") - 1
         return self._indexes
 

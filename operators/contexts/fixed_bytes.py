@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 import attrs
+import numpy as np
 from typing_extensions import override
 
 from dagflow.config import Bytes, MiB
@@ -48,8 +49,6 @@ class FixedBytesReaderContext(PieceReaderContext):
         source = self._source
         if source is None or source.position >= source.stop:
             return None
-        import numpy as np
-
         length = self.length or LARGEST_DEFAULT_LENGTH
         position = source.position
         data = source.read(min(max(1, self.piece_bytes // length) * length, source.stop - position))

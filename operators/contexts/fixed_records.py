@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import attrs
+import numpy as np
 from typing_extensions import override
 
 from dagflow.config import Bytes, MiB, one_of
@@ -50,8 +51,6 @@ class FixedRecordsReaderContext(PieceReaderContext):
         source = self._source
         if source is None or source.position >= source.stop:
             return None
-        import numpy as np
-
         length, position = self.length, source.position
         owned = -(-(source.stop - position) // length)
         data = source.read(min(max(1, self.piece_bytes // length), owned) * length)

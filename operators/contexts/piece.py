@@ -1,21 +1,24 @@
 """A run of consecutive whole records, and its forms: bytes, text, Arrow arrays. Each form is made when asked for."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise, repeat
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from dagflow.config import KiB
 from operators.contexts.entity import Entity
 from operators.contexts.text import decode_text, text_codec
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 DECODED_BYTES = 16 * KiB
 FEW = 8
@@ -74,8 +77,6 @@ class Piece:
     @classmethod
     def of_slices(cls, data: bytes, offsets: Any, *, position: int, path: str = "") -> Piece:
         """Records without terminators: record i is `data[offsets[i]:offsets[i + 1]]`; the first starts at `position`."""
-        import numpy as np
-
         bounds = np.ascontiguousarray(offsets, dtype=np.int32)
         return cls(data, int(bounds[0]), int(bounds[-1]), position, None, path, True, bounds)
 
@@ -98,8 +99,6 @@ class Piece:
     @property
     def positions(self) -> NDArray[np.int64]:
         """The positions in the file where records start (int64)."""
-        import numpy as np
-
         return self.offsets[:-1].astype(np.int64) + (self.position - self.begin)
 
     def __len__(self) -> int:
@@ -160,15 +159,11 @@ class Piece:
 
     def first_longer_than(self, limit: int) -> int | None:
         """Which is the first record of more than `limit` bytes (its terminator not counted)."""
-        import numpy as np
-
         is_longer = np.diff(self._even_offsets()) - len(self._evenly().delimiter) > limit
         return int(is_longer.argmax()) if is_longer.any() else None
 
     def entities(self) -> Iterator[Entity]:
         """The records one at a time."""
-        import numpy as np
-
         sizes, positions = np.diff(self.offsets).tolist(), self.positions.tolist()
         values = zip(self.bytes_list(), sizes, positions, self._are_split_points(), strict=False)
         return map(tuple.__new__, repeat(Entity), values)  # half the time of calling Entity, which is Python
@@ -213,8 +208,6 @@ class Piece:
 
     def string_array(self, encoding: str = "utf-8", errors: str = "strict") -> Any:
         """Each record's text; a `pyarrow.StringArray`. `encoding` and `errors` as in `text_list`."""
-        import pyarrow as pa
-
         codec = text_codec(encoding, self.layout is not None)
         data, begin, end, delimiter = self._evenly()
         if codec != "other" and data.isascii():
@@ -253,8 +246,6 @@ class Piece:
     def _even_offsets(self) -> NDArray[np.int32]:
         data, begin, end, _ = self._evenly()
         if not self.is_terminated:
-            import numpy as np
-
             return np.array([begin, end], np.int32)
         if data is self.data:
             return self.offsets
@@ -285,8 +276,6 @@ def _decoded_lines(data: bytes, begin: int, end: int, delimiter: bytes, encoding
 
 
 def _is_utf8(data: bytes, begin: int, end: int) -> bool:
-    import pyarrow as pa
-
     bounds = pa.py_buffer(struct.pack("=2i", begin, end))
     try:
         pa.StringArray.from_buffers(1, bounds, pa.py_buffer(data)).validate(full=True)
@@ -296,19 +285,14 @@ def _is_utf8(data: bytes, begin: int, end: int) -> bool:
 
 
 def _arrow_binary(data: bytes, offsets: NDArray[np.int32], delimiter_bytes: int) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     count = len(offsets) - 1
     raw = pa.BinaryArray.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
     # Arrow's strings lie end to end, so terminators must be copied out; this kernel does it at 15 GB/s.
-    return pc.binary_slice(raw, 0, -delimiter_bytes) if delimiter_bytes else raw  # pyright: ignore[reportAttributeAccessIssue]
+    return pc.binary_slice(raw, 0, -delimiter_bytes) if delimiter_bytes else raw
 
 
 def _as_string(array: Any) -> Any:
     """The same buffers called text, unchecked: for bytes that are known to be UTF-8."""
-    import pyarrow as pa
-
     return pa.StringArray.from_buffers(len(array), array.buffers()[1], array.buffers()[2], None, 0, array.offset)
 
 
@@ -320,8 +304,5 @@ def int64_array(values: Any) -> Any:
     >>> int64_array([1, 2]).to_pylist()
     [1, 2]
     """
-    import numpy as np
-    import pyarrow as pa
-
     octets = np.ascontiguousarray(values, np.int64)
     return pa.Array.from_buffers(pa.int64(), len(octets), [None, pa.py_buffer(octets)])

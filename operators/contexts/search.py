@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
 
 _WORD = 8  # octets
 
@@ -24,8 +23,6 @@ def places(is_hit: NDArray[np.bool_]) -> NDArray[np.int64]:
     >>> places(mask).tolist()
     [3, 8, 9, 29]
     """
-    import numpy as np
-
     whole = len(is_hit) // _WORD
     if sys.byteorder != "little" or not whole:
         return np.flatnonzero(is_hit)
@@ -52,6 +49,4 @@ def places(is_hit: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 def _place(single: NDArray[np.uint64]) -> Any:
     """Which of the eight octets of each word is 1, where the others are 0."""
-    import numpy as np
-
     return ((single * np.uint64(0x0001020304050607)) >> np.uint64(56)).view(np.int64)

@@ -10,17 +10,15 @@ import functools
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from operators.contexts.piece import Even
 from operators.contexts.search import places
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 LINE_FEED, CARRIAGE_RETURN = 10, 13
 DEFAULT_TERMINATORS = (b"\n", b"\r\n")
@@ -111,8 +109,6 @@ class Delimiter(Terminators):
         return Even(data, begin, end, self.delimiter)
 
     def _occurrences(self, data: bytes, begin: int, end: int) -> NDArray[np.int64]:
-        import numpy as np
-
         size = len(self.delimiter)
         octets = np.frombuffer(data, np.uint8)
         found = places(octets[begin : max(begin, end - size + 1)] == self.delimiter[0])
@@ -154,8 +150,6 @@ class OverlappingDelimiter(Delimiter):
 
     @override
     def offsets(self, data: bytes, begin: int, end: int) -> NDArray[np.int32]:
-        import numpy as np
-
         found, size = self._occurrences(data, begin, end), len(self.delimiter)
         if len(found) and int(np.diff(found).min(initial=size)) < size:
             taken, free = [], begin
@@ -206,8 +200,6 @@ class AnyNewline(Terminators):
 
     @override
     def offsets(self, data: bytes, begin: int, end: int) -> NDArray[np.int32]:
-        import numpy as np
-
         octets = np.frombuffer(data, np.uint8)[begin:end]
         if b"\r" not in data:
             return _bounds(begin, places(octets == LINE_FEED) + (begin + 1), end)
@@ -279,8 +271,6 @@ def _shown(values: Iterable[bytes]) -> str:
 
 
 def _bounds(begin: int, ends: NDArray[np.int64], end: int) -> NDArray[np.int32]:
-    import numpy as np
-
     is_open = not len(ends) or ends[-1] != end  # the last record has no terminator
     bounds = np.empty(len(ends) + 1 + (is_open and end > begin), np.int32)
     bounds[0] = begin
@@ -291,8 +281,6 @@ def _bounds(begin: int, ends: NDArray[np.int64], end: int) -> NDArray[np.int32]:
 
 def _kinds(data: bytes, offsets: NDArray[np.int32]) -> set[bytes]:
     """Which of the newlines the records that start and end at these offsets end with."""
-    import numpy as np
-
     octets = np.frombuffer(data, np.uint8)
     ends = offsets[1:]
     is_feed = octets[ends - 1] == LINE_FEED

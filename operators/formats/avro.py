@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import attrs
+import numpy as np
+import pyarrow as pa
 
 from dagflow.scan import FileSchemaNegotiator, Format, ManagedReader, ResultSetLoader, RowOrigin
 from dagflow.storage import read_fully
@@ -17,8 +19,6 @@ from operators.formats.binary.counting import count_rows
 from operators.formats.errors import FileCutShort, FileDamaged, FormatUnsupported, NotOfFormat
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dagflow.storage import BinaryReader
 
 MAGIC = b"Obj\x01"
@@ -124,8 +124,6 @@ class Header:
     @property
     def arrow(self) -> pa.Schema:
         """The columns. Raises NoArrowForm."""
-        import pyarrow as pa
-
         kinds = []
         for name in self.schema.fields:
             try:
@@ -266,9 +264,6 @@ class AvroReader(ManagedReader[FileSchemaNegotiator]):
         return Block(begin, end, rows)
 
     def _load(self, blocks: list[Block]) -> None:
-        import numpy as np
-        import pyarrow as pa
-
         records = self._records(blocks)
         arrays = []
         for name, kind, mend in self._kinds:

@@ -1,16 +1,19 @@
 """Values as types of columns have them, exactly or next to it: a comparison never depends on what a type can hold."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 import datetime
 import decimal
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001  # of local times, too
@@ -42,8 +45,6 @@ def comparand(value: Any, kind: pa.DataType) -> Comparand:
     >>> comparand(-129, pa.int8()), comparand(float("nan"), pa.int8()).is_incomparable
     (Comparand(value=None, is_exact=False, is_incomparable=False), True)
     """
-    import pyarrow as pa
-
     types = pa.types
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         number = decimal_of(value) if isinstance(value, str) else value.item() if hasattr(value, "item") else value  # of numpy
@@ -75,8 +76,6 @@ def decimal_of(text: str) -> decimal.Decimal:
 
 
 def _number(value: int | float | decimal.Decimal, kind: Any) -> Comparand:
-    import pyarrow as pa
-
     types = pa.types
     if value != value:
         return Comparand(None, False, True)
@@ -96,17 +95,12 @@ def _number(value: int | float | decimal.Decimal, kind: Any) -> Comparand:
 
 
 def _clipped(floor: Any, is_exact: bool, low: Any, high: Any, kind: Any) -> Comparand:
-    import pyarrow as pa
-
     if floor < low:
         return Comparand(None, False)
     return Comparand(pa.scalar(min(floor, high), kind), is_exact and floor <= high)
 
 
 def _real(value: int | float | decimal.Decimal, kind: Any) -> Comparand:
-    import numpy as np
-    import pyarrow as pa
-
     make: Any = {16: np.float16, 32: np.float32, 64: np.float64}[kind.bit_width]
     if value in (math.inf, -math.inf):
         return Comparand(pa.scalar(make(value), kind), True)
@@ -124,8 +118,6 @@ def _real(value: int | float | decimal.Decimal, kind: Any) -> Comparand:
 
 def _whole(nanoseconds: int, unit: int, kind: Any, storage: Any) -> Comparand:
     """An instant or time in whole units of a type."""
-    import pyarrow as pa
-
     floor, rest = divmod(nanoseconds, unit)
     high = (1 << storage.bit_width - 1) - 1
     if pa.types.is_date64(kind):
@@ -137,8 +129,6 @@ def _whole(nanoseconds: int, unit: int, kind: Any, storage: Any) -> Comparand:
 
 def _nanoseconds(value: Any, zone: str | None) -> int:
     """An instant, or a date at midnight, from the epoch on. Raises ValueError."""
-    import pyarrow as pa
-
     if isinstance(value, datetime.datetime):
         local, offset = value.replace(tzinfo=None), value.utcoffset()
         found = (local - EPOCH) // datetime.timedelta(microseconds=1) * 1000 + getattr(value, "nanosecond", 0)
@@ -163,8 +153,6 @@ def _nanoseconds(value: Any, zone: str | None) -> int:
 
 def _of_text(text: str) -> tuple[int, bool]:
     """The instant that an ISO text says, and whether it says its zone."""
-    import pyarrow as pa
-
     for zone in (None, "UTC"):
         for unit, factor in NANOSECONDS.items():  # each has a range and digits of its own
             try:
@@ -176,10 +164,6 @@ def _of_text(text: str) -> tuple[int, bool]:
 
 def _local(nanoseconds: int, zone: str) -> int:
     """The instant of a local time. Raises ValueError for a zone that is not known."""
-    import pyarrow as pa
-    import pyarrow.compute
-
-    pc: Any = pyarrow.compute  # its functions are made at run time
     whole, rest = divmod(nanoseconds, 10**9)
     local = pa.scalar(whole, pa.int64()).cast(pa.timestamp("s"))
     stamp = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="earliest")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import attrs
+import pyarrow as pa
 
 from dagflow.config import integer_from, one_of
 from dagflow.scan import Format
@@ -12,8 +13,6 @@ from operators.formats.delimited.dialect import Dialect
 from operators.formats.options import a_text, a_text_or_none, texts
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dagflow.storage import BinaryReader
     from operators.formats.delimited.reader import CsvReader
 

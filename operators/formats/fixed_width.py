@@ -1,5 +1,8 @@
 """Records of equal length, columns by their places in them."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 from codecs import BOM_UTF8
@@ -7,6 +10,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from dagflow.config import one_of
 from dagflow.scan import FileSchemaNegotiator, Format, ResultSetLoader, to_type
@@ -18,8 +24,6 @@ from operators.formats.text.lines import LinesReader
 from operators.problems import all_problems
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dagflow.storage import BinaryReader
 
 CRLF = "\r\n"
@@ -101,8 +105,6 @@ class FixedWidthFormat(Format):
     @property
     def schema(self) -> pa.Schema:
         """The columns."""
-        import pyarrow as pa
-
         return pa.schema([(name, to_type(self.types.get(name, "string"))) for name in self.columns])
 
     def make_reader(self) -> FixedWidthReader:
@@ -134,9 +136,6 @@ class FixedWidthReader(LinesReader):
 
     def load(self, piece: Piece) -> None:
         """Cuts the columns out of a piece, all rows at once."""
-        import numpy as np
-        import pyarrow as pa
-
         length, end = self._format.length, self._format.line_end.encode()
         data = piece.data[piece.begin : piece.end]
         rest = len(data) % length
@@ -165,10 +164,6 @@ class FixedWidthReader(LinesReader):
 
     def _column(self, values: Any, name: str, piece: Piece, is_good: Any) -> Any:
         """The texts of a column, of which `values` are the bytes; marks those rows that have none as no longer good."""
-        import pyarrow as pa
-        import pyarrow.compute
-
-        c: Any = pyarrow.compute
         rows, width = values.shape
         data, encoding = values.tobytes(), self._format.encoding
         codec = text_codec(encoding, by_lines=False)
@@ -185,8 +180,8 @@ class FixedWidthReader(LinesReader):
             texts = pa.array(
                 [self._text(data[n * width : (n + 1) * width], n, name, piece, is_good) for n in range(rows)], pa.string()
             )
-        trimmed = c.utf8_trim(texts, BLANK)
-        return c.if_else(c.equal(trimmed, ""), None, trimmed)
+        trimmed = pc.utf8_trim(texts, BLANK)
+        return pc.if_else(pc.equal(trimmed, ""), None, trimmed)
 
     def _text(self, value: bytes, row: int, name: str, piece: Piece, is_good: Any) -> str | None:
         try:

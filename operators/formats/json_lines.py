@@ -7,6 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.json as pj
+from numpy.typing import NDArray
 
 from dagflow.scan import FileSchemaNegotiator, Format, RowOrigin
 from operators.compression import DecompressingContext
@@ -16,10 +20,6 @@ from operators.formats.text.json_rows import BOM, DANGER, BadLine, JsonRows, has
 from operators.formats.text.lines import PIECE_BYTES, LinesReader, parts_of
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
     from dagflow.storage import BinaryReader
 
 SAMPLE_BYTES = 1 << 20
@@ -143,8 +143,6 @@ class JsonLinesReader(LinesReader):
 
     def _load_slowly(self, part: Piece, piece: Piece, start: int) -> None:
         """Line by line: lines that cannot be read are reported and left out."""
-        import numpy as np
-
         rows, kept = [], []
         positions = part.positions
         for number, data in enumerate(part.bytes_list()):
@@ -164,8 +162,6 @@ class JsonLinesReader(LinesReader):
 
 def _filled(piece: Piece) -> NDArray[np.int64] | None:
     """The numbers of the lines that are not blank; None where one of them does not begin with `{` and end with `}`."""
-    import numpy as np
-
     offsets = piece.offsets
     octets = np.frombuffer(piece.data, np.uint8)
     first, last = offsets[:-1], offsets[1:] - (2 if piece.is_terminated else 1)  # before the newline
@@ -200,9 +196,6 @@ def fast_parser(types: dict[str, pa.DataType], is_open: bool) -> Parser | None:
     What it accepts it reads as the slow way does. Each line begins with `{` and ends with `}`: since no valid JSON has `}` and
     then `{` but between two objects, and there are as many rows as lines, each line is one object.
     """
-    import pyarrow as pa
-    import pyarrow.json as pj
-
     if any(_has(kind, pa.types.is_map) for kind in types.values()):
         return None
     explicit = pa.schema([pa.field(name, parsed_as(kind)) for name, kind in types.items()])
@@ -247,16 +240,12 @@ def _is_plain(piece: Piece) -> bool:
 
 
 def _is_dangerous(piece: Piece) -> bool:
-    import numpy as np
-
     long = np.flatnonzero(np.diff(piece.offsets) > DANGER).tolist()
     return any(is_dangerous(piece.data, int(piece.offsets[n]), int(piece.offsets[n + 1])) for n in long)
 
 
 def _has_word(piece: Piece, word: bytes) -> bool:
     """Return True if a word of three bytes occurs: `bytes.find` takes five times as long."""
-    import numpy as np
-
     octets = np.frombuffer(piece.data, np.uint8, piece.end - piece.begin, piece.begin)
     at = np.flatnonzero(octets[:-2] == word[0])
     return bool(at.size and ((octets[at + 1] == word[1]) & (octets[at + 2] == word[2])).any())
@@ -268,8 +257,6 @@ def _has(kind: pa.DataType, test: Callable[[pa.DataType], bool]) -> bool:
 
 def parsed_as(kind: pa.DataType) -> pa.DataType:
     """The type that a column is parsed as, from which the framework converts it: text for what JSON has no form for."""
-    import pyarrow as pa
-
     types = pa.types
     if types.is_struct(kind):
         return pa.struct([pa.field(f.name, parsed_as(f.type)) for f in kind])

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from urllib.parse import unquote
 
 import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from dagflow.scan import FileSchemaNegotiator, Format, ManagedReader, ResultSetLoader, RowOrigin, plain_batch, plain_schema
 from operators.formats.binary.arrow_file import ArrowFile, Sealed, is_of_storage
@@ -18,9 +20,6 @@ from operators.formats.predicates import Predicate, located, predicates, type_at
 from operators.sinks.files.partitions import NO_VALUE
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     from dagflow.storage import BinaryReader
 
 MAGIC = b"PAR1"
@@ -84,8 +83,6 @@ class ParquetFormat(Format):
 
 def opened(stream: BinaryReader, path: str, length: int, *, verify_checksums: bool = True) -> pq.ParquetFile:
     """A Parquet file, its footer read. Raises NotOfFormat, FileCutShort, FileDamaged, FormatUnsupported."""
-    import pyarrow.parquet as pq
-
     file = ArrowFile(stream, length)
     head = file.read(64)
     if head[:4] == ENCRYPTED:
@@ -122,8 +119,6 @@ def _checked(file: ArrowFile) -> pq.FileMetaData:
     pyarrow's accessors (`row_group(n).column(m)`) abort the process where those of a chunk contradict the schema. So Arrow is
     asked first where all chunks lie, which is what it works out before it reads any of them.
     """
-    import pyarrow.parquet as pq
-
     asked = pq.ParquetFile(file, pre_buffer=True)
     file.is_sealed = True
     try:
@@ -139,8 +134,6 @@ def _checked(file: ArrowFile) -> pq.FileMetaData:
 @contextmanager
 def damage(path: str, position: int, part: str) -> Iterator[None]:
     """Turns what Arrow says of bytes that it cannot read into FileDamaged, or FormatUnsupported."""
-    import pyarrow as pa
-
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -231,8 +224,6 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
 
     def _check_rows(self, rows: int) -> None:
         """Raises ArrowInvalid where a batch has more rows than the row group has left, or the last one has come too soon."""
-        import pyarrow as pa
-
         self._left -= rows
         if self._left < 0 or (not rows and self._left):
             said = self._file.metadata.row_group(self._group).num_rows
@@ -250,15 +241,11 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
             )
 
     def _load(self, batch: pa.RecordBatch) -> None:
-        import pyarrow as pa
-
         origin = RowOrigin(self._position)
         self._loader.add_batch(batch, lambda row: origin, pa.repeat(self._position, batch.num_rows))
 
     def _groups_in(self, start: int, stop: int) -> list[tuple[int, int]]:
         """The row groups that begin in a range: where, and their numbers. Raises ArrowInvalid."""
-        import pyarrow as pa
-
         metadata = self._file.metadata
         groups = [(metadata.row_group(n), n) for n in range(metadata.num_row_groups)]
         rows = sum(group.num_rows for group, _ in groups)
@@ -301,8 +288,6 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
 
     def _rows_of(self, group: Any) -> int:
         """Return the number of rows a row group has. Raises ArrowInvalid where a column has another number of values."""
-        import pyarrow as pa
-
         schema = self._file.metadata.schema
         for n, chunk in self._chunks(group):
             if schema.column(n).max_repetition_level == 0 and chunk.num_values != group.num_rows:
@@ -319,8 +304,6 @@ def _begin(group: Any) -> int:
 
 def _statistics(chunk: Any, column: Any) -> Any:
     """A column chunk's statistics. Raises ArrowInvalid where they are of another type: there Arrow aborts the process."""
-    import pyarrow as pa
-
     if chunk.physical_type != column.physical_type:
         raise pa.ArrowInvalid(f"column {column.path} is {column.physical_type}, its values are {chunk.physical_type}")
     return chunk.statistics

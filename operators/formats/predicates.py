@@ -1,21 +1,23 @@
 """Simple conditions on columns: what formats with statistics need not read."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 import functools
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from dagflow.errors import ColumnTwice
 from dagflow.scan import ColumnPath
 from operators.formats.comparands import comparand
 from operators.formats.errors import ValueMisfit
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in", "not in", "is null", "is not null")
@@ -78,8 +80,6 @@ class Predicate:
 
     def may_hold(self, statistics: Any, rows: int, kind: Any) -> bool:
         """Return True if it may hold for one of some rows, given the statistics of Parquet."""
-        import pyarrow as pa
-
         nulls = statistics.null_count if statistics.has_null_count else None
         if self.operator == "is null":
             return nulls != 0
@@ -104,9 +104,6 @@ class Predicate:
 
     def expression(self, schema: pa.Schema, path: str) -> Any:
         """The condition for a column of a file, as a `pyarrow.compute` expression. Raises ValueMisfit."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         steps = located(schema, self.column, path)
         field, kind = pc.field(*steps), type_at(schema, steps)
         try:
@@ -161,8 +158,6 @@ def located(schema: pa.Schema, name: str, path: str) -> tuple[str, ...]:
     >>> located(pa.schema({"a.b": pa.int8(), "a": pa.struct({"c": pa.int8()})}), "a.c", "")
     ('a', 'c')
     """
-    import pyarrow as pa
-
     asked = ColumnPath(name, name) if name in schema.names else ColumnPath.of(name)
     steps = (asked.root, *(str(step) for step in asked.steps))
     if schema.names.count(asked.root) > 1:

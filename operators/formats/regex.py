@@ -1,5 +1,8 @@
 """Lines of text by a regular expression."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 import functools
@@ -8,6 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from dagflow.scan import FileSchemaNegotiator, Format, ResultSetLoader, RowOrigin, to_type
 from operators.contexts import Piece
@@ -19,8 +25,6 @@ from operators.formats.text.log_patterns import LOG_PATTERNS, LogPattern
 from operators.formats.text.times import time_type, times_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dagflow.storage import BinaryReader
 
 
@@ -112,8 +116,6 @@ class RegexFormat(Format):
     @property
     def schema(self) -> pa.Schema:
         """The groups, with their types. Raises ValueError for types of columns that are not there."""
-        import pyarrow as pa
-
         whole, names = self.whole, self.names
         for name in (*whole.types, *whole.times):
             if name not in names:
@@ -141,11 +143,6 @@ class RegexReader(LinesReader):
 
     def load(self, piece: Piece) -> None:
         """Matches the lines of a piece, and loads the groups of those that do."""
-        import numpy as np
-        import pyarrow as pa
-        import pyarrow.compute
-
-        c: Any = pyarrow.compute
         texts, found = self._texts(piece), np.arange(len(piece))
         if texts.null_count:
             found = np.flatnonzero(texts.is_valid().to_numpy(zero_copy_only=False))
@@ -159,8 +156,8 @@ class RegexReader(LinesReader):
         columns, names = matched.flatten(), [field.name for field in matched.type]
         is_good = np.ones(len(found), bool)
         for number, name in enumerate(names):
-            nothing = c.is_in(columns[number], value_set=pa.array(self._log.null, pa.string()))
-            columns[number] = c.if_else(nothing, None, columns[number])
+            nothing = pc.is_in(columns[number], value_set=pa.array(self._log.null, pa.string()))
+            columns[number] = pc.if_else(nothing, None, columns[number])
             if name in self._log.times and self._negotiator.is_projected(name):
                 columns[number], bad = self._times(columns[number], self._log.times[name], name, piece, found)
                 is_good &= ~bad
@@ -172,8 +169,6 @@ class RegexReader(LinesReader):
 
     def _texts(self, piece: Piece) -> Any:
         """The lines; null for those that are none, which are bad rows."""
-        import pyarrow as pa
-
         encoding = self._format.encoding
         try:
             return piece.string_array(encoding)
@@ -209,21 +204,14 @@ def matches(texts: Any, pattern: str) -> Any:
     >>> matches(pa.array(["a1", "b", "c33"]), r"(?P<letter>.)(?P<number>\d+)?").to_pylist()
     [{'letter': 'a', 'number': '1'}, {'letter': 'b', 'number': ''}, {'letter': 'c', 'number': '33'}]
     """
-    import pyarrow.compute
-
-    c: Any = pyarrow.compute
-    return c.extract_regex(texts, rf"\A(?:{pattern})\z") if is_known_to_arrow(pattern) else matches_by_python(texts, pattern)
+    return pc.extract_regex(texts, rf"\A(?:{pattern})\z") if is_known_to_arrow(pattern) else matches_by_python(texts, pattern)
 
 
 @functools.lru_cache(maxsize=64)
 def is_known_to_arrow(pattern: str) -> bool:
     """Return True if Arrow can match a pattern, and finds the same groups in it as Python."""
-    import pyarrow as pa
-    import pyarrow.compute
-
-    c: Any = pyarrow.compute
     try:
-        found = c.extract_regex(pa.array([], pa.string()), rf"\A(?:{pattern})\z")
+        found = pc.extract_regex(pa.array([], pa.string()), rf"\A(?:{pattern})\z")
     except pa.ArrowInvalid:
         return False
     return [field.name for field in found.type] == list(re.compile(pattern, re.ASCII).groupindex)
@@ -231,8 +219,6 @@ def is_known_to_arrow(pattern: str) -> bool:
 
 def matches_by_python(texts: Any, pattern: str) -> Any:
     """As `matches`, by Python."""
-    import pyarrow as pa
-
     compiled = re.compile(pattern, re.ASCII)
     found = [compiled.fullmatch(text) for text in texts.to_pylist()]
     groups = [None if match is None else match.groupdict("") for match in found]

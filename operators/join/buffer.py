@@ -5,13 +5,10 @@ from __future__ import annotations
 import pickle
 import tempfile
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
+import pyarrow as pa
 
 MOST_LEFT_ROWS = 1 << 20
 MOST_LEFT_BYTES = 256 << 20
@@ -76,8 +73,6 @@ class ChunkBuffer:
 
 def together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield batches of many rows, since each is looked up at some cost."""
-    import pyarrow as pa
-
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -95,8 +90,6 @@ def _packed(chunk: Any) -> Any:
     """Return the written form of a chunk: of a batch its own rows; pickle would write the whole that it may be a slice of."""
     if isinstance(chunk, list | tuple):
         return chunk
-    import pyarrow as pa
-
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, chunk.schema) as writer:
         writer.write_batch(chunk)
@@ -107,6 +100,4 @@ def _unpacked(written: Any) -> Any:
     """Invert `_packed`."""
     if isinstance(written, list | tuple):
         return written
-    import pyarrow as pa
-
     return pa.ipc.open_stream(written).read_next_batch()

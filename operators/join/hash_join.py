@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, get_args
+from typing import Any, ClassVar, Generic, Literal, get_args
 
 import attrs
+import pyarrow as pa
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OperatorContext, OutputPort, RenamedProperty, WindowState
@@ -19,9 +20,6 @@ from operators.join.right_side import RightSide, SideLimits
 from operators.join.row_join import RowJoin
 from operators.join.rules import join_problems
 from operators.problems import all_problems
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 L = TypeVar("L", default=Any)
 R = TypeVar("R", default=Any)

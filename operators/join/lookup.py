@@ -1,17 +1,19 @@
 """Rows of a table by key, found for many rows at once."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from operators.aggregate.fields import one_nan
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
 
 MOST_PAIRS = 1 << 16
 """The number of rows that are joined at once: a row may have a million partners."""
@@ -41,9 +43,6 @@ class Lookup:
     @classmethod
     def of(cls, columns: Sequence[pa.Array]) -> Lookup:
         """Return the lookup of columns, which make the keys."""
-        import numpy as np
-        import pyarrow as pa
-
         lookup = cls([], [], np.zeros(0, np.int64), np.zeros(1, np.int64))
         codes: Any = None
         for column in columns:
@@ -68,9 +67,6 @@ class Lookup:
 
         `keep_all`: rows without a partner too, with null for it.
         """
-        import numpy as np
-        import pyarrow as pa
-
         codes = self._codes_of(columns)
         numbers = np.maximum(codes, 0)
         counts = np.where(codes >= 0, self._starts[numbers + 1] - self._starts[numbers], 0) if len(self._rows) else 0 * codes
@@ -88,8 +84,6 @@ class Lookup:
 
     def _codes_of(self, columns: Sequence[pa.Array]) -> np.ndarray[Any, Any]:
         """The number of the key of each row; -1: no row has it here."""
-        import pyarrow as pa
-
         codes: Any = None
         for number, (column, values) in enumerate(zip(columns, self._values, strict=True)):
             others = _coded(column, values)
@@ -99,20 +93,14 @@ class Lookup:
 
 def _pairs(one: Any, other: Any, count: int) -> Any:
     """A number for each pair of codes; -1 where one of them is."""
-    import numpy as np
-
     return np.where((one >= 0) & (other >= 0), one * count + other, -1)
 
 
 def _plain(column: Any) -> Any:
     """A column so that equal values are equal for pyarrow."""
-    import pyarrow as pa
-    import pyarrow.compute
-
-    compute: Any = pyarrow.compute
     kind = column.type
     if pa.types.is_floating(kind):
-        return compute.add(column.cast(pa.float64()), 0.0)  # -0.0 becomes 0.0, which it equals
+        return pc.add(column.cast(pa.float64()), 0.0)  # -0.0 becomes 0.0, which it equals
     if pa.types.is_integer(kind) and kind != pa.uint64():
         return column.cast(pa.int64())
     if pa.types.is_large_string(kind) or kind == pa.string_view():
@@ -124,32 +112,21 @@ def _plain(column: Any) -> Any:
 
 def _values(column: Any) -> Any:
     """The values of a column; where that has a dictionary, those in it."""
-    import pyarrow as pa
-
     return column.dictionary if pa.types.is_dictionary(column.type) else column
 
 
 def _coded(column: Any, values: Any) -> Any:
     """For each row of a column, which of some values it has; see `_codes`."""
-    import numpy as np
-    import pyarrow.compute
-
     codes = _codes(_plain(_values(column)), values)
     if _values(column) is column:
         return codes
-    compute: Any = pyarrow.compute
-    return np.append(codes, -1)[compute.fill_null(column.indices.cast("int64"), -1).to_numpy()]  # null is at the end
+    return np.append(codes, -1)[pc.fill_null(column.indices.cast("int64"), -1).to_numpy()]  # null is at the end
 
 
 def _codes(column: Any, values: Any) -> Any:
     """For each row, which of some values it has; -1: none of them, or null. By Python where the types differ."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute
-
-    compute: Any = pyarrow.compute
     if column.type == values.type and not pa.types.is_nested(column.type):
-        indices = compute.fill_null(compute.index_in(column, value_set=values, skip_nulls=True), -1)
+        indices = pc.fill_null(pc.index_in(column, value_set=values, skip_nulls=True), -1)
         return indices.to_numpy(zero_copy_only=False).astype(np.int64)
     numbers = {one_nan(value): number for number, value in enumerate(values.to_pylist())}
     keys = (None if value is None else one_nan(value) for value in column.to_pylist())

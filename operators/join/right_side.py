@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
+import pyarrow as pa
 
 from dagflow import OperatorContext
 from operators.aggregate.fields import one_nan
 from operators.join.errors import JoinSideTooLarge
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @attrs.frozen

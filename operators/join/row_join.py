@@ -1,12 +1,17 @@
 """The join of rows: batches with the columns of both sides."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
 
 import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from dagflow import OperatorContext
 from operators.aggregate.fields import check_columns
@@ -14,9 +19,6 @@ from operators.join.buffer import together
 from operators.join.errors import JoinColumnsClash, JoinColumnsDiffer, JoinColumnsUnknown, JoinKeyRefused
 from operators.join.lookup import MOST_PAIRS, Lookup
 from operators.join.sizes import portions, row_bytes
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 MOST_BYTES = 64 << 20
 """The largest size of a batch of joined rows, in bytes. A single row may be larger."""
@@ -44,8 +46,6 @@ class RowJoin:
 
     def check_key(self, side: str, schema: pa.Schema) -> None:
         """Raise ColumnNotThere, and JoinKeyRefused, where batches of a side cannot be joined by the key."""
-        import pyarrow as pa
-
         names, setting = (self.by, "by") if side == "left" else (self.right_by, self.right_property)
         check_columns(schema, setting, names, side)
         for name in names:
@@ -56,11 +56,6 @@ class RowJoin:
         self, lefts: Iterator[pa.RecordBatch], rights: Sequence[pa.RecordBatch], port_schema: pa.Schema | None
     ) -> Iterator[pa.RecordBatch]:
         """Yield the joined rows in the order of the left side. `port_schema`: the columns that the right port declares."""
-        import numpy as np
-        import pyarrow as pa
-        import pyarrow.compute
-
-        compute: Any = pyarrow.compute
         first = next(lefts, None)
         right = None if first is None else self._right_rows(rights, port_schema)
         if first is None or right is None:
@@ -77,7 +72,7 @@ class RowJoin:
                 if is_small:
                     runs: Iterable[slice] = [slice(None)]
                 else:
-                    sizes = bytes_of_left[rows] + bytes_of_right[compute.fill_null(partners, -1).to_numpy()]
+                    sizes = bytes_of_left[rows] + bytes_of_right[pc.fill_null(partners, -1).to_numpy()]
                     runs = portions(sizes, MOST_BYTES)
                 for run in runs:
                     columns = [*left.take(rows[run]).columns, *right.take(partners[run]).columns]
@@ -85,8 +80,6 @@ class RowJoin:
 
     def _right_rows(self, batches: Sequence[pa.RecordBatch], port_schema: pa.Schema | None) -> pa.RecordBatch | None:
         """Return the rows of the right side; None where its columns are not known, and are not needed."""
-        import pyarrow as pa
-
         declared = self.right_schema
         if declared is not None and port_schema is not None:
             self._check_right(declared, port_schema)
@@ -107,8 +100,6 @@ class RowJoin:
 
     def _check_right(self, declared: pa.Schema, schema: pa.Schema) -> None:
         """Raise JoinColumnsDiffer where columns have other names than those declared, or types; their order is free."""
-        import pyarrow as pa
-
         types = {field.name: field.type for field in declared}
         is_same = sorted(types) == sorted(schema.names)
         if not is_same or any(field.type not in (types[field.name], pa.null()) for field in schema):  # null: of nulls only

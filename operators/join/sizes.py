@@ -1,14 +1,18 @@
 """The sizes of rows in bytes: a batch of many rows may be more than memory, or a column of Arrow, can hold."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+if TYPE_CHECKING:
     Numbers = np.ndarray[Any, Any]
 
 
@@ -21,8 +25,6 @@ def row_bytes(columns: Sequence[pa.Array], rows: int) -> Numbers:
     >>> row_bytes([pa.array([1, 2]), pa.array(["a", "abc"]), pa.array([["bb", "c"], None])], 2).tolist()
     [28, 19]
     """
-    import numpy as np
-
     sizes = np.zeros(rows, np.int64)
     for column in columns:
         sizes += _of_column(column)
@@ -31,11 +33,6 @@ def row_bytes(columns: Sequence[pa.Array], rows: int) -> Numbers:
 
 def _of_column(column: Any) -> Any:
     """The same of one column; one number where all rows have the same."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute
-
-    compute: Any = pyarrow.compute
     types: Any = pa.types
     kind = column.type
     if isinstance(column, pa.ExtensionArray):
@@ -43,8 +40,8 @@ def _of_column(column: Any) -> Any:
     if kind == pa.string_view() or kind == pa.binary_view():
         return _of_column(column.cast(pa.large_binary()))
     if types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind):
-        lengths = compute.binary_length(column)
-        return (lengths if not lengths.null_count else compute.fill_null(lengths, 0)).to_numpy() + 4
+        lengths = pc.binary_length(column)
+        return (lengths if not lengths.null_count else pc.fill_null(lengths, 0)).to_numpy() + 4
     if types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
         values = [column.keys, column.items] if types.is_map(kind) else [column.values]
         ends = np.concatenate([[0], np.cumsum(row_bytes(values, len(values[0])))])
@@ -62,8 +59,6 @@ def portions(sizes: Numbers, most: int) -> Iterator[slice]:
     >>> [(each.start, each.stop) for each in portions(np.array([3, 3, 9, 1, 1]), 6)]
     [(0, 2), (2, 3), (3, 5)]
     """
-    import numpy as np
-
     ends = np.cumsum(sizes)
     start, before = 0, 0
     while start < len(sizes):

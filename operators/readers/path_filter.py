@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import attrs
+import pyarrow as pa
 
 from dagflow.errors import ProjectionError
 from dagflow.scan import FileFacts, is_implicit, to_type
@@ -45,8 +46,6 @@ class PathFilter:
         return found
 
     def _holds(self, condition: Predicate, facts: FileFacts) -> bool:
-        import pyarrow as pa
-
         name = condition.column
         is_key = name in self.keys
         said = facts.keys.get(name) if is_key else facts.value(name)

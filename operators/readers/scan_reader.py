@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, get_args
+from typing import Any, Generic, get_args
 
 import attrs
+import pyarrow as pa
 from typing_extensions import TypeVar
 
 from dagflow import FileBlockMetadata, InputPort, OperatorContext, OutputPort
@@ -39,9 +40,6 @@ from operators.readers.planned_files import ReadsPlannedFiles
 from operators.readers.reading.reader_time import ReaderTime
 from operators.readers.reading.record_finder import clipped
 from operators.readers.scaled_reader import ScaledReader
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def to_columns(value: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import Any, ClassVar, Generic
 
 import attrs
+import pyarrow as pa
 from typing_extensions import TypeVar
 
 from dagflow import OperatorContext
@@ -14,9 +15,6 @@ from operators.problems import all_problems
 from operators.sinks.encoding.csv_rows import CsvEncoder, Quoting, check_types
 from operators.sinks.files.packed_files import PACKED, packed_files
 from operators.sinks.table_writer import TableWriter
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 T = TypeVar("T", default=Any)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import Any, ClassVar, Generic
 
 import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
 from typing_extensions import TypeVar
 
 from dagflow import OperatorContext
@@ -16,9 +18,6 @@ from operators.sinks.file_sink import numbered
 from operators.sinks.parquet.encodings import encodings_of
 from operators.sinks.parquet.files import CountingFile, ParquetFiles
 from operators.sinks.table_writer import TableWriter
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 T = TypeVar("T", default=Any)
 
@@ -109,8 +108,6 @@ class ParquetWriter(TableWriter[T], Generic[T]):
 
     def check_schema(self, schema: pa.Schema) -> None:
         """Raise TypeNotWritable."""
-        import pyarrow as pa
-
         for field in schema:
             try:
                 self._writer(pa.BufferOutputStream(), pa.schema([field]).empty_table()).close()
@@ -142,7 +139,5 @@ class ParquetWriter(TableWriter[T], Generic[T]):
         return name, self._context.create_file(self.path, name)
 
     def _writer(self, sink: CountingFile | pa.NativeFile, first: pa.Table, large: Collection[str] = ()) -> Any:
-        import pyarrow.parquet as pq
-
         how = {"compression": self.compression, "compression_level": self.compression_level, **encodings_of(first, large)}
         return pq.ParquetWriter(sink, first.schema, **how)

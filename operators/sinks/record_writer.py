@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import Any, ClassVar, Generic
 
 import attrs
+import pyarrow as pa
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, OperatorContext
@@ -14,9 +15,6 @@ from operators.sinks.encoding.text import as_bytes, codec_of, encoding_problems
 from operators.sinks.file_sink import FileSink
 from operators.sinks.files.packed_files import PACKED, packed_files
 from operators.sinks.files.record_files import RecordFiles, block_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 T = TypeVar("T", default=Any)
 

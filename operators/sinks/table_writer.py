@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Literal
+from typing import Any, Generic, Literal
 
 import attrs
+import pyarrow as pa
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, OperatorContext, RenamedProperty
@@ -14,9 +15,6 @@ from operators.sinks.errors import ColumnsChanged
 from operators.sinks.file_sink import FileSink, numbered
 from operators.sinks.files.open_files import check_name
 from operators.sinks.files.partitions import folders
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 T = TypeVar("T", default=Any)
 
@@ -123,14 +121,10 @@ class TableWriter(FileSink, Generic[T]):
 
 def plain(schema: pa.Schema) -> pa.Schema:
     """A schema without metadata, in which every column may be null: what is compared, and written."""
-    import pyarrow as pa
-
     return pa.schema([pa.field(field.name, field.type) for field in schema])
 
 
 def _with(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    import pyarrow as pa
-
     return batch if batch.schema.equals(schema, check_metadata=True) else pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
 

@@ -1,5 +1,8 @@
 """The content of records as bytes: the same for a record and for its row in a batch."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 import datetime
@@ -7,15 +10,14 @@ import decimal
 import enum
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from dagflow import ReaderRecord
 from dagflow.scaling import compared
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _READ = sorted(ReaderRecord._fields)
 _OTHER, _BYTES = b"\xff", b"\xfe"
@@ -60,10 +62,7 @@ def _counting(fields: Iterable[str]) -> list[str]:
 
 def contents_of_column(column: pa.Array) -> Iterable[bytes]:
     """The `content_of` each value of a column."""
-    import pyarrow as pa
-    import pyarrow.compute
-
-    kind, join = column.type, cast("Any", pyarrow.compute).binary_join_element_wise
+    kind, join = column.type, pc.binary_join_element_wise
     if column.null_count == 0 and pa.types.is_integer(kind):
         column = join(_OTHER, column.cast(pa.string()).cast(pa.binary()), b"")
     elif column.null_count == 0 and pa.types.is_binary(kind):

@@ -1,25 +1,27 @@
 """pyarrow expressions over batches: how they are told from functions, evaluated, and refused."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 import inspect
 import os
 import re
 from types import UnionType
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Union, get_args, get_origin, get_type_hints
+from typing import Any, NoReturn, Protocol, Union, get_args, get_origin, get_type_hints
 
 import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from dagflow.errors import suggest
 from operators.acero import acero, computed_by
 from operators.transform.errors import ExpressionRefused
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 class Expression(Protocol):
-    """The part of `pyarrow.compute.Expression` that type checkers see: pyarrow has no types, and is loaded only on use."""
+    """The part of `pc.Expression` that type checkers see: pyarrow has no types, and is loaded only on use."""
 
     def cast(self, *arguments: Any, **options: Any) -> Any:
         """The same in another type."""
@@ -63,8 +65,6 @@ def returned_types(function: Any) -> list[type]:
 
 def rows_where(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.RecordBatch:
     """The rows of `batch` for which `expression` is true; null is not true. Raises ExpressionRefused."""
-    import pyarrow as pa
-
     try:
         # batch.filter() would hand each batch to threads: twice the time for a piece of 1 MiB
         table = computed_by("filter", acero().FilterNodeOptions(expression), pa.Table.from_batches([batch]))
@@ -75,8 +75,6 @@ def rows_where(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.Reco
 
 def values_of(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.Array:
     """The values of `expression` over the rows of `batch`. Raises ExpressionRefused."""
-    import pyarrow as pa
-
     try:
         table = pa.Table.from_batches([batch])
         column = computed_by("project", acero().ProjectNodeOptions([expression], ["value"]), table).column(0)
@@ -87,9 +85,6 @@ def values_of(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.Array
 
 def mask_of(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.BooleanArray:
     """For which rows of `batch` `expression` is true; null is not true. Raises ExpressionRefused."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     values = values_of(batch, expression, operator)
     if not pa.types.is_boolean(values.type):
         refused = pa.ArrowTypeError(f"Filter expression must evaluate to bool, but it evaluates to {values.type}")
@@ -99,8 +94,6 @@ def mask_of(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.Boolean
 
 def _one_batch(table: pa.Table, schema: pa.Schema) -> pa.RecordBatch:
     """The rows of a table as one batch; Acero hands them out in batches of 32 Ki rows."""
-    import pyarrow as pa
-
     batches = table.combine_chunks().to_batches()
     return batches[0] if batches else pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 

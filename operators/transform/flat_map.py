@@ -1,12 +1,16 @@
 """FlatMap: turns each record into any number of others."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic
 
 import attrs
+import pyarrow as pa
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OutputPort
@@ -14,9 +18,6 @@ from operators.conditions import is_expression, is_function
 from operators.problems import all_problems
 from operators.transform.errors import ExpressionRefused, NotSeveral
 from operators.transform.expressions import Expression, function_name, function_or_expression, returned_types, values_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 T = TypeVar("T", default=Any)
 U = TypeVar("U", default=Any)
@@ -85,8 +86,6 @@ class FlatMap(Operator, Generic[T, U]):
     @input.batch(when=is_expression("function"))
     def apply_batch(self, batch: pa.RecordBatch) -> None:
         """Do the same for an expression."""
-        import pyarrow as pa
-
         lists = values_of(batch, self.function, type(self).__name__)
         if not (pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type) or pa.types.is_fixed_size_list(lists.type)):
             raise ExpressionRefused(

@@ -1,19 +1,20 @@
 """Map: turns each record into another."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic
 
 import attrs
+import pyarrow as pa
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OutputPort
 from operators.conditions import is_expression, is_function
 from operators.transform.expressions import Expression, function_or_expression, values_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 T = TypeVar("T", default=Any)
 U = TypeVar("U", default=Any)
@@ -55,8 +56,6 @@ class Map(Operator, Generic[T, U]):
     @input.batch(when=is_expression("function"))
     def apply_batch(self, batch: pa.RecordBatch) -> None:
         """Do the same for an expression."""
-        import pyarrow as pa
-
         values = values_of(batch, self.function, type(self).__name__)
         if len(values):
             self.output.emit_batch(pa.record_batch([values], names=["value"]))

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic
 from zlib import crc32
 
 import attrs
+import numpy as np
+import pyarrow as pa
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, Operator, OutputPort
 from operators.conditions import no_function
 from operators.transform.content import column_contents, contents
 from operators.transform.expressions import Expression, function_or_expression, values_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 T = TypeVar("T", default=Any)
 
@@ -73,9 +72,6 @@ class Sample(Operator, Generic[T]):
     @input.batch(when=no_function("key"))
     def choose_batch(self, batch: pa.RecordBatch) -> None:
         """Do the same for a batch."""
-        import numpy as np
-        import pyarrow as pa
-
         hashed = batch
         if self.key is not None:
             hashed = pa.record_batch([values_of(batch, self.key, type(self).__name__)], names=["value"])

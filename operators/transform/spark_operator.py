@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic
 
 import attrs
+import pyarrow as pa
 from typing_extensions import TypeVar
 
 from dagflow import DataFrameOperator, InputPort, OutputPort
 from dagflow.scan import TableSchema
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 T = TypeVar("T", default=Any)
@@ -85,6 +85,4 @@ class SparkOperator(DataFrameOperator, Generic[T, U]):
 
 
 def _arrow(schema: TableSchema) -> pa.Schema:
-    import pyarrow as pa
-
     return pa.schema([(name, column.arrow) for name, column in schema.columns.items()])

@@ -1,12 +1,17 @@
 """Split: a port for each predicate."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, Literal, get_args
+from typing import Any, Generic, Literal, get_args
 
 import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, OutputPort
@@ -14,9 +19,6 @@ from dagflow.config import one_of
 from dagflow.errors import UnknownName
 from operators.transform.expressions import Expression, function_or_expression, mask_of
 from operators.transform.own_ports import OwnPorts, fixed
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 T = TypeVar("T", default=Any)
 
@@ -119,9 +121,6 @@ class Split(OwnPorts, Generic[T]):
     @input.batch(when=lambda operator: not _has_functions(operator))
     def split_batch(self, batch: pa.RecordBatch) -> None:
         """Do the same for expressions."""
-        import pyarrow.compute
-
-        pc: Any = pyarrow.compute
         left: Any = None  # the rows that no predicate has held for so far
         for name, predicate in self.predicates.items():
             mask = mask_of(batch, predicate, type(self).__name__)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic
 
 import attrs
+import pyarrow as pa
 from typing_extensions import TypeVar
 
 from dagflow import InputPort, OutputPort
 from dagflow.config import integer_from
 from operators.transform.own_ports import OwnPorts, fixed
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 T = TypeVar("T", default=Any)
 

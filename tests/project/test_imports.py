@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).parents[2]
 
 HEAVY = ["pyspark", "pyarrow", "pandas", "numpy", "networkx", "click", "rich", "cattrs", "fsspec", "cloudpickle"]
 
@@ -30,3 +34,17 @@ def test_the_pytest_plugin_is_light() -> None:
 
 def test_what_is_said_to_be_public_is_there() -> None:
     loaded_after("import dagflow; missing = [n for n in dagflow.__all__ if not hasattr(dagflow, n)]; assert not missing, missing")
+
+
+def test_operators_import_arrow_and_numpy_at_the_top() -> None:
+    """One policy: `operators` loads its modules lazily, by name, so that imports inside functions would save nothing."""
+    late = []
+    for path in sorted((ROOT / "operators").rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            if node not in tree.body and any(name.partition(".")[0] in ("pyarrow", "numpy") for name in names):
+                late.append(f"{path.relative_to(ROOT)}:{node.lineno}")  # type: ignore[attr-defined]
+    assert late == []

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
+import numpy as np
+import pyarrow as pa
 
 from dagflow import OperatorContext
 from operators.aggregate.event_time.spans import Spans
@@ -13,9 +15,6 @@ from operators.aggregate.event_time.times import microseconds, times_of
 from operators.aggregate.fields import check_columns, check_keys, getter, names_of, one_nan
 from operators.aggregate.groups.columns import ColumnGroups
 from operators.aggregate.groups.grouping import Grouping, Groups
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _START = "__start__"
 
@@ -53,8 +52,6 @@ class Intake:
 
     def add_batch(self, groups: Groups, batch: pa.RecordBatch, emit: Callable[[pa.RecordBatch], None]) -> None:
         """Take a batch in. Raises as for records, and ColumnNotThere, KeyColumnRefused, ValueColumnRefused."""
-        import pyarrow as pa
-
         if not batch.num_rows:
             return
         check_keys(batch, self.by)
@@ -79,9 +76,6 @@ class Intake:
 
     def _groups_of(self, batch: pa.RecordBatch, starts: Any) -> Groups:
         """Return the groups of the rows of a batch, by the starts of their windows and the columns of the key."""
-        import numpy as np
-        import pyarrow as pa
-
         names = names_of(self.by)
         keys = [_START, *(f"__key{number}__" for number in range(len(names)))]
         values = () if self.grouping.merge is None else names_of(self.grouping.of)

@@ -1,14 +1,16 @@
 """Times and durations of events: microseconds since the epoch, and seconds."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
+import pyarrow.compute as pc
 
 SECOND = 1_000_000
 _EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001  # columns of times without a zone are UTC here
@@ -72,9 +74,6 @@ def moment(time: int) -> datetime.datetime:
 
 def times_of(column: pa.Array) -> Any:
     """Return a column of times as microseconds since the epoch. Raises TypeError, ValueError."""
-    import pyarrow as pa
-    import pyarrow.compute
-
     kinds: Any = pa.types
     kind = column.type
     if column.null_count:
@@ -84,6 +83,5 @@ def times_of(column: pa.Array) -> Any:
     if not kinds.is_timestamp(kind) and not kinds.is_date(kind):
         raise TypeError(f"an event time is a timestamp, a date or a integer of microseconds, not {kind}")
     zone = getattr(kind, "tz", None)
-    compute: Any = pyarrow.compute
-    checked = compute.CastOptions(pa.timestamp("us", zone), allow_time_truncate=True)  # but no overflow
+    checked = pc.CastOptions(pa.timestamp("us", zone), allow_time_truncate=True)  # but no overflow
     return column.cast(options=checked).cast(pa.int64()).to_numpy()

@@ -1,16 +1,18 @@
 """Groups of batches: many rows are grouped at once by pyarrow, before a Python object is made of any of them."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from operators.acero import acero, computed_by
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 ROWS = 1 << 19
 """So many rows are grouped at once."""
@@ -114,8 +116,6 @@ class ColumnGroups:
 
 def grouped(tables: Sequence[pa.Table], merge: str | None) -> pa.Table | None:
     """The groups of rows, or of groups; those that come first first. None where pyarrow would not come to what Python does."""
-    import pyarrow as pa
-
     whole = pa.concat_tables(tables)
     keys = [name for name in whole.column_names if name not in (VALUE, COUNT)]
     function = "hash_{}" if keys else "{}"
@@ -139,8 +139,6 @@ def _results(merge: str | None) -> list[str]:
 
 def is_plain(kind: pa.DataType) -> bool:
     """Return True if pyarrow and Python agree on equal keys of a type: not so for NaN, 0.0 and -0.0, or times with zones."""
-    import pyarrow as pa
-
     types: Any = pa.types
     is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind)
     return bool(is_text or types.is_integer(kind) or types.is_boolean(kind) or types.is_date32(kind))
@@ -148,14 +146,11 @@ def is_plain(kind: pa.DataType) -> bool:
 
 def is_exact(values: pa.ChunkedArray | pa.Array, merge: str) -> bool:
     """Return True if pyarrow comes to what Python does: its sums of integers overflow silently, and some types are not there."""
-    import pyarrow as pa
-    import pyarrow.compute
-
     types: Any = pa.types
     kind, is_float = values.type, bool(types.is_floating(values.type))
     if merge != "sum":
         return is_float or bool(types.is_integer(kind) or types.is_string(kind) or types.is_boolean(kind))
     if not types.is_integer(kind):
         return is_float
-    ends = cast("Any", pyarrow.compute).min_max(values).as_py()
+    ends = pc.min_max(values).as_py()
     return bool(ends["min"] is None or max(abs(ends["min"]), abs(ends["max"])) * len(values) < 1 << 63)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
+import pyarrow as pa
 
 from operators.aggregate.fields import check_keys, check_values, getter, names_of, one_nan
 from operators.aggregate.groups.columns import COUNT, KEY, VALUE, ColumnGroups, grouped, is_plain
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Groups = dict[Any, list[Any]]
 """Key → the value (None: none has come) and the count."""
@@ -70,8 +68,6 @@ class Grouping:
 
     def add_batch(self, groups: Groups, columns: ColumnGroups, batch: pa.RecordBatch) -> None:
         """Take the rows of a batch in; many at once by pyarrow, where that comes to what Python would come to."""
-        import pyarrow as pa
-
         check_keys(batch, self.by)
         if self.merge is not None:
             check_values(batch.schema, self.of, self.merge.arrow)
@@ -85,8 +81,6 @@ class Grouping:
 
     def add_partials(self, groups: Groups, columns: ColumnGroups, batch: pa.RecordBatch) -> None:
         """Take in what a batch has of groups elsewhere: `key`, `value`, `count` and `large`."""
-        import pyarrow as pa
-
         if batch.column("large").null_count < batch.num_rows or type(self.by) is tuple:
             self.fold(groups, columns)
             rows = zip(*(batch.column(name).to_pylist() for name in ("key", VALUE, COUNT, "large")), strict=True)

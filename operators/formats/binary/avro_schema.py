@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
+import pyarrow as pa
 
 from dagflow.scan import text_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 VALUE = "value"
@@ -102,8 +100,6 @@ class AvroSchema:
         return ({"type": schema} if isinstance(schema, str) else schema), _space(schema, space)
 
     def _kind(self, schema: Any, space: str, above: tuple[int, ...]) -> tuple[Any, Mend | None]:
-        import pyarrow as pa
-
         schema, space = self._resolved(schema, space)
         if isinstance(schema, list):
             return self._union([member for member in schema if member != "null"], space, above)
@@ -123,8 +119,6 @@ class AvroSchema:
         return _simple(schema), None
 
     def _union(self, members: list[Any], space: str, above: tuple[int, ...]) -> tuple[Any, Mend | None]:
-        import pyarrow as pa
-
         if not members:
             return pa.null(), None
         kinds = [self._kind(member, space, above) for member in members]
@@ -169,8 +163,6 @@ class AvroSchema:
 
 def _simple(schema: Mapping[str, Any]) -> Any:
     """The Arrow type of what has no parts."""
-    import pyarrow as pa
-
     kind, logical = schema["type"], schema.get("logicalType")
     of_logical: dict[tuple[Any, Any], Any] = {
         ("int", "date"): pa.date32(),

@@ -1,13 +1,16 @@
 """Timestamps of 12 bytes, which Spark, Hive and Impala wrote into Parquet before it had any."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 DAY = 86_400_000_000
 LEAST, GREATEST = -62_135_596_800_000_000 - DAY, 253_402_300_800_000_000 + DAY
@@ -23,27 +26,20 @@ def int96_columns(metadata: pq.FileMetaData, names: list[str]) -> frozenset[str]
 
 def beyond_years(batch: pa.RecordBatch, columns: frozenset[str]) -> str | None:
     """The first of some columns with a timestamp that is not of the years 1 to 9999; None: there is none."""
-    import pyarrow.compute
-
-    c: Any = pyarrow.compute
     for name in columns.intersection(batch.schema.names):
         for values in _timestamps(batch.column(name)):
-            ends = c.min_max(values.cast("int64"))
+            ends = pc.min_max(values.cast("int64"))
             if ends["min"].is_valid and not LEAST <= ends["min"].as_py() <= ends["max"].as_py() <= GREATEST:
                 return name
     return None
 
 
 def _timestamps(values: Any) -> Iterator[Any]:
-    import pyarrow as pa
-    import pyarrow.compute
-
-    c: Any = pyarrow.compute
     if pa.types.is_timestamp(values.type):
         yield values
     elif pa.types.is_struct(values.type):
         for n in range(values.type.num_fields):
-            yield from _timestamps(c.struct_field(values, [n]))
+            yield from _timestamps(pc.struct_field(values, [n]))
     elif pa.types.is_map(values.type):
         yield from (*_timestamps(values.keys), *_timestamps(values.items))
     elif pa.types.is_nested(values.type):

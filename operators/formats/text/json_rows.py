@@ -1,5 +1,8 @@
 """JSON lines one by one, for those that the fast parser does not take: what is wrong with them, and what their types are."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 import json
@@ -8,15 +11,14 @@ import re
 import sys
 from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
 
 from dagflow.scan import text_of, wider
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 MOST_NESTED = 100
 """Objects and lists in one another, at most; what is deeper would overflow the stack of one parser or another."""
@@ -196,8 +198,6 @@ class JsonRows:
 
     def batch(self, rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
         """The columns of rows: of their types where all values fit; else, and where they have none, text."""
-        import pyarrow as pa
-
         names = dict.fromkeys(name for row in rows for name in row)
         columns = {name: self._column([row.get(name) for row in rows], self.types.get(name)) for name in names}
         if not columns:
@@ -205,8 +205,6 @@ class JsonRows:
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     def _column(self, values: list[Any], kind: pa.DataType | None) -> pa.Array:
-        import pyarrow as pa
-
         if kind is not None and all(_is(value, kind) for value in values):
             return pa.array([_plain(value, kind) for value in values], kind)
         return pa.array([None if value is None else _text(value) for value in values], pa.string())
@@ -220,8 +218,6 @@ def _text(value: Any) -> str:
 
 def _is(value: Any, kind: pa.DataType) -> bool:
     """Return True if a value can stand in a column of a type as it is."""
-    import pyarrow as pa
-
     types = pa.types
     if value is None:
         return True
@@ -259,8 +255,6 @@ def _within(value: int, kind: pa.DataType) -> bool:
 
 def _plain(value: Any, kind: pa.DataType) -> Any:
     """A value that `_is` of a type, as pyarrow takes it."""
-    import pyarrow as pa
-
     types = pa.types
     if types.is_floating(kind) and value is not None:
         return float(value)
@@ -279,8 +273,6 @@ def type_of_value(value: Any) -> pa.DataType:
     >>> type_of_value({"a": [1, 2.5], "b": None})
     StructType(struct<a: list<item: double>, b: null>)
     """
-    import pyarrow as pa
-
     if value is None:
         return pa.null()
     if isinstance(value, bool):
@@ -318,8 +310,6 @@ def without_loss(kind: pa.DataType, values: Sequence[Any]) -> pa.DataType:
     >>> without_loss(pa.struct([("a", pa.float64()), ("b", pa.float64())]), [{"a": 2**53 + 1, "b": 0.5}, {"a": 0.5}])
     StructType(struct<a: string, b: double>)
     """
-    import pyarrow as pa
-
     if pa.types.is_floating(kind):
         return kind if all(map(is_exact, values)) else pa.string()
     if pa.types.is_list(kind):
@@ -332,40 +322,27 @@ def without_loss(kind: pa.DataType, values: Sequence[Any]) -> pa.DataType:
 
 def has_large_floats(column: Any) -> bool:
     """Return True if a column has floats that may stand for integers which float64 cannot tell from their neighbours."""
-    import pyarrow.compute
-
-    c: Any = pyarrow.compute
-    return _has_floats(column, lambda values: c.greater_equal(c.abs(values), 2.0**53))
+    return _has_floats(column, lambda values: pc.greater_equal(pc.abs(values), 2.0**53))
 
 
 def has_infinite(column: Any) -> bool:
     """Return True if a column has infinite numbers in it."""
-    import pyarrow.compute
-
-    c: Any = pyarrow.compute
-    return _has_floats(column, c.is_inf)
+    return _has_floats(column, pc.is_inf)
 
 
 def _has_floats(column: Any, test: Callable[[Any], Any]) -> bool:
-    import pyarrow as pa
-    import pyarrow.compute
-
-    c: Any = pyarrow.compute
     if pa.types.is_floating(column.type):
-        return bool(c.any(test(column), min_count=0).as_py())
+        return bool(pc.any(test(column), min_count=0).as_py())
     if pa.types.is_list(column.type):
-        return _has_floats(c.list_flatten(column), test)
+        return _has_floats(pc.list_flatten(column), test)
     if pa.types.is_struct(column.type):
-        return any(_has_floats(c.struct_field(column, [n]), test) for n in range(column.type.num_fields))
+        return any(_has_floats(pc.struct_field(column, [n]), test) for n in range(column.type.num_fields))
     return False
 
 
 def type_of_rows(data: bytes) -> pa.Schema:
     """The columns of lines; those that cannot be read say nothing, text that looks like a time is text."""
     import io
-
-    import pyarrow as pa
-    import pyarrow.json as pj
 
     data = data.removeprefix(BOM)
     if is_parsable(data):
@@ -400,8 +377,6 @@ def is_deep(types: Sequence[pa.DataType]) -> bool:
 
 
 def _without_times(kind: pa.DataType) -> pa.DataType:
-    import pyarrow as pa
-
     if pa.types.is_timestamp(kind):
         return pa.string()
     if pa.types.is_list(kind):

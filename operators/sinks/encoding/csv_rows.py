@@ -1,17 +1,19 @@
 """Batches as rows of CSV: a column of text, a row each, without line ends."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from operators.sinks.encoding.plain_text import TEXT, as_text, bytes_of, kind_of_text
 from operators.sinks.errors import TypeNotWritable, ValueNotWritable
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Quoting = Literal["minimal", "all", "none"]
 
@@ -35,8 +37,6 @@ class CsvEncoder:
 
     def header(self, names: list[str]) -> bytes:
         """The first row, without its end."""
-        import pyarrow as pa
-
         row = self.rows(pa.RecordBatch.from_arrays([pa.array([name]) for name in names], [str(n) for n in range(len(names))]))
         return str(row[0]).encode()
 
@@ -49,20 +49,14 @@ class CsvEncoder:
 
         Raises ValueNotWritable for a value that would be read as another.
         """
-        import pyarrow.compute
-
-        c: Any = pyarrow.compute
         cells = [self._cells(field.name, column) for field, column in zip(batch.schema, batch.columns, strict=True)]
         if len(cells) == 1:
             return self._alone(batch.schema.names[0], cells[0])
-        return c.binary_join_element_wise(*cells, self.delimiter)
+        return pc.binary_join_element_wise(*cells, self.delimiter)
 
     def _alone(self, name: str, cells: Any) -> Any:
         """The only cells of their rows. An empty one would be a blank line, which is not a row to most readers."""
-        import pyarrow.compute
-
-        c: Any = pyarrow.compute
-        if c.any(c.equal(cells, "")).as_py():
+        if pc.any(pc.equal(cells, "")).as_py():
             raise ValueNotWritable(
                 operator=self.operator,
                 column=name,
@@ -82,16 +76,13 @@ class CsvEncoder:
 
     def _quoted(self, name: str, texts: Any) -> Any:
         """Texts in quotes where they need them."""
-        import pyarrow.compute
-
-        c: Any = pyarrow.compute
         if self.quoting == "all":
             return self._in_quotes(texts)
-        must = c.equal(texts, self.null)
+        must = pc.equal(texts, self.null)
         special = "[" + "".join(f"\\{mark}" if mark in "\\]^-" else mark for mark in self.delimiter + self.quote) + "\r\n]"
         if re.search(special.encode(), bytes_of(texts)):  # of all texts at once: in most columns there is none
-            must = c.or_(must, c.match_substring_regex(texts, special))
-        if not c.any(must).as_py():
+            must = pc.or_(must, pc.match_substring_regex(texts, special))
+        if not pc.any(must).as_py():
             return texts
         if self.quoting == "none":
             raise ValueNotWritable(
@@ -101,15 +92,12 @@ class CsvEncoder:
                 format="CSV without quotes",
                 help="let fields be quoted where they must be: quoting='minimal'",
             )
-        return c.if_else(must, self._in_quotes(texts), texts)
+        return pc.if_else(must, self._in_quotes(texts), texts)
 
     def _in_quotes(self, texts: Any) -> Any:
-        import pyarrow.compute
-
-        c: Any = pyarrow.compute
         if re.search(re.escape(self.quote.encode()), bytes_of(texts)):
-            texts = c.replace_substring(texts, self.quote, self.quote * 2)
-        return c.binary_join_element_wise(self.quote, texts, self.quote, "")
+            texts = pc.replace_substring(texts, self.quote, self.quote * 2)
+        return pc.binary_join_element_wise(self.quote, texts, self.quote, "")
 
 
 def check_types(schema: pa.Schema, operator: str, form: str) -> None:

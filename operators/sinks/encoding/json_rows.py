@@ -1,19 +1,23 @@
 """Batches as JSON: a column of text, an object each."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as t
 
 from operators.sinks.encoding.plain_text import NUMBER, OTHER, REAL, TEXT, as_text, bytes_of, kind_of_text
 from operators.sinks.errors import TypeNotWritable, ValueNotWritable
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _SPECIAL = re.compile(rb'["\\\x00-\x1f]')
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -38,24 +42,16 @@ class JsonEncoder:
         return self._objects(batch.schema.names, batch.columns, [""] * batch.num_columns, batch.num_rows)
 
     def _objects(self, names: Iterable[str], columns: Iterable[Any], above: Iterable[str], rows: int) -> Any:
-        import pyarrow as pa
-        import pyarrow.compute
-
         parts: list[Any] = []
         for name, column, path in zip(names, columns, above, strict=True):
             key = json.dumps(name, ensure_ascii=False)
             parts += [f"{',' if parts else '{'}{key}:", self._values(path or name, column)]
         if not parts:
             return pa.array(["{}"] * rows, pa.string())
-        c: Any = pyarrow.compute
-        return c.binary_join_element_wise(*parts, "}", "")
+        return pc.binary_join_element_wise(*parts, "}", "")
 
     def _values(self, path: str, column: Any) -> Any:
         """The values of a column as JSON; `null` for nulls."""
-        import pyarrow as pa
-        import pyarrow.compute
-
-        c: Any = pyarrow.compute
         kind: Any = column.type
         plain = kind_of_text(kind)
         if plain == TEXT:
@@ -66,56 +62,45 @@ class JsonEncoder:
             texts = self._reals(path, column)
         elif plain == OTHER:
             texts = as_text(column)
-            texts = c.binary_join_element_wise('"', c.replace_substring(texts, " ", "T"), '"', "")
+            texts = pc.binary_join_element_wise('"', pc.replace_substring(texts, " ", "T"), '"', "")
         elif pa.types.is_struct(kind):
             names = [field.name for field in kind]
             paths = [f"{path}.{name}" for name in names]
             texts = self._objects(names, column.flatten(), paths, len(column))
-            texts = c.if_else(column.is_valid(), texts, None)
+            texts = pc.if_else(column.is_valid(), texts, None)
         elif pa.types.is_map(kind):
             entry = pa.struct([pa.field("key", kind.key_type, nullable=False), pa.field("value", kind.item_type)])
             column = column.cast(pa.list_(entry))
             keys, items = column.flatten().flatten()
-            texts = _joined(column, c.binary_join_element_wise(_quoted(as_text(keys)), self._values(path, items), ":"), "{", "}")
+            texts = _joined(column, pc.binary_join_element_wise(_quoted(as_text(keys)), self._values(path, items), ":"), "{", "}")
         else:
             texts = _joined(column, self._values(f"{path}[]", column.flatten()), "[", "]")
         return texts.fill_null("null")
 
     def _reals(self, path: str, column: Any) -> Any:
-        import pyarrow.compute
-
-        c: Any = pyarrow.compute
-        if not c.all(c.is_finite(column), min_count=0).as_py():
-            value = str(column.filter(c.invert(c.is_finite(column)))[0])
+        if not pc.all(pc.is_finite(column), min_count=0).as_py():
+            value = str(column.filter(pc.invert(pc.is_finite(column)))[0])
             help_ = "write null in its place before it comes here, or leave the row out: on_error='skip'"
             raise ValueNotWritable(operator=self.operator, column=path, value=value, format="JSON", help=help_)
         texts = as_text(column)
-        is_whole = c.invert(c.match_substring_regex(texts, "[.e]"))
-        return c.if_else(is_whole, c.binary_join_element_wise(texts, ".0", ""), texts)  # so that it is read as no integer
+        is_whole = pc.invert(pc.match_substring_regex(texts, "[.e]"))
+        return pc.if_else(is_whole, pc.binary_join_element_wise(texts, ".0", ""), texts)  # so that it is read as no integer
 
 
 def _quoted(texts: Any) -> Any:
     """Texts in quotes, with what cannot stand there escaped."""
-    import pyarrow.compute
-
-    c: Any = pyarrow.compute
     marks = {mark.decode() for mark in set(_SPECIAL.findall(bytes_of(texts)))}  # of all texts at once: mostly there is none
     for mark in sorted(marks, key=lambda mark: mark != "\\"):  # the one that escapes first
-        texts = c.replace_substring(texts, mark, _ESCAPES.get(mark, f"\\u{ord(mark):04x}"))
-    return c.binary_join_element_wise('"', texts, '"', "")
+        texts = pc.replace_substring(texts, mark, _ESCAPES.get(mark, f"\\u{ord(mark):04x}"))
+    return pc.binary_join_element_wise('"', texts, '"', "")
 
 
 def _joined(lists: Any, values: Any, begin: str, end: str) -> Any:
     """The values of lists, which are those of a flattened column, put together again."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute
-
-    c: Any = pyarrow.compute
-    lengths = c.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
+    lengths = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
-    joined = c.binary_join_element_wise(begin, c.binary_join(pa.ListArray.from_arrays(offsets, values), ","), end, "")
-    return c.if_else(lists.is_valid(), joined, None)
+    joined = pc.binary_join_element_wise(begin, pc.binary_join(pa.ListArray.from_arrays(offsets, values), ","), end, "")
+    return pc.if_else(lists.is_valid(), joined, None)
 
 
 def check_types(schema: pa.Schema, operator: str) -> None:
@@ -129,8 +114,6 @@ def check_types(schema: pa.Schema, operator: str) -> None:
 
 def _wrong(kind: Any) -> str | None:
     """The part of a type that has no form; None: all have."""
-    import pyarrow.types as t
-
     if kind_of_text(kind) is not None:
         return None
     if t.is_struct(kind):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
+import pyarrow.types as t
 
 TEXT, NUMBER, REAL, OTHER = "text", "number", "real", "other"
 
@@ -15,8 +15,6 @@ def kind_of_text(kind: pa.DataType) -> str | None:
 
     None: neither format has a form for it, or it has parts.
     """
-    import pyarrow.types as t
-
     if t.is_dictionary(kind):
         return kind_of_text(kind.value_type)
     if t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind):
@@ -36,8 +34,6 @@ def as_text(column: Any) -> Any:
     >>> as_text(pa.array([at, None])).to_pylist(), as_text(pa.array([0.5, 1e300])).to_pylist()
     (['2026-01-31 11:00:00.000000Z', None], ['0.5', '1e+300'])
     """
-    import pyarrow as pa
-
     kind: Any = column.type
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type

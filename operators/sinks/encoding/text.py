@@ -1,18 +1,22 @@
 """Text and bytes out of records and batches: what sinks of text write."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 import codecs
 import struct
 from collections.abc import Iterator
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from dagflow import ReaderRecord
 from operators.sinks.errors import NotText
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 READER_COLUMNS = ["block_id", "position", "record"]
 BYTES = (bytes, bytearray, memoryview)
@@ -81,8 +85,6 @@ def joined(records: Iterator[Any], end: bytes, encoding: str) -> tuple[bytes, in
 
 def text_column(batch: pa.RecordBatch, operator: str) -> Any:
     """The column of a batch of text or bytes: `value` of a bare type, `record` of a ReaderRecord. Raises NotText."""
-    import pyarrow as pa
-
     names = batch.schema.names
     if names == ["value"] or names == READER_COLUMNS:
         column = batch.column(len(names) - 1)
@@ -115,10 +117,7 @@ def row_ends(column: Any, end: int) -> Any:
     >>> row_ends(pa.array(["ab", "", "c"]), 1).tolist()
     [3, 4, 6]
     """
-    import numpy as np
-    import pyarrow.compute as pc
-
-    lengths = pc.binary_length(column).to_numpy(zero_copy_only=False)  # pyright: ignore[reportAttributeAccessIssue]
+    lengths = pc.binary_length(column).to_numpy(zero_copy_only=False)
     return np.cumsum(lengths.astype(np.int64) + end)
 
 
@@ -127,9 +126,6 @@ def joined_column(column: Any, end: bytes) -> Iterator[bytes | memoryview]:
 
     Without `end` the piece is a view of the column's own buffer.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if not len(column):
         return
     if column.nbytes > 1 << 30 and len(column) > 1:  # terminators may bring the offsets of what is joined over 2 GiB
@@ -146,15 +142,13 @@ def joined_column(column: Any, end: bytes) -> Iterator[bytes | memoryview]:
     form = "q" if is_large else "i"
     rows = pa.Array.from_buffers(several, 1, [None, _bounds(form, len(column))], children=[column])
     separator = pa.Array.from_buffers(column.type, 1, [None, _bounds(form, len(end)), pa.py_buffer(end)])[0]
-    whole = pc.binary_join(rows, separator)  # pyright: ignore[reportAttributeAccessIssue]  # made at run time
+    whole = pc.binary_join(rows, separator)
     yield memoryview(whole[0].as_buffer())
     yield end
 
 
 def _bounds(form: str, end: int) -> Any:
     """The offsets of an array of one value."""
-    import pyarrow as pa
-
     return pa.py_buffer(struct.pack(f"=2{form}", 0, end))
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
-from operators.sinks.errors import PartitionColumnRefused
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as t
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+from operators.sinks.errors import PartitionColumnRefused
 
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """The name that Hive, Spark and Arrow give the folder of rows without a value."""
@@ -26,9 +27,6 @@ def folders(batch: pa.RecordBatch, columns: Sequence[str], operator: str) -> Ite
     >>> [(folder, part.to_pydict()) for folder, part in folders(batch, ["country"], "writer")]
     [('country=se', {'n': [1, 3]}), ('country=no', {'n': [2]})]
     """
-    import numpy as np
-    import pyarrow as pa
-
     check_columns(batch.schema, columns, operator)
     rest = [name for name in batch.schema.names if name not in columns]
     codes = np.zeros(batch.num_rows, np.int64)
@@ -52,8 +50,6 @@ def folders(batch: pa.RecordBatch, columns: Sequence[str], operator: str) -> Ite
 
 def check_columns(schema: pa.Schema, columns: Sequence[str], operator: str) -> None:
     """Raise PartitionColumnRefused."""
-    import pyarrow.types as t
-
     for name in columns:
         if name not in schema.names:
             raise PartitionColumnRefused(operator=operator, column=name, reason="there is none", known=tuple(schema.names))
@@ -67,15 +63,11 @@ def check_columns(schema: pa.Schema, columns: Sequence[str], operator: str) -> N
 
 
 def _is_text(kind: Any) -> bool:
-    import pyarrow.types as t
-
     return bool(t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind))
 
 
 def _texts(values: Any) -> list[str]:
     """Return values as texts in folder names: characters that have a meaning in paths are written as %XX."""
-    import pyarrow as pa
-
     own = "%5F" + NO_VALUE[1:]  # the text itself, which would come back as null
     texts = values.cast(pa.string()).to_pylist()
     return [NO_VALUE if text is None else own if text == NO_VALUE else quote(text, safe="") for text in texts]

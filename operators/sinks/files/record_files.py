@@ -1,5 +1,8 @@
 """The files of a sink of records: batches as they lie in memory, records many at once, or one by one."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 import copy
@@ -7,17 +10,16 @@ from collections import deque
 from collections.abc import Iterator
 from itertools import accumulate, groupby, islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from dagflow import OperatorContext, ReaderRecord
 from operators.sinks.encoding.text import JOINABLE, READER_COLUMNS, codec_of, joined, text_column
 from operators.sinks.errors import NotText
 from operators.sinks.files.open_files import OpenFiles, check_name
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _LIST_ITERATOR: type = type(iter([]))
 
@@ -155,9 +157,7 @@ class RecordFiles:
             return
         if batch.schema.names != READER_COLUMNS:
             raise _no_block(f"batches of {', '.join(batch.schema.names)}, which come")
-        import pyarrow.compute as pc
-
-        runs = pc.run_end_encode(batch.column(0))  # pyright: ignore[reportAttributeAccessIssue]  # made at run time
+        runs = pc.run_end_encode(batch.column(0))
         start = 0
         for block_id, stop in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
             yield self.sink.block_name(block_id), start, stop

@@ -1,12 +1,15 @@
 """The encodings of the columns of a Parquet file, chosen from a sample of its first rows."""
 
+# pyright: reportAttributeAccessIssue=false
+# The functions of pyarrow.compute are made at run time.
+
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
+import pyarrow.compute as pc
 
 RUNS, RUN_ROWS = 8, 1024
 """A sample is so many runs of rows, evenly spread, of so many rows each."""
@@ -44,8 +47,6 @@ def encodings_of(table: pa.Table, large: Collection[str] = ()) -> dict[str, Any]
 
 
 def _sample(table: pa.Table) -> pa.RecordBatch:
-    import pyarrow as pa
-
     rows = table.num_rows
     small = [n for n, column in enumerate(table.columns) if column.nbytes <= rows * LARGE or pa.types.is_nested(column.type)]
     table = table.select(small)
@@ -68,13 +69,9 @@ def large_columns(rows: pa.Table | pa.RecordBatch) -> set[str]:
 
 
 def _has_large(column: Any) -> bool:
-    import pyarrow as pa
-    import pyarrow.compute
-
-    counted: Any = pyarrow.compute
     types, kind = pa.types, column.type
     is_long = types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind)
-    return bool(is_long and column.nbytes > LARGE and counted.max(counted.binary_length(column)).as_py() > LARGE)
+    return bool(is_long and column.nbytes > LARGE and pc.max(pc.binary_length(column)).as_py() > LARGE)
 
 
 def _paths(table: pa.Table) -> list[str]:
@@ -85,8 +82,6 @@ def _paths(table: pa.Table) -> list[str]:
 
 def _leaves(path: str, values: Any) -> Iterator[tuple[str, Any]]:
     """The columns that Parquet makes of one of Arrow, as it calls them."""
-    import pyarrow as pa
-
     kind = values.type
     if isinstance(kind, pa.BaseExtensionType):
         yield from _leaves(path, values.storage)
@@ -104,12 +99,8 @@ def _leaves(path: str, values: Any) -> Iterator[tuple[str, Any]]:
 
 def _repeats(values: Any) -> bool:
     """Return True if so many values repeat that a dictionary pays; where that is unknown, the default of Parquet."""
-    import pyarrow as pa
-    import pyarrow.compute
-
-    counted: Any = pyarrow.compute
     try:
-        distinct: int = counted.count_distinct(values).as_py()
+        distinct: int = pc.count_distinct(values).as_py()
     except pa.ArrowNotImplementedError:
         return True
     return bool(distinct <= (1 - FEWEST_REPEATS) * (len(values) - values.null_count))
@@ -117,8 +108,6 @@ def _repeats(values: Any) -> bool:
 
 def _is_whole(kind: pa.DataType) -> bool:
     """Return True if Parquet stores values of a type as integers of 32 or 64 bits."""
-    import pyarrow as pa
-
     types = pa.types
     is_time = types.is_date(kind) or types.is_time(kind) or types.is_timestamp(kind) or types.is_duration(kind)
     return bool(types.is_integer(kind) or is_time)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
+import pyarrow as pa
 
 from operators.sinks.errors import RowsNotWritable
 from operators.sinks.parquet.encodings import large_columns
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 COLUMN_COST = 512
 """The bytes that a column of a waiting batch takes beside its values."""
@@ -97,8 +95,6 @@ class ParquetFiles:
 
     def append(self, key: Hashable, batch: pa.RecordBatch) -> None:
         """Append rows to the file of a key."""
-        import pyarrow as pa
-
         if batch.nbytes > self.row_group_bytes:  # a row of many megabytes, which Parquet copies a few times
             pa.default_memory_pool().release_unused()
         rows_at_once = max(1, batch.num_rows * self.row_group_bytes // max(batch.nbytes, 1))
@@ -147,8 +143,6 @@ class ParquetFiles:
 
     def _write(self, part: _Part, *, is_last: bool = False) -> None:
         """Make a row group of what waits. `is_last`: the file is being finished, maybe to make room: it needs none itself."""
-        import pyarrow as pa
-
         if not part.waiting:
             return
         dictionary = min(part.bytes_waiting, MAX_DICTIONARY_BYTES)
