@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import attrs
@@ -9,7 +10,7 @@ import attrs
 from dagflow.config.values.conversion import holds_secret
 from dagflow.config.values.hints import field_hint
 from dagflow.errors.shown import HIDDEN, sounds_secret, without_secrets
-from dagflow.model.operator.base import Operator, fields_of
+from dagflow.model.operator.base import fields_of
 from dagflow.plan.plan import Plan
 from dagflow.runtime.run_folder.window_log import WindowPlan
 from dagflow.storage.records.errors import PlanMismatch
@@ -47,19 +48,20 @@ def properties(plan: Plan) -> dict[str, str]:
     found = {}
     for name, node in plan.written.nodes.items():
         outputs = node.operator.output_folders()
+        cls: Any = type(node.operator)
         for field, value in fields_of(node.operator).items():
             if isinstance(value, str) and value in outputs:
                 continue  # a moved folder is not a change
-            text = HIDDEN if _is_secret(node.operator, field) else _text(value)
+            text = HIDDEN if _is_secret(cls, field) else _text(value)
             if text is not None:
                 found[f"{name}.{field}"] = text
     return found
 
 
-def _is_secret(operator: Operator, name: str) -> bool:
-    """Return whether a property holds a secret. Nothing is kept of a secret, so a change of it is not noticed."""
-    field = attrs.fields_dict(type(operator))[name]
-    return holds_secret(field_hint(type(operator), field)) or sounds_secret(name)
+@functools.lru_cache(1024)  # it is asked for each property in each window
+def _is_secret(cls: Any, name: str) -> bool:
+    """Return whether a property of an operator holds a secret. Nothing is kept of a secret, so a change of it is not noticed."""
+    return holds_secret(field_hint(cls, attrs.fields_dict(cls)[name])) or sounds_secret(name)
 
 
 def _text(value: Any) -> str | None:
