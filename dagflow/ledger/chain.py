@@ -103,11 +103,11 @@ class Ledger(LedgerReader):
                 ledger.append(Seed(dataset_id=dataset_id or uuid.uuid4().hex, dataset_kind=dataset_kind), expecting=None)
             except HeadMoved:
                 ledger.refresh()
-        found = ledger.seed()
-        if dataset_id not in (None, found.dataset_id) or dataset_kind != found.dataset_kind:
-            is_other = dataset_id not in (None, found.dataset_id)
+        seed = ledger.seed()
+        if dataset_id not in (None, seed.dataset_id) or dataset_kind != seed.dataset_kind:
+            is_other = dataset_id not in (None, seed.dataset_id)
             expected = f"{dataset_id} ({dataset_kind})" if is_other else f"a {dataset_kind} dataset"
-            raise LedgerTaken(ledger.place, expected, f"{found.dataset_id} ({found.dataset_kind})")
+            raise LedgerTaken(ledger.place, expected, f"{seed.dataset_id} ({seed.dataset_kind})")
         return ledger
 
     def append(self, event: Event, *, expecting: EntryRef | None = ANY) -> LedgerEntry:
@@ -117,7 +117,7 @@ class Ledger(LedgerReader):
         was faster, the event is written after its entry if it rests on nothing that changed, and refused (HeadMoved) otherwise.
 
         Args:
-            event: what happened; `resume().add_data(…)` and `execute_query(…)` make events that carry all they must.
+            event: the event; `resume().add_data(…)` and `execute_query(…)` make events that carry all they must.
             expecting: the entry that the event rests on: for data events the newest data entry (`resume().at`), for others the
                 newest entry (`head()`); None: there is none. HeadMoved when it is another.
 
@@ -209,9 +209,9 @@ class Ledger(LedgerReader):
         actual = head
         if head is not None and isinstance(event, AddData | ExecuteQuery):
             actual = None if head.carried.data is None else self.entry(head.carried.data)
-        found = None if actual is None else actual.ref
-        if found != expecting:
-            raise HeadMoved(self.place, str(expecting), str(found))
+        newest = None if actual is None else actual.ref
+        if newest != expecting:
+            raise HeadMoved(self.place, str(expecting), str(newest))
 
     def _committed(self, event: Event) -> LedgerEntry | None:
         """Return the entry that committed the event's window already."""
@@ -222,12 +222,12 @@ class Ledger(LedgerReader):
         newest = head.carried.windows.get(txn.app_id)
         if newest is None or newest < txn.window_id:
             return None
-        found = self.find_window(txn.app_id, txn.window_id)
-        if found is None or found.data is None:
+        entry = self.find_window(txn.app_id, txn.window_id)
+        if entry is None or entry.data is None:
             raise WindowPassed(self.place, txn.app_id, txn.window_id, newest)
-        for field, committed, proposed in _differences(found.data, event):
-            raise WindowConflict(self.place, txn.app_id, txn.window_id, found.seq, field, committed, proposed)
-        return found
+        for field, committed, proposed in _differences(entry.data, event):
+            raise WindowConflict(self.place, txn.app_id, txn.window_id, entry.seq, field, committed, proposed)
+        return entry
 
     def _check_objects(self, event: Event) -> None:
         if not isinstance(event, AddData | ExecuteQuery):
@@ -238,12 +238,12 @@ class Ledger(LedgerReader):
             path = inside(self.folder, file.path)
             with explained(path, "looking at a file to commit"):
                 try:
-                    found = file_system(path).status(path)
+                    status = file_system(path).status(path)
                 except FileNotFoundError as error:
                     raise ObjectMissing(self.place, None, f"{file.path} is to be committed, and is not there") from error
-            if found.length != file.size:
+            if status.length != file.size:
                 raise ObjectDamaged(
-                    self.place, None, f"{file.path} is to be committed with {file.size} bytes, and has {found.length}"
+                    self.place, None, f"{file.path} is to be committed with {file.size} bytes, and has {status.length}"
                 )
 
     def _publish(self, seq: int, stored: bytes) -> bool:
@@ -254,11 +254,11 @@ class Ledger(LedgerReader):
                 return self.store.create(name, stored)
             except Exception as error:
                 try:
-                    found = self.store.read(name)
+                    published = self.store.read(name)
                 except Exception as second:  # noqa: BLE001  # drivers have exceptions of all kinds
                     reason = f"{type(error).__name__}: {error}; reading it back failed too: {type(second).__name__}: {second}"
                     raise OutcomeUnknown(url=f"{self.place}, entry {seq}", reason=reason) from error
-                if found is not None:
+                if published is not None:
                     return False  # whose it is, its hash will tell
                 if attempt == _ATTEMPTS - 1:
                     if isinstance(error, DagflowError):
@@ -269,15 +269,15 @@ class Ledger(LedgerReader):
 
     def _refresh_after(self, entry: LedgerEntry) -> LedgerEntry:
         """Read the entries of faster writers, and check that they follow the head that this entry would have followed."""
-        found = self.refresh()
-        if found is None or found.seq < entry.seq:
+        newest = self.refresh()
+        if newest is None or newest.seq < entry.seq:
             raise LedgerDamaged(self.place, entry.seq, "its number is taken, but it cannot be read")
-        taken = self.entry(entry.seq)
-        if taken.prev_hash != entry.prev_hash:
+        winner = self.entry(entry.seq)
+        if winner.prev_hash != entry.prev_hash:
             raise LedgerDamaged(
-                self.place, entry.seq, f"it follows {taken.prev_hash}, but the entry before has the hash {entry.prev_hash}"
+                self.place, entry.seq, f"it follows {winner.prev_hash}, but the entry before has the hash {entry.prev_hash}"
             )
-        return found
+        return newest
 
 
 def _differences(committed: DataEvent, proposed: DataEvent) -> Iterator[tuple[str, object, object]]:

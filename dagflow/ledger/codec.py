@@ -115,12 +115,12 @@ def _of(cls: type[Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=64)
 def _defaults(cls: type[Any]) -> dict[str, Any]:
-    found = {}
+    defaults = {}
     for a in attrs.fields(cls):
         if a.default is not attrs.NOTHING:
             default: Any = a.default
-            found[a.name] = default.factory() if isinstance(default, attrs.Factory) else default  # type: ignore[arg-type]
-    return found
+            defaults[a.name] = default.factory() if isinstance(default, attrs.Factory) else default  # type: ignore[arg-type]
+    return defaults
 
 
 @lru_cache(maxsize=256)
@@ -168,9 +168,9 @@ def _encode_fields(value: Any, cls: Any, where: str) -> Any:
     encoded = _plain(value.unknown, where)
     defaults = _defaults(cls)
     for name, field_type in _of(cls).items():
-        held = getattr(value, name)
-        if name not in defaults or held != defaults[name]:
-            encoded[name] = _encode(held, field_type, f"{where}.{name}")
+        content = getattr(value, name)
+        if name not in defaults or content != defaults[name]:
+            encoded[name] = _encode(content, field_type, f"{where}.{name}")
     return encoded
 
 

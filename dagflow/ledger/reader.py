@@ -58,17 +58,17 @@ class LedgerReader:
     def refresh(self) -> LedgerEntry | None:
         """Look for the newest entry; None while there is none. Raises LedgerDamaged."""
         with self._lock:
-            found = self._tail.find(None if self._head is None else self._head.ref)
-            if found is not None and (self._head is None or self._head.seq != found[0]):
-                self._head = decode_entry(found[1], found[0], self.store.url)
-                if self._head.seq != found[0]:
-                    raise EntryRewritten(self.store.url, found[0], f"it says that it is entry {self._head.seq}")
+            newest = self._tail.find(None if self._head is None else self._head.ref)
+            if newest is not None and (self._head is None or self._head.seq != newest[0]):
+                self._head = decode_entry(newest[1], newest[0], self.store.url)
+                if self._head.seq != newest[0]:
+                    raise EntryRewritten(self.store.url, newest[0], f"it says that it is entry {self._head.seq}")
             return self._head
 
     def head(self) -> EntryRef | None:
         """Return the newest entry; None while there is none."""
-        found = self.refresh()
-        return None if found is None else found.ref
+        newest = self.refresh()
+        return None if newest is None else newest.ref
 
     def resume(self) -> ResumeState:
         """Return the state of the dataset: one read of the newest data entry, however long the chain is."""
@@ -89,11 +89,11 @@ class LedgerReader:
             if head is not None and 0 <= seq <= head.seq:
                 raise EntryMissing(self.store.url, seq, f"it is missing, but entry {head.seq} is there")
             raise NoSuchEntry(self.place, f"entry {seq}", "it is empty" if head is None else f"its newest entry is {head.seq}")
-        found = decode_entry(stored, seq, self.store.url)
-        if found.seq != seq:
-            raise EntryRewritten(self.store.url, seq, f"it says that it is entry {found.seq}")
-        self._keep(found)
-        return found
+        entry = decode_entry(stored, seq, self.store.url)
+        if entry.seq != seq:
+            raise EntryRewritten(self.store.url, seq, f"it says that it is entry {entry.seq}")
+        self._keep(entry)
+        return entry
 
     def _keep(self, entry: LedgerEntry) -> None:
         with self._lock:
@@ -111,14 +111,14 @@ class LedgerReader:
         numbers = range(max(start, 0), last + 1 if stop is None else min(stop, last + 1))
         neighbour: LedgerEntry | None = None
         for seq in reversed(numbers) if newest_first else numbers:
-            found = self.entry(seq)
+            entry = self.entry(seq)
             if neighbour is not None:
-                older, newer = (found, neighbour) if newest_first else (neighbour, found)
+                older, newer = (entry, neighbour) if newest_first else (neighbour, entry)
                 if newer.prev_hash != older.hash:
                     reason = f"its hash is {older.hash}, but entry {newer.seq} follows {newer.prev_hash}"
                     raise EntryRewritten(self.store.url, older.seq, reason)
-            neighbour = found
-            yield found
+            neighbour = entry
+            yield entry
 
     # ------------------------------------------------------------------------------------------------- what is in effect
 
@@ -174,9 +174,9 @@ class LedgerReader:
             return
         at: LedgerEntry | None = self.entry(head.seq if newest is None else newest)
         while at is not None and at.carried.rows is not None:
-            found = self.entry(at.carried.rows)
-            yield found
-            at = self.entry(found.seq - 1) if found.seq else None
+            entry = self.entry(at.carried.rows)
+            yield entry
+            at = self.entry(entry.seq - 1) if entry.seq else None
 
     def entry_of(self, offset: int) -> LedgerEntry:
         """Return the entry that added a row: O(log n) reads. Raises NoSuchEntry."""
@@ -221,33 +221,33 @@ class LedgerReader:
                 low = middle + 1
             else:
                 high = middle
-        found = self.entry(low) if head is not None and low <= head.seq else None
-        if found is None or found.data is None or (found.data.txn.app_id, found.data.txn.window_id) != (app_id, window_id):
+        entry = self.entry(low) if head is not None and low <= head.seq else None
+        if entry is None or entry.data is None or (entry.data.txn.app_id, entry.data.txn.window_id) != (app_id, window_id):
             return None
-        return found
+        return entry
 
     def slice_after(self, position: InputSlice | None, until: int | None = None) -> InputSlice:
-        """Return the new part for a dataset that has this one as an input and has read up to `position` (None: nothing).
+        """Return the new slice for a dataset that has this one as an input and has read up to `position` (None: nothing).
 
-        The position comes from the other's `resume().inputs`, or is the slice that was taken last. Exactly the rows after it, up
-        to an entry (`until`; default: the newest); nothing new is absent. Raises NoSuchEntry.
+        The position comes from `resume().inputs` of that dataset, or is the last slice. The new slice holds exactly the rows
+        after it, up to an entry (`until`; default: the newest). Without new rows, its new fields are absent. Raises NoSuchEntry.
         """
         if until is None:
             state = self.resume()
         else:
             data = self.entry(until).carried.data
             state = resume(None if data is None else self.entry(data))
-        known = InputSlice(dataset_id=self.seed().dataset_id) if position is None else carried(position)
-        block, offset = known.prev_block, known.prev_offset
+        consumed = InputSlice(dataset_id=self.seed().dataset_id) if position is None else carried(position)
+        block, offset = consumed.prev_block, consumed.prev_offset
         is_new = state.at is not None and (block is None or state.at.seq > block.seq)
         has_rows = is_new and state.last_offset is not None and (offset is None or state.last_offset > offset)
         return InputSlice(
-            dataset_id=known.dataset_id,
+            dataset_id=consumed.dataset_id,
             prev_block=block,
             new_block=state.at if is_new else None,
             prev_offset=offset,
             new_offset=state.last_offset if has_rows else None,
-            watermark=state.watermark if is_new and state.watermark is not None else known.watermark,
+            watermark=state.watermark if is_new and state.watermark is not None else consumed.watermark,
         )
 
     def rows_after(self, position: InputSlice | None, until: int | None = None) -> Iterator[LedgerEntry]:
@@ -257,41 +257,41 @@ class LedgerReader:
         Raises NoSuchEntry, LedgerDamaged.
         """
         head = self.refresh()
-        known = None if position is None else carried(position)
-        low = 0 if known is None or known.prev_block is None else known.prev_block.seq
-        offset = 0 if known is None or known.prev_offset is None else known.prev_offset + 1
+        consumed = None if position is None else carried(position)
+        low = 0 if consumed is None or consumed.prev_block is None else consumed.prev_block.seq
+        offset = 0 if consumed is None or consumed.prev_offset is None else consumed.prev_offset + 1
         stop = (-1 if head is None else head.seq) if until is None else self.entry(until).seq
         while low < stop:
-            found = self._next_rows(low, stop, offset)
-            if found is None:
+            hit = self._next_rows(low, stop, offset)
+            if hit is None:
                 return
-            yield found[0]
-            low, offset = found[0].seq, found[1].end + 1
+            yield hit[0]
+            low, offset = hit[0].seq, hit[1].end + 1
 
     def _next_rows(self, low: int, stop: int, offset: int) -> tuple[LedgerEntry, OffsetInterval] | None:
-        """Return the entry after `low`, up to `stop`, that added the row `offset`; None when there is no such row. Galloping."""
+        """Return the entry after `low`, up to `stop`, that added the row `offset`; None if there is none. Gallops."""
         consumed, step = low, 1
-        while (found := self._rows_up_to(min(low + step, stop), consumed)) is None:
+        while (hit := self._rows_up_to(min(low + step, stop), consumed)) is None:
             if low + step >= stop:
                 return None
             low, step = low + step, step * 2
-        while found[1].start > offset:  # it is another one, between low and this one
-            if found[0].seq - low < 2:
-                raise LedgerDamaged(self.place, found[0].seq, f"its rows begin at {found[1].start}, but row {offset} is the next")
-            middle = (low + found[0].seq) // 2
+        while hit[1].start > offset:  # it is another one, between low and this one
+            if hit[0].seq - low < 2:
+                raise LedgerDamaged(self.place, hit[0].seq, f"its rows begin at {hit[1].start}, but row {offset} is the next")
+            middle = (low + hit[0].seq) // 2
             earlier = self._rows_up_to(middle, consumed)
-            low, found = (middle, found) if earlier is None else (low, earlier)
-        return found
+            low, hit = (middle, hit) if earlier is None else (low, earlier)
+        return hit
 
     def _rows_up_to(self, seq: int, consumed: int) -> tuple[LedgerEntry, OffsetInterval] | None:
-        """Return the newest entry with rows up to `seq`, when it is after `consumed`."""
+        """Return the newest entry with rows up to `seq`, if it is after `consumed`."""
         number = self.entry(seq).carried.rows
         if number is None or number <= consumed:
             return None
-        found = self.entry(number)
-        if found.data is None or found.data.new_data is None:
+        entry = self.entry(number)
+        if entry.data is None or entry.data.new_data is None:
             raise LedgerDamaged(self.place, seq, f"it says that entry {number} added rows, but that one did not")
-        return found, found.data.new_data.interval
+        return entry, entry.data.new_data.interval
 
     def files_of(self, part: InputSlice) -> Iterator[tuple[LedgerEntry, DataFile]]:
         """Return the files that hold the rows `(prev_offset, new_offset]` of a slice, in their order, each with its entry."""

@@ -37,8 +37,8 @@ def entry_number(name: str) -> int | None:
     >>> entry_number("ledger/000000012/000000012345.json"), entry_number("ledger/000000000/000000012345.json")
     (12345, None)
     """
-    found = _ENTRY.fullmatch(name)
-    return int(found[2]) if found is not None and int(found[2]) // SHARD == int(found[1]) else None
+    match = _ENTRY.fullmatch(name)
+    return int(match[2]) if match is not None and int(match[2]) // SHARD == int(match[1]) else None
 
 
 def hint_bytes(ref: EntryRef) -> bytes:
@@ -53,18 +53,18 @@ def parse_hint(stored: bytes | None) -> EntryRef | None:
     if not end or seal != canonical(hash_bytes(body + end)) + b"\n":
         return None
     try:
-        found = json.loads(body)
-        return EntryRef(int(found["seq"]), str(found["hash"]))
+        fields = json.loads(body)
+        return EntryRef(int(fields["seq"]), str(fields["hash"]))
     except (ValueError, KeyError, TypeError):
         return None
 
 
 class Tail:
-    """The end of a chain as one handle knows it.
+    """The end of a chain, as far as one handle knows it.
 
     Args:
-        store: where the entries are.
-        hints: where the hints are: the same place; it need not be durable.
+        store: the store of the entries.
+        hints: the store of the hints, in the same place; it need not be durable.
     """
 
     def __init__(self, store: Store, hints: Store) -> None:
@@ -73,18 +73,18 @@ class Tail:
         self._seen: set[str] = set()
 
     def hint(self) -> EntryRef | None:
-        """Return the newest readable hint. A place that cannot be read has none."""
+        """Return the newest hint that can be read, if any."""
         with suppress(Exception):
             names = self.hints.names(f"{HINTS}/")
             self._seen.update(names)
             for name in sorted(names, reverse=True):
-                found = parse_hint(self.hints.read(name))
-                if found is not None and name == f"{HINTS}/{found.seq:012d}":
-                    return found
+                ref = parse_hint(self.hints.read(name))
+                if ref is not None and name == f"{HINTS}/{ref.seq:012d}":
+                    return ref
         return None
 
     def note(self, ref: EntryRef) -> None:
-        """Leave a hint, and remove the older ones that are known. Best effort: nothing depends on it."""
+        """Publish a hint, and remove the older ones that are known. Best effort: nothing depends on it."""
         name = f"{HINTS}/{ref.seq:012d}"
         with suppress(Exception):
             self.hints.create(name, hint_bytes(ref))
@@ -93,28 +93,28 @@ class Tail:
                 self._seen.discard(older)
             self._seen.add(name)
 
-    def find(self, known: EntryRef | None) -> tuple[int, bytes] | None:
-        """Return the newest entry's number and bytes, None for an empty ledger; `known`: an entry that was read before.
+    def find(self, read_before: EntryRef | None) -> tuple[int, bytes] | None:
+        """Return the number and bytes of the newest entry, None for an empty ledger; `read_before`: the newest one read so far.
 
         Reads the hint, the hinted entry and the absent one after it; galloping when the hint is old or missing.
         Raises LedgerCut, EntryRewritten, EntryMissing.
         """
         start, stored = -1, b""
-        refs = [ref for ref in (known, self.hint()) if ref is not None]
+        refs = [ref for ref in (read_before, self.hint()) if ref is not None]
         for ref in refs:
             if ref.seq < max(each.seq for each in refs):
                 continue  # the newer one says more
             if start < 0:
-                found = self.store.read(entry_name(ref.seq))
-                if found is None:
+                data = self.store.read(entry_name(ref.seq))
+                if data is None:
                     reason = f"it was written (hash {ref.hash}) and is not there: the end of the ledger is lost"
                     raise LedgerCut(self.store.url, ref.seq, reason)
-                start, stored = ref.seq, found
+                start, stored = ref.seq, data
             if hash_of(stored) != ref.hash:
                 raise EntryRewritten(self.store.url, ref.seq, f"its hash is {hash_of(stored)}, but {ref.hash} was written")
         while True:
             start, stored = self._gallop(start, stored)
-            beyond = [number for number in self._listed(max(start, 0)) if number > start]
+            beyond = [number for number in self._numbers_near(max(start, 0)) if number > start]
             if not beyond:
                 return None if start < 0 else (start, stored)
             # another writer may have appended in the meantime; otherwise there is a hole
@@ -125,24 +125,24 @@ class Tail:
 
     def _gallop(self, low: int, stored: bytes) -> tuple[int, bytes]:
         step = 1
-        while (found := self.store.read(entry_name(low + step))) is not None:
-            low, stored = low + step, found
+        while (data := self.store.read(entry_name(low + step))) is not None:
+            low, stored = low + step, data
             step *= 2
         high = low + step
         while high - low > 1:
             middle = (low + high) // 2
-            found = self.store.read(entry_name(middle))
-            if found is None:
+            data = self.store.read(entry_name(middle))
+            if data is None:
                 high = middle
             else:
-                low, stored = middle, found
+                low, stored = middle, data
         return low, stored
 
-    def _listed(self, seq: int) -> list[int]:
+    def _numbers_near(self, seq: int) -> list[int]:
         """Return the numbers of entries in the folder of an entry and in the next one."""
-        found = []
+        numbers = []
         for shard in (seq // SHARD, seq // SHARD + 1):
-            found += [
+            numbers += [
                 number for name in self.store.names(f"{ENTRIES}/{shard:09d}/") if (number := entry_number(name)) is not None
             ]
-        return sorted(found)
+        return sorted(numbers)

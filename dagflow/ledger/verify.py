@@ -139,11 +139,11 @@ def _entry(
     return entry
 
 
-def _hints(ledger: LedgerReader, last: int, hashes: Mapping[int, str], noted: EntryRef | None) -> Iterator[LedgerDamaged]:
+def _hints(ledger: LedgerReader, last: int, hashes: Mapping[int, str], newest_ref: EntryRef | None) -> Iterator[LedgerDamaged]:
     """Check hints: each one names an entry that was written."""
-    known = [parse_hint(ledger.store.read(name)) for name in ledger.store.names(f"{HINTS}/")]
-    known += [noted, None if ledger._head is None else ledger._head.ref]
-    distinct = {(each.seq, each.hash) for each in known if each is not None}
+    hints = [parse_hint(ledger.store.read(name)) for name in ledger.store.names(f"{HINTS}/")]
+    hints += [newest_ref, None if ledger._head is None else ledger._head.ref]
+    distinct = {(each.seq, each.hash) for each in hints if each is not None}
     for ref in sorted(EntryRef(*each) for each in distinct):
         if ref.seq > last:
             yield LedgerCut(

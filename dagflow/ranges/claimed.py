@@ -1,4 +1,4 @@
-"""Iteration that claims what it promises."""
+"""Iterators that claim each record before they promise it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from dagflow.ranges.tracker import P, RangeTracker
 R = TypeVar("R")
 
 
-def _iterator(found: Iterable[tuple[P, bool, R]]) -> Iterator[tuple[P, bool, R]]:
-    return iter(found)  # a converter of its own, as type checkers cannot infer what `iter` takes
+def _iterator(records: Iterable[tuple[P, bool, R]]) -> Iterator[tuple[P, bool, R]]:
+    return iter(records)  # a function of its own, since type checkers cannot infer the argument of `iter`
 
 
 @attrs.define(eq=False)
 class ClaimedRecords(Generic[P, R]):
-    """Those of the found records that belong to a tracker's range, each claimed before it is promised.
+    """The records that belong to the range of a tracker, each claimed before it is promised.
 
-    `found` yields (position, is_split_point, record) in order, from the first split point at or after the range's start; as far
-    as it likes, for this ends at the first record that is refused, and closes `found`. It may look ahead: what it has
-    found is not claimed. `has_next()` claims the record that it promises, once, however often it is asked, since a split must
-    not take what was promised (Beam's rule for `hasNext`). For one thread; others may split the tracker.
+    `records` yields (position, is_split_point, record) in order, from the first split point at or after the start of the range.
+    It may go beyond the range and look ahead: iteration ends at the first refused claim, and closes `records`. `has_next()`
+        claims the record that it promises, but only once, since a split must not take a promised record (Beam's rule for
+        `hasNext`). For one thread; other threads may split the tracker.
 
     >>> from dagflow.ranges import OffsetRangeTracker
     >>> tracker = OffsetRangeTracker(0, 10)
@@ -37,24 +37,24 @@ class ClaimedRecords(Generic[P, R]):
     """
 
     tracker: RangeTracker[P]
-    _found: Iterator[tuple[P, bool, R]] = attrs.field(converter=_iterator)
+    _records: Iterator[tuple[P, bool, R]] = attrs.field(converter=_iterator)
     _promised: tuple[P, bool, R] | None = attrs.field(init=False, default=None)
     _is_over: bool = attrs.field(init=False, default=False)
 
     def has_next(self) -> bool:
-        """Tell whether there is another record of the range. True is a promise that it will be returned."""
+        """Return whether there is another record of the range. True is a promise that it will be returned."""
         if self._promised is None and not self._is_over:
-            found = next(self._found, None)
-            if found is not None and self.tracker.try_return_record_at(found[1], found[0]):
-                self._promised = found
+            record = next(self._records, None)
+            if record is not None and self.tracker.try_return_record_at(record[1], record[0]):
+                self._promised = record
             else:
                 self.close()
         return self._promised is not None
 
     def close(self) -> None:
-        """End it, and what finds the records. What was promised is still returned."""
+        """End the iteration, and close `records`. A promised record is still returned."""
         self._is_over = True
-        close = getattr(self._found, "close", None)
+        close = getattr(self._records, "close", None)
         if close is not None:
             close()
 

@@ -101,7 +101,7 @@ class SplitPointTwice(RangeError):
 
 @error
 class UnboundedRange(RangeError):
-    """A position at a fraction was asked for, of a range without an end."""
+    """A position at a fraction of a range without an end."""
 
     start: Any
     code: ClassVar[str] = "DF345"

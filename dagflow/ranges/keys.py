@@ -17,7 +17,7 @@ PRECISION_BITS = 52
 class ByteKey(bytes):
     r"""A key: bytes, compared one by one as numbers from 0 to 255; a key comes before those that it begins.
 
-    It is a `bytes`, so it compares at the speed of C, and plain bytes will do wherever a key is asked for.
+    It is a `bytes`, so it compares at the speed of C, and plain bytes are accepted as keys.
     `ByteKey.EMPTY` is before all others; as the stop of a range it stands for no end.
 
     >>> ByteKey(b"\x12") < ByteKey(b"\x12\x00") < ByteKey.fromhex("fe")
@@ -84,7 +84,7 @@ class ByteKeyRange:
         return f"[{self.start}, {self.stop or 'no end'})"
 
     def overlaps(self, other: ByteKeyRange) -> bool:
-        """Tell whether each starts before the other ends."""
+        """Return whether each range starts before the other ends."""
         return (not other.stop or self.start < other.stop) and (not self.stop or other.start < self.stop)
 
     def estimate_fraction_for_key(self, key: bytes) -> float:
@@ -126,7 +126,7 @@ class ByteKeyRange:
         return min(key, self.stop) if self.stop else key
 
     def split(self, parts: int) -> list[ByteKeyRange]:
-        """At most `parts` neighbouring ranges, about equally wide; one where keys lie too near to one another."""
+        """Return at most `parts` neighbouring ranges, about equally wide; one if the keys are too near to one another."""
         if parts < 1:
             raise ValueError(f"a range is split into 1 part or more, not into {parts}")
         bounds = [self.start]
@@ -137,7 +137,7 @@ class ByteKeyRange:
         return [ByteKeyRange(start, stop) for start, stop in zip(bounds, [*bounds[1:], self.stop], strict=True)]
 
     def _numbers(self, length: int) -> tuple[int, int]:
-        """Start and stop as numbers of so many bytes."""
+        """Return start and stop as numbers of `length` bytes."""
         return _number(self.start, length), _number(self.stop, length) if self.stop else 256**length
 
 

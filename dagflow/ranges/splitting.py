@@ -1,4 +1,4 @@
-"""Cutting ranges whose positions only their tracker understands: by fractions, never by arithmetic."""
+"""Cuts of ranges whose positions only their tracker understands: by fractions, never by arithmetic."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dagflow.ranges.offsets import OffsetRangeTracker
 from dagflow.ranges.tracker import RangeTracker
 
 JUST_BEHIND = (2.0**-40, 2.0**-20)
-"""Fractions of a range behind what is consumed: the first one at which a split may succeed. Positions are rounded up to one."""
+"""Fractions of a range just behind the consumed part, at which a split may succeed. Positions are rounded up."""
 
 
 @runtime_checkable
@@ -23,7 +23,7 @@ class SplitsItems(Protocol):
     """
 
     def can_split(self, item: Any) -> bool:
-        """Tell whether an item may be read in parts by different tasks."""
+        """Return whether different tasks may read parts of an item."""
         ...
 
     def tracker_of(self, item: Any) -> RangeTracker[Any]:
@@ -68,7 +68,7 @@ def cut_at(tracker: RangeTracker[Any], fraction: float) -> Any | None:
 
 
 def cuts(tracker: RangeTracker[Any], count: int) -> Iterator[Any]:
-    """Return the positions that cut a range that has not begun into at most so many parts, about equally large.
+    """Yield the positions that cut a range that has not begun into at most `count` parts, about equally large.
 
     >>> list(cuts(OffsetRangeTracker(10, 20), 3)), list(cuts(OffsetRangeTracker(10, 12), 4))
     ([14, 17], [11])
@@ -82,9 +82,9 @@ def cuts(tracker: RangeTracker[Any], count: int) -> Iterator[Any]:
 
 
 def split_off(tracker: RangeTracker[Any], share: float) -> bool:
-    """Split a range that is being read: takes a share (0 to 1) of what is not consumed; 1.0: all of it.
+    """Split a range that is being read, after a share (0 to 1) of the part that is not consumed; 1.0: all of it.
 
-    Where that is refused, as no position lies there, it takes more.
+    If that is refused, since there is no position, split off more.
 
     >>> tracker = OffsetRangeTracker(0, 1000)
     >>> tracker.try_return_record_at(True, 500), split_off(tracker, 0.5), tracker.stop_position
@@ -93,8 +93,8 @@ def split_off(tracker: RangeTracker[Any], share: float) -> bool:
     (True, 501, False)
     """
     consumed = tracker.fraction_consumed
-    wanted = 1 - share * (1 - consumed)
-    for fraction in (wanted, (wanted + consumed) / 2, *(consumed + least for least in JUST_BEHIND)):
+    middle = 1 - share * (1 - consumed)
+    for fraction in (middle, (middle + consumed) / 2, *(consumed + least for least in JUST_BEHIND)):
         if consumed < fraction < 1 and tracker.try_split_at_fraction(fraction) is not None:
             return True
     return False

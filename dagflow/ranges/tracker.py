@@ -26,11 +26,11 @@ P = TypeVar("P", bound=Ordered)
 
 @runtime_checkable
 class RangeTracker(Protocol[P]):
-    """Decides which records belong to a range [start, stop) that is being read as in Apache Beam. Safe to use from any thread.
+    """The decision which records belong to a range [start, stop) that is being read, as in Apache Beam. Thread-safe.
 
     A *split point* is a record at which a range can begin: its position is the largest A such that reading [A, …) returns it
     first. Positions of split points are unique, those of other records never decrease. *Consumed* is every position up to that of
-    the record returned last, or promised: who says that there is a next record has claimed it already (see ClaimedRecords).
+    the record returned last, or promised: a promised record has been claimed already (see ClaimedRecords).
 
     The contract is the Javadoc of Beam's RangeTracker
     (https://beam.apache.org/releases/javadoc/current/org/apache/beam/sdk/io/range/RangeTracker.html).
@@ -49,7 +49,7 @@ class RangeTracker(Protocol[P]):
     - A range that is not begun is not split by its tracker (Python's ordered tracker does): its owner can pass it on whole.
     - A claim that raises changes nothing.
 
-    `copy.copy` gives a tracker in the same state with a life of its own; trackers can be pickled, too.
+    `copy.copy` returns an independent tracker in the same state. Trackers can be pickled, too.
     """
 
     @property
@@ -81,8 +81,7 @@ class RangeTracker(Protocol[P]):
         They must be sorted; only the first and the last are looked at, and all up to the last are consumed from now on. A batch
         that straddles the stop is cut there: the split points before the stop belong to the range and are consumed, the others
         do not, and the range is at its end, as after a refused claim. So any answer less than `len(split_points)` is the end.
-        An empty batch claims nothing. Claimed records cannot be stolen, so a batch should hold no more work than is not worth
-        stealing.
+        An empty batch claims nothing. Claimed records cannot be stolen, so a batch should not be large.
         """
         ...
 
@@ -94,7 +93,7 @@ class RangeTracker(Protocol[P]):
         ...
 
     def position_at_fraction(self, fraction: float) -> P:
-        """Return the position at a fraction (0 to 1) of the current range, rounded up to a whole position."""
+        """Return the position at a fraction (0 to 1) of the current range, rounded up to a position."""
         ...
 
     def try_split_at_fraction(self, fraction: float) -> Any | None:
@@ -127,7 +126,7 @@ class PositionTracker(ABC, Generic[P]):
     _is_over: bool = attrs.field(init=False, default=False)
     _lock: Lock = attrs.field(init=False, factory=Lock)
 
-    # What kinds of positions say
+    # Supplied for each kind of positions
 
     @property
     @abstractmethod
@@ -136,11 +135,11 @@ class PositionTracker(ABC, Generic[P]):
 
     @abstractmethod
     def _range(self, start: P, stop: P | None) -> Any:
-        """Return a range as users get it."""
+        """Return a range in the type that users get."""
 
     @abstractmethod
     def _as_position(self, value: P) -> P:
-        """Return the same position in the type that is kept; raises TypeError."""
+        """Return a position in the type that is stored. Raises TypeError."""
 
     @abstractmethod
     def _after(self, position: P) -> P:
@@ -157,7 +156,7 @@ class PositionTracker(ABC, Generic[P]):
     def _has_fractions(self) -> bool:
         return True
 
-    # What all share
+    # Shared by all kinds
 
     @property
     def start_position(self) -> P:
@@ -289,6 +288,6 @@ def _rebuilt(cls: type[PositionTracker[Any]], start: Any, stop: Any, state: tupl
 
 
 def check_fraction(fraction: float) -> None:
-    """Raise NoFraction for anything but 0 to 1, NaN too."""
+    """Raise NoFraction for numbers outside of 0 to 1, and for NaN."""
     if not 0.0 <= fraction <= 1.0:
         raise NoFraction(fraction=fraction)

@@ -1,4 +1,4 @@
-"""Ranges of what must be read in one go."""
+"""Ranges that cannot be split."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ P = TypeVar("P")
 
 @attrs.define(init=False, eq=False, repr=False)
 class UnsplittableRangeTracker(Generic[P]):
-    """Tracks a range that is never split: all splits are refused, all else is as for its positions (a plain `.gz` file, say).
+    """Tracks a range that is never split, such as a plain `.gz` file: all splits are refused.
 
-    Made of start and stop: integers (None for no end) or bytes; or of another tracker, which it then holds back.
+    Made from start and stop: integers (None for no end) or bytes; or from another tracker, which it wraps.
     The whole range counts as one split point.
 
     >>> tracker = UnsplittableRangeTracker(100, 200)
@@ -62,7 +62,7 @@ class UnsplittableRangeTracker(Generic[P]):
         return self._inner.try_return_batch_at(split_points)
 
     def try_split_at_position(self, position: P) -> bool:
-        """Never: False."""
+        """Return False: the range is never split."""
         return False
 
     def position_at_fraction(self, fraction: float) -> P:
@@ -70,11 +70,11 @@ class UnsplittableRangeTracker(Generic[P]):
         return cast("P", self._inner.position_at_fraction(fraction))
 
     def try_split_at_fraction(self, fraction: float) -> None:
-        """Never: None. Raises NoFraction."""
+        """Return None: the range is never split. Raises NoFraction."""
         check_fraction(fraction)
 
     def split_points(self) -> tuple[int, int | None]:
-        """(0, 1) until the range is at its end; (1, 0) then, or (0, 0) if nothing belonged to it."""
+        """Return (0, 1) until the range is at its end, then (1, 0), or (0, 0) if it was empty."""
         consumed, remaining = self._inner.split_points()
         return (min(consumed, 1), 0) if remaining == 0 else (0, 1)
 

@@ -1,7 +1,7 @@
-"""The states that operators keep over windows: stored in the run folder, and given back.
+"""The states that operators keep over windows: saved in the run folder, and restored.
 
-Read in this order: `values` (plain data for a declared state), `segment` and `log` (maps, to which each window adds what it
-changed), `references` and `task_states` (operators in tasks: the decision names their states), `driver_state` (operators on the
+Read in this order: `values` (plain data for a declared state), `segment` and `log` (maps, to which each window adds its
+changes), `references` and `task_states` (operators in tasks: the decision names their states), `driver_state` (operators on the
 driver: the plan names theirs). The declarations are in `dagflow.model.operator.state` and `dagflow.model.operator.map_state`.
 """
 

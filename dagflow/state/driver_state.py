@@ -1,7 +1,7 @@
-"""State of the driver's operators: saved with each window's plan, restored at the next launch.
+"""The state of the driver's operators: saved with each window's plan, restored at the next launch.
 
-A `State` stands in the plan as it is. Of a `MapState` the plan names the newest segment of the log that all maps share.
-What code that has changed since may find is decided here; see "New code on old state" in docs/explanation/architecture.md.
+The plan holds the value of each `State`. For a `MapState`, it names the newest segment of the log that all maps share. This
+module also decides which old states code can read that has changed since.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ class DriverStates:
     """The states of operators that live for the whole run.
 
     Args:
-        operators: by name.
+        operators: the operators by name.
         maps: the log of the maps; nothing has been saved in it or restored from it yet.
     """
 
     def __init__(self, operators: Mapping[str, Operator], maps: MapLog) -> None:
-        self._declared = {name: found for name, each in operators.items() if (found := declared_states(each))}
+        self._declared = {name: states for name, each in operators.items() if (states := declared_states(each))}
         self._operators = {name: operators[name] for name in self._declared}
         self._log = maps
         self._inline: States | None = None
@@ -67,22 +67,22 @@ class DriverStates:
         return types_of(self._operators)
 
     def begin(self) -> None:
-        """Called before a window is filled: notes what the states are, if nothing was saved yet."""
+        """Record the states, if nothing was saved yet. Called before a window is filled."""
         if self._inline is None:
             self._inline = self._plain()
 
     def save(self, window: int) -> States:
-        """Return the states for a window's plan; changes of maps are durable then. Raises StateNotPlain, StorageError."""
+        """Save the changes of maps, and return the states for a window's plan. Raises StateNotPlain, StorageError."""
         inline = self._plain()
         before = self._inline or {}
         ref = self._log.save(window, self._maps())
-        self._changed = {name for name, own in inline.items() if own != before.get(name)} | {
+        self._changed = {name for name, values in inline.items() if values != before.get(name)} | {
             name for name, _ in self._log.changed
         }
         self._inline = inline
-        kept = {_SEGMENTS: None if ref is None else attrs.asdict(ref)}
+        reference = {_SEGMENTS: None if ref is None else attrs.asdict(ref)}
         return {
-            name: {state: kept if isinstance(d, MapState) else inline[name][state] for state, d in declared.items()}
+            name: {state: reference if isinstance(d, MapState) else inline[name][state] for state, d in declared.items()}
             for name, declared in self._declared.items()
         }
 
@@ -98,45 +98,47 @@ class DriverStates:
         if last is None:
             self._log.restore(None, -1, ())
             return []
-        wanted = [
+        map_ids = [
             (name, state)
             for name, declared in self._declared.items()
             for state, each in declared.items()
             if isinstance(each, MapState) and _is_ref(last.states.get(name, {}).get(state))
         ]
-        contents = self._log.restore(newest_segment(last.states), last.window, wanted)
-        gone = []
-        for name, own in last.states.items():
-            for state, data in own.items():
+        contents = self._log.restore(newest_segment(last.states), last.window, map_ids)
+        dropped = []
+        for name, values in last.states.items():
+            for state, data in values.items():
                 was = last.state_types.get(name, {}).get(state, "Any")
                 declared = self._declared.get(name, {}).get(state)
                 if declared is None:
-                    gone.append(f"{state!r} of operator {name!r} ({was})")
+                    dropped.append(f"{state!r} of operator {name!r} ({was})")
                     continue
                 old = _FormerState(self._log.store, name, state, was, last.window)
                 self._operators[name].__dict__[state] = old.restored(declared, data, contents.get((name, state)))
-        return _dropped(last, gone)
+        return _dropped(last, dropped)
 
     def _plain(self) -> States:
         return {
             name: {
-                state: _encoded(self._operators[name], name, state, d) for state, d in own.items() if not isinstance(d, MapState)
+                state: _encoded(self._operators[name], name, state, d)
+                for state, d in declared.items()
+                if not isinstance(d, MapState)
             }
-            for name, own in self._declared.items()
+            for name, declared in self._declared.items()
         }
 
     def _maps(self) -> dict[MapId, TrackedDict[Any, Any]]:
         return {
             (name, state): getattr(self._operators[name], state)
-            for name, own in self._declared.items()
-            for state, declared in own.items()
-            if isinstance(declared, MapState)
+            for name, states in self._declared.items()
+            for state, state_declaration in states.items()
+            if isinstance(state_declaration, MapState)
         }
 
 
 @attrs.frozen
 class _FormerState:
-    """A state as an earlier launch saved it."""
+    """A state that an earlier launch saved."""
 
     store: Store
     operator: str
@@ -145,13 +147,13 @@ class _FormerState:
     window: int
 
     def check_plain(self, declared: State[Any], data: Any) -> None:
-        """Raise PlanMismatch where plain data of a partition does not become a value of the declaration of today."""
+        """Raise PlanMismatch if plain data of a partition does not fit the current declaration."""
         if isinstance(declared, MapState):
             raise self._mismatch(declared, "its partitions saved it whole, not by key")
         self.restored(declared, data, None)
 
     def restored(self, declared: State[Any], data: Any, content: dict[Any, Any] | None) -> Any:
-        """Return the value for the declaration of today. `content`: of a map that still is one."""
+        """Return the value for the current declaration. `content`: the entries of a map, if it still is one."""
         is_same = self.type == state_type(declared)
         try:
             if content is not None and isinstance(declared, MapState):
@@ -173,9 +175,9 @@ class _FormerState:
             return decode_state(declared, whole[mine])
         if not isinstance(declared, MapState):
             return decode_state(declared, data)
-        found: TrackedDict[Any, Any] = TrackedDict()
-        found.update(decode(data, dict[type_arguments(declared)]))  # type: ignore[misc]  # counts as changed: no segment has it
-        return found
+        entries: TrackedDict[Any, Any] = TrackedDict()
+        entries.update(decode(data, dict[type_arguments(declared)]))  # type: ignore[misc]  # counts as changed: no segment has it
+        return entries
 
     def _mismatch(self, declared: State[Any], why: str) -> PlanMismatch:
         text = f"State {self.state!r} of operator {self.operator!r} was {self.type} after window {self.window}, and now is"
@@ -187,17 +189,17 @@ def check_left(operators: Mapping[str, Operator], last: StatesOfPlan, left: Part
 
     Raises PlanMismatch for a state of another type, StateLost.
     """
-    gone = []
+    dropped = []
     for name, refs in left.items():
         now = declared_states(operators[name]) if name in operators else {}
         then = last.state_types.get(name, {})
-        gone += [f"{state!r} of operator {name!r} ({was})" for state, was in then.items() if state not in now]
+        dropped += [f"{state!r} of operator {name!r} ({was})" for state, was in then.items() if state not in now]
         changed = {state: was for state, was in then.items() if state in now and _has_changed(was, now[state])}
         for part in (read_states(store, name, ref) for ref in refs if changed):
             for state, was in changed.items():
                 if state in part:
                     _FormerState(store, name, state, was, last.window).check_plain(now[state], part[state])
-    return _dropped(last, gone)
+    return _dropped(last, dropped)
 
 
 def _has_changed(was: str, declared: State[Any]) -> bool:

@@ -21,12 +21,12 @@ class StateRef:
     """The states that one operator left in one partition.
 
     Attributes:
-        hash, size: of the bytes that they are as one line of JSON.
-        name: the object in the run folder that holds them; empty when `values` does.
-        values: the states by their names, as plain data, when they are small.
+        hash, size: those of the states as one line of JSON.
+        name: the object in the run folder that holds them; empty if they are in `values`.
+        values: the states by name, as plain data, if they are small.
         segment: the newest segment of the operator's maps (`dagflow.state.log`).
         keys: the mark of the assignment under which the maps have their keys.
-        replaced: the segments that are not needed any more once this reference counts.
+        replaced: the segments that this reference makes superfluous, once it counts.
     """
 
     hash: str
@@ -58,7 +58,7 @@ class Chain:
 class StartStates:
     """The states that a task's operators begin with, by operator.
 
-    `states`: plain states, as the partitions before it have left them; `chains`: maps.
+    `states`: the plain states that earlier partitions left; `chains`: maps.
     """
 
     states: PartitionStates = attrs.field(factory=dict)
@@ -79,12 +79,12 @@ def predecessors(
 
 
 def assignment_mark(keys: KeyAssignment) -> str:
-    """Return a text that differs between assignments to as many partitions; empty where no partitioner made one."""
+    """Return a text that identifies an assignment of keys; empty if no partitioner made it."""
     return hash_bytes(repr(keys.owners).encode())[:16] if keys.owners else ""
 
 
 def chains(left: Sequence[StateRef], partition: int, keys: KeyAssignment) -> tuple[Chain, ...]:
-    """Return the maps that a partition begins with: those of all partitions before that may have had any of its keys.
+    """Return the maps that a partition begins with: those of all earlier partitions that may have any of its keys.
 
     >>> left = [StateRef("", 0, segment=SegmentRef(f"state/{n}", "", 0)) for n in range(4)]
     >>> [chain.partition for chain in chains(left, 0, KeyAssignment(3))]
@@ -131,7 +131,7 @@ class StateAssignment:
 
     Attributes:
         stateful: the operators with State in tasks, by stage.
-        on_driver: those with State on the driver.
+        on_driver: the operators with State on the driver.
         left: the states that the last decision lists.
     """
 

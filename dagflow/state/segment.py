@@ -1,4 +1,4 @@
-"""A segment: what a window has changed in maps, as one sealed record of a store. Two lines of JSON, the head and the parts."""
+"""A segment: the changes of a window in maps, as one sealed record of a store. Two lines of JSON, the head and the parts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SegmentRef:
     """A reference to a segment: its name, the hash and the size of its bytes.
 
     Attributes:
-        name: `state/WINDOW-HASH`: when a window's number is given again, since its plan was never published, other bytes get
+        name: `state/WINDOW-HASH`. If the plan of a window was never published, the number is used again; other bytes then have
             another name.
         hash: `sha256:` and hexadecimal digits.
         size: in bytes.
@@ -41,8 +41,8 @@ class MapHead:
     """The header of one map in a segment.
 
     Attributes:
-        since: the window at which it began: older segments know another one of its name, or none.
-        weight: about the bytes of its entries.
+        since: the window at which the map began. Older segments do not have it, or have another one of its name.
+        weight: about the number of bytes of its entries.
     """
 
     operator: str
@@ -56,13 +56,13 @@ class SegmentHead:
     """The header of a segment: itself, and those before it.
 
     Attributes:
-        window: that wrote it.
-        level: how often what is in it has been put together; see `dagflow.state.log`.
-        weight: about the bytes of its entries.
+        window: the window that wrote it.
+        level: how often its content was merged; see `dagflow.state.log`.
+        weight: about the number of bytes of its entries.
         log: the weights of all segments that count, this one included.
-        maps: all maps, and about the bytes of their entries.
+        maps: all maps, with their weights.
         first: segments of windows before this one do not count.
-        sweeping: the window at which the sweep began that is under way.
+        sweeping: the window at which the current sweep began.
         previous: the segment before it.
     """
 
@@ -93,12 +93,12 @@ def write(store: Store, head: SegmentHead, parts: list[MapEntries]) -> SegmentRe
     data = seal(record, b"%s\n%s" % (dumps(attrs.asdict(head)), dumps(body)))
     ref = SegmentRef(_name(record, seal_of(data)), seal_of(data), len(data))
     if not store.create(ref.name, data):
-        check(store, ref, head.window)  # the same launch once more, or one that died before its plan and knew the same
+        check(store, ref, head.window)  # an earlier attempt, or a launch that died before its plan, wrote the same
     return ref
 
 
 def check(store: Store, ref: SegmentRef, needed_by: int) -> bytes:
-    """Return the content of a segment. Raises SegmentMissing, SegmentDamaged."""
+    """Read and check the content of a segment. Raises SegmentMissing, SegmentDamaged."""
     data = store.read(ref.name)
     path = f"{store.url}/{ref.name}"
     if data is None:
@@ -106,21 +106,21 @@ def check(store: Store, ref: SegmentRef, needed_by: int) -> bytes:
     if len(data) != ref.size:
         raise SegmentDamaged(path=path, window=needed_by, reason=f"it has {len(data)} bytes, and should have {ref.size}")
     try:
-        found = unseal_segment(data, ref.name, store.url)
+        record = unseal_segment(data, ref.name, store.url)
     except RecordRefused as error:
         raise SegmentDamaged(path=path, window=needed_by, reason=error.reason) from error
-    if found.hash != ref.hash:
+    if record.hash != ref.hash:
         raise SegmentDamaged(path=path, window=needed_by, reason="its bytes are not those that were written")
-    return found.body
+    return record.body
 
 
 def unseal_segment(data: bytes, name: str, place: str) -> SealedRecord:
-    """Return a segment as a record: it says its window, and its name its hash. Raises what `unseal` does."""
+    """Check the bytes of a segment, and return it as a record. Raises the errors of `unseal`."""
     record = name.partition("-")[0]
-    found = unseal(data, record, place)
-    if _name(record, found.hash) != name:
-        raise RecordMisplaced(place, name, f"it is {_name(record, found.hash)}")
-    return found
+    sealed = unseal(data, record, place)
+    if _name(record, sealed.hash) != name:
+        raise RecordMisplaced(place, name, f"it is {_name(record, sealed.hash)}")
+    return sealed
 
 
 def _name(record: str, digest: str) -> str:
@@ -128,23 +128,23 @@ def _name(record: str, digest: str) -> str:
 
 
 def read(store: Store, ref: SegmentRef, needed_by: int) -> tuple[SegmentHead, list[MapEntries]]:
-    """Return a segment. Raises SegmentMissing, SegmentDamaged."""
+    """Read a segment. Raises SegmentMissing, SegmentDamaged."""
     first, _, rest = check(store, ref, needed_by).partition(b"\n")
-    found = loads(first)
-    previous = found.pop("previous")
-    maps = [MapHead(**each) for each in found.pop("maps")]
-    head = SegmentHead(**found, maps=maps, previous=None if previous is None else SegmentRef(**previous))
+    fields = loads(first)
+    previous = fields.pop("previous")
+    maps = [MapHead(**each) for each in fields.pop("maps")]
+    head = SegmentHead(**fields, maps=maps, previous=None if previous is None else SegmentRef(**previous))
     return head, [MapEntries((part[0], part[1]), *part[2:]) for part in loads(rest)]
 
 
 def window_of(name: str) -> int:
-    """Return the window that wrote a segment, by its name; -1 for other names.
+    """Return the window that wrote a segment, from its name; -1 for other names.
 
     >>> window_of("state/0000000012-0123456789abcdef"), window_of("state/notes")
     (12, -1)
     """
-    found = _NAMES.fullmatch(name)
-    return int(found[1]) if found else -1
+    match = _NAMES.fullmatch(name)
+    return int(match[1]) if match else -1
 
 
 def segments(store: Store) -> list[str]:
@@ -159,12 +159,12 @@ def erase_segments(store: Store) -> None:
 
 
 def weight_of(encoded: Any) -> int:
-    """About how many bytes a key or an encoded value is in a segment; always the same for the same one."""
+    """Return about the number of bytes of a key or an encoded value in a segment; always the same for the same one."""
     if type(encoded) is str:
         return len(encoded) + 3
     return 8 if encoded is None or isinstance(encoded, int | float) else len(dumps(encoded)) + 1
 
 
 def keys_of(parts: list[MapEntries], since: Mapping[MapId, int], window: int) -> dict[MapId, dict[Any, None]]:
-    """Return the keys that a segment of a window says something of, by map."""
+    """Return the keys in a segment of a window, by map."""
     return {p.id: dict.fromkeys([*p.keys, *p.removed]) for p in parts if p.id in since and window >= since[p.id]}

@@ -84,7 +84,7 @@ def declared_states(operator: Operator) -> dict[str, State[Any]]:
 
 
 def declared_maps(operator: Operator) -> dict[str, MapState[Any, Any]]:
-    """Return those that are maps."""
+    """Return the `MapState` declarations that an operator uses, by name."""
     return {name: each for name, each in declared_states(operator).items() if isinstance(each, MapState)}
 
 
@@ -106,7 +106,7 @@ def restore_states(operator: Operator, states: EncodedStates) -> None:
 
 
 def read_states(store: Store, operator: str, ref: StateRef) -> EncodedStates:
-    """Return the plain states of a reference. Raises StateLost when an object is gone, or is not what it was."""
+    """Read the plain states of a reference. Raises StateLost if an object is gone or has changed."""
     states: EncodedStates
     if not ref.name:
         states = ref.values
@@ -125,15 +125,15 @@ def read_states(store: Store, operator: str, ref: StateRef) -> EncodedStates:
     return states
 
 
-def publish_states(store: Store, window: int, states: EncodedStates, begun: Sequence[StateRef]) -> StateRef:
-    """Save plain states: small ones in the reference itself, others durably in an object of their own.
+def publish_states(store: Store, window: int, states: EncodedStates, initial: Sequence[StateRef]) -> StateRef:
+    """Save plain states: small ones in the reference itself, others durably in an object.
 
-    `begun`: the references that the task began with: states that have not changed since are not written again.
+    `initial`: the references that the task began with. Unchanged states are not written again.
     """
     data = dumps(states)
     digest = hash_bytes(data)
-    if len(begun) == 1 and begun[0].hash == digest:
-        return attrs.evolve(begun[0], segment=None, replaced=[])
+    if len(initial) == 1 and initial[0].hash == digest:
+        return attrs.evolve(initial[0], segment=None, replaced=[])
     if len(data) <= INLINE:
         return StateRef(digest, len(data), values=states)
     name = f"{_FOLDER}/{window:010d}.{digest.partition(':')[2]}"
@@ -152,8 +152,8 @@ class TaskStates:
 
     Args:
         store: the run folder; `durable`: segments are on disk before the task reports.
-        window, partition: of the task; `keys`: the keys of its partition.
-        start: the states that it begins with.
+        window, partition: those of the task; `keys`: the keys of its partition.
+        start: the states that the task begins with.
         cache: the maps of earlier windows in this process.
     """
 
@@ -169,7 +169,7 @@ class TaskStates:
     _maps: dict[str, _KeyedMaps] = attrs.field(factory=dict, init=False)
 
     def restore(self, operators: Mapping[str, Operator]) -> None:
-        """Give operators the states that were left to them. Raises MergeFailed, StateLost, SegmentMissing, SegmentDamaged."""
+        """Restore the states of operators. Raises MergeFailed, StateLost, SegmentMissing, SegmentDamaged."""
         self._operators = operators
         for name, refs in self.start.states.items():
             if name in operators:
@@ -181,17 +181,17 @@ class TaskStates:
                 maps.restore(operators[name])
 
     def capture(self) -> None:
-        """Take down the plain states, before `teardown`. Raises StateNotPlain, StateMistyped."""
+        """Record the plain states, before `teardown`. Raises StateNotPlain, StateMistyped."""
         plain = {name: encoded_states(each, name, declared_maps(each)) for name, each in self._operators.items()}
         self._plain = {name: states for name, states in plain.items() if states}
 
     def save(self) -> dict[str, StateRef]:
-        """Save what was captured and the entries that have changed; return the references for the decision, by operator.
+        """Save the captured states and the changed entries. Return the references for the decision, by operator.
 
         Raises ForeignStateKey, StateMistyped, StateNotPlain, StorageError.
         """
-        begun = self.start.states
-        refs = {name: publish_states(self.store, self.window, each, begun.get(name, ())) for name, each in self._plain.items()}
+        initial = self.start.states
+        refs = {name: publish_states(self.store, self.window, each, initial.get(name, ())) for name, each in self._plain.items()}
         for name, maps in self._maps.items():
             ref = maps.save()
             if name in refs:
@@ -249,9 +249,9 @@ class _KeyedMaps:
         store = open_store(self._folder, durable=self._task.durable)
         log = MapLog(store)
         if len(chains) == 1 and chains[0].continues:
-            known = self._task.cache.take(self._folder, chains[0].newest.name)
-            if known is not None and {state for _, state in known[1]} == set(self._declared):
-                return known
+            cached = self._task.cache.take(self._folder, chains[0].newest.name)
+            if cached is not None and {state for _, state in cached[1]} == set(self._declared):
+                return cached
             content = log.restore(chains[0].newest, self._task.window - 1, [(self._name, state) for state in self._declared])
             return log, {key: decode_map(self._declared[key[1]], each.keys(), each.values()) for key, each in content.items()}
         maps: _Maps = {(self._name, state): TrackedDict() for state in self._declared}
@@ -279,15 +279,15 @@ class _KeyedMaps:
 
 
 def _in_order(entries: TrackedDict[Any, Any]) -> TrackedDict[Any, Any]:
-    """Return a map with its keys sorted: an operator's output must not depend on whether they were read or were in memory.
+    """Return a map with sorted keys: the output of an operator must not depend on whether they were read or in memory.
 
-    Takes little time where they nearly are, as those of the window before are.
+    This is fast if they are nearly sorted, as those of the last window are.
     """
     ordered = sorted(entries, key=None if len({type(key) for key in entries}) < 2 else _by_type)
     if ordered == list(entries):
         return entries
     result: TrackedDict[Any, Any] = TrackedDict({key: entries[key] for key in ordered})
-    if entries.changes().assigned:  # taken over from other partitions: all of it is to be saved
+    if entries.changes().assigned:  # taken over from other partitions: all entries must be saved
         whole: TrackedDict[Any, Any] = TrackedDict()
         whole.update(result)
         return whole

@@ -16,35 +16,35 @@ from dagflow.state.errors import StateMistyped
 
 
 def state_type(declared: State[Any]) -> str:
-    """Return the declared type of a state; without one, the type of the value that it begins with.
+    """Return the declared type of a state, or else the type of its initial value.
 
     >>> state_type(State(0)), state_type(State[int | None](None)), state_type(MapState[str, int]()), state_type(State(None))
     ('int', 'int | None', 'MapState[str, int]', 'Any')
     """
     if isinstance(declared, MapState):
         return f"MapState[{', '.join(type_name(each) for each in type_arguments(declared))}]"
-    named = type_arguments(declared)[0]
-    if named is not Any:
-        return type_name(named)
+    declared_type = type_arguments(declared)[0]
+    if declared_type is not Any:
+        return type_name(declared_type)
     begin = declared.initial()
     return "Any" if begin is None else type_name(type(begin))
 
 
 def misfit(value: Any, declared: State[Any]) -> str | None:
-    """Return why a value is not of a declared type; None if it is."""
-    named = type_arguments(declared)
+    """Return why a value does not have the declared type; None if it does."""
+    types = type_arguments(declared)
     if isinstance(declared, MapState):
         for key, each in value.items():
-            if not (fits(key, named[0]) and fits(each, named[1])):
+            if not (fits(key, types[0]) and fits(each, types[1])):
                 return f"it holds {excerpt(key)}: {excerpt(each)}"
         return None
     begin = declared.initial()
-    tp = named[0] if named[0] is not Any or begin is None else type(begin)
+    tp = types[0] if types[0] is not Any or begin is None else type(begin)
     return None if fits(value, tp) else f"it holds {excerpt(value)}"
 
 
 def checked(value: Any, declared: State[Any], operator: str, state: str) -> Any:
-    """Return the value, if it is of the declared type. Raises StateMistyped."""
+    """Return a value that has the declared type. Raises StateMistyped for others."""
     wrong = misfit(value, declared)
     if wrong is not None:
         raise StateMistyped(operator=operator, state=state, declared=state_type(declared), got=wrong)
@@ -52,23 +52,23 @@ def checked(value: Any, declared: State[Any], operator: str, state: str) -> Any:
 
 
 def encode_keys(keys: Iterable[Any], where: str) -> list[Any]:
-    """Return keys as JSON has them. Raises StateNotPlain for keys that are not strings or integers."""
-    listed = list(keys)
-    for key in listed:
+    """Return keys for JSON. Raises StateNotPlain for keys that are not strings or integers."""
+    result = list(keys)
+    for key in result:
         if type(key) is not str and type(key) is not int:
             raise StateNotPlain(where=where, got=f"a key of type {type(key).__qualname__}")
-    return listed
+    return result
 
 
 def encode_state(declared: State[Any], value: Any, where: str) -> Any:
-    """Return the value of a `State` as JSON has it; that of a `MapState` whole. Raises StateNotPlain."""
+    """Return the value of a `State`, or a whole `MapState`, for JSON. Raises StateNotPlain."""
     if isinstance(declared, MapState):
         return [encode_keys(value, where), encode(list(value.values()), where)]
     return encode(value, where)
 
 
 def decode_state(declared: State[Any], data: Any) -> Any:
-    """Return the value that `encode_state` was given."""
+    """Return the value of a state from the result of `encode_state`."""
     if not isinstance(declared, MapState):
         return decode(data, type_arguments(declared)[0])
     keys, values = data
@@ -76,5 +76,5 @@ def decode_state(declared: State[Any], data: Any) -> Any:
 
 
 def decode_map(declared: MapState[Any, Any], keys: Iterable[Any], values: Iterable[Any]) -> TrackedDict[Any, Any]:
-    """Return a map of its keys and encoded values."""
+    """Return a map from its keys and encoded values."""
     return TrackedDict(zip(keys, decode(list(values), list[type_arguments(declared)[1]]), strict=True))  # type: ignore[misc]

@@ -139,5 +139,5 @@ def _empty(schema: SetSchema | None) -> Any:
     """Return a table without rows: of the schema in effect."""
     import pyarrow as pa
 
-    known = None if schema is None else schema_of_fields(schema.schema)
-    return (pa.schema([]) if known is None else known).empty_table()
+    arrow_schema = None if schema is None else schema_of_fields(schema.schema)
+    return (pa.schema([]) if arrow_schema is None else arrow_schema).empty_table()

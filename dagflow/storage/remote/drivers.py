@@ -34,9 +34,9 @@ def driver_errors(path: str, doing: str) -> Iterator[None]:
     except DagflowError:
         raise
     except Exception as error:
-        told = explain(error, path, doing)
-        if told is not None:
-            raise told from error
+        explained = explain(error, path, doing)
+        if explained is not None:
+            raise explained from error
         raise
 
 
@@ -68,9 +68,9 @@ def code_of(error: BaseException) -> str | None:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    found: list[BaseException] = []
+    chain: list[BaseException] = []
     following: BaseException | None = error
-    while following is not None and following not in found:
-        found.append(following)
+    while following is not None and following not in chain:
+        chain.append(following)
         following = following.__cause__
-    return found
+    return chain
