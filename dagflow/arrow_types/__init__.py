@@ -43,7 +43,7 @@ _MAP_FIELD = re.compile(r" \('.*'\)$", re.DOTALL)
 
 
 def type_named(text: str, names: Mapping[str, pa.DataType] = NAMES) -> pa.DataType:
-    """The type that a text names, as `str` spells types or a person does. Raises ValueError for what names none.
+    """Return the Arrow type of a text, as `str` or a user writes it. Raises ValueError for other text.
 
     Names of items and backquotes around names of fields may be there or not; `names` are the types of one word.
 
@@ -90,7 +90,7 @@ class _Names:
         raise ValueError(f"{outer}<…> of {len(parts)} is unknown")
 
     def field(self, text: str) -> pa.Field[Any]:
-        """Of `name: type` or `name: type not null`; a name may have colons, too, if the rest is a type."""
+        """Parse `name: type` or `name: type not null`. The name may contain colons if the rest is a type."""
         problem = ValueError(f"':' is missing in {text!r}")
         for n, colon in enumerate(_colons(text)):
             kind = text[colon + 1 :].strip()
@@ -127,7 +127,7 @@ def _of_numbers(name: str, parts: list[str]) -> pa.DataType:
 
 
 def _outside(text: str) -> list[tuple[int, str]]:
-    """The characters that are in no brackets and no backquotes, and where they are."""
+    """Return the characters outside of brackets and backquotes, with their places."""
     found, depth, quoted = [], 0, False
     for n, character in enumerate(text):
         quoted ^= character == "`"
@@ -148,7 +148,7 @@ def _parts(text: str) -> list[str]:
 
 
 def type_text(kind: pa.DataType) -> str:
-    """The text of a type, from which `to_type` makes it again.
+    """Return the text of a type. `to_type` reads it back.
 
     >>> type_text(pa.list_(pa.float64())), type_text(pa.struct([pa.field("a b", pa.int8())]))
     ('list<float64>', 'struct<`a b`: int8>')
@@ -168,7 +168,7 @@ _INTS = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
 
 
 def wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """The narrowest type that values of both convert to without a loss; text where there is no other.
+    """Return the narrowest type that values of both types convert to without a loss: string if there is no other.
 
     Integers widen to larger ones and, with floats, to float64; dates to timestamps; structs and lists part by part.
 

@@ -31,11 +31,11 @@ class Entry:
     setting: Setting
 
     def below(self) -> Entry:
-        """The same one part further down."""
+        """Return the entry one part further down its path."""
         return Entry(self.path[1:], self.setting)
 
     def spread(self, table: Mapping[str, Any]) -> list[Entry]:
-        """An entry for each value in a table that the setting gives."""
+        """Return an entry for each value in a table that the setting gives."""
         return [Entry(path, attrs.evolve(self.setting, value=value, is_text=False)) for path, value in flatten(table)]
 
 
@@ -54,7 +54,7 @@ class Assembly:
     origins: dict[str, Setting] = attrs.field(factory=dict)
 
     def value(self, hint: Any, current: Any, entries: Sequence[Entry], place: str) -> Any:
-        """The value of type `hint` that `entries` make of `current` (attrs.NOTHING: there is none yet)."""
+        """Return the value of type `hint` that `entries` make of `current` (attrs.NOTHING: there is none yet)."""
         whole: Setting | None = None
         parts: list[Entry] = []
         for entry in entries:
@@ -76,7 +76,7 @@ class Assembly:
         return self.with_parts(hint, current, parts, place)
 
     def table(self, hint: Any, current: Any, setting: Setting) -> Any:
-        """The table that a setting gives where a table is wanted, else None."""
+        """Return the table that a setting gives where a table is wanted, else None."""
         wanted = attrs.has(type(current)) or any(hints.is_table(part) or kind(part) is Any for part in hints.members(hint))
         value = setting.value
         if wanted and setting.is_text and value.lstrip().startswith("{"):
@@ -92,7 +92,7 @@ class Assembly:
         return value
 
     def convert(self, hint: Any, setting: Setting) -> Any:
-        """The whole value of a setting, or FAILED."""
+        """Return the whole value of a setting, or FAILED."""
         try:
             if setting.is_text:
                 return conversion.from_text(hint, setting.value)
@@ -124,7 +124,7 @@ class Assembly:
         return FAILED
 
     def keys(self, hint: Any, current: Mapping[str, Any], entries: Sequence[Entry], place: str) -> Any:
-        """A mapping with the keys that `entries` name replaced. A key holds dots where its value is not a table."""
+        """Return a mapping with the keys that `entries` name replaced. A key holds dots where its value is not a table."""
         nested = any(hints.is_table(part) or kind(part) is Any for part in hints.members(hint))
         groups: dict[str, list[Entry]] = {}
         for entry in entries:
@@ -136,7 +136,7 @@ class Assembly:
         return FAILED if any(value is FAILED for value in result.values()) else result
 
     def group(self, cls: type, entries: Sequence[Entry], place: str) -> dict[str, list[Entry]]:
-        """The entries by the field of `cls` that they are for; what is for none is noted as unknown."""
+        """Return the entries by the field of `cls` that they are for, and note those for none as unknown."""
         known = list(hints.settable(cls))
         groups: dict[str, list[Entry]] = {}
         for entry in entries:
@@ -148,7 +148,7 @@ class Assembly:
         return groups
 
     def fields(self, cls: type, current: Any, entries: Sequence[Entry], place: str) -> Any:
-        """An object of `cls`: `current` with the fields that `entries` name replaced, or a new one."""
+        """Return an object of `cls`: `current` with the fields that `entries` name replaced, or a new one."""
         count = len(self.problems.errors)
         known, given, before = hints.settable(cls), {}, f"{place}." if place else ""
         deciding: dict[str, Setting] = {}
@@ -185,7 +185,7 @@ class Assembly:
                 attrs.setters.validate(probe, known[name], attrs.setters.convert(probe, known[name], value))
 
     def naming(self, cls: type, field: attrs.Attribute[Any], setting: Setting, value: Any, *, probing: bool = False) -> _Naming:
-        """A block in which a validator may raise: what it says is noted for the key of `setting`."""
+        """Return a context in which a validator may raise. Its error is noted for the key of `setting`."""
         return _Naming(self, hints.field_hint(cls, field), setting, value, probing)
 
 
@@ -213,7 +213,7 @@ class _Naming:
 
 
 def default_of(field: attrs.Attribute[Any]) -> Any:
-    """The default of a field, attrs.NOTHING where it has none or needs the object to make it."""
+    """Return the default of a field, attrs.NOTHING where it has none or needs the object to make it."""
     default: Any = field.default
     if isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # Factory is a class at run time
         return attrs.NOTHING if default.takes_self else default.factory()
@@ -232,7 +232,7 @@ def missing_setting(cls: type, key: str, field: attrs.Attribute[Any]) -> Missing
 def conflict(
     cls: type, current: Any, deciding: Mapping[str, Setting], given: Mapping[str, Any], reason: str
 ) -> ConflictingSettings:
-    """The error for an object that refuses values which are right each by itself; shows those that `reason` names, or all."""
+    """Return the error for values that an object refuses together. It shows those that `reason` names, or all."""
     import re
 
     known = hints.settable(cls)

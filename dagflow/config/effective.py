@@ -46,7 +46,7 @@ def effective(
     attributes: Mapping[str, Mapping[str, Setting]] | None = None,
     modules: Mapping[str, Any] | None = None,
 ) -> list[Row]:
-    """All effective values, in the order in which they are declared.
+    """Return all effective values, in the order in which they are declared.
 
     Args:
         settings_class: the class of the application's settings, None if it has none.
@@ -97,7 +97,7 @@ def _plain_row(key: str, value: Any, origin: str, group: str) -> Row:
 def _object_rows(
     thing: Any, origins: Mapping[str, Setting], before: str, group: str, place: str = "", above: str = "", base: Any = None
 ) -> Iterable[Row]:
-    """The rows of an object's fields; fields that are attrs objects are followed by their own. `above`: origin of the whole.
+    """Yield the rows of an object's fields, and those of attrs objects in it. `above` is the origin of the whole.
 
     `base`: the object of the same class that is there by default, None: that of the class's own defaults.
     """
@@ -119,7 +119,7 @@ def _object_rows(
 
 
 def _below(path: str, origins: Mapping[str, Setting]) -> list[str]:
-    """The origins of what was given for parts of a value."""
+    """Return the origins of settings for parts of a value."""
     return list(dict.fromkeys(setting.origin for other, setting in origins.items() if other.startswith(f"{path}.")))
 
 
@@ -159,7 +159,7 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def show(value: Any, hint: Any = Any) -> str:
-    """A value as users would write it: sizes and durations in words, lists as TOML arrays, secrets, in URLs too, as `***`.
+    """Return a value as users would write it: sizes and durations in words, lists as TOML arrays, secrets, in URLs too, as `***`.
 
     >>> from dagflow.config import Bytes
     >>> show(67108864, Bytes), show(["a", "b"]), show(None), show(""), show(True)
@@ -227,7 +227,7 @@ def _number(value: float, hint: Any) -> str:
 
 
 def render_text(rows: Iterable[Row]) -> str:
-    """The rows as text: a block a group, one line a value: key, value, origin, type and doc.
+    """Return the rows as text: a block a group, one line a value: key, value, origin, type and doc.
 
     >>> print(render_text([Row("prefix", ".", "default", "str", "what lines start with", "application")]))
     application
@@ -249,7 +249,7 @@ def render_text(rows: Iterable[Row]) -> str:
 
 
 def render_json(rows: Iterable[Row]) -> str:
-    """The rows as a JSON array of objects with `key`, `value` (text, as shown), `origin`, `type`, `doc` and `group`."""
+    """Return the rows as a JSON array of objects with `key`, `value` (text, as shown), `origin`, `type`, `doc` and `group`."""
     import json
 
     return json.dumps([attrs.asdict(row) for row in rows], indent=2, ensure_ascii=False)

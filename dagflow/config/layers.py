@@ -57,7 +57,7 @@ class Setting:
 
 
 def split_key(key: str) -> tuple[str, ...]:
-    """The parts of a dotted key; a part in double quotes may hold dots.
+    """Return the parts of a dotted key; a part in double quotes may hold dots.
 
     >>> split_key('labels."a.b".c')
     ('labels', 'a.b', 'c')
@@ -69,7 +69,7 @@ def split_key(key: str) -> tuple[str, ...]:
 
 
 def join_key(path: Iterable[str]) -> str:
-    """The key of some parts; parts with dots are quoted, but not in Spark's keys, which are dotted names.
+    """Return the key of some parts; parts with dots are quoted, but not in Spark's keys, which are dotted names.
 
     >>> join_key(("labels", "a.b", "c")), join_key(("spark", "executor.memory"))
     ('labels."a.b".c', 'spark.executor.memory')
@@ -93,27 +93,27 @@ class Layers:
     names: frozenset[str] = frozenset()
 
     def application(self) -> Layers:
-        """The settings of the application, and unknown ones."""
+        """Return the settings of the application, and unknown ones."""
         return self._only("application")
 
     def operators(self) -> Layers:
-        """`operator.*`: to be checked when the DAG is known."""
+        """Return the settings `operator.*`, which are checked when the DAG is known."""
         return self._only("operator")
 
     def spark(self) -> Layers:
-        """`spark.*`: passed through as text, see `spark_conf`."""
+        """Return the settings `spark.*`, which are passed on as text; see `spark_conf`."""
         return self._only("spark")
 
     def run(self) -> Layers:
-        """The settings of the run, `run.NAME` or plain NAME."""
+        """Return the settings of the run, `run.NAME` or plain NAME."""
         return self._only("run")
 
     def __iter__(self) -> Iterator[Setting]:
-        """All settings, lowest precedence first."""
+        """Yield all settings, lowest precedence first."""
         return (setting for layer in self.layers for setting in layer)
 
     def winners(self) -> dict[str, Setting]:
-        """The setting with the highest precedence of each key, keys in the order in which they first appear."""
+        """Return the setting with the highest precedence of each key, keys in the order in which they first appear."""
         return {setting.key: setting for setting in self}
 
     def _only(self, group: str) -> Layers:
@@ -132,7 +132,7 @@ class Layers:
 
 
 def find_name(name: str, names: Iterable[str], *, any_case: bool) -> str | None:
-    """The known name that `name` stands for, or None."""
+    """Return the declared name that `name` stands for, or None."""
     names = list(names)
     if name in names:
         return name
@@ -170,25 +170,25 @@ def read_layers(
     >>> [(s.key, s.value, s.origin) for s in layers]
     [('prefix', '#', 'env DAGFLOW_PREFIX'), ('prefix', ';', '-D')]
     """
-    found = Problems()
+    errors = Problems()
     names: frozenset[str] = frozenset()
-    with found:
+    with errors:
         names = frozenset(setting_names(settings_class)) if settings_class is not None else names
     base, values = (None, code) if isinstance(code, Mapping) or code is None else (code, {})
     layers = [[Setting(join_key(path), value, "code") for path, value in flatten(values or {}, split=True)]]
     layers[0] += [Setting(f"run.{name}", value, "code") for name, value in (run or {}).items() if value is not None]
     layers.append(_environment(environment or {}))
     for path in conf_files:
-        with found:
+        with errors:
             layers.append(conf_file(os.fspath(path)))
     layers.append([])
     for text in definitions:
-        with found:
+        with errors:
             layers[-1].append(definition(text))
     for key in dict.fromkeys(setting.key for setting in layers[-1]):
-        given = list(dict.fromkeys(setting.value for setting in layers[-1] if setting.key == key))
-        if len(given) > 1:
-            found.add(_repeated(key, given, settings_class if key in names else None))
+        texts = list(dict.fromkeys(setting.value for setting in layers[-1] if setting.key == key))
+        if len(texts) > 1:
+            errors.add(_repeated(key, texts, settings_class if key in names else None))
     layers.append(
         [
             Setting(f"run.{name}", value, "--" + name.replace("_", "-"), isinstance(value, str))
@@ -197,9 +197,9 @@ def read_layers(
         ]
     )
     if problems is None:
-        found.raise_all()
+        errors.raise_all()
     else:
-        problems.extend(found)
+        problems.extend(errors)
     return Layers(tuple(tuple(_renamed(setting, names) for setting in layer) for layer in layers), base, names)
 
 
@@ -215,7 +215,7 @@ def _renamed(setting: Setting, names: Iterable[str]) -> Setting:
 
 
 def setting_names(settings_class: type) -> tuple[str, ...]:
-    """The names of an application's settings. Raises NotASettingsClass, ReservedSettingName."""
+    """Return the names of an application's settings. Raises NotASettingsClass, ReservedSettingName."""
     if not attrs.has(settings_class):
         raise NotASettingsClass(name=settings_class.__name__, where=settings_class.__module__)
     names = tuple(hints.settable(settings_class))
@@ -226,7 +226,7 @@ def setting_names(settings_class: type) -> tuple[str, ...]:
 
 
 def definition(text: str) -> Setting:
-    """The setting of one `-D KEY=VALUE`."""
+    """Return the setting of one `-D KEY=VALUE`."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise BadDefinition(text=text if not equals else "=")
@@ -249,7 +249,7 @@ def _repeated(key: str, given: Sequence[str], settings_class: type | None) -> Re
 
 
 def conf_file(path: str) -> list[Setting]:
-    """The settings of a TOML file, in the order of the file. Raises ConfFileMissing, BadConfFile."""
+    """Return the settings of a TOML file, in the order of the file. Raises ConfFileMissing, BadConfFile."""
     import tomllib
 
     try:
@@ -264,12 +264,12 @@ def conf_file(path: str) -> list[Setting]:
     except (ValueError, RecursionError) as error:
         raise _syntax_error(path, text, str(error) if isinstance(error, ValueError) else "nested too deeply") from None
     lines = key_lines(text)
-    found = []
+    settings = []
     for where, value in flatten(document):
         line = line_of(lines, where)
         whole = split_key(where[0]) + where[1:] if '"' not in where[0] else where
-        found.append(Setting(join_key(whole), value, f"{path}:{line}"))
-    return found
+        settings.append(Setting(join_key(whole), value, f"{path}:{line}"))
+    return settings
 
 
 def _syntax_error(path: str, text: str, message: str) -> BadConfFile:
@@ -296,17 +296,17 @@ def flatten(
 
 
 def _environment(environment: Mapping[str, str]) -> list[Setting]:
-    found = []
+    settings = []
     for name, value in sorted(environment.items()):
         if name.startswith(ENVIRONMENT_PREFIX):
             parts = name[len(ENVIRONMENT_PREFIX) :].split("__")
             key = ".".join(part.lower() if part == part.upper() else part for part in parts)
-            found.append(Setting(key, value, f"env {name}", is_text=True))
-    return found
+            settings.append(Setting(key, value, f"env {name}", is_text=True))
+    return settings
 
 
 def spark_conf(layers: Layers) -> dict[str, Setting]:
-    """The effective `spark.*` settings, values as text as Spark wants them. Raises BadValue, or ConfigErrors.
+    """Return the effective `spark.*` settings, values as text as Spark wants them. Raises BadValue, or ConfigErrors.
 
     >>> layers = read_layers(code={"spark": {"ui.enabled": False}}, definitions=["spark.executor.memory=2g"])
     >>> {key: setting.value for key, setting in spark_conf(layers).items()}

@@ -21,7 +21,7 @@ from dagflow.model.operator.renamed_properties import RenamedProperty, renamed_p
 
 ANY = "*"
 Applied = dict[str, Setting]
-"""Dotted property → the setting that decided it, with its value as the operator has it now."""
+"""Settings by the dotted property that they decided, with its value in the operator."""
 
 
 @attrs.frozen
@@ -79,8 +79,11 @@ def apply_operators(
     """
     problems = Problems()
     modules = modules or {}
-    found = [(name, match) for name, match in _matches({**operators, **modules}, layers, problems) if not _for_port(match.path)]
-    matches = [(name, match) for name, match in found if name in modules or not _attribute(match, attributes)]
+    matches = [
+        (name, match)
+        for name, match in _matches({**operators, **modules}, layers, problems)
+        if not _for_port(match.path) and (name in modules or not _attribute(match, attributes))
+    ]
     used = {id(match.setting) for name, match in matches if name in modules and _is_for(match, modules[name])}
     applied: dict[str, Applied] = {}
     for name, operator in operators.items():
@@ -110,7 +113,7 @@ def apply_operators(
 
 
 def operator_attributes(operators: Iterable[str], attributes: Collection[str], layers: Layers) -> dict[str, dict[str, Setting]]:
-    """The attributes of operators that were given, as operator → attribute → setting, as it was written.
+    """Return the configured attributes of operators: operator → attribute → setting, as it was written.
 
     `operators`: the names of those that `*` stands for as well. Unknown operators are the business of `apply_operators`.
 
@@ -119,15 +122,15 @@ def operator_attributes(operators: Iterable[str], attributes: Collection[str], l
     >>> given["reader"]["partitioner"].value
     '4'
     """
-    found: dict[str, dict[str, Setting]] = {}
+    settings: dict[str, dict[str, Setting]] = {}
     ranked = []
     for name, match in _matches(dict.fromkeys(operators), layers, Problems()):
         attribute = _attribute(match, attributes)
         if attribute is not None:
             ranked.append((match.rank, name, attribute, match.setting))
     for _, name, attribute, setting in sorted(ranked, key=lambda item: item[0]):
-        found.setdefault(name, {})[attribute] = setting
-    return found
+        settings.setdefault(name, {})[attribute] = setting
+    return settings
 
 
 def _attribute(match: _Match, attributes: Collection[str]) -> str | None:
@@ -137,7 +140,7 @@ def _attribute(match: _Match, attributes: Collection[str]) -> str | None:
 def apply_ports(
     ports: Mapping[str, Iterable[str]], attributes: Mapping[str, Any], layers: Layers
 ) -> dict[str, dict[str, dict[str, Setting]]]:
-    """The attributes of ports that were given, as operator → port → attribute → setting with its typed value.
+    """Return the configured attributes of ports: operator → port → attribute → setting, with its typed value.
 
     Args:
         ports: the names of each operator's ports, by operator.
@@ -148,7 +151,7 @@ def apply_ports(
     the business of `apply_operators`.
     """
     problems = Problems()
-    found: dict[str, dict[str, dict[str, Setting]]] = {}
+    settings: dict[str, dict[str, dict[str, Setting]]] = {}
     ranked: list[tuple[tuple[int, ...], str, str, str, Setting]] = []
     for name, match in _matches(ports, layers, Problems()):
         if not _for_port(match.path):
@@ -170,9 +173,9 @@ def apply_ports(
         assembly = Assembly(unknown=_never, problems=problems)
         value = assembly.convert(attributes[attribute], setting)
         if value is not FAILED:
-            found.setdefault(name, {}).setdefault(port, {})[attribute] = attrs.evolve(setting, value=value, is_text=False)
+            settings.setdefault(name, {}).setdefault(port, {})[attribute] = attrs.evolve(setting, value=value, is_text=False)
     problems.raise_all()
-    return found
+    return settings
 
 
 def reachable(operator: Any, path: Sequence[str], *, any_case: bool = False) -> bool:
@@ -204,12 +207,12 @@ def _is_for(match: _Match, module: Any) -> bool:
 
 
 def _matches(operators: Mapping[str, Any], layers: Layers, problems: Problems) -> list[tuple[str, _Match]]:
-    found = []
+    matches = []
     for number, layer in enumerate(layers.operators().layers):
         for order, setting in enumerate(layer):
             path = setting.path[1:]
             if path[:1] == (ANY,):
-                found += [(name, _Match((number, 0, order), path[1:], setting, True)) for name in operators]
+                matches += [(name, _Match((number, 0, order), path[1:], setting, True)) for name in operators]
                 continue
             length = _name_length(path, operators, setting.any_case)
             if length == 0:
@@ -217,8 +220,8 @@ def _matches(operators: Mapping[str, Any], layers: Layers, problems: Problems) -
                 problems.add(UnknownOperatorName(key=setting.key, origin=setting.origin, name=name, known=tuple(operators)))
                 continue
             name = find_name(".".join(path[:length]), operators, any_case=setting.any_case) or ""
-            found.append((name, _Match((number, 1, order), path[length:], setting, False)))
-    return found
+            matches.append((name, _Match((number, 1, order), path[length:], setting, False)))
+    return matches
 
 
 def _name_length(path: Sequence[str], operators: Iterable[str], any_case: bool) -> int:
@@ -264,13 +267,13 @@ def _apply(operator: Any, name: str, entries: Sequence[Entry]) -> Applied:
 
 
 def _renamed(cls: type, name: str, any_case: bool) -> RenamedProperty | None:
-    """The property that `name` is the old name of."""
+    """Return the property that `name` is the old name of."""
     renamed = renamed_properties(cls)
     return renamed.get(find_name(name, renamed, any_case=any_case) or "")
 
 
 def _with_current_name(cls: type, entry: Entry) -> Entry:
-    """An entry under the current name of its property. Warns where the setting uses the old one."""
+    """Return an entry under the current name of its property. Warns if the setting uses the old one."""
     old = _renamed(cls, entry.path[0], entry.setting.any_case) if entry.path else None
     if old is None:
         return entry
@@ -279,7 +282,7 @@ def _with_current_name(cls: type, entry: Entry) -> Entry:
 
 
 def value_at(thing: Any, path: str) -> Any:
-    """The value of a dotted path below an object, None where there is none."""
+    """Return the value at a dotted path below an object, or None."""
     while path:
         if isinstance(thing, Mapping):
             key = max((k for k in thing if path == k or path.startswith(f"{k}.")), key=len, default=None)

@@ -46,7 +46,7 @@ class SettingsMapping(Mapping[str, Any]):
 
 
 def build_settings(settings_class: type | None, layers: Layers) -> Any:
-    """The settings of an application: an object of its class, or a read-only mapping where it has none.
+    """Return the settings of an application: an object of its class, or a read-only mapping where it has none.
 
     Raises the ConfigError, or ConfigErrors with all of them: MissingSetting, UnknownSetting, BadValue, ConflictingSettings…
 
@@ -63,7 +63,7 @@ def build_settings(settings_class: type | None, layers: Layers) -> Any:
 
 
 def build_run_settings(layers: Layers) -> RunSettings:
-    """The settings of the run. Raises as `build_settings` does.
+    """Return the settings of the run. Raises as `build_settings` does.
 
     >>> from dagflow.config import read_layers
     >>> build_run_settings(read_layers(options={"window": "500ms"})).window
@@ -73,7 +73,7 @@ def build_run_settings(layers: Layers) -> RunSettings:
 
 
 def assemble_settings(settings_class: type | None, layers: Layers) -> tuple[Any, dict[str, Setting]]:
-    """The settings of an application, and by dotted key the setting that decided each part of them."""
+    """Return the settings of an application, and by dotted key the setting that decided each part of them."""
     mine = layers.application()
     if settings_class is None and mine.base is not None:
         settings_class = type(mine.base)
@@ -94,7 +94,7 @@ def assemble_settings(settings_class: type | None, layers: Layers) -> tuple[Any,
 
 
 def assemble_run_settings(layers: Layers) -> tuple[RunSettings, dict[str, Setting]]:
-    """The settings of the run, and by name the setting that decided each."""
+    """Return the settings of the run, and by name the setting that decided each."""
     assembly = Assembly(unknown=_unknown(RunSettings))
     entries = []
     for setting in layers.run():

@@ -22,7 +22,7 @@ def key_lines(text: str) -> dict[Path, int]:
 
 
 def line_of(lines: dict[Path, int], path: Path) -> int:
-    """The line of a path, else that of the nearest table or value around it, else 1."""
+    """Return the line of a path, else that of the nearest table or value around it, else 1."""
     for length in range(len(path), 0, -1):
         if path[:length] in lines:
             return lines[path[:length]]
@@ -65,7 +65,7 @@ class _Scanner:
             self.found.setdefault(path, line)
 
     def here(self) -> int:
-        """The line of the present position."""
+        """Return the line of the current position."""
         self.line += self.text.count("\n", self.counted_to, self.at)
         self.counted_to = self.at
         return self.line
@@ -87,7 +87,7 @@ class _Scanner:
         return False
 
     def key(self) -> Path:
-        """A dotted key; stops behind it, at `=` or `]`."""
+        """Read a dotted key, up to `=` or `]`."""
         parts = []
         while True:
             self.skip_blank()
@@ -104,7 +104,7 @@ class _Scanner:
             self.at += 1
 
     def string(self) -> str:
-        """A quoted string of any of the four kinds; returns what it says (several lines: as it stands)."""
+        """Read a quoted string of any of the four kinds, and return its value (several lines: as they stand)."""
         quote = self.text[self.at]
         if self.text.startswith(quote * 3, self.at):
             self.at = start = self.at + 3

@@ -11,7 +11,7 @@ from dagflow.model.types.forms import schema_of
 from dagflow.plan.plan import Plan
 
 Columns = list[tuple[str, str]]
-"""Names and Arrow types."""
+"""Columns as pairs of name and Arrow type."""
 
 
 def late_columns(plan: Plan, agreed: Mapping[str, Any], operator: str) -> Columns | None:
@@ -25,18 +25,18 @@ def late_inputs(plan: Plan, agreed: Mapping[str, Any]) -> dict[str, dict[str, Co
 
     They need the columns even if no record arrives at a port, which depends on the data.
     """
-    found: dict[str, dict[str, Columns]] = {}
+    columns_by_port: dict[str, dict[str, Columns]] = {}
     for operator in (name for stage in plan.stages for name in stage.operators):
         upstream = plan.dag.upstream(operator)
         for source, sink in upstream if len(upstream) > 1 else ():
             columns = None if schema_of(plan.dag.types[sink]) is not None else _columns_of(plan, agreed, source)
             if columns is not None:
-                found.setdefault(operator, {})[sink.port] = columns
-    return found
+                columns_by_port.setdefault(operator, {})[sink.port] = columns
+    return columns_by_port
 
 
 def _columns_of(plan: Plan, agreed: Mapping[str, Any], source: PortName) -> Columns | None:
-    def said(port: PortName) -> Columns | None:
+    def emitted_columns(port: PortName) -> Columns | None:
         return plan.dag.nodes[port.operator].operator.emitted_columns(port.port, agreed.get(port.operator))
 
-    return nearest_declaration(plan.dag.nodes, plan.dag.streams.values(), source, said)
+    return nearest_declaration(plan.dag.nodes, plan.dag.streams.values(), source, emitted_columns)

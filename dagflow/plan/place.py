@@ -140,7 +140,7 @@ def _check_body(node: OperatorNode, dag: CheckedDag) -> None:
 
 
 def _check_states(node: OperatorNode, is_keyed: bool) -> None:
-    """Raises MergeMissing, MapStateNotKeyed or NotSupported where an operator cannot run in partitions because of its state."""
+    """Raise MergeMissing, MapStateNotKeyed or NotSupported where an operator cannot run in partitions because of its state."""
     missing: dict[str, str] = {}
     maps: dict[str, str] = {}
     for name, kept in state_fields(type(node.operator)).items():

@@ -75,7 +75,7 @@ class Stage:
 
     @property
     def is_leading(self) -> bool:
-        """Return whether its partitions are its own, and not those of a stage before it."""
+        """True if its partitions are its own, and not those of a stage before it."""
         return self.head in self.operators
 
 
@@ -109,26 +109,26 @@ class Plan:
         return tuple(name for name in self.dag.nodes if self.placement[name] == DRIVER)
 
     def stage_of(self, operator: str) -> Stage:
-        """The stage of an operator in tasks."""
+        """Return the stage of an operator in tasks."""
         return next(stage for stage in self.stages if operator in stage.operators)
 
     def stages_before(self, stage: Stage) -> list[Stage]:
-        """The stages whose records cross an exchange to a stage."""
+        """Return the stages whose records cross an exchange to a stage."""
         above = {e.source.operator for e in self.exchanges.values() if e.sink.operator in stage.operators}
         return [each for each in self.stages if above & set(each.operators)]
 
     def keyed_ports(self, stage: Stage) -> tuple[str, ...]:
-        """The input ports of the head of a stage whose records find their partition by key."""
+        """Return the input ports of the head of a stage whose records find their partition by key."""
         into = [each for each in self.exchanges.values() if each.sink.operator == stage.head]
         return tuple(each.sink.port for each in into if each.kind == HASH)
 
     def partitioner(self, stage: Stage) -> Any:
-        """The `dagflow.scaling.Partitioner` that decides how many partitions a stage has; None for the default."""
+        """Return the `dagflow.scaling.Partitioner` that decides how many partitions a stage has; None for the default."""
         partitioner = partitioner_of(self.dag.nodes[stage.head])
         return self.dag.nodes[stage.head].operator if partitioner == "self" else partitioner
 
     def work_ports(self) -> list[PortName]:
-        """The input ports that work items cross to, from the driver to the tasks."""
+        """Return the input ports that work items cross to, from the driver to the tasks."""
         driver = {name for name, place in self.placement.items() if place == DRIVER}
         streams = [stream for stream in self.dag.streams.values() if stream.source.operator in driver]
         return [sink for stream in streams for sink in stream.sinks if sink.operator not in driver]

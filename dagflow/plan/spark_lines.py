@@ -69,7 +69,7 @@ def _body_lines(plan: Plan, level: int) -> list[str]:
 
 
 def _passing(plan: Plan, stage: Stage) -> str:
-    """The operators of a stage: a chain with arrows, anything else with commas."""
+    """Return the operators of a stage: a chain with arrows, anything else with commas."""
     names = stage.operators
     chain = all([s.operator for s, _ in plan.dag.upstream(b)] == [a] for a, b in pairwise(names))
     return (" → " if chain else ", ").join(names)

@@ -145,7 +145,7 @@ class PlanView:
     modules: tuple[OperatorView, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The view as plain data: dicts, tuples, text, numbers, None."""
+        """Return the view as plain data: dicts, tuples, text, numbers, None."""
         return attrs.asdict(self)
 
 
@@ -189,7 +189,7 @@ def plan_view(of: Application, step: str = "staged", applied: Applied | None = N
 def _view(
     dag: DAG | ExpandedDag | CheckedDag, nodes: Mapping[str, OperatorNode | ModuleNode], step: str, applied: Applied | None
 ) -> PlanView:
-    """The view of what the user wrote, with the types of all ports where they are known."""
+    """Return the view of what the user wrote, with the types of all ports where they are known."""
     types = dag.types if isinstance(dag, CheckedDag) else None
     properties = _properties({**dag.modules, **nodes}, applied)
     leading = {s.source: s.name for s in dag.streams.values()} | {k: s.name for s in dag.streams.values() for k in s.sinks}
@@ -243,13 +243,13 @@ def _properties(nodes: Mapping[str, OperatorNode | ModuleNode], applied: Applied
     modules = {name: node.module for name, node in nodes.items() if isinstance(node, ModuleNode)}
     operators = {name: node.operator for name, node in nodes.items() if isinstance(node, OperatorNode)}
     rows = effective(None, Layers(), operators=operators, modules=modules, applied=applied)
-    found: dict[str, list[PropertyView]] = {}
+    views: dict[str, list[PropertyView]] = {}
     for name, node in nodes.items():
         kind = "module" if name in modules else "operator"
         group, before = f"{kind} {name} ({type(_of(node)).__name__})", f"operator.{name}."
         mine = [row for row in rows if row.group == group and row.origin != "default"]
-        found[name] = [PropertyView(name=row.key.removeprefix(before), value=row.value, origin=row.origin) for row in mine]
-    return found
+        views[name] = [PropertyView(name=row.key.removeprefix(before), value=row.value, origin=row.origin) for row in mine]
+    return views
 
 
 def _planned(plan: Plan, step: str, applied: Applied | None) -> PlanView:
@@ -310,9 +310,9 @@ def _why(plan: Plan, name: str) -> str:
 
 def _stage_view(plan: Plan, stage: Stage) -> StageView:
     partitioner = plan.partitioner(stage)
-    said = bounds(partitioner) if partitioner is not None else Bounds(policy=DEFAULT_COUNT)
+    limits = bounds(partitioner) if partitioner is not None else Bounds(policy=DEFAULT_COUNT)
     if plan.placement[stage.head] == SINGLE:
-        said = Bounds(1, 1, "always 1")
+        limits = Bounds(1, 1, "always 1")
     head = plan.dag.nodes[stage.head].operator
     splittable = head.splittable if stage.level == 0 and isinstance(head, Splittable) else None
     return StageView(
@@ -320,8 +320,8 @@ def _stage_view(plan: Plan, stage: Stage) -> StageView:
         operators=stage.operators,
         head=stage.head,
         level=stage.level,
-        min_readers=said.min_readers,
-        max_readers=said.max_readers,
-        policy=said.policy if stage.is_leading else f"as many as {stage.head} has",
+        min_readers=limits.min_readers,
+        max_readers=limits.max_readers,
+        policy=limits.policy if stage.is_leading else f"as many as {stage.head} has",
         splittable=splittable and not (isinstance(head, GroupsItems) and head.sequential),
     )

@@ -34,7 +34,7 @@ class Mismatch(ValueError):
 
 
 def from_text(hint: Any, text: str) -> Any:
-    """A value of type `hint` from text of the command line or the environment. Raises Mismatch.
+    """Return a value of type `hint` from text of the command line or the environment. Raises Mismatch.
 
     >>> from dagflow.config import Bytes
     >>> from_text(list[str], "logs"), from_text(list[int], "[1, 2]"), from_text(Bytes, "64MiB")
@@ -62,7 +62,7 @@ def from_text(hint: Any, text: str) -> Any:
 
 
 def from_value(hint: Any, value: Any, *, from_code: bool = False) -> Any:
-    """A value of type `hint` from one that has a type already: of a TOML file, or of code. Raises Mismatch.
+    """Return a value of type `hint` from a typed value of a TOML file or of code. Raises Mismatch.
 
     Sizes and durations may be words here too. What a TOML file cannot say but the type allows, the word "none" says.
 
@@ -100,7 +100,7 @@ def from_value(hint: Any, value: Any, *, from_code: bool = False) -> Any:
 
 
 def toml_value(hint: Any, text: str) -> Any:
-    """The TOML value that `text` is. Raises Mismatch."""
+    """Parse `text` as a TOML value. Raises Mismatch."""
     import tomllib
 
     try:
@@ -116,7 +116,7 @@ def toml_value(hint: Any, text: str) -> Any:
 
 
 def comma_list(text: str) -> list[str]:
-    r"""The values of a list that is written with commas. A comma that belongs to a value is written as `\,`.
+    r"""Return the values of a list that is written with commas. A comma that belongs to a value is written as `\,`.
 
     >>> comma_list("a, b"), comma_list(r"a\,b"), comma_list("")
     (['a', 'b'], ['a,b'], [''])
@@ -127,14 +127,14 @@ def comma_list(text: str) -> list[str]:
 
 
 def _listed(hint: Any, text: str) -> list[str]:
-    """Delimiters and regular expressions hold commas of their own: a list of such has one value."""
+    """Return the values of a list from text. For delimiters and regular expressions, which may hold commas, that is one value."""
     element = hints.element(hint)
     takes_commas = any(kind(part) in (bytes, re.Pattern) for part in hints.members(element))
     return [text] if takes_commas else comma_list(text)
 
 
 def from_list(hint: Any, values: list[Any], convert: Callable[[Any, Any], Any]) -> Any:
-    """A list, tuple or set of converted elements, as `hint` wants it."""
+    """Return a list, tuple or set of converted elements, as `hint` wants it."""
     what, arguments = kind(hint), get_args(hints.unwrap(hint)[0])
     if what is tuple and arguments and arguments[-1] is not Ellipsis:
         if len(values) != len(arguments):
@@ -158,7 +158,7 @@ def from_list(hint: Any, values: list[Any], convert: Callable[[Any, Any], Any]) 
 
 
 def attrs_from_table(cls: type, table: Mapping[str, Any], from_code: bool = False) -> Any:
-    """An attrs object from a table, by the names of its constructor's arguments. Raises Mismatch."""
+    """Return an attrs object from a table, by the names of its constructor's arguments. Raises Mismatch."""
     fields, given = hints.settable(cls), {}
     for key, value in table.items():
         if key not in fields:
@@ -195,7 +195,7 @@ def _holds_secret(hint: Any, seen: tuple[type, ...]) -> bool:
 
 
 def reason_of(error: BaseException) -> str:
-    """The text of a validator's error: attrs' own carry more arguments than their text."""
+    """Return the text of a validator's error, without the further arguments of those of attrs."""
     return str(error.args[0]) if error.args else type(error).__name__
 
 
@@ -206,7 +206,7 @@ def _nested(where: str, hint: Any, value: Any, error: Mismatch) -> str:
 
 
 def show_plain(value: Any, hint: Any = Any) -> str:
-    """A value as errors show it: quoted text, cut when it is long; `***` when the type holds a secret."""
+    """Return a value as errors show it: quoted text, cut when it is long; `***` when the type holds a secret."""
     if holds_secret(hint):
         return "***"
     if value is None or isinstance(value, bool):
@@ -227,7 +227,7 @@ def _refuse(hint: Any, reason: str = "") -> Any:
 
 
 def _ordered(parts: tuple[Any, ...], *, tables_first: bool) -> list[Any]:
-    """Members of a union in the order in which they are tried: what takes any text last, lists of one after that."""
+    """Return the members of a union in the order to try: those that accept any text last, then lists of one element."""
 
     def rank(part: Any) -> int:
         if hints.is_table(part) or hints.is_list(part):

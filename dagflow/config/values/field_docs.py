@@ -15,25 +15,25 @@ _NOT_DOCS = ("noqa", "type:", "pyright:", "pragma", "fmt:", "ruff:", "pylint:")
 
 
 def field_docs(cls: type) -> dict[str, str]:
-    """The docs of an attrs class's fields by key, of base classes too.
+    """Return the docs of an attrs class's fields by key, of base classes too.
 
     Taken from `metadata["doc"]`, else from a string below the field, else from the comment behind it. Fields without docs, and
     classes whose source is not at hand, are left out.
     """
-    written: dict[str, str] = {}
+    docs_in_source: dict[str, str] = {}
     for klass in reversed(cls.__mro__):
         if klass is not object and attrs.has(klass):
-            written.update(_written(klass))
-    found = {}
+            docs_in_source.update(_docs_in_source(klass))
+    docs = {}
     for field in attrs.fields(cls):
-        doc = field.metadata.get("doc") or written.get(field.name)
+        doc = field.metadata.get("doc") or docs_in_source.get(field.name)
         if doc:
-            found[field.alias or field.name] = " ".join(str(doc).split())
-    return found
+            docs[field.alias or field.name] = " ".join(str(doc).split())
+    return docs
 
 
 @functools.cache
-def _written(cls: type) -> dict[str, str]:
+def _docs_in_source(cls: type) -> dict[str, str]:
     try:
         source = textwrap.dedent(inspect.getsource(cls))
         body = ast.parse(source).body[0]
@@ -43,13 +43,13 @@ def _written(cls: type) -> dict[str, str]:
         return {}
     if not isinstance(body, ast.ClassDef):
         return {}
-    found = {}
+    docs = {}
     for statement, after in zip(body.body, [*body.body[1:], None], strict=True):
         if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
             continue
         comment = comments.get(statement.end_lineno or 0, "")
         if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
-            found[statement.target.id] = inspect.cleandoc(after.value.value)
+            docs[statement.target.id] = inspect.cleandoc(after.value.value)
         elif comment and not comment.startswith(_NOT_DOCS):
-            found[statement.target.id] = comment
-    return found
+            docs[statement.target.id] = comment
+    return docs

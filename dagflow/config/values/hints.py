@@ -47,12 +47,12 @@ class _Names(dict[str, Any]):
 
 
 def key_of(attribute: attrs.Attribute[Any]) -> str:
-    """The name under which configuration knows a field: that of the constructor's argument."""
+    """Return the name of a field in configuration: that of the constructor's argument."""
     return attribute.alias or attribute.name
 
 
 def settable(cls: type) -> dict[str, attrs.Attribute[Any]]:
-    """The fields of an attrs class that configuration may give, by key, in order."""
+    """Return the fields of an attrs class that configuration may give, by key, in order."""
     return {key_of(a): a for a in attrs.fields(cls) if a.init}
 
 
@@ -77,7 +77,7 @@ def field_hint(cls: type, attribute: attrs.Attribute[Any]) -> Any:
 
 
 def resolve(annotation: Any, owner: type) -> Any:
-    """An annotation, perhaps a string, as the type that it means in the module (then the body) of `owner`."""
+    """Evaluate an annotation, which may be a string, in the module and body of `owner`."""
     module = vars(sys.modules[owner.__module__]) if owner.__module__ in sys.modules else {}
     body = {name: value for name, value in vars(owner).items() if isinstance(value, type) and name not in module}
     holder = type(owner.__name__, (), {"__annotations__": {"it": annotation}, "__module__": owner.__module__})
@@ -95,7 +95,7 @@ def resolve(annotation: Any, owner: type) -> Any:
 
 
 def unwrap(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """The bare type, and what `Annotated` says of it. Aliases, NewType and Final are seen through."""
+    """Return the bare type, without aliases, NewType and Final, and the arguments of `Annotated`."""
     notes: tuple[Any, ...] = ()
     while True:
         if get_origin(hint) is Annotated:
@@ -116,7 +116,7 @@ def unwrap(hint: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 def unit_of(hint: Any) -> str | None:
-    """`bytes`, `seconds`, `milliseconds`, or None."""
+    """Return `bytes`, `seconds`, `milliseconds`, or None."""
     return next((note.name for note in unwrap(hint)[1] if isinstance(note, Unit)), None)
 
 
@@ -129,7 +129,7 @@ def is_secret(hint: Any) -> bool:
 
 
 def members(hint: Any) -> tuple[Any, ...]:
-    """The members of a union; of anything else, itself."""
+    """Return the members of a union, or the type itself."""
     bare, _ = unwrap(hint)
     if get_origin(bare) is Union or isinstance(bare, types.UnionType):
         return tuple(member for part in get_args(bare) for member in members(part))
@@ -137,7 +137,7 @@ def members(hint: Any) -> tuple[Any, ...]:
 
 
 def kind(hint: Any) -> Any:
-    """The run-time class behind one member of a union: `list` of `list[str]`, `Literal` of `Literal["a"]`."""
+    """Return the run-time class behind one member of a union: `list` of `list[str]`, `Literal` of `Literal["a"]`."""
     bare, _ = unwrap(hint)
     return get_origin(bare) or bare
 
@@ -168,13 +168,13 @@ def is_text(hint: Any) -> bool:
 
 
 def element(hint: Any, index: int = 0) -> Any:
-    """The type of a list's elements, of a mapping's values (index 1); Any where it is not said."""
+    """Return the type of a list's elements, or of a mapping's values (index 1); Any if it is not declared."""
     arguments = get_args(unwrap(hint)[0])
     return arguments[index] if len(arguments) > index else Any
 
 
 def type_name(hint: Any) -> str:
-    """The type as its author wrote it, near enough: `list[str]`, `Bytes`, `int | None`.
+    """Return the type about as its author wrote it: `list[str]`, `Bytes`, `int | None`.
 
     >>> from dagflow.config import Bytes
     >>> type_name(list[Bytes] | None)
@@ -255,7 +255,7 @@ def expected(hint: Any) -> str:
 
 
 def simple_words(hint: Any) -> str:
-    """The words for what cannot be written as text."""
+    """Return the words for a type without a form as text."""
     name = getattr(kind(hint), "__name__", "")
     if name in ("datetime", "date", "time"):
         return f"a {name} as in ISO 8601"

@@ -60,7 +60,7 @@ _PART = re.compile(r"([0-9]+(?:_[0-9]+)*)(?:\.([0-9]+))?\s*([^\W\d_]+)\s*")
 
 
 def parse_whole(text: str) -> int:
-    """An integer: digits with an optional sign, `_` between digits allowed. ValueError for anything else.
+    """Parse an integer: digits with an optional sign and `_` between digits. Raises ValueError for anything else.
 
     >>> parse_whole("1_000")
     1000
@@ -97,7 +97,7 @@ def parse_size(text: str) -> int:
 
 
 def format_size(size: int) -> str:
-    """The shortest words for exactly this many bytes; `parse_size` reads them back.
+    """Return the shortest text for exactly this number of bytes. `parse_size` reads it back.
 
     >>> format_size(67108864), format_size(10**13), format_size(4097), format_size(0)
     ('64MiB', '10TB', '4097', '0')
@@ -182,7 +182,7 @@ def _format_nanoseconds(count: int) -> str:
 
 
 def _nanoseconds(text: str) -> tuple[int, int]:
-    """The sum of all parts, as a ratio of integers."""
+    """Return the sum of all parts, as a ratio of integers."""
     numerator, denominator, position = 0, 1, 0
     while position < len(text) or position == 0:
         match = _PART.match(text, position)

@@ -1,4 +1,4 @@
-"""The checks of a DAG: each a small function that yields what is wrong; `CHECKS` is the table of contents."""
+"""The checks of a DAG: small functions that yield problems. `CHECKS` is the table of contents."""
 
 from __future__ import annotations
 
@@ -60,20 +60,20 @@ class CheckedDag:
     modules: dict[str, ModuleNode] = attrs.field(factory=dict)
 
     def stream_from(self, port: PortName) -> Stream | None:
-        """The stream that starts at an output port."""
+        """Return the stream that starts at an output port."""
         return next((s for s in self.streams.values() if s.source == port), None)
 
     def stream_into(self, port: PortName) -> Stream | None:
-        """The stream that leads into an input port."""
+        """Return the stream that leads into an input port."""
         return next((s for s in self.streams.values() if port in s.sinks), None)
 
     def upstream(self, name: str) -> list[tuple[PortName, PortName]]:
-        """`(source, sink)` of every connected input port of an operator."""
+        """Return `(source, sink)` of every connected input port of an operator."""
         return [(s.source, sink) for s in self.streams.values() for sink in s.sinks if sink.operator == name]
 
 
 def check(dag: DAG | ExpandedDag) -> CheckedDag:
-    """Runs all checks. Raises the only problem, or `DagErrors` that holds all of them in the order of `CHECKS`."""
+    """Run all checks. Raises the only problem, or `DagErrors` with all of them in the order of `CHECKS`."""
     dag = expand(dag) if isinstance(dag, DAG) else dag
     problems = list(dag.problems)
     for rule in CHECKS if dag.is_whole else OF_OPERATORS:
@@ -85,7 +85,7 @@ def check(dag: DAG | ExpandedDag) -> CheckedDag:
 
 
 def raise_all(problems: Sequence[DagError]) -> None:
-    """Raises the only problem, or `DagErrors` with all; nothing where there is none."""
+    """Raise the only problem, or `DagErrors` with all. Without problems, do nothing."""
     if len(problems) == 1:
         raise problems[0]
     if problems:
@@ -93,13 +93,13 @@ def raise_all(problems: Sequence[DagError]) -> None:
 
 
 def not_empty(dag: ExpandedDag) -> Iterator[DagError]:
-    """A DAG has operators."""
+    """Refuse a DAG without operators."""
     if not dag.operators and not dag.problems:
         yield EmptyDag(dag.name)
 
 
 def properties(dag: ExpandedDag) -> Iterator[DagError]:
-    """Every operator agrees with its properties (Apex check 2)."""
+    """Refuse properties that their operator refuses (check 2 of Apache Apex)."""
     for node in dag.operators.values():
         try:
             node.operator.check()
@@ -123,7 +123,7 @@ def declarations(dag: ExpandedDag) -> Iterator[DagError]:
 
 
 def handlers_handle(dag: ExpandedDag) -> Iterator[DagError]:
-    """Handlers emit what they make; what they yield or return would be lost."""
+    """Refuse handlers that yield or await, since nothing would run them."""
     for node in dag.operators.values():
         for port, forms in handlers_of(type(node.operator)).items():
             for method in forms.values():
@@ -137,7 +137,7 @@ def handlers_handle(dag: ExpandedDag) -> Iterator[DagError]:
 
 
 def keys_of_maps(dag: ExpandedDag) -> Iterator[DagError]:
-    """The keys of maps that are kept can be written down: else the first window that has one would fail when it is planned."""
+    """Refuse keys of a `MapState` that cannot be saved: the first window with one would fail when it is planned."""
     for node in dag.operators.values():
         for name, declared in state_fields(type(node.operator)).items():
             if isinstance(declared, MapState):
@@ -170,18 +170,20 @@ def partitionable(dag: ExpandedDag) -> Iterator[DagError]:
 
 
 def partitioners(dag: ExpandedDag) -> Iterator[DagError]:
-    """Who is to partition an operator can do it."""
+    """Refuse partitioners without `define_partitions`."""
     for node in dag.operators.values():
-        found = partitioner_of(node)
-        found = node.operator if found == "self" else found
-        is_one = callable(getattr(found, "define_partitions", None)) and not isinstance(found, type)
-        if node.operator.partitionable and found is not None and not is_one:
-            told = f"the class {found.__name__}, not an object of it" if isinstance(found, type) else repr(found)
-            yield NotAPartitioner(node.name, told, node.where)
+        partitioner = partitioner_of(node)
+        partitioner = node.operator if partitioner == "self" else partitioner
+        is_one = callable(getattr(partitioner, "define_partitions", None)) and not isinstance(partitioner, type)
+        if node.operator.partitionable and partitioner is not None and not is_one:
+            shown = (
+                f"the class {partitioner.__name__}, not an object of it" if isinstance(partitioner, type) else repr(partitioner)
+            )
+            yield NotAPartitioner(node.name, shown, node.where)
 
 
 def inputs_connected(dag: ExpandedDag) -> Iterator[DagError]:
-    """Input ports that are not optional have a stream (Apex check 7)."""
+    """Refuse input ports without a stream, unless they are optional (check 7 of Apache Apex)."""
     connected = {sink for s in dag.streams.values() for sink in s.sinks}
     for node in dag.operators.values():
         if not any(name.operator == node.name for name in connected) and not isinstance(node.operator, InputOperator):
@@ -193,7 +195,7 @@ def inputs_connected(dag: ExpandedDag) -> Iterator[DagError]:
 
 
 def outputs_connected(dag: ExpandedDag) -> Iterator[DagError]:
-    """Output ports that are not optional have a stream (Apex check 11)."""
+    """Refuse output ports without a stream, unless they are optional (check 11 of Apache Apex)."""
     connected = {s.source for s in dag.streams.values()}
     for node in dag.operators.values():
         for port, declared in output_ports(type(node.operator)).items():
@@ -204,7 +206,7 @@ def outputs_connected(dag: ExpandedDag) -> Iterator[DagError]:
 
 
 def acyclic(dag: ExpandedDag) -> Iterator[DagError]:
-    """No stream leads back (Apex check 12)."""
+    """Refuse cycles (check 12 of Apache Apex)."""
     for path in cycles(dag.operators, _edges(dag)):
         lines = []
         for source, sink in itertools.pairwise(path):
@@ -224,12 +226,12 @@ def roots(dag: ExpandedDag) -> Iterator[DagError]:
 
 
 def types_agree(dag: ExpandedDag) -> Iterator[DagError]:
-    """Both ends of every stream carry the same type."""
+    """Refuse streams whose ends have different types."""
     yield from infer(dag)[1]
 
 
 def keys(dag: ExpandedDag) -> Iterator[DagError]:
-    """Keys are such that the records have them and equal ones meet, on all ports of an operator or on none."""
+    """Refuse keys that records lack or that cannot be hashed, and a key on some of the ports of an operator only."""
     types = infer(dag)[0]
     columns = _columns(dag, types)
     for node in dag.operators.values():
@@ -239,7 +241,7 @@ def keys(dag: ExpandedDag) -> Iterator[DagError]:
 
 
 def columns_needed(dag: ExpandedDag) -> Iterator[DagError]:
-    """Columns that operators need are there, where it is known which ones are."""
+    """Refuse streams that lack a column which their operator needs, where the columns are known."""
     columns = _columns(dag, infer(dag)[0])
     for sink in [sink for s in dag.streams.values() for sink in s.sinks]:
         node = dag.operators[sink.operator]
@@ -284,7 +286,7 @@ CHECKS: tuple[Callable[[ExpandedDag], Iterator[DagError]], ...] = (
 
 
 def infer(dag: ExpandedDag) -> tuple[dict[PortName, Any], list[DagError]]:
-    """The type of every port, solved forward along the streams, and what does not fit."""
+    """Return the type of every port, solved forward along the streams, and the problems."""
     if cycles(dag.operators, _edges(dag)):
         return {}, []
     solving = _TypeSolver(dag)
@@ -305,10 +307,7 @@ def infer(dag: ExpandedDag) -> tuple[dict[PortName, Any], list[DagError]]:
 
 @attrs.define
 class _TypeSolver:
-    """The types found so far.
-
-    `bound`: what the type variables of modules stand for. `problems`: by the two ends that do not fit.
-    """
+    """The state of the solution: types of ports, bindings of modules, and problems by the two ends that do not fit."""
 
     dag: ExpandedDag
     types: dict[PortName, Any] = attrs.field(factory=dict)
@@ -316,7 +315,7 @@ class _TypeSolver:
     problems: dict[tuple[PortName, PortName], DagError] = attrs.field(factory=dict)
 
     def through_modules(self, stream: Stream, sink: PortName) -> tuple[PortName, Any]:
-        """The type in which records arrive at a sink, and the last port before it: each port of a module says its own."""
+        """Return the last port before a sink and the type of its records. Ports of modules have types of their own."""
         route, end, tp = stream.route(sink), stream.source, self.types[stream.source]
         for proxy in route.through:
             module = self.dag.modules[proxy.operator].module
@@ -352,10 +351,10 @@ class _TypeSolver:
 
 
 def _columns(dag: ExpandedDag, types: Mapping[PortName, Any]) -> Callable[[PortName], Sequence[str] | None]:
-    """Tells the columns of the records that arrive at an input port: by its type, else by what makes them; None: unknown."""
+    """Return a function from an input port to the columns of its records, by its type or its source; None for unknown ones."""
     sources = {sink: s.source for s in dag.streams.values() for sink in s.sinks}
 
-    def said(port: PortName) -> Sequence[str] | None:
+    def declared_columns(port: PortName) -> Sequence[str] | None:
         try:
             return dag.operators[port.operator].operator.column_names(port.port)
         except ValueError:  # its properties are wrong, which `properties` tells
@@ -365,21 +364,21 @@ def _columns(dag: ExpandedDag, types: Mapping[PortName, Any]) -> Callable[[PortN
         known = known_columns(types.get(port, Any))
         if known is not None or not types:  # streams that lead back have no types
             return known
-        return nearest_declaration(dag.operators, dag.streams.values(), sources[port], said)
+        return nearest_declaration(dag.operators, dag.streams.values(), sources[port], declared_columns)
 
     return columns
 
 
 def _above(name: str, edges: Sequence[tuple[str, str]]) -> set[str]:
-    """All operators whose records, or what is made of them, come to an operator."""
-    found: set[str] = set()
-    to_see = [name]
-    while to_see:
-        sink = to_see.pop()
-        new = {start for start, end in edges if end == sink} - found
-        found |= new
-        to_see += new
-    return found
+    """Return all operators upstream of an operator."""
+    upstream: set[str] = set()
+    remaining = [name]
+    while remaining:
+        sink = remaining.pop()
+        new = {start for start, end in edges if end == sink} - upstream
+        upstream |= new
+        remaining += new
+    return upstream
 
 
 def _edges(dag: ExpandedDag) -> list[tuple[str, str]]:

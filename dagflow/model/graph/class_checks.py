@@ -1,4 +1,4 @@
-"""The checks of operators' classes: what is declared must mean what it says. Each yields what is wrong, with file and line."""
+"""The checks of operators' classes. Each yields problems, with file and line."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def of_module(module: Module) -> Iterator[DagError]:
 
 
 def handlers_twice(cls: type) -> Iterator[DagError]:
-    """Of two handlers that one class marks for the same form of a port, one would win."""
+    """Yield second handlers of a class for the same form of a port, since only one would be called."""
     for klass in cls.__mro__:
         known: dict[tuple[str, str], str] = {}
         for name, value in vars(klass).items():
@@ -121,7 +121,7 @@ def _taken(name: str, kind: str, value: Any, base: type, inherited: set[str]) ->
 
 
 def lifecycle_signatures(operator: Operator | Module) -> Iterator[DagError]:
-    """Methods of the framework's classes that are overridden can be called as those are."""
+    """Yield overridden methods that cannot be called like those of the base class."""
     for base in (InputOperator, Operator, *DEFAULTS, Module):
         for name, function in vars(base).items() if isinstance(operator, base) else ():
             if name.startswith("_") or not inspect.isfunction(function):
@@ -133,7 +133,7 @@ def lifecycle_signatures(operator: Operator | Module) -> Iterator[DagError]:
 
 
 def never_run(operator: Operator | Module) -> Iterator[DagError]:
-    """Methods of the framework's classes return what those do: of a coroutine, or a generator beside them, no line would run."""
+    """Yield overridden methods that are coroutines or generators where the base class has none: no line of them would run."""
     for base in (InputOperator, Operator, *DEFAULTS, Module):
         for name, function in vars(base).items() if isinstance(operator, base) else ():
             if name.startswith("_") or not inspect.isfunction(function):
@@ -151,7 +151,7 @@ def awaits(function: Any) -> bool:
 
 
 def static_handlers(cls: type) -> Iterator[DagError]:
-    """Handlers are methods of the instance: that of a class or of none cannot emit, and pickling drops its mark."""
+    """Yield handlers that are static or class methods: they cannot emit, and pickling drops their mark."""
     for klass in cls.__mro__:
         for name, value in vars(klass).items():
             if isinstance(value, staticmethod | classmethod) and any(hasattr(value, marks) for marks in (MARKS, COMBINES)):
@@ -161,7 +161,7 @@ def static_handlers(cls: type) -> Iterator[DagError]:
 
 
 def handler_signatures(operator: Operator) -> Iterator[DagError]:
-    """Handlers can be called with what their form gives them."""
+    """Yield handlers that cannot be called with the argument of their form."""
     for marks, found in ((MARKS, handlers_of(type(operator))), (COMBINES, combiners_of(type(operator)))):
         for forms in found.values():
             for form, name in forms.items():
@@ -211,14 +211,14 @@ def _given(tp: Any, form: str, annotated: Any) -> tuple[str, str | None]:
 
 
 def line_of(function: Any) -> str:
-    """`FILE:LINE` of a function or method; its name where that is not known."""
+    """Return `FILE:LINE` of a function or method, or its name if the place is unknown."""
     function = inspect.unwrap(getattr(function, "__func__", function))
     code = getattr(function, "__code__", None)
     return f"{shown(code.co_filename)}:{code.co_firstlineno}" if code is not None else getattr(function, "__qualname__", "?")
 
 
 def line_of_name(cls: type, name: str) -> str:
-    """`FILE:LINE` where the body of a class says a name; of the class where it does not, its module where it has no source."""
+    """Return `FILE:LINE` of a name in the body of a class, or else of the class, or else its module."""
     try:
         lines, first = inspect.getsourcelines(cls)
         file = shown(inspect.getsourcefile(cls) or "")

@@ -119,7 +119,7 @@ class DAG:
         return tuple(self._problems)
 
     def add_operator(self, name: str, operator: OperatorType, **attributes: Any) -> OperatorType:
-        """Adds an operator and returns it. `attributes`: see `set_attributes`."""
+        """Add an operator and return it. `attributes`: see `set_attributes`."""
         where = self._caller()
         if not isinstance(cast("object", operator), Operator):
             self._problems.append(_no_part(f"an operator (named {name!r})", operator, where))
@@ -131,7 +131,7 @@ class DAG:
         return operator
 
     def add_module(self, name: str, module: ModuleType) -> ModuleType:
-        """Adds a module and returns it. Its `populate_dag` is called later, when configuration has set its properties."""
+        """Add a module and return it. Its `populate_dag` is called later, when configuration has set its properties."""
         where = self._caller()
         if not isinstance(cast("object", module), Module):
             self._problems.append(_no_part(f"a module (named {name!r})", module, where))
@@ -142,7 +142,7 @@ class DAG:
         return module
 
     def _new_name(self, kind: str, name: str, known: OperatorNode | ModuleNode | None, where: str) -> str | None:
-        """The whole name of something new; None, and a problem, where it can have none. The same again is not a problem."""
+        """Return the full name of a new part; None, with a problem, if it cannot have it. The same part may be added again."""
         full = self._full(name)
         if not _usable(name):
             self._problems.append(EmptyName(kind=kind, name=name, where=where))
@@ -159,7 +159,7 @@ class DAG:
         return None
 
     def add_stream(self, name: str, source: OutputPort[OneRecordType], *sinks: InputPort[OneRecordType]) -> None:
-        """Connects an output port with one or more input ports of the same type."""
+        """Connect an output port with one or more input ports of the same type."""
         where = self._caller()
         if not _usable(name):
             self._problems.append(EmptyName(kind="stream", name=name, where=where))
@@ -193,7 +193,7 @@ class DAG:
         self._streams[name] = Stream(name, source_name, tuple(good), where)
 
     def set_attributes(self, operator: Operator, **attributes: Any) -> None:
-        """Sets attributes of an operator.
+        """Set attributes of an operator.
 
         `partitioner`: what sizes its partitions instead of the operator itself. `partition_by`: the key of all its input ports.
         """
@@ -208,7 +208,7 @@ class DAG:
                 node.attributes[key] = value
 
     def set_port_attributes(self, port: Port, **attributes: Any) -> None:
-        """Sets attributes of an input port: `partition_parallel`, `partition_by`."""
+        """Set attributes of an input port: `partition_parallel`, `partition_by`."""
         where = self._caller()
         node = self.node_of(port.operator)
         if node is None:
@@ -221,11 +221,11 @@ class DAG:
                 node.port_attributes.setdefault(port.name, {})[key] = value
 
     def node_of(self, operator: object) -> OperatorNode | None:
-        """The node of an operator of this DAG."""
+        """Return the node of an operator of this DAG."""
         return next((n for n in self._nodes.values() if n.operator is operator), None)
 
     def operator(self, name: str) -> Operator:
-        """The operator of a name. Raises UnknownName, with the nearest known."""
+        """Return the operator of a name. Raises UnknownName, with the nearest known."""
         full = self._full(name)
         if full not in self._nodes:
             raise UnknownName("operator", name, tuple(self._nodes))
@@ -274,7 +274,7 @@ class DAG:
 
 
 def _no_part(wanted: str, got: Any, where: str) -> NotAnOperator:
-    """The error for a value that is not an operator or module where one is wanted: a class, or one of the other kind."""
+    """Return the error for a value that is neither an operator nor a module, or is the wrong one of the two."""
     cls = got if isinstance(got, type) else type(got)
     for kind, add, wrong_place in ((Operator, "add_operator", "a module"), (Module, "add_module", "an operator")):
         if issubclass(cls, kind):

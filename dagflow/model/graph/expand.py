@@ -16,10 +16,10 @@ from dagflow.model.graph.module import ModuleNode
 from dagflow.model.operator.ports import PROXIES, InputPort, OutputPort, ProxyInputPort, ProxyOutputPort, ports_of
 
 DEEPEST = 50
-"""How deep modules may lie in each other; what is deeper contains itself."""
+"""The greatest depth of modules in each other. A deeper one contains itself."""
 
 Configure = Callable[[ModuleNode], bool]
-"""Sets the properties of a module; whether it can be filled with them."""
+"""A function that sets the properties of a module, and returns True if the module can be filled with them."""
 
 
 @attrs.frozen
@@ -44,14 +44,14 @@ class ExpandedDag:
     is_whole: bool
 
     def proxy_of(self, port: PortName) -> str:
-        """The outermost port of a module that leads to or from an operator's port; empty where none does."""
+        """Return the outermost port of a module that leads to or from an operator's port; empty where none does."""
         return next((str(proxy) for proxy, ports in self.behind.items() if port in ports), "")
 
 
 def expand(dag: DAG, configure: Configure = lambda node: True) -> ExpandedDag:
-    """Fills the modules of a DAG, and those in them, and puts their operators and streams in their places.
+    """Fill the modules of a DAG, and those in them, and put their operators and streams in their places.
 
-    `configure` is called for each module before its `populate_dag`. Raises nothing: what is wrong is among the problems.
+    `configure` is called for each module before its `populate_dag`. Nothing is raised: mistakes are among the problems.
     """
     filling = _Expansion(configure, list(dag.problems))
     filling.take(dag, 0)
@@ -82,7 +82,7 @@ class _Expansion:
     is_whole: bool = True
 
     def take(self, dag: DAG, depth: int) -> None:
-        """Takes a DAG and, in their places, its modules."""
+        """Add the operators and streams of a DAG and, in their places, those of its modules."""
         self.streams += dag.streams.values()
         for name in dag.names:
             node = dag.operators.get(name) or dag.modules[name]
@@ -99,7 +99,7 @@ class _Expansion:
                     self.take(inner, depth + 1)
 
     def filled(self, node: ModuleNode, depth: int) -> DAG | None:
-        """The DAG that a module fills; None, and a problem, where it cannot."""
+        """Return the DAG that a module fills. If it cannot, note a problem and return None."""
         module, cls, before = node.module, type(node.module).__qualname__, len(self.problems)
         inner = DAG(node.name, module=node)
         for proxy in _proxies(node):
@@ -120,8 +120,8 @@ class _Expansion:
             except Exception as error:  # noqa: BLE001  # user code may raise anything
                 self.problems.append(ModuleBroken(node.name, cls, *raised(error), node.where))
             else:
-                found = list(self.connected(node, inner))
-                self.problems += [*inner.problems, *found]
+                wrong = list(self.connected(node, inner))
+                self.problems += [*inner.problems, *wrong]
         else:
             return None
         return inner if len(self.problems) == before else None
@@ -143,7 +143,7 @@ class _Expansion:
         return False
 
     def connected(self, node: ModuleNode, inner: DAG) -> Iterator[DagError]:
-        """Notes what stands behind the ports of a module; what is wrong with that."""
+        """Note the ports behind the ports of a module, and yield the problems with them."""
         cls = type(node.module).__qualname__
         for field in attrs.fields(type(node.module)):
             if f"{node.name}.{field.name}" in inner.names:
@@ -161,15 +161,15 @@ class _Expansion:
             is_input = isinstance(proxy, ProxyInputPort)
             where = f"{node.line} → {proxy.where}"
             kind = InputPort if is_input else OutputPort
-            found = [inner.port_name(port, kind, str(name), where, "port") for port in proxy.targets]
-            for port in found:
+            targets = [inner.port_name(port, kind, str(name), where, "port") for port in proxy.targets]
+            for port in targets:
                 if is_input and port is not None:
                     if port in taken:
                         first, first_where = taken[port]
                         ends = {"first": first, "first_where": first_where, "second": str(name), "second_where": where}
                         yield PortTaken(port=str(port), **ends)
                     taken[port] = (str(name), where)
-            self.targets[name] = tuple(port for port in found if port is not None)
+            self.targets[name] = tuple(port for port in targets if port is not None)
 
 
 def _proxies(node: ModuleNode) -> Iterator[ProxyInputPort[Any] | ProxyOutputPort[Any]]:
@@ -182,7 +182,7 @@ def _proxies(node: ModuleNode) -> Iterator[ProxyInputPort[Any] | ProxyOutputPort
 def _ends(
     targets: Mapping[PortName, tuple[PortName, ...]], port: PortName, through: tuple[PortName, ...] = ()
 ) -> Iterator[tuple[PortName, tuple[PortName, ...]]]:
-    """The ports of operators behind a port, with the ports of modules that lead there, outer ones first."""
+    """Yield the ports of operators behind a port, with the ports of modules that lead there, outer ones first."""
     if port not in targets:
         yield port, through
     for target in targets.get(port, ()):
@@ -190,7 +190,7 @@ def _ends(
 
 
 def _joined(filling: _Expansion) -> dict[str, Stream]:
-    """The streams from operators to operators: those that begin at the same port become one, called as the outermost of them."""
+    """Return the streams between operators. Those from the same port become one, with the name of the outermost."""
     by_source: dict[PortName, Stream] = {}
     names: dict[str, str] = {}
     for written in filling.streams:
@@ -207,5 +207,5 @@ def _joined(filling: _Expansion) -> dict[str, Stream]:
         first = by_source.get(source, Stream(written.name, source, (), written.where))
         by_source[source] = attrs.evolve(first, sinks=(*first.sinks, *routes), routes={**first.routes, **routes})
     place = {name: number for number, name in enumerate(filling.operators)}
-    found = sorted(by_source.values(), key=lambda stream: place.get(stream.source.operator, len(place)))
-    return {stream.name: stream for stream in found}
+    streams = sorted(by_source.values(), key=lambda stream: place.get(stream.source.operator, len(place)))
+    return {stream.name: stream for stream in streams}

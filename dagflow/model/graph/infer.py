@@ -51,19 +51,19 @@ def own_bindings(operator: Component) -> Bindings:
 
 
 def generic_fields(cls: type) -> list[tuple[Any, Any]]:
-    """The attrs fields of `cls` whose annotations mention type variables, with the annotation as a type."""
-    found = []
+    """Return the attrs fields of `cls` whose annotations mention type variables, with the annotation as a type."""
+    fields = []
     for field in attrs.fields(cls):
         owner = next((k for k in cls.__mro__ if field.name in own_annotations(k)), cls)
         annotation = own_annotations(owner).get(field.name, field.type)
         pattern = evaluated(annotation, owner)
         if variables_in(pattern):
-            found.append((field, pattern))
-    return found
+            fields.append((field, pattern))
+    return fields
 
 
 def _bases(cls: type, bindings: Bindings) -> None:
-    """Follows `class IntFilter(Filter[int])` upwards: what the subclass says of the variables of its bases."""
+    """Bind the variables of base classes: `class IntFilter(Filter[int])` binds that of `Filter`."""
     for base in getattr(cls, "__orig_bases__", ()):
         origin = get_origin(base)
         if not isinstance(origin, type) or not issubclass(origin, Component):
@@ -80,18 +80,18 @@ def _bases(cls: type, bindings: Bindings) -> None:
 
 
 def port_types(operator: Component, bindings: Bindings) -> dict[str, Any]:
-    """The type of every port of an operator under `bindings`; what is not bound is `Any`."""
+    """Return the type of every port of an operator under `bindings`; what is not bound is `Any`."""
     declared: dict[str, Port] = ports_of(type(operator))
     return {name: substitute(port.declared_type, bindings) for name, port in declared.items()}
 
 
 def bind_input(operator: Component, port: str, arriving: Any, bindings: Bindings) -> None:
-    """Learns from the type that arrives at an input port: what the operator does not say itself becomes wide enough for it."""
+    """Bind or widen variables by the type that arrives at an input port, unless the operator binds them itself."""
     bind(ports_of(type(operator))[port].declared_type, arriving, bindings)
 
 
 def bind_columns(operator: Component, bindings: Bindings) -> None:
-    """Learns from properties that are a function of the record or the name of a column: what it gives is of the column's type."""
+    """Bind variables by properties that may be a function of the record, and are the name of a column: its type counts."""
     for field, pattern in generic_fields(type(operator)):
         name = getattr(operator, field.name, None)
         for member in get_args(pattern) if isinstance(name, str) else ():
@@ -101,7 +101,7 @@ def bind_columns(operator: Component, bindings: Bindings) -> None:
 
 
 def bind_output(module: Component, port: str, leaving: Any, bindings: Bindings) -> None:
-    """Learns from the type that leaves through a module's port, where nothing is known of its variables yet."""
+    """Bind the free variables of a module by the type that leaves through its port."""
     learned = Bindings()
     bind(ports_of(type(module))[port].declared_type, leaving, learned)
     for variable, tp in learned.items():

@@ -62,7 +62,7 @@ class Module(Component):
                 )
 
     def populate_dag(self, dag: DAG) -> None:
-        """Adds the operators and streams to `dag`, and sets all proxy ports. Called when the settings are known."""
+        """Add the operators and streams to `dag`, and set all proxy ports. Called when the settings are known."""
         raise NotImplementedError
 
 

@@ -42,7 +42,7 @@ def own_key(node: OperatorNode, port: str) -> Any:
 
 
 def key_of_port(node: OperatorNode, port: str) -> Key | None:
-    """The key of an input port of a checked DAG."""
+    """Return the key of an input port of a checked DAG."""
     return key_of(key_given(node, port))
 
 

@@ -1,4 +1,4 @@
-"""The DAG as a networkx graph, which is private to this package."""
+"""Orders and cycles of a directed graph. Only this module uses networkx."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 
 
 def order(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[str]:
-    """Nodes such that every edge leads forward, ties in the order given. Raises ValueError on a cycle.
+    """Return the nodes in an order in which every edge leads forward, ties as they came. Raises ValueError on a cycle.
 
     By the standard library: networkx is 0.1 s of imports, which each command would pay for.
 
@@ -25,17 +25,17 @@ def order(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[str]:
     except CycleError as error:
         raise ValueError("cycle") from error
     ready: list[int] = []
-    found: list[str] = []
+    ordered: list[str] = []
     while sorter.is_active():
         for name in sorter.get_ready():
             heapq.heappush(ready, place[name])
-        found.append(nodes[heapq.heappop(ready)])
-        sorter.done(found[-1])
-    return found
+        ordered.append(nodes[heapq.heappop(ready)])
+        sorter.done(ordered[-1])
+    return ordered
 
 
 def cycles(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[list[str]]:
-    """One closed path for every knot of circles: `[a, b, a]`."""
+    """Return a closed path, such as `[a, b, a]`, for each strongly connected component."""
     nodes, edges = list(nodes), list(edges)
     try:
         order(nodes, edges)
@@ -46,10 +46,10 @@ def cycles(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[list[
     graph = networkx.DiGraph()
     graph.add_nodes_from(nodes)
     graph.add_edges_from(edges)
-    found = []
+    paths = []
     for component in networkx.strongly_connected_components(graph):
         first = next(n for n in graph if n in component)
         if len(component) > 1 or graph.has_edge(first, first):
             ring = networkx.find_cycle(graph.subgraph(component), first)
-            found.append([ring[0][0], *(edge[1] for edge in ring)])
-    return found
+            paths.append([ring[0][0], *(edge[1] for edge in ring)])
+    return paths

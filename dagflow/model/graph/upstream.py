@@ -20,9 +20,9 @@ def nearest_declaration(
     They pass operators whose output has the type of their input, whatever it is (`InputPort[R]`, `OutputPort[R]`): these let
     batches through, or rows of them. Streams must not lead back.
     """
-    found = said(port)
-    if found is not None:
-        return found
+    nearest = said(port)
+    if nearest is not None:
+        return nearest
     declared = ports_of(type(operators[port.operator].operator))
     kind = declared[port.port].declared_type
     if not is_variable(kind):

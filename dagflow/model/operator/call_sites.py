@@ -10,7 +10,7 @@ _DAGFLOW = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__fil
 
 
 def caller() -> str:
-    """`FILE:LINE` of the innermost frame outside dagflow."""
+    """Return `FILE:LINE` of the innermost frame outside dagflow."""
     frame = sys._getframe(1)
     while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(_DAGFLOW + os.sep):
         frame = frame.f_back
@@ -18,7 +18,7 @@ def caller() -> str:
 
 
 def shown(path: str) -> str:
-    """A path as short as it is clear: relative to the working folder when it lies below it. URLs stay as they are.
+    """Return a path as short as it is clear: relative to the working folder when it lies below it. URLs stay as they are.
 
     >>> shown(os.path.join(os.getcwd(), "logs", "a.txt")), shown("s3://bucket/logs"), shown("file:///logs")
     ('logs/a.txt', 's3://bucket/logs', 'file:///logs')

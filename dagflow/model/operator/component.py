@@ -19,7 +19,7 @@ from dagflow.model.types.comparison import own_annotations
 
 @functools.cache
 def _check_constructor(cls: Any) -> None:
-    """Raises ConstructorWritten for an `__init__` that cannot be called with the fields, as copies are made."""
+    """Raise ConstructorWritten for an `__init__` that cannot be called with the fields, as copies are made."""
     code = getattr(cls.__init__, "__code__", None)
     if code is None or code.co_filename.startswith("<attrs generated"):
         return
@@ -32,7 +32,7 @@ def _check_constructor(cls: Any) -> None:
 
 
 class Component:
-    """A class whose fields are properties and whose ports stand in its body; mistakes there are told when it is made or used."""
+    """A class whose fields are properties and whose body declares ports. It refuses mistakes when it is created or used."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -45,7 +45,7 @@ class Component:
                 )
 
     def __new__(cls, *args: object, **kwargs: object) -> Any:  # Any: mypy takes the constructor's signature from attrs
-        """Refuses classes that forgot `@attrs.define`."""
+        """Refuse classes that lack `@attrs.define`."""
         if "__attrs_attrs__" not in cls.__dict__:
             fields = [n for n, text in own_annotations(cls).items() if "ClassVar" not in str(text)]
             if fields and not hasattr(cls, "_dagflow_frozen_from"):
@@ -62,7 +62,7 @@ class Component:
     if not TYPE_CHECKING:  # type checkers know what is there
 
         def __getattr__(self, name: str) -> Any:
-            """Says which ports there are, where a name is none of an operator's or module's own."""
+            """Raise AttributeError with the names of the ports."""
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             if name.startswith("_"):
                 raise AttributeError(text, name=name, obj=self)
@@ -72,4 +72,4 @@ class Component:
             raise AttributeError(f"{text} Its ports: {', '.join(ports) or 'none'}")
 
     def check(self) -> None:
-        """Rules between fields. Raises ValueError with a text for the user; called once, when the DAG is checked."""
+        """Check rules between fields. Raises ValueError with a text for the user. Called once, when the DAG is checked."""

@@ -25,18 +25,18 @@ class DataFrameOperator(Operator):
     """
 
     def transform(self, frame: Any) -> Any:
-        """A DataFrame made of that of a window's records.
+        """Return the DataFrame that the operator makes of that of a window's records.
 
         Called on the driver's instance (not set up), once for each attempt of a window.
         """
         raise NotImplementedError
 
     def columns(self, port: str, kind: Any) -> pa.Schema | None:
-        """The columns of `input` or `output`. `kind`: the port's type; None: it does not say them."""
+        """Return the columns of `input` or `output`, whose type is `kind`; None if the type does not declare them."""
         return schema_of(kind)
 
     def columns_with_values(self, kind: Any) -> frozenset[str]:
-        """The columns of `output` that must not be null: the fields of its type (`kind`) that may not be None."""
+        """Return the columns of `output` that must not be null: the fields of its type, `kind`, that may not be None."""
         columns = self.columns(OUTPUT, kind)
         names = () if columns is None else columns.names
         types = {name: resolve(column_type(kind, name)) for name in names}
@@ -44,7 +44,7 @@ class DataFrameOperator(Operator):
 
 
 def not_in_spark(kind: pa.DataType) -> str | None:
-    """The type that stands for one in Spark, which has not itself: empty where there is none. None: Spark has it.
+    """Return the type that stands for one which Spark lacks; empty if there is none, and None if Spark has the type.
 
     >>> import pyarrow as pa
     >>> not_in_spark(pa.uint8()), not_in_spark(pa.int8()), not_in_spark(pa.list_(pa.float16())), not_in_spark(pa.uint64())

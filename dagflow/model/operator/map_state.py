@@ -84,18 +84,18 @@ class TrackedDict(dict[K, V]):
         return changes
 
     def saved(self) -> None:
-        """Forgets what has changed: it is saved."""
+        """Forget the changes, since they are saved."""
         self._before = {}
         self._undo = None
 
     def savepoint(self) -> int:
-        """Something to roll back to, as long as it is not saved. Costs nothing, but each change after it is noted."""
+        """Return a savepoint to roll back to until the next save. It costs nothing, but each change after it is noted."""
         if self._undo is None:
             self._undo = []
         return len(self._undo)
 
     def roll_back(self, to: int) -> None:
-        """Makes the map what it was at a savepoint."""
+        """Restore the content at a savepoint."""
         undo = self._undo or []
         while len(undo) > to:
             key, value = undo.pop()
@@ -105,7 +105,7 @@ class TrackedDict(dict[K, V]):
                 super().__setitem__(key, value)
 
     def replace(self, content: Mapping[K, V]) -> None:
-        """Makes this the whole content; what stays the same counts as unchanged."""
+        """Replace the whole content. Equal entries count as unchanged."""
         if content is not self:
             for key in [key for key in self if key not in content]:
                 del self[key]
@@ -134,32 +134,32 @@ class TrackedDict(dict[K, V]):
     @overload
     def pop(self, key: K, default: T, /) -> V | T: ...
     def pop(self, key: K, /, *default: Any) -> Any:
-        """As of dict."""
+        """See `dict`."""
         if key in self:
             self._touch(key)
         return super().pop(key, *default)
 
     def popitem(self) -> tuple[K, V]:
-        """As of dict."""
+        """See `dict`."""
         if not self:
             return super().popitem()  # raises
         key = next(reversed(self))
         return key, self.pop(key)
 
     def clear(self) -> None:
-        """As of dict."""
+        """See `dict`."""
         for key in self:
             self._touch(key)
         super().clear()
 
     def setdefault(self, key: K, default: V = None, /) -> V:  # type: ignore[assignment]  # as of dict
-        """As of dict."""
+        """See `dict`."""
         if key not in self:
             self[key] = default
         return self[key]
 
     def update(self, *others: Any, **more: Any) -> None:
-        """As of dict."""
+        """See `dict`."""
         given: dict[Any, Any] = dict(*others, **more)
         for key, value in given.items():
             self[key] = value
@@ -233,7 +233,7 @@ class MapState(State["TrackedDict[K, V]"], Generic[K, V]):
 
 
 def type_arguments(declared: State[Any]) -> tuple[Any, ...]:
-    """The types that a declaration names: of `State[T]` T, of `MapState[K, V]` K and V.
+    """Return the types that a declaration names: of `State[T]` T, of `MapState[K, V]` K and V.
 
     Where it names none, the attrs class of the value that it begins with, else `Any`.
     """

@@ -123,7 +123,7 @@ class InputPort(Port, Generic[OneRecordType_contra]):
         return pa.schema([(name, type_named(kind)) for name, kind in self.columns])
 
     def records_of(self, batch: pa.RecordBatch) -> list[Any]:
-        """The records of a batch that has arrived here, as objects of `record_type`."""
+        """Return the records of a batch that has arrived here, as objects of `record_type`."""
         from dagflow.model.types.forms import to_records
 
         return to_records(batch, self.record_type)

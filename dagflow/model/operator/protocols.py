@@ -35,10 +35,10 @@ class Keyed:
 
 
 class Stateful:
-    """Operators whose properties decide what they keep over windows."""
+    """Operators whose properties decide which state they keep over windows."""
 
     def keeps_state(self, name: str) -> bool:
-        """Return False if this instance does not keep what its class declares as `State` under a name."""
+        """Return False if this instance does not need a `State` of its class over windows."""
         return True
 
     def state_properties(self) -> tuple[str, ...]:
@@ -51,10 +51,10 @@ class Stateful:
 
 
 class SchemaAware:
-    """Operators that know the columns of what they take or emit from their properties or their input, not from port types."""
+    """Operators that know columns of their records from properties or from their input, not from port types."""
 
     def agree(self, items: Sequence[Any], before: Any, context: OperatorContext) -> Any:
-        """Return what all tasks of a window have to agree on, which they find as `context.agreed`: plain data or None.
+        """Return the plain data, or None, that all tasks of a window must agree on and find as `context.agreed`.
 
         Called on the driver's instance (not set up) when a window has work items for it. The result is published with the plan.
         `before` is the result for the window before, None at first.
@@ -107,7 +107,7 @@ class WritesFiles:
         return [("value", "binary")]
 
     def written_format(self) -> dict[str, Any]:
-        """Return how the files hold the rows, unless their names say so: see `SetSchema.written` of `dagflow.ledger`."""
+        """Return the format of the files, unless their names tell it. See `SetSchema.written` of `dagflow.ledger`."""
         return {}
 
 

@@ -50,8 +50,8 @@ class RenamedProperty:
 
 def renamed_properties(cls: type) -> dict[str, RenamedProperty]:
     """Return the renamed properties of a class by their old names."""
-    found = ((name, value) for klass in reversed(cls.__mro__) for name, value in vars(klass).items())
-    return {name: value for name, value in found if isinstance(value, RenamedProperty)}
+    attributes = ((name, value) for klass in reversed(cls.__mro__) for name, value in vars(klass).items())
+    return {name: value for name, value in attributes if isinstance(value, RenamedProperty)}
 
 
 def accept_old_names(cls: Any) -> None:

@@ -38,7 +38,7 @@ class StateField(Generic[V]):
         self.name = name
 
     def initial(self) -> V:
-        """A fresh value to begin with."""
+        """Return a fresh value to begin with."""
         return self._default if self._factory is None else self._factory()
 
     @overload
@@ -94,7 +94,7 @@ class State(StateField[V]):
         self.merge = merge
 
     def with_merge(self) -> str:
-        """The declaration as a line of source, with a `merge` that fits the value: for error messages."""
+        """Return the declaration as a line of source, with a `merge` that fits the value: for error messages."""
         value = self.initial()
         kind = getattr(self, "__orig_class__", None)
         subscript = str(kind).partition("State")[2].replace("builtins.", "") if kind is not None else ""
@@ -112,7 +112,7 @@ _MERGES = {
 
 
 def state_fields(cls: Any) -> dict[str, StateField[Any]]:
-    """The declarations of a class and its bases by name."""
+    """Return the declarations of a class and its bases by name."""
     return _state_fields(cls)
 
 
@@ -152,17 +152,17 @@ def _class(operator: object) -> Any:
 
 
 def freeze(operator: object) -> None:
-    """From now on, assigning anything but declared state to `operator` is an error."""
+    """Freeze the fields of an operator: from now on, only declared state may be assigned."""
     object.__setattr__(operator, "__class__", _frozen(_class(operator)))  # past validators and whatever else watches fields
 
 
 def thaw(operator: object) -> None:
-    """Undoes `freeze`, for `teardown`."""
+    """Undo `freeze`, for `teardown`."""
     object.__setattr__(operator, "__class__", getattr(type(operator), "_dagflow_frozen_from", type(operator)))
 
 
 def renew(operator: object) -> None:
-    """Begins a window: every `WindowState` of `operator` starts anew."""
+    """Begin a window: every `WindowState` of `operator` starts anew."""
     for name, declared in state_fields(type(operator)).items():
         if isinstance(declared, WindowState):
             operator.__dict__[name] = declared.initial()

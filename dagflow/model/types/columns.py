@@ -1,4 +1,4 @@
-"""Records as columns of plain values, which Arrow takes as they are: nothing is cut, rounded or renamed on the way."""
+"""Records as columns of values that Arrow takes without a loss."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEAVES: dict[type, frozenset[type]] = {
     **{tp: frozenset({tp}) for tp in (str, bytes, int, bool, datetime.datetime, datetime.date, datetime.timedelta)},
     float: frozenset({float, int}),  # Arrow refuses integers that a float cannot hold
 }
-"""The types of columns without parts, and the classes that their values may have: a subclass would come back as its base."""
+"""The types of columns without parts, and the classes of their values. A subclass would come back as its base."""
 
 
 class RecordMisfit(TypeError):
@@ -46,7 +46,7 @@ def value_type(tp: Any) -> Any:
 
 
 def cached(function: Callable[[Any], R]) -> Callable[[Any], R]:
-    """Computes what is told of a type once; each time for types that have no hash, as Annotated with a list."""
+    """Cache a function of a type, except for types without a hash, such as Annotated with a list."""
     memo = functools.cache(function)
 
     @functools.wraps(function)
@@ -62,22 +62,22 @@ def cached(function: Callable[[Any], R]) -> Callable[[Any], R]:
 
 @cached
 def fields_of_type(tp: Any) -> dict[str, Any]:
-    """The fields of an attrs class, by name, with their types."""
+    """Return the fields of an attrs class, by name, with their types."""
     outer = get_origin(tp) or tp
     bindings: dict[TypeVar, Any] = dict(zip(getattr(outer, "__parameters__", ()), get_args(tp), strict=False))
-    found = {}
+    types = {}
     for field in attrs.fields(outer):
-        found[field.name] = substitute(evaluated(field.type, owner_of(outer, field.name)), bindings)
-    return found
+        types[field.name] = substitute(evaluated(field.type, owner_of(outer, field.name)), bindings)
+    return types
 
 
 def owner_of(cls: type, field: str) -> type:
-    """The class among a class and its bases that annotates a field: its module knows what the annotation names."""
+    """Return the class, of a class and its bases, that annotates a field. Its module has the names of the annotation."""
     return next((k for k in cls.__mro__ if field in own_annotations(k)), cls)
 
 
 def column_type(tp: Any, name: str) -> Any:
-    """The type of a column of records of type `tp`; Any where that is not known.
+    """Return the type of a column of records of type `tp`; Any if it is unknown.
 
     >>> column_type(ReaderRecord[str], "record"), column_type(int, "value"), column_type(int, "other")
     (<class 'str'>, <class 'int'>, typing.Any)
@@ -92,7 +92,7 @@ def column_type(tp: Any, name: str) -> Any:
 
 
 def columns_of_records(records: Sequence[Any], tp: Any) -> list[Sequence[Any]]:
-    """The columns of records of a class with fields. Raises TypeError for a record that is not exactly of the class."""
+    """Return the columns of records of a class with fields. Raises TypeError for a record that is not exactly of the class."""
     outer = get_origin(tp) or tp
     _exactly(records, frozenset({outer}), tp)
     if outer is ReaderRecord:
@@ -102,35 +102,35 @@ def columns_of_records(records: Sequence[Any], tp: Any) -> list[Sequence[Any]]:
 
 
 def arrow_values(values: Sequence[Any], tp: Any) -> Sequence[Any]:
-    """Values of type `tp` (or None) as pyarrow takes them. Raises TypeError for one that would come back as another."""
+    """Return values of type `tp` (or None) as pyarrow takes them. Raises TypeError for one that would come back as another."""
     tp = value_type(tp)
     outer, arguments = get_origin(tp) or tp, get_args(tp)
     if outer in LEAVES:
         return _leaves(values, outer)
     present = [v for v in values if v is not None]
     _exactly(present, frozenset({outer}), tp)
-    made: Sequence[Any]
+    converted: Sequence[Any]
     if outer is list:
-        made = _regrouped(present, arrow_values(list(chain.from_iterable(present)), arguments[0]))
+        converted = _regrouped(present, arrow_values(list(chain.from_iterable(present)), arguments[0]))
     elif outer is dict:
         arrow_values(list(chain.from_iterable(present)), arguments[0])
         within = arrow_values(list(chain.from_iterable(v.values() for v in present)), arguments[1])
         parts = _regrouped(present, within)
-        made = [dict(zip(v, part, strict=True)) for v, part in zip(present, parts, strict=True)]
+        converted = [dict(zip(v, part, strict=True)) for v, part in zip(present, parts, strict=True)]
     elif inspect.isclass(outer) and (outer is ReaderRecord or attrs.has(outer)):
         names = ReaderRecord._fields if outer is ReaderRecord else tuple(fields_of_type(tp))
         rows = zip(*columns_of_records(present, tp), strict=True) if names else [() for _ in present]
-        made = [dict(zip(names, row, strict=True)) for row in rows]
+        converted = [dict(zip(names, row, strict=True)) for row in rows]
     else:
         return values
     if len(present) == len(values):
-        return made
-    left = iter(made)
+        return converted
+    left = iter(converted)
     return [None if v is None else next(left) for v in values]
 
 
 def _regrouped(groups: Sequence[Any], items: Sequence[Any]) -> list[list[Any]]:
-    """The items in groups as long as those that they come from."""
+    """Return the items in groups of the same lengths as the original ones."""
     left = iter(items)
     return [list(islice(left, len(group))) for group in groups]
 

@@ -1,4 +1,4 @@
-"""The types of ports: how they are named, compared, and how type variables are bound."""
+"""Comparison of port types, and the bindings of their type variables."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ITERABLES = (
 )
 _MAPPINGS = (_abc.Mapping, _abc.MutableMapping, dict, collections.defaultdict, collections.OrderedDict)
 _OF_NUMPY = (bool, int, float, complex, datetime.date, datetime.datetime, datetime.timedelta)
-"""What numpy's scalars stand for, and stand in for them."""
+"""Python's classes that scalars of numpy are compared with."""
 _OF_THEIR_FIRST = {*_ITERABLES, *_MAPPINGS, _abc.Generator, _abc.KeysView, list, set, frozenset, collections.deque}
 """Classes that iterate over their first type argument."""
 
@@ -49,8 +49,8 @@ class Bindings(dict[TypeVar, Any]):
     """The bindings of an operator's type variables.
 
     Attributes:
-        learning: whether the operator has said what it says of itself: from then on types are those of arriving records.
-        learned: the variables that were bound since: what arrives later may widen them.
+        learning: True once the operator has bound its own variables. From then on, types are those of arriving records.
+        learned: the variables bound since then, which records that arrive later may widen.
     """
 
     def __init__(self) -> None:
@@ -60,9 +60,9 @@ class Bindings(dict[TypeVar, Any]):
 
 
 def difference(source: Any, sink: Any) -> str | None:
-    """Why records of type `source` do not fit a port of type `sink`: the smallest part that differs; None when they fit.
+    """Return the smallest difference that keeps records of type `source` from a port of type `sink`; None if they fit.
 
-    What cannot be told without looking at the records, fits.
+    Types that differ only in parts which are unknown before a record arrives fit.
 
     >>> from dagflow.model.types.records import ReaderRecord
     >>> difference(ReaderRecord[str], ReaderRecord[int])
@@ -113,7 +113,7 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def _values(tp: Any) -> tuple[Any, ...]:
-    """All values of a type that has few: of a Literal, of bool, of an Enum."""
+    """Return all values of a type that has few: of a Literal, of bool, of an Enum."""
     if get_origin(tp) is Literal:
         return get_args(tp)
     if tp is bool:
@@ -122,7 +122,7 @@ def _values(tp: Any) -> tuple[Any, ...]:
 
 
 def _arguments_differ(source: Any, sink: Any, depth: int, different: str) -> str | None:
-    """Compares the arguments of the same generic class."""
+    """Compare the arguments of the same generic class."""
     outer, of_source, of_sink = get_origin(source), get_args(source), get_args(sink)
     if outer is tuple:
         if of_sink[-1:] == (...,):
@@ -135,12 +135,12 @@ def _arguments_differ(source: Any, sink: Any, depth: int, different: str) -> str
         return None  # what goes into them is compared the other way round
     variables = (*getattr(outer, "__parameters__", ()), *[None] * len(of_sink))
     for a, b, variable in zip(of_source, of_sink, variables, strict=False):
-        found = _difference(a, b, depth + 1)
+        reason = _difference(a, b, depth + 1)
         if getattr(variable, "__contravariant__", False) or getattr(variable, "__infer_variance__", False):
             back = _difference(b, a, depth + 1)
-            found = back if getattr(variable, "__contravariant__", False) else found and back
-        if found is not None:
-            return found
+            reason = back if getattr(variable, "__contravariant__", False) else reason and back
+        if reason is not None:
+            return reason
     return None
 
 
@@ -179,7 +179,7 @@ def _is_subclass(cls: type, of: type) -> bool:
 
 
 def arguments_as(tp: Any, outer: Any) -> tuple[Any, ...]:
-    """The arguments that a container type has as the more general `outer`; none where that is not known.
+    """Return the arguments that a container type has as the more general `outer`; none if they are unknown.
 
     >>> from collections.abc import Iterable, Mapping
     >>> arguments_as(dict[str, int], Mapping), arguments_as(dict[str, int], Iterable), arguments_as(tuple[int, ...], Iterable)
@@ -199,7 +199,7 @@ def arguments_as(tp: Any, outer: Any) -> tuple[Any, ...]:
 
 
 def _joined(members: list[Any]) -> Any:
-    """The type of what is of any of these types."""
+    """Return the union of types, without those that others include."""
     wide = members[0]
     for tp in members[1:]:
         if difference(wide, tp) is None:
@@ -210,7 +210,7 @@ def _joined(members: list[Any]) -> Any:
 
 
 def bind(pattern: Any, actual: Any, bindings: dict[TypeVar, Any]) -> None:
-    """Binds the free variables of `pattern` so that it becomes `actual`, as far as the two have the same shape.
+    """Bind the free variables of `pattern` so that it becomes `actual`, as far as the two have the same shape.
 
     A variable in `actual` belongs to another declaration, and is ignored. What is bound stays; but what `bindings.learned` names
     becomes wide enough for `actual` too.
@@ -274,7 +274,7 @@ def _bound(variable: TypeVar) -> Any:
 
 
 def _allowed(variable: TypeVar, actual: Any) -> Any:
-    """`actual`, or the bound of the variable where that does not allow it: so the stream is found not to fit."""
+    """Return `actual`, or the bound of the variable if that does not allow it, so that the stream is refused."""
     bound = _bound(variable)
     return actual if bound is None or variables_in(actual) or difference(actual, bound) is None else bound
 
@@ -295,7 +295,7 @@ def has_default(variable: TypeVar) -> bool:
 
 
 def bind_callable(pattern: Any, function: Any, bindings: Bindings) -> None:
-    """Binds variables of a field annotated `Callable[[A], B]` from the annotations of the function that is its value.
+    """Bind variables of a field annotated `Callable[[A], B]` from the annotations of the function that is its value.
 
     A class as the function (`Map(int)`) returns itself. The variables of a generic function are bound when records arrive.
     """
@@ -320,7 +320,7 @@ def bind_callable(pattern: Any, function: Any, bindings: Bindings) -> None:
 
 
 def _own_variables(hints: dict[str, Any]) -> dict[str, Any]:
-    """The annotations of a generic function with new variables: it may have been written with those of the operator."""
+    """Return the annotations of a generic function with new variables, since the operator may use the same ones."""
     names = dict.fromkeys(v for tp in hints.values() for v in variables_in(tp))
     make: Any = TypeVar  # type checkers know names that are written out only
     fresh = {v: make(v.__name__, bound=_bound(v)) for v in names}
@@ -328,7 +328,7 @@ def _own_variables(hints: dict[str, Any]) -> dict[str, Any]:
 
 
 def annotations_of(function: Any) -> dict[str, Any]:
-    """The annotations of a function, evaluated; those that cannot be are left out."""
+    """Return the evaluated annotations of a function, without those that cannot be evaluated."""
     call = function if inspect.isroutine(function) else vars(type(function)).get("__call__")
     try:
         return typing.get_type_hints(call)
@@ -337,7 +337,7 @@ def annotations_of(function: Any) -> dict[str, Any]:
 
 
 def evaluated(annotation: Any, cls: type) -> Any:
-    """A field's annotation as a type; `Any` when it names things that are there for type checkers only."""
+    """Return a field's annotation as a type; `Any` if it has names that only type checkers see."""
     if not isinstance(annotation, str):
         return annotation
     module = sys.modules.get(cls.__module__)
@@ -348,7 +348,7 @@ def evaluated(annotation: Any, cls: type) -> Any:
 
 
 def own_annotations(cls: type) -> dict[str, Any]:
-    """The annotations in the body of `cls` itself, unevaluated where they can be."""
+    """Return the annotations in the body of `cls` itself, unevaluated where possible."""
     if sys.version_info >= (3, 14):
         import annotationlib
 

@@ -1,4 +1,4 @@
-"""Equality of keys, as `==` has it: the one rule for the hash of a key, its partition, and the entry of its total."""
+"""Equality of keys, as `==` defines it: one rule for the hash of a key, its partition and its group."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def compared(key: Any) -> Any:
 
 @cached
 def comparand_of(cls: Any) -> Comparand:
-    """The function that makes `compared` of the objects of a class. Raises TypeError where there is none."""
+    """Return the function that makes `compared` of the objects of a class. Raises TypeError where there is none."""
     owner = _owner(cls)
     plain = _PLAIN.get(cls) or _PLAIN.get(owner)
     if plain is not None:
@@ -65,12 +65,12 @@ def comparand_of(cls: Any) -> Comparand:
 
 
 def _owner(cls: type) -> type:
-    """The class whose `==` objects of a class have."""
+    """Return the class whose `==` objects of a class have."""
     return next(k for k in cls.__mro__ if "__eq__" in vars(k))
 
 
 def _of_library(cls: type) -> Comparand:
-    """Of numpy and pandas, what stands for Python's own values; not float32, which equals floats that hash differently."""
+    """Return the comparand of a scalar of numpy or pandas. float32 has none: it equals floats that hash differently."""
     base = next((known for known in _PLAIN if issubclass(cls, known)), None)
     if base is not None:
         return _PLAIN[base]
@@ -82,7 +82,7 @@ def _of_library(cls: type) -> Comparand:
 
 
 def _compared_fields(cls: type) -> tuple[tuple[str, Comparand | None], ...] | None:
-    """The fields that the `==` compares which attrs or dataclasses wrote for a class; None where they wrote none."""
+    """Return the fields that a generated `==` (attrs, dataclasses) compares; None for a class without one."""
     written_in = getattr(getattr(vars(cls)["__eq__"], "__code__", None), "co_filename", "")
     fields: list[Any]
     if "__attrs_attrs__" in vars(cls) and written_in.startswith("<attrs generated"):
@@ -94,11 +94,12 @@ def _compared_fields(cls: type) -> tuple[tuple[str, Comparand | None], ...] | No
     for name, _, is_compared, is_hashed in fields:
         if is_hashed and not is_compared:
             raise TypeError(f"class {cls.__qualname__} has a field, {name!r}, that hash() sees and == does not")
-    return tuple((name, made) for name, made, is_compared, _ in fields if is_compared)
+    return tuple((name, comparand) for name, comparand, is_compared, _ in fields if is_compared)
 
 
 def _values(fields: tuple[tuple[str, Comparand | None], ...], key: Any) -> tuple[Any, ...]:
-    return tuple(getattr(key, name) if made is None else made(getattr(key, name)) for name, made in fields)
+    values = ((getattr(key, name), comparand) for name, comparand in fields)
+    return tuple(value if comparand is None else comparand(value) for value, comparand in values)
 
 
 def _itself(key: Any) -> Any:
@@ -115,7 +116,7 @@ def _index(key: Any) -> int:
 
 
 def _instant(key: datetime.datetime) -> Any:
-    """A time without a zone, or in UTC. As in Python's own hash `fold` says nothing: of one zone, `==` does not see it."""
+    """Return a time without a zone, or in UTC. `fold` is ignored, as in Python's own hash: `==` ignores it within one zone."""
     key = key.replace(fold=0)
     if key.utcoffset() is None:
         return key.replace(tzinfo=None)
@@ -155,7 +156,7 @@ _PLAIN: dict[type, Comparand] = {
     decimal.Decimal: _number,
     uuid.UUID: _itself,
 }
-"""What the plain values become whose `==` is that of Python's own classes; of subclasses, too."""
+"""The comparand of values whose `==` is that of one of Python's own classes, subclasses included."""
 
 
 def _is_of_python(cls: type) -> bool:
@@ -163,7 +164,7 @@ def _is_of_python(cls: type) -> bool:
 
 
 def not_hashable(tp: Any) -> str | None:
-    """Why keys of a type have no hash that follows their `==`: a text for the user; None where nothing speaks against it.
+    """Return the reason, for users, why keys of a type have no hash that follows their `==`; None if there may be one.
 
     >>> not_hashable(tuple[str, int]), not_hashable(tuple[str, set[int]])
     (None, 'a set has no hash that all processes agree on')
@@ -177,7 +178,7 @@ def _not_hashable(tp: Any, above: tuple[Any, ...]) -> str | None:
     if tp in above:  # a class with a field of its own kind
         return None
     if outer in UNIONS or outer in (tuple, list):
-        return next((found for part in arguments if part is not ... and (found := _not_hashable(part, above))), None)
+        return next((reason for part in arguments if part is not ... and (reason := _not_hashable(part, above))), None)
     if (
         tp is Any
         or not inspect.isclass(outer)
@@ -201,14 +202,14 @@ def _not_hashable(tp: Any, above: tuple[Any, ...]) -> str | None:
         kind = (
             types.get(name, Any) if made is None else made if inspect.isclass(made) else annotations_of(made).get("return", Any)
         )
-        found = _not_hashable(kind, (*above, tp))
-        if found:
-            return f"in field {name!r} of {type_name(outer)}, {found}"
+        reason = _not_hashable(kind, (*above, tp))
+        if reason:
+            return f"in field {name!r} of {type_name(outer)}, {reason}"
     return None
 
 
 def _annotations(cls: type) -> dict[str, Any]:
-    """The annotations of a class and its bases, evaluated; none where one cannot be."""
+    """Return the evaluated annotations of a class and its bases; none if one cannot be evaluated."""
     try:
         return typing_extensions.get_type_hints(cls)
     except Exception:  # noqa: BLE001  # user's annotations may name anything

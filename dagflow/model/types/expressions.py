@@ -14,7 +14,7 @@ import typing_extensions
 
 UNIONS = (Union, types.UnionType)
 EXPANSIONS = 8
-"""So often an alias is looked behind that names another one, or itself."""
+"""The limit of expansions of an alias, which may name itself."""
 
 
 def is_variable(tp: object) -> bool:
@@ -23,7 +23,7 @@ def is_variable(tp: object) -> bool:
 
 
 def type_name(tp: Any) -> str:
-    """The name of a type as a user would write it.
+    """Return the name of a type as a user would write it.
 
     >>> from dagflow.model.types.records import ReaderRecord
     >>> type_name(ReaderRecord[str]), type_name(int | None), type_name(list[dict[str, int]])
@@ -56,19 +56,19 @@ def _value_name(value: Any) -> str:
 
 
 def variables_in(tp: Any) -> list[TypeVar]:
-    """The type variables that a type mentions."""
+    """Return the type variables that a type mentions."""
     if is_variable(tp):
         return [tp]
-    found: list[TypeVar] = []
+    variables: list[TypeVar] = []
     for argument in get_args(tp):
         parts = argument if isinstance(argument, list) else [argument]
         for part in parts:
-            found += [v for v in variables_in(part) if v not in found]
-    return found
+            variables += [v for v in variables_in(part) if v not in variables]
+    return variables
 
 
 def substitute(tp: Any, bindings: Mapping[TypeVar, Any]) -> Any:
-    """`tp` with its bound variables replaced, and those in what they are bound to; the others by `Any`."""
+    """Return `tp` with its bound variables replaced, recursively, and the others by `Any`."""
 
     def value(variable: TypeVar) -> Any:
         bound = bindings.get(variable, Any)
@@ -78,7 +78,7 @@ def substitute(tp: Any, bindings: Mapping[TypeVar, Any]) -> Any:
 
 
 def replace(tp: Any, value: Callable[[TypeVar], Any]) -> Any:
-    """`tp` with each variable replaced by its value; `Any` for a Callable that has variables."""
+    """Return `tp` with each variable replaced by its value; `Any` for a Callable that has variables."""
     if is_variable(tp):
         return value(tp)
     if not variables_in(tp):

@@ -29,7 +29,7 @@ VALUE = "value"
 
 
 def arrow_type(tp: Any) -> pa.DataType | None:
-    """The Arrow type of a Python type; None when it has none.
+    """Return the Arrow type of a Python type; None when it has none.
 
     >>> arrow_type(str), arrow_type(list[int]), arrow_type(object)
     (DataType(string), ListType(list<item: int64>), None)
@@ -61,7 +61,7 @@ def arrow_type(tp: Any) -> pa.DataType | None:
 
 
 def columns_of(tp: Any) -> list[pa.Field] | None:
-    """The columns of a class with fields (attrs, `ReaderRecord[T]`); None for other types."""
+    """Return the columns of a class with fields (attrs, `ReaderRecord[T]`); None for other types."""
     import pyarrow as pa
 
     tp = resolve(tp)
@@ -78,7 +78,7 @@ def columns_of(tp: Any) -> list[pa.Field] | None:
 
 @cached
 def schema_of(tp: Any) -> pa.Schema | None:
-    """The schema of a batch of records of type `tp`; None when the type has no Arrow form."""
+    """Return the schema of a batch of records of type `tp`; None when the type has no Arrow form."""
     import pyarrow as pa
 
     columns = columns_of(tp)
@@ -89,7 +89,7 @@ def schema_of(tp: Any) -> pa.Schema | None:
 
 
 def to_batch(records: Sequence[Any], tp: Any) -> pa.RecordBatch:
-    """A batch of records of type `tp`, from which `to_records` makes equal records of the same classes.
+    """Return a batch of records of type `tp`, from which `to_records` makes equal records of the same classes.
 
     Raises TypeError when the type has no Arrow form; RecordMisfit, a TypeError that knows the `index` of the first bad record,
     for one that would not come back as it is: of another class (a subclass too), out of range, a datetime with a time zone.
@@ -109,11 +109,11 @@ def to_batch(records: Sequence[Any], tp: Any) -> pa.RecordBatch:
         index, reason = _first_misfit(records, tp, schema)
         field = "" if index is None else _field_of_misfit(records[index], tp)
         where = f"field {field!r}: " if field else ""
-        raise RecordMisfit(f"a record does not fit its type {type_name(tp)}: {where}{_told(reason or error)}", index) from error
+        raise RecordMisfit(f"a record does not fit its type {type_name(tp)}: {where}{_misfit(reason or error)}", index) from error
 
 
 MISFITS = (TypeError, ValueError, OverflowError, AttributeError, NotImplementedError)
-"""What pyarrow raises for values that it cannot take (its own exceptions are of these classes)."""
+"""The exceptions of pyarrow for values that it cannot convert. Its own ones derive from these."""
 
 
 def _batch(records: Sequence[Any], tp: Any, schema: pa.Schema) -> pa.RecordBatch:
@@ -124,7 +124,7 @@ def _batch(records: Sequence[Any], tp: Any, schema: pa.Schema) -> pa.RecordBatch
 
 
 def _first_misfit(records: Sequence[Any], tp: Any, schema: pa.Schema) -> tuple[int | None, Exception | None]:
-    """The index of the first record that does not fit, and why; None when each of them fits alone."""
+    """Return the index of the first record that does not fit, and the error; None if each of them fits alone."""
 
     def reason(low: int, high: int) -> Exception | None:
         try:
@@ -137,12 +137,12 @@ def _first_misfit(records: Sequence[Any], tp: Any, schema: pa.Schema) -> tuple[i
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if reason(low, middle) else (middle, high)
-    found = reason(low, high)
-    return (low, found) if found else (None, None)
+    error = reason(low, high)
+    return (low, error) if error else (None, None)
 
 
 def _field_of_misfit(record: Any, tp: Any) -> str:
-    """In which field of a class a record does not fit, as `place.zip`; nothing where that is not one field."""
+    """Return the field in which a record does not fit, such as `place.zip`; empty if that is not one field."""
     import pyarrow as pa
 
     tp = value_type(tp)
@@ -159,15 +159,15 @@ def _field_of_misfit(record: Any, tp: Any) -> str:
     return ""
 
 
-def _told(reason: Exception) -> str:
-    """The text of a misfit. That of pyarrow for an integer does not say what to do."""
+def _misfit(reason: Exception) -> str:
+    """Return the text of a misfit. For large integers, the text of pyarrow does not say what to do."""
     if "int too large" in str(reason) or "too large to fit int64" in str(reason):
         return "an integer of more than 64 bits is too large for a column; declare it as str or decimal.Decimal"
     return str(reason)
 
 
 def to_records(batch: pa.RecordBatch, tp: Any) -> list[Any]:
-    """The records of a batch as Python objects of type `tp`; when nothing is known of the type, dicts (or bare values)."""
+    """Return the records of a batch as Python objects of type `tp`, or as dicts (or bare values) if the type is unknown."""
     tp = resolve(tp)
     outer = get_origin(tp) or tp
     if batch.schema.names == [VALUE] and columns_of(tp) is None:
@@ -187,7 +187,7 @@ def to_records(batch: pa.RecordBatch, tp: Any) -> list[Any]:
 
 
 def objects_of(column: Any, tp: Any) -> list[Any]:
-    """The values of a column as Python objects of type `tp`."""
+    """Return the values of a column as Python objects of type `tp`."""
     values = column.to_pylist()
     make = maker(tp)
     return values if make is None else [None if v is None else make(v) for v in values]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 GROUPS = 1 << 16
-"""How many groups keys are hashed to. Groups are what is dealt to partitions, so the number of these may change."""
+"""The number of groups that keys are hashed to. Partitions have groups, so the number of partitions may change."""
 _WORD, _GROUP = (1 << 64) - 1, GROUPS - 1
 _NONE, _SEQUENCE = 0x9E3779B9, 0x85EBCA6B
 
@@ -52,7 +52,7 @@ class Key:
         return "a function" if name == "<lambda>" else f"{name}()"
 
     def of_record(self, tp: Any) -> Callable[[Any], Any]:
-        """The function that gives the key of a record of type `tp`: of one column its value, of several a tuple.
+        """Return the function that gives the key of a record of type `tp`: of one column its value, of several a tuple.
 
         >>> Key(columns=("position",)).of_record(ReaderRecord)(ReaderRecord(1, 20, "x"))
         20
@@ -64,7 +64,7 @@ class Key:
         return attrgetter(*self.columns)
 
     def types(self, tp: Any) -> list[Any]:
-        """The types of the values that make the key of a record of type `tp`, as far as they are known."""
+        """Return the types of the values that make the key of a record of type `tp`, as far as they are known."""
         if self.function is None:
             return [column_type(tp, name) for name in self.columns]
         return [self.function if inspect.isclass(self.function) else annotations_of(self.function).get("return", Any)]
@@ -75,7 +75,7 @@ def _itself(record: Any) -> Any:
 
 
 def key_of(given: Any) -> Key | None:
-    """A key as users write it: a function, a name, several names; None. Raises ValueError with a reason.
+    """Return the key for the value that a user has set: a function, a name, several names, or None. Raises ValueError.
 
     >>> key_of("word"), key_of(("host", "hour")), str(key_of(len))
     (Key(columns=('word',), function=None), Key(columns=('host', 'hour'), function=None), 'len()')
@@ -92,7 +92,7 @@ def key_of(given: Any) -> Key | None:
 
 
 def known_columns(tp: Any) -> tuple[str, ...] | None:
-    """The columns that a record of a type has; None when nothing is known of it."""
+    """Return the columns of records of a type; None if they are unknown."""
     tp = resolve(tp)
     if tp is Any or tp is object:
         return None
@@ -108,7 +108,7 @@ def known_columns(tp: Any) -> tuple[str, ...] | None:
 
 
 def key_hash(key: Any) -> int:
-    """The hash of what `==` compares of a key, from 0 to 2**64 - 1. Raises TypeError for a key of which that is not known.
+    """Return the hash of the values that `==` compares of a key, from 0 to 2**64 - 1. Raises TypeError if they are unknown.
 
     >>> key_hash(1) == key_hash(1.0) == key_hash(True), key_hash("a") == key_hash("b")
     (True, False)
@@ -131,7 +131,7 @@ def key_hash(key: Any) -> int:
 
 
 def mixed(value: int) -> int:
-    """An integer as a hash: neighbours end up far from each other (the last step of splitmix64)."""
+    """Mix an integer, so that the hashes of neighbours lie far apart (the last step of splitmix64)."""
     value &= _WORD
     value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
     value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _WORD
@@ -154,7 +154,7 @@ def _of_decimal(key: decimal.Decimal) -> int:
 
 
 def _lowest_bits(key: decimal.Decimal) -> int:
-    """Of an integer the lowest 64 bits, without the zeros of 1e999999."""
+    """Return the lowest 64 bits of an integer, without writing out the zeros of 1e999999."""
     sign, digits, exponent = key.as_tuple()
     assert isinstance(exponent, int)
     if exponent <= 0:
@@ -169,10 +169,10 @@ def _of_time(key: datetime.datetime | datetime.time) -> int:
 
 
 def _of_several(values: Sequence[Any]) -> int:
-    found = _SEQUENCE
+    mixture = _SEQUENCE
     for value in values:
-        found = mixed((found * 31 + key_hash(value)) & _WORD)
-    return found
+        mixture = mixed((mixture * 31 + key_hash(value)) & _WORD)
+    return mixture
 
 
 _OF: dict[type, Callable[[Any], int]] = {
@@ -191,16 +191,16 @@ _OF: dict[type, Callable[[Any], int]] = {
 
 
 def group_of(key: Any) -> int:
-    """The group of a key: the lowest 16 bits of its hash."""
+    """Return the group of a key: the lowest 16 bits of its hash."""
     return key_hash(key) & _GROUP
 
 
 @attrs.frozen
 class KeyAssignment:
-    """Which of so many partitions has which keys, told by their groups.
+    """The assignment of keys, by their groups, to partitions.
 
-    Without `owners` each has a run of neighbouring groups. With, they are the partitions of the lowest bits of a group: as many
-    as a power of two, so `group & (len(owners) - 1)` finds the one.
+    Without `owners`, each partition has a run of neighbouring groups. With them, a group has the partition
+    `owners[group & (len(owners) - 1)]`; their number is a power of two.
 
     >>> [KeyAssignment(3).of_group(group) for group in (0, 30_000, 65_535)]
     [0, 1, 2]
@@ -212,18 +212,18 @@ class KeyAssignment:
     owners: tuple[int, ...] = ()
 
     def of_group(self, group: int) -> int:
-        """The partition that has a group."""
+        """Return the partition that has a group."""
         return self.owners[group & (len(self.owners) - 1)] if self.owners else group * self.partitions // GROUPS
 
     def of_groups(self, groups: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """The partitions that have groups."""
+        """Return the partitions that have groups."""
         import numpy as np
 
         places = groups.astype(np.int64)
         if not self.owners:
             return places * self.partitions >> 16
-        found: np.ndarray[Any, Any] = self._table[places & (len(self.owners) - 1)]
-        return found
+        partitions: np.ndarray[Any, Any] = self._table[places & (len(self.owners) - 1)]
+        return partitions
 
     @cached_property
     def _table(self) -> np.ndarray[Any, Any]:
@@ -233,13 +233,13 @@ class KeyAssignment:
 
 
 class Router:
-    """Says for each record to which partition it goes, by its key.
+    """The partition of each record, by its key.
 
     Args:
-        port: who is named in errors.
-        key: what the key of a record is.
+        port: the port to name in errors.
+        key: the key of the records.
         tp: the type of the records.
-        assignment: which partition has which keys.
+        assignment: the assignment of keys to partitions.
 
     `keys_seen`, called with every 61st key, learns which are hot.
     """
@@ -263,11 +263,11 @@ class Router:
         self._count = 0
 
     def key(self, record: Any) -> Any:
-        """The key of a record."""
+        """Return the key of a record."""
         return self._of_record(record)
 
     def of_record(self, record: Any) -> int:
-        """The partition of a record. Raises KeyNotHashable, and what the user's function raises."""
+        """Return the partition of a record. Raises KeyNotHashable, and what the user's function raises."""
         key = self._of_record(record)
         self._count += 1
         if self._keys_seen is not None and self._count % self.STRIDE == 0:
@@ -282,18 +282,18 @@ class Router:
             return found
 
     def of_batch(self, batch: pa.RecordBatch) -> np.ndarray[Any, Any]:
-        """The partitions of the rows of a batch, of a key of columns. Raises ColumnNotThere, KeyNotHashable."""
-        found = self._assignment.of_groups(self._groups(batch))
+        """Return the partitions of the rows of a batch, of a key of columns. Raises ColumnNotThere, KeyNotHashable."""
+        partitions = self._assignment.of_groups(self._groups(batch))
         self._see(batch)
-        return found
+        return partitions
 
     def is_foreign(self, batch: pa.RecordBatch, partition: int) -> np.ndarray[Any, Any]:
-        """Of the rows of a batch, whether they belong to another partition."""
-        found: np.ndarray[Any, Any] = self._assignment.of_groups(self._groups(batch)) != partition
-        return found
+        """Return a mask of the rows of a batch that belong to another partition."""
+        mask: np.ndarray[Any, Any] = self._assignment.of_groups(self._groups(batch)) != partition
+        return mask
 
     def _groups(self, batch: pa.RecordBatch) -> np.ndarray[Any, Any]:
-        """The groups of the rows of a batch."""
+        """Return the groups of the rows of a batch."""
         import numpy as np
 
         for name in self._key.columns:
@@ -303,11 +303,11 @@ class Router:
         columns = [self._hashes(batch.column(name), column_type(self._type, name)) for name in self._key.columns]
         if len(columns) == 1:
             return columns[0] & np.uint64(_GROUP)
-        found = np.full(batch.num_rows, _SEQUENCE, dtype=np.uint64)
+        mixture = np.full(batch.num_rows, _SEQUENCE, dtype=np.uint64)
         with np.errstate(over="ignore"):
             for hashes in columns:
-                found = _mixed_all(found * np.uint64(31) + hashes)
-        return found & np.uint64(_GROUP)
+                mixture = _mixed_all(mixture * np.uint64(31) + hashes)
+        return mixture & np.uint64(_GROUP)
 
     def _see(self, batch: pa.RecordBatch) -> None:
         if self._keys_seen is None:
@@ -343,7 +343,7 @@ class Router:
         return np.fromiter(map(self._hash, values), dtype=np.uint64, count=len(column))
 
     def _of_bytes(self, column: pa.Array) -> np.ndarray[Any, Any]:
-        """The hashes of a column of bytes: of each value once, where the column before had few of them."""
+        """Return the hashes of a column of bytes. Each value is hashed once if the column before had few distinct ones."""
         import numpy as np
 
         codes = None
@@ -353,8 +353,8 @@ class Router:
             self._repeats = len(values) * 2 < len(column)
             column = values
         self._columns += 1
-        found = _mixed_all(np.fromiter(map(crc32, column.to_pylist()), dtype=np.uint64, count=len(column)))
-        return found if codes is None else found[codes]
+        hashes = _mixed_all(np.fromiter(map(crc32, column.to_pylist()), dtype=np.uint64, count=len(column)))
+        return hashes if codes is None else hashes[codes]
 
     def _hash(self, key: Any) -> int:
         try:
@@ -367,18 +367,18 @@ class Router:
 
 
 def _row(value: Any) -> Any:
-    """A row of a column of structs, or of lists of these, as tuples."""
+    """Return a value of a column of structs, or of lists of these, as tuples."""
     if isinstance(value, dict):
         value = tuple(value.values())
     return tuple(map(_row, value)) if type(value) in (tuple, list) else value
 
 
 def _mixed_all(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """`mixed` of all values."""
+    """Return `mixed` of all values."""
     import numpy as np
 
     with np.errstate(over="ignore"):
         values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        found: np.ndarray[Any, Any] = values ^ (values >> np.uint64(31))
-    return found
+        mixtures: np.ndarray[Any, Any] = values ^ (values >> np.uint64(31))
+    return mixtures

@@ -1,4 +1,4 @@
-"""Plain data: what plans, states and reports may hold, and how it becomes JSON and comes back. Never pickle."""
+"""Plain data, which plans, states and reports hold, as JSON and back. Never pickle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 def encode(value: Any, where: str) -> Any:
-    """`value` as JSON knows it. `where` names it in the error: StateNotPlain for anything that is not plain data."""
+    """Return `value` as JSON data. Raises StateNotPlain, which names `where`, for anything that is not plain data."""
     kind = type(value)
     if kind in _SCALARS:
         return value
@@ -47,7 +47,7 @@ def decode(data: Any, tp: Any = Any) -> Any:
 
 
 def dumps(data: Any) -> bytes:
-    """The bytes of encoded data: one line of JSON, keys in the order given."""
+    """Return the bytes of encoded data: one line of JSON, keys in their order."""
     import json  # here, since `import dagflow` comes by
 
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
@@ -63,7 +63,7 @@ def loads(data: bytes) -> Any:
 
 
 def shown(value: Any) -> str:
-    """A work item, encoded or not, as text for people: its fields, cut where they are many.
+    """Return a work item, encoded or not, as text: its fields, cut after 120 characters.
 
     >>> shown({"block_id": 1, "start": {"$bytes": "YQ=="}}), shown(7)
     ("block_id=1, start=b'a'", '7')

@@ -1,4 +1,4 @@
-"""The values that travel between the operators that everybody starts with."""
+"""The records of the library's sources and readers: files, blocks, and records with their position."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ _RECORD_CHARACTERS = 200
 
 
 def excerpt(record: Any) -> str:
-    """A record's text form, cut. Work items are told by what they are of."""
+    """Return the text of a record, cut. Work items are shown as the range that they stand for."""
     inner = record.record if isinstance(record, ReaderRecord) else record
     if isinstance(inner, FileBlockMetadata):
         return f"bytes {inner.start:,} to {inner.stop:,} of {inner.file_path}"

@@ -13,7 +13,7 @@ from dagflow.model.types.records import ReaderRecord, excerpt
 
 
 def type_check(port: str, tp: Any, doing: str = "was emitted") -> Callable[[Any], None] | None:
-    """A function that raises WrongRecordType for a record that is not of type `tp`; None when everything is."""
+    """Return a function that raises WrongRecordType for a record that is not of type `tp`; None when everything is."""
     if tp is Any or tp is object:
         return None
 
