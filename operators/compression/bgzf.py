@@ -103,7 +103,7 @@ class Members:
         raise self.corrupt(start, f"no BGZF member begins in the {start - low} bytes before it that reaches it", _READ_AS_STREAM)
 
     def _surviving(self, tips: dict[int, int]) -> dict[int, int]:
-        """Those whose chains go on, as far as is necessary to leave one."""
+        """Return the members whose chains continue, as far as is necessary to leave one."""
         ends = dict(tips)
         for _ in range(STEPS):
             if len(ends) == 1 or len(set(ends.values())) < len(ends):  # where chains meet, they cannot be told apart any more
@@ -172,7 +172,7 @@ class BgzfStream(DecodedStream):
         self._restart()
 
     def _known_before(self, begin: int) -> int:
-        """Goes back until enough is known of what stands before the range: how much, in decompressed bytes."""
+        """Go back until enough is known of the bytes before the range. Return their number, decompressed."""
         known = len(self._members.unpacked(self._from)[0])
         while known < self.look_back and self._from:
             self._from, _ = self._members.before(self._from)

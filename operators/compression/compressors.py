@@ -25,11 +25,11 @@ class Compressor(Protocol):
     """Packs one member. As bz2.BZ2Compressor."""
 
     def compress(self, data: bytes, /) -> bytes:
-        """Puts in data, and gives what comes out, which may be nothing."""
+        """Take data, and return compressed data, which may be empty."""
         ...
 
     def flush(self) -> bytes:
-        """Ends the member."""
+        """End the member."""
         ...
 
 

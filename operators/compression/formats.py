@@ -111,7 +111,7 @@ class Decoder(Protocol):
         ...
 
     def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        """Puts in data, and gives what comes out: about `max_length` at most."""
+        """Take data, and return what it decompresses to: about `max_length` bytes at most."""
         ...
 
 

@@ -108,7 +108,7 @@ class DecodedStream:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _fill(self) -> bool:
-        """Makes sure that there is something ahead, unless nothing comes any more (`is_at_end`) or the range stops here."""
+        """Make sure that there is something ahead, unless nothing comes any more (`is_at_end`) or the range stops here."""
         raise NotImplementedError
 
     def _restart(self) -> None:
@@ -161,7 +161,7 @@ class MemberStream(DecodedStream):
         return bool(self._ahead)
 
     def _begin_member(self) -> bool:
-        """Begins the next member; False at the end of the file."""
+        """Begin the next member. Return False at the end of the file."""
         is_first = self.consumed == 0
         while len(self._input) < HEAD_BYTES and not self.raw.is_at_end:
             self._input += self.raw.read(INPUT_BYTES)

@@ -82,7 +82,7 @@ class ReaderContext(ABC):
         return False
 
     def look_back(self) -> int | None:
-        """So many bytes before a range tell whether a record starts where it starts; None: more than that must be known.
+        """Return how many bytes before a range tell whether a record starts where it starts; None: more than that must be known.
 
         Only with a number can ranges within a compressed file be read, where what stands before is costly to get at.
         """

@@ -27,7 +27,7 @@ class ReadError(RunError):
         return f"byte {position} of the decompressed text" if self.unit else f"byte {position}"
 
     def of(self, reader: str) -> Self:
-        """This error, which now knows its reader."""
+        """Set the name of the reader, and return this error."""
         self.reader = reader
         return self
 

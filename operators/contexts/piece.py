@@ -154,11 +154,11 @@ class Piece:
         return Piece(self.data, self.begin, int(offsets[-1]), self.position, self.layout, self.path, True, offsets)
 
     def let_go(self, kept: int) -> None:
-        """Keeps only the first bytes of a piece that was read, beside the places of its records: of one of many megabytes."""
+        """Keep only the first bytes of a piece that was read, beside the positions of its records: of one of many megabytes."""
         self.data, self._even = self.data[: self.begin + kept], None
 
     def first_longer_than(self, limit: int) -> int | None:
-        """Which is the first record of more than `limit` bytes (its terminator not counted)."""
+        """Return the number of the first record of more than `limit` bytes (its terminator not counted)."""
         is_longer = np.diff(self._even_offsets()) - len(self._evenly().delimiter) > limit
         return int(is_longer.argmax()) if is_longer.any() else None
 

@@ -48,5 +48,5 @@ def places(is_hit: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def _place(single: NDArray[np.uint64]) -> Any:
-    """Which of the eight octets of each word is 1, where the others are 0."""
+    """Return which of the eight octets of each word is 1, where the others are 0."""
     return ((single * np.uint64(0x0001020304050607)) >> np.uint64(56)).view(np.int64)

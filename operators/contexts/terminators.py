@@ -44,11 +44,11 @@ class Terminators(ABC):
 
     @abstractmethod
     def next_end(self, data: bytes, start: int, final: bool) -> int:
-        """Just after the first terminator at or after `start`, or -1. `final`: nothing follows `data`."""
+        """Return the offset just after the first terminator at or after `start`, or -1. `final`: nothing follows `data`."""
 
     @abstractmethod
     def last_end(self, data: bytes, floor: int, final: bool) -> int:
-        """Just after the last terminator at or after `floor`, or -1."""
+        """Return the offset just after the last terminator at or after `floor`, or -1."""
 
     @abstractmethod
     def offsets(self, data: bytes, begin: int, end: int) -> NDArray[np.int32]:
@@ -280,7 +280,7 @@ def _bounds(begin: int, ends: NDArray[np.int64], end: int) -> NDArray[np.int32]:
 
 
 def _kinds(data: bytes, offsets: NDArray[np.int32]) -> set[bytes]:
-    """Which of the newlines the records that start and end at these offsets end with."""
+    """Return which of the newlines end the records that start and end at these offsets."""
     octets = np.frombuffer(data, np.uint8)
     ends = offsets[1:]
     is_feed = octets[ends - 1] == LINE_FEED

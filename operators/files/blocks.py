@@ -100,7 +100,7 @@ class FileBlocks:
         )
 
     def take(self, most: int, *, as_planned: bool = True) -> Iterator[FileBlockMetadata]:
-        """Hands out the next `most` blocks, fewer at the end. They count as planned at once. `as_planned`: see the metadata."""
+        """Hand out the next `most` blocks, fewer at the end. They count as planned at once. `as_planned`: see the metadata."""
         first, last = self.planned, self.count - 1
         self.planned = min(first + most, last + 1)
         return self._blocks(first, self.planned, last, as_planned)

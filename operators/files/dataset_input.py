@@ -69,7 +69,7 @@ class DatasetInput(InputOperator):
     bytes_in_window = WindowState(0)
 
     def check(self) -> None:
-        """Raises ValueError for an empty path, and sizes that leave no blocks."""
+        """Raise ValueError for an empty path, and sizes that leave no blocks."""
         with all_problems(super().check) as problems:
             if not self.path:
                 problems.append("path is empty: name the folder of a dataset")
@@ -96,12 +96,12 @@ class DatasetInput(InputOperator):
         return [self.input_path]
 
     def check_inputs(self, context: OperatorContext) -> None:
-        """Raises DatasetMissing."""
+        """Raise DatasetMissing."""
         if not (self.wait and context.continuous) and Ledger.open(self.path).head() is None:
             raise self._missing(context)
 
     def setup(self, context: OperatorContext) -> None:
-        """Looks at the ledger. Raises DatasetMissing, DatasetReplaced, DatasetRewritten, LedgerDamaged."""
+        """Look at the ledger. Raises DatasetMissing, DatasetReplaced, DatasetRewritten, LedgerDamaged."""
         self._context = context
         self._found = Found(Ledger.open(self.path))
         self._window_target = default_window_bytes(context.slots) if self.window_bytes is None else self.window_bytes
@@ -113,7 +113,7 @@ class DatasetInput(InputOperator):
         self.began = self.position
 
     def emit_tuples(self) -> None:
-        """Emits the blocks of the next entry's files, until the window is full."""
+        """Emit the blocks of the next entry's files, until the window is full."""
         found = self._found
         if found.until is None and not self._is_time():
             return
@@ -181,7 +181,7 @@ class DatasetInput(InputOperator):
         return self._context.clock.monotonic() - self._found.looked >= self.scan_interval_millis / 1000
 
     def _look(self) -> None:
-        """Looks for entries that are new."""
+        """Look for entries that are new."""
         found, ledger = self._found, self._found.ledger
         found.looked = self._context.clock.monotonic()
         try:
@@ -201,7 +201,7 @@ class DatasetInput(InputOperator):
             found.rows = 0 if last is None else last + 1
 
     def _check_same(self) -> None:
-        """Raises DatasetReplaced when it is not wonder that the ledger is not the one that is known."""
+        """Raise DatasetReplaced if the ledger is not the one that is known."""
         before = self._found.dataset_id if self.position is None else self.position.dataset_id
         after = Ledger.open(self.path)
         if before is not None and after.head() is not None and after.seed().dataset_id != before:
@@ -306,7 +306,7 @@ class Found:
         return next(self.entries, None) if found is None else found
 
     def put_back(self, entry: LedgerEntry) -> None:
-        """Makes an entry the next one again."""
+        """Make an entry the next one again."""
         self._next = entry
 
 

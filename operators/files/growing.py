@@ -86,7 +86,7 @@ class RecordEnds:
 
 
 def look(status: FileStatus, before: ReadPart | None, end: bytes, quote: bytes | None, operator: str) -> Growth:
-    """Reads a file up to its length, once: what was planned before must have the hash that it had, what follows is new.
+    """Read a file up to its length, once: the planned part must have the hash that it had, what follows is new.
 
     Raises FileNotAppended, OSError.
     """

@@ -38,24 +38,24 @@ class ScanThread:
         self._thread = threading.Thread(target=self._run, name=f"dagflow-scanner-{context.name}", daemon=True)
 
     def start(self) -> None:
-        """Starts the thread, and the first scan."""
+        """Start the thread, and the first scan."""
         self._thread.start()
 
     def stop(self, seconds: float = 5.0) -> None:
-        """Ends the thread, also in the middle of a scan; gives up waiting for it after `seconds` (a file system may hang)."""
+        """End the thread, also in the middle of a scan. Stop waiting for it after `seconds` (a file system may hang)."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
         self._thread.join(seconds)
 
     def request(self) -> None:
-        """Asks for a scan; during one, for another right after it."""
+        """Ask for a scan; during one, for another right after it."""
         with self._changed:
             self._requested = True
             self._changed.notify_all()
 
     def request_after(self, seconds: float) -> None:
-        """Asks for a scan when the last one ended that long ago and all that it found has been taken."""
+        """Ask for a scan when the last one ended that long ago and all that it found has been taken."""
         with self._changed:
             if self._idle() and self._error is None and self._clock.monotonic() - self._finished >= seconds:
                 self._requested = True

@@ -108,18 +108,18 @@ class TimeBasedDirectoryScanner:
     _skipped: Skipped = attrs.field(factory=Skipped, init=False, repr=False, eq=False)
 
     def __reduce__(self) -> Any:
-        """Copies and pickles properties only: a running thread never travels."""
+        """Copy and pickle properties only: a running thread never travels."""
         fields = {a.alias: getattr(self, a.name) for a in attrs.fields(type(self)) if a.init}
         return _remake, (type(self), fields, self._token)
 
     def check(self) -> None:
-        """Raises ValueError for a property that cannot work."""
+        """Raise ValueError for a property that cannot work."""
         with all_problems() as problems:
             for name in PATTERNS:
                 problems.extend(problems_of(partial(_compiled, name, getattr(self, name))))
 
     def setup(self, context: OperatorContext, files: Iterable[str] = ()) -> None:
-        """Looks whether the inputs are there (its own, or `files` when it has none), and starts the first scan.
+        """Check that the inputs are there (its own, or `files` when it has none), and start the first scan.
 
         Raises InputMissing, InputNotFile.
         """
@@ -132,14 +132,14 @@ class TimeBasedDirectoryScanner:
         starts(self._token, self)
 
     def teardown(self) -> None:
-        """Stops the thread."""
+        """Stop the thread."""
         ends(self._token, self)
         if self._thread is not None:
             self._thread.stop()
             self._thread = None
 
     def scan_now(self) -> None:
-        """Asks for a scan; what `trigger()` does. Asks the running copies of a scanner that a launch was given."""
+        """Ask for a scan, as `trigger()` does: also the running copies of a scanner that a launch was given."""
         if self._thread is not None:
             self._thread.request()
             return
@@ -151,7 +151,7 @@ class TimeBasedDirectoryScanner:
         return True
 
     def scan_once(self) -> Iterator[Visit]:
-        """One scan, lazily, in the thread that iterates. Raises StorageError for what cannot be scanned."""
+        """Scan once, lazily, in the thread that iterates. Raise StorageError for paths that cannot be scanned."""
         return self._walk().visits(self._inputs or inputs(self.files))
 
     def take(self, seconds: float = 0.0) -> Visit | None:
@@ -229,7 +229,7 @@ class TimeBasedDirectoryScanner:
         return wanted, unwanted
 
     def look(self, context: OperatorContext, files: Iterable[str] = ()) -> None:
-        """Looks whether the inputs are there, unless it waits for them; changes nothing. Raises InputMissing, InputNotFile."""
+        """Check that the inputs are there, unless it waits for them; change nothing. Raise InputMissing, InputNotFile."""
         waits = self.wait and context.continuous
         given = inputs(self.files or files)
         for path in given:
@@ -254,7 +254,7 @@ class TimeBasedDirectoryScanner:
 
 
 def inputs(files: Iterable[str]) -> list[str]:
-    """Inputs as a scan wants them: absolute, since tasks may stand in another folder, without doubles and last slashes.
+    """Return inputs as a scan needs them: absolute, since tasks may run in another folder, without doubles and last slashes.
 
     >>> inputs(["/logs/", "/logs", "s3://bucket/logs/"])
     ['/logs', 's3://bucket/logs']
@@ -285,7 +285,7 @@ def _compiled(name: str, pattern: str | None) -> re.Pattern[str] | None:
         line = pattern.splitlines()[(error.lineno or 1) - 1] if pattern else ""
         caret = f"\n    {line}\n    {' ' * ((error.colno or 1) - 1)}^"
         raise ValueError(
-            f"{name} is no regular expression: {error.msg} at position {error.pos or 0}{caret}\n"
+            f"{name} is not a regular expression: {error.msg} at position {error.pos or 0}{caret}\n"
             "  help: it is matched against the whole path; for all files that end in .txt: .*[.]txt"
         ) from error
 

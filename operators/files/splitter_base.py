@@ -69,7 +69,7 @@ class AbstractFileSplitter(Operator):
     resumed = WindowState(False)
 
     def check(self) -> None:
-        """Raises ValueError for sizes and thresholds that leave no blocks."""
+        """Raise ValueError for sizes and thresholds that leave no blocks."""
         with all_problems(super().check) as problems:
             for name in ("block_size", "blocks_threshold", "window_bytes"):
                 value = getattr(self, name)
@@ -85,7 +85,7 @@ class AbstractFileSplitter(Operator):
     # What subclasses override
 
     def process(self) -> None:
-        """Emits blocks that an earlier call left, then files and their blocks, until the window is full or no file is left."""
+        """Emit blocks that an earlier call left, then files and their blocks, until the window is full or no file is left."""
         room = self.at_once
         if self.unplanned is not None and not self.resumed:
             self.resumed = True
@@ -116,14 +116,14 @@ class AbstractFileSplitter(Operator):
         return file_system(path).status(path)
 
     def resume(self, blocks: FileBlocks) -> None:
-        """Called before a window continues with the blocks of a file that an earlier one began."""
+        """React to a window that continues with the blocks of a file that an earlier window began."""
 
     def part_of(self, status: FileStatus) -> dict[str, Any]:
         """The fields of FileBlocks that say which part of a file is to be split; none of them: all of it."""
         return {}
 
     def planned(self, info: FileInfo, status: FileStatus) -> None:
-        """Called when a file's metadata has been emitted."""
+        """React to a file's metadata that have been emitted."""
 
     # For the framework, and for subclasses to call
 
@@ -143,7 +143,7 @@ class AbstractFileSplitter(Operator):
         return self._room_for_blocks(1) <= 0
 
     def emit_tuples(self) -> None:
-        """Continues with what is left of earlier windows. The framework calls it until the window is full or closed."""
+        """Continue with the rest of earlier windows. The framework calls it until the window is full or closed."""
         self.process()
 
     def is_exhausted(self) -> bool:
@@ -166,7 +166,7 @@ class AbstractFileSplitter(Operator):
         return Backlog(-(-status.length // max(1, size)), status.length)
 
     def split(self, info: FileInfo, status: FileStatus) -> None:
-        """Emits a file's metadata; its blocks are then the next to be emitted."""
+        """Emit a file's metadata; its blocks are then the next to be emitted."""
         self._at_hand.status = status
         size = self.block_size if self.block_size is not None else self.get_default_block_size()
         if size <= 0:
@@ -186,7 +186,7 @@ class AbstractFileSplitter(Operator):
         self.planned(info, status)
 
     def set_aside(self, path: str, error: Exception) -> None:
-        """Does with a file that cannot be split what `on_error` says: raises, counts, or emits on the port `errors`."""
+        """Apply `on_error` to a file that cannot be split: raise, count, or emit on the port `errors`."""
         if self.on_error == "fail":
             raise error
         self._context.count("files_set_aside")
@@ -286,12 +286,12 @@ class FileSplitterBase(AbstractFileSplitter):
 
     @input.process
     def each(self, info: FileInfo) -> None:
-        """Puts a file in line, and emits as much as the window takes."""
+        """Put a file in line, and emit as much as the window takes."""
         self.waiting.append([info.directory_path, info.relative_path])
         self.process()
 
     def begin_window(self, window: int) -> None:
-        """Continues with what earlier windows left."""
+        """Continue with the rest of earlier windows."""
         if not self.is_exhausted():
             self.process()
 

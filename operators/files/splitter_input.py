@@ -57,7 +57,7 @@ class Arriving:
         return self.visit.root
 
     def begin(self, visit: Visit) -> None:
-        """Continues with another visit."""
+        """Continue with another visit."""
         self.visit, self.found = visit, iter(visit.found)
 
     def weigh(self, waiting: Iterable[Visit], blocks_of: Callable[[FileStatus], Backlog]) -> Backlog:
@@ -73,11 +73,11 @@ class Arriving:
         return sum((backlog for _, backlog in self.weighed), Backlog())
 
     def taken(self, backlog: Backlog) -> None:
-        """A file of the visit at hand has been taken that has so much."""
+        """Take note that a file of the current visit, with this backlog, has been taken."""
         self.weighed = [(visit, left - backlog if visit is self.visit else left) for visit, left in self.weighed]
 
     def take(self, status: FileStatus) -> ScannedFileInfo:
-        """Makes `status` the file that was taken last."""
+        """Make `status` the file that was taken last."""
         path, root = status.path, self.root
         if root is None or root.endswith("://"):
             self.last = ScannedFileInfo(None, path, status)
@@ -134,7 +134,7 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
     parts = MapState[str, str]()  # path → ReadPart, of files that may be appended to
 
     def check(self) -> None:
-        """Raises ValueError for missing files, bad regular expressions, and sizes that leave no blocks."""
+        """Raise ValueError for missing files, bad regular expressions, and sizes that leave no blocks."""
         with all_problems(super().check) as problems:
             if not self.files and not self.scanner.files:
                 problems.append("files is empty: name at least one file or folder")
@@ -149,21 +149,21 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
         return inputs(self.scanner.files or self.files)
 
     def check_inputs(self, context: OperatorContext) -> None:
-        """Raises InputMissing, InputNotFile."""
+        """Raise InputMissing, InputNotFile."""
         self.scanner.look(context, self.files)
 
     def setup(self, context: OperatorContext) -> None:
-        """Starts the scanner. Raises InputMissing, InputNotFile."""
+        """Start the scanner. Raises InputMissing, InputNotFile."""
         super().setup(context)
         self._arriving = Arriving()
         self.scanner.setup(context, self.files)
 
     def teardown(self) -> None:
-        """Stops the scanner."""
+        """Stop the scanner."""
         self.scanner.teardown()
 
     def emit_tuples(self) -> None:
-        """Emits what is left of earlier windows, then what the scanner has found."""
+        """Emit the rest of earlier windows, then the files that the scanner has found."""
         super().emit_tuples()
         for reason, n in self.scanner.newly_skipped().items():
             self.context.count(reason, n)
@@ -172,7 +172,7 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
             self._warn_of_nothing()
 
     def _warn_of_nothing(self) -> None:
-        """Says what the first scan has passed over, when neither it nor a launch before has found a file."""
+        """Warn of paths that the first scan has passed over, when neither it nor an earlier launch has found a file."""
         if all(known == FOLDER for known in self.seen.values()) and (passed_over := self.scanner.passed_over()):
             self.context.warn(f"found no file to read in {', '.join(self.input_paths())}; passed over: {passed_over}")
 
@@ -217,7 +217,7 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
         return last.status if last is not None and last.status.path == path else super().get_file_status(path)
 
     def planned(self, info: FileInfo, status: FileStatus) -> None:
-        """Remembers the file as it was split."""
+        """Remember the file as it was split."""
         if self._arriving.weighed:
             self._arriving.taken(self._blocks_to_come(status))
         self._remember(status)
@@ -240,7 +240,7 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
         return max((each for each in self.file_times if each is not None), default=None)
 
     def resume(self, blocks: FileBlocks) -> None:
-        """Looks whether the file is still the one whose blocks have been planned so far; does what `on_modified` says if not."""
+        """Check that the file is still the one whose blocks have been planned so far; apply `on_modified` if not."""
         self._arriving.last = None
         path = blocks.path
         try:
@@ -348,7 +348,7 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
         self.set_aside(status.path, error)
 
     def part_of(self, status: FileStatus) -> dict[str, Any]:
-        """In append mode, the part with the new records."""
+        """Return, in append mode, the fields of the part with the new records."""
         growth, scanner = self._arriving.growth, self.scanner
         if growth is None or growth.compression:
             return {}

@@ -10,7 +10,7 @@ FOLDER = "folder"  # the stamp of folders: they are reported once, whatever happ
 
 
 def key_of(status: FileStatus) -> str:
-    """Under what a file is remembered: its path, or the real path that a symbolic link leads to."""
+    """Return the key under which a file is remembered: its path, or the real path that a symbolic link leads to."""
     return status.path if status.target is None else status.target
 
 

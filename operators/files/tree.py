@@ -42,13 +42,13 @@ class Skipped:
     _refused: dict[str, tuple[int, str]] = attrs.field(factory=dict)
 
     def add(self, reason: str, path: str) -> None:
-        """Takes note of a path, once for each reason, however many scans pass over it."""
+        """Take note of a path, once for each reason, however many scans pass over it."""
         if (reason, path) not in self._known:
             self._known.add((reason, path))
             self._reasons.append(reason)
 
     def refused(self, why: str, path: str) -> None:
-        """Takes note of a file that a scan was told not to find: how many there are for each reason, and the first of them."""
+        """Take note of a file that a scan must not find: count it by its reason, and keep the first one of each."""
         number, first = self._refused.get(why, (0, path))
         self._refused[why] = (number + 1, first)
 
@@ -104,7 +104,7 @@ class Walk:
     _entered: set[object] = attrs.field(factory=set, init=False)
 
     def visits(self, roots: Iterable[str]) -> Iterator[Visit]:
-        """Everything below the inputs. Each real folder is entered once, whatever links lead to it."""
+        """Yield everything below the inputs. Each real folder is entered once, whatever links lead to it."""
         for root in roots:
             self.at = root
             system = file_system(root)

@@ -9,7 +9,7 @@ class Triggered(Protocol):
     """An object that can be asked for a scan, and passes that on to the running ones."""
 
     def scan_now(self) -> None:
-        """Asks for a scan."""
+        """Ask for a scan."""
         ...
 
 
@@ -20,7 +20,7 @@ class Trigger:
         self._scanner, self._is_set = scanner, is_set
 
     def __call__(self) -> None:
-        """Asks for a scan now; when one is under way, for another one right after it. May be called from any thread."""
+        """Ask for a scan now; when one is under way, for another one right after it. May be called from any thread."""
         self._scanner.scan_now()
 
     def __bool__(self) -> bool:
@@ -57,12 +57,12 @@ def running(token: str) -> tuple[Triggered, ...]:
 
 
 def starts(token: str, scanner: Triggered) -> None:
-    """A copy runs from now on."""
+    """Take note of a copy that runs from now on."""
     _RUNNING[token] = [*running(token), scanner]
 
 
 def ends(token: str, scanner: Triggered) -> None:
-    """A copy has ended."""
+    """Take note of a copy that has ended."""
     left = [each for each in running(token) if each is not scanner]
     if left:
         _RUNNING[token] = left

@@ -157,7 +157,7 @@ class AvroReader(ManagedReader[FileSchemaNegotiator]):
     _at: int = attrs.field(init=False, default=0)
 
     def open(self, negotiator: FileSchemaNegotiator) -> bool:
-        """Reads the header, and goes to the first block."""
+        """Read the header, and go to the first block."""
         split = negotiator.split
         if not split.file_length:
             return False
@@ -175,7 +175,7 @@ class AvroReader(ManagedReader[FileSchemaNegotiator]):
         return True
 
     def next(self) -> bool:
-        """Loads the blocks in about 1 MiB; at least one."""
+        """Load the blocks in about 1 MiB; at least one."""
         blocks: list[Block] = []
         stop = min(self._negotiator.split.stop, self._length)
         while len(blocks) < MOST_BLOCKS and self._position < (stop if blocks else self._length):
@@ -196,7 +196,7 @@ class AvroReader(ManagedReader[FileSchemaNegotiator]):
         return granted == len(blocks)
 
     def close(self) -> None:
-        """Lets go of what was read."""
+        """Drop the bytes that were read."""
         self._buffer = b""
 
     def _first(self, start: int, stop: int) -> int | None:

@@ -63,7 +63,7 @@ def comparand(value: Any, kind: pa.DataType) -> Comparand:
     elif types.is_null(kind):
         return Comparand(None, False, True)
     elif (types.is_string(kind) or types.is_large_string(kind)) and not isinstance(value, str):
-        raise ValueError(f"{value!r} is no text")
+        raise ValueError(f"{value!r} is not text")
     return Comparand(pa.scalar(value, kind), True)
 
 
@@ -72,7 +72,7 @@ def decimal_of(text: str) -> decimal.Decimal:
     try:
         return decimal.Decimal(text)
     except decimal.InvalidOperation:
-        raise ValueError(f"{text!r} is no number") from None
+        raise ValueError(f"{text!r} is not a number") from None
 
 
 def _number(value: int | float | decimal.Decimal, kind: Any) -> Comparand:
@@ -142,7 +142,7 @@ def _nanoseconds(value: Any, zone: str | None) -> int:
     else:
         stamp = pa.scalar(value)  # of numpy, say
         if not pa.types.is_timestamp(stamp.type) and not pa.types.is_date(stamp.type):
-            raise ValueError(f"{value!r} is no date or time")
+            raise ValueError(f"{value!r} is not a date or time")
         if pa.types.is_date(stamp.type):
             stamp = stamp.cast(pa.timestamp("s"))
         found, has_zone = stamp.cast(pa.int64()).as_py() * NANOSECONDS[stamp.type.unit], stamp.type.tz is not None
@@ -159,7 +159,7 @@ def _of_text(text: str) -> tuple[int, bool]:
                 return pa.scalar(text).cast(pa.timestamp(unit, zone)).cast(pa.int64()).as_py() * factor, zone is not None
             except pa.ArrowInvalid:
                 continue
-    raise ValueError(f"{text!r} is no date or time")
+    raise ValueError(f"{text!r} is not a date or time")
 
 
 def _local(nanoseconds: int, zone: str) -> int:
@@ -176,11 +176,11 @@ def _time(value: Any) -> int:
         seconds = (value.hour * 60 + value.minute) * 60 + value.second
         return seconds * 10**9 + value.microsecond * 1000
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is no time of day")
+        raise ValueError(f"{value!r} is not a time of day")
     try:
         found, has_zone = _of_text(f"1970-01-01 {value.strip()}")
     except ValueError:
-        raise ValueError(f"{value!r} is no time of day") from None
+        raise ValueError(f"{value!r} is not a time of day") from None
     if has_zone or not 0 <= found < 24 * 3600 * 10**9:
-        raise ValueError(f"{value!r} is no time of day")
+        raise ValueError(f"{value!r} is not a time of day")
     return found

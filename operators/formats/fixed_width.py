@@ -80,7 +80,7 @@ class FixedWidthFormat(Format):
     encoding: str = attrs.field(default="utf-8", kw_only=True, validator=a_text)
 
     def __attrs_post_init__(self) -> None:
-        """Raises ValueError with all that is wrong."""
+        """Raise ValueError with all problems."""
         with all_problems() as problems:
             if not self.columns:
                 problems.append("columns is empty: give names, offsets and widths")
@@ -89,7 +89,9 @@ class FixedWidthFormat(Format):
                     problems.append(f"column {name!r} is at {offset}, {width} bytes wide: offsets begin at 0, widths at 1")
                 elif offset + width > (most := self.length - len(self.line_end)):
                     problems.append(f"column {name!r} ends at byte {offset + width}, but records have {most} bytes")
-            problems += [f"a type is given for {name!r}, which is no column" for name in self.types if name not in self.columns]
+            problems += [
+                f"a type is given for {name!r}, which is not a column" for name in self.types if name not in self.columns
+            ]
             try:
                 text_codec(self.encoding, by_lines=False)
             except ValueError as error:
@@ -130,12 +132,12 @@ class FixedWidthReader(LinesReader):
         return FixedRecordsReaderContext(self._format.length, partial="emit")
 
     def begin(self, negotiator: FileSchemaNegotiator) -> None:
-        """Early schema."""
+        """Declare the schema: it is known early."""
         negotiator.set_table_schema(self._format.schema, complete=True)
         self._loader = negotiator.build()
 
     def load(self, piece: Piece) -> None:
-        """Cuts the columns out of a piece, all rows at once."""
+        """Cut the columns out of a piece, all rows at once."""
         length, end = self._format.length, self._format.line_end.encode()
         data = piece.data[piece.begin : piece.end]
         rest = len(data) % length

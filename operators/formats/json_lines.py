@@ -109,7 +109,7 @@ class JsonLinesReader(LinesReader):
     _parsers: Any = attrs.field(init=False, default=())
 
     def begin(self, negotiator: FileSchemaNegotiator) -> None:
-        """Late schema: the lines say what columns there are."""
+        """Leave the schema open: it is known late, when lines have been read."""
         self._loader = negotiator.build()
         types = {f.name: f.type for f in negotiator.provided_schema or () if negotiator.is_projected(f.name)}
         self._rows = JsonRows(types, negotiator.columns)
@@ -117,14 +117,14 @@ class JsonLinesReader(LinesReader):
         self._parsers = [parser for parser in parsers if parser is not None]
 
     def load(self, piece: Piece) -> None:
-        """Loads a piece."""
+        """Load a piece."""
         if not self._load_at_once(piece, piece, 0):
             for start, part in parts_of(piece):
                 if part is piece or not self._load_at_once(part, piece, start):
                     self._load_slowly(part, piece, start)
 
     def _load_at_once(self, part: Piece, piece: Piece, start: int) -> bool:
-        """Loads a part of a piece that begins with line `start` of it, unless its lines have to be read one by one."""
+        """Load a part of a piece that begins with line `start` of it, unless its lines have to be read one by one."""
         lines = _filled(part)
         if lines is None:
             return False

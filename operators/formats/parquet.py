@@ -133,7 +133,7 @@ def _checked(file: ArrowFile) -> pq.FileMetaData:
 
 @contextmanager
 def damage(path: str, position: int, part: str) -> Iterator[None]:
-    """Turns what Arrow says of bytes that it cannot read into FileDamaged, or FormatUnsupported."""
+    """Turn an error of Arrow about bytes that it cannot read into FileDamaged, or FormatUnsupported."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -159,7 +159,7 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
     _filter: Any = attrs.field(init=False, default=None)
 
     def open(self, negotiator: FileSchemaNegotiator) -> bool:
-        """Reads the footer, which has the columns and where the row groups are."""
+        """Read the footer, which has the columns and the positions of the row groups."""
         split, options = negotiator.split, negotiator.options
         assert isinstance(options, ParquetFormat)
         if not split.file_length:
@@ -191,7 +191,7 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
         return True
 
     def next(self) -> bool:
-        """Loads a batch of the row group at hand, or goes to the next one."""
+        """Load a batch of the current row group, or go to the next one."""
         path = self._negotiator.source
         with damage(path, self._position, f"row group {self._group}"):
             batch = next(self._batches, None)
@@ -219,11 +219,11 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
         return True
 
     def close(self) -> None:
-        """Lets go of the pages at hand."""
+        """Drop the current pages."""
         self._batches = iter(())
 
     def _check_rows(self, rows: int) -> None:
-        """Raises ArrowInvalid where a batch has more rows than the row group has left, or the last one has come too soon."""
+        """Raise ArrowInvalid where a batch has more rows than the row group has left, or the last one has come too soon."""
         self._left -= rows
         if self._left < 0 or (not rows and self._left):
             said = self._file.metadata.row_group(self._group).num_rows

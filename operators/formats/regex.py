@@ -34,7 +34,7 @@ def _is_pattern(_: object, __: object, value: str) -> None:
     try:
         groups = re.compile(value, re.ASCII).groupindex
     except re.error as error:
-        raise ValueError(f"pattern {value!r} is no regular expression: {error}") from None
+        raise ValueError(f"pattern {value!r} is not a regular expression: {error}") from None
     if not groups:
         ready = ", ".join(LOG_PATTERNS)
         raise ValueError(f"pattern {value!r} has no named groups, (?P<name>…), which would be columns; ready-made are {ready}")
@@ -134,7 +134,7 @@ class RegexReader(LinesReader):
     _log: LogPattern = attrs.field(init=False)
 
     def begin(self, negotiator: FileSchemaNegotiator) -> None:
-        """Early schema."""
+        """Declare the schema: it is known early."""
         assert isinstance(negotiator.options, RegexFormat)
         self._format = negotiator.options
         self._log = self._format.whole
@@ -142,7 +142,7 @@ class RegexReader(LinesReader):
         self._loader = negotiator.build()
 
     def load(self, piece: Piece) -> None:
-        """Matches the lines of a piece, and loads the groups of those that do."""
+        """Match the lines of a piece, and load the groups of those that match."""
         texts, found = self._texts(piece), np.arange(len(piece))
         if texts.null_count:
             found = np.flatnonzero(texts.is_valid().to_numpy(zero_copy_only=False))
@@ -189,7 +189,7 @@ class RegexReader(LinesReader):
         times = times_of(texts, written)
         bad = times.is_null().to_numpy(zero_copy_only=False) & texts.is_valid().to_numpy(zero_copy_only=False)
         for row in bad.nonzero()[0].tolist():
-            self._bad(piece, int(found[row]), f"{texts[row].as_py()!r} is no time as {written!r} has it", name)
+            self._bad(piece, int(found[row]), f"{texts[row].as_py()!r} is not a time as {written!r} has it", name)
         return times, bad
 
     def _bad(self, piece: Piece, row: int, reason: str, column: str | None = None) -> None:
@@ -218,7 +218,7 @@ def is_known_to_arrow(pattern: str) -> bool:
 
 
 def matches_by_python(texts: Any, pattern: str) -> Any:
-    """As `matches`, by Python."""
+    """Match as `matches` does, with Python."""
     compiled = re.compile(pattern, re.ASCII)
     found = [compiled.fullmatch(text) for text in texts.to_pylist()]
     groups = [None if match is None else match.groupdict("") for match in found]

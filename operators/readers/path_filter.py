@@ -28,7 +28,7 @@ class PathFilter:
     _known: dict[str, bool] = attrs.field(init=False, factory=dict)
 
     def check(self) -> None:
-        """Raises ProjectionError for a condition on what paths do not say."""
+        """Raise ProjectionError for a condition on what paths do not say."""
         for condition in self.conditions:
             name = condition.column
             if name not in self.keys and (not is_implicit(name) or name == "block_offset"):

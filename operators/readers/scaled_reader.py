@@ -23,7 +23,7 @@ from operators.problems import all_problems
 
 
 def a_policy(_: object, attribute: attrs.Attribute[Any], value: str | ScalingPolicy) -> None:
-    """Validates the name of a policy, or a policy."""
+    """Validate the name of a policy, or a policy."""
     policy_named(value)
 
 
@@ -63,11 +63,11 @@ class ScaledReader(Operator):
                 problems.append(f"min_readers is {self.min_readers}, more than max_readers = {self.max_readers}")
 
     def process_stats(self, stats: OperatorStats | Sequence[OperatorStats]) -> Response:
-        """Takes what one partition or (as a sequence) all of them have before them; whether there should be more or fewer."""
+        """Return a response to the stats of one partition, or of all as a sequence: repartition, or not."""
         return self._scaling().process_stats(stats)
 
     def define_partitions(self, partitions: Sequence[Partition], context: PartitioningContext | None = None) -> list[Partition]:
-        """As many readers as the stats have asked for; before any, as many as there are, brought between the bounds."""
+        """Return as many readers as the stats have asked for; before any stats as many as there are, within the bounds."""
         return self._scaling().define_partitions(partitions, context)
 
     def item_weight(self, item: Any) -> int:

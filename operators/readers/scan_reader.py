@@ -43,24 +43,24 @@ from operators.readers.scaled_reader import ScaledReader
 
 
 def to_columns(value: Sequence[str] | None) -> tuple[str, ...] | None:
-    """The columns that were asked for, as a tuple; None: all."""
+    """Return the columns that were asked for as a tuple; None: all."""
     if isinstance(value, str):
         raise TypeError(f"columns is the text {value!r}, but must be a list of names: [{value!r}]")
     return None if value is None else tuple(value)
 
 
 def to_schema(value: Any) -> TableSchema | None:
-    """The schema that was given, in whatever form."""
+    """Return the schema in the form that readers use."""
     return None if value is None else TableSchema.of(value)
 
 
 def to_drift(value: Any) -> Drift:
-    """The drift policy that was given, maybe as a mapping."""
+    """Return the drift policy, which may be a mapping."""
     return Drift(**value) if isinstance(value, Mapping) else value
 
 
 def a_format(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """Validates a property that holds a format."""
+    """Validate a property that holds a format."""
     if not isinstance(value, Format):
         raise TypeError(f"{attribute.name} is {value!r}, but must be a format: CsvFormat(…), JsonLinesFormat(…), …")
 
@@ -152,7 +152,7 @@ class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
         return self.splittable and item.as_planned
 
     def tracker_of(self, item: FileBlockMetadata) -> OffsetRangeTracker:
-        """A new tracker of the range of a block, or of a part of one."""
+        """Return a new tracker of the range of a block, or of a part of one."""
         return OffsetRangeTracker(item.start, item.stop)
 
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
@@ -204,14 +204,14 @@ class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
         return agreed.to_plain()
 
     def emitted_columns(self, port: str, agreed: Any) -> list[tuple[str, str]] | None:
-        """The columns that were agreed on."""
+        """Return the columns that were agreed on."""
         if port != "batches" or agreed is None:
             return None
         scan = self._made(AgreedSchema.of(agreed), OperatorContext())
         return [(field.name, str(field.type)) for field in scan.schema]
 
     def column_names(self, port: str) -> list[str] | None:
-        """Those that are asked for by name, and those of a strict schema; what `*` stands for else, files and folders say."""
+        """Return the columns that are asked for by name, and those of a strict schema. Only files name those of `*`."""
         said = self.scan_settings
         return column_names(said.projection, said.schema, said.drift) if port == "batches" else None
 
@@ -224,7 +224,7 @@ class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
     # Reading
 
     def setup(self, context: OperatorContext) -> None:
-        """Makes ready to read."""
+        """Prepare the scan."""
         self._context, self._time = context, ReaderTime(context)
         agreed = AgreedSchema() if context.agreed is None else AgreedSchema.of(context.agreed)
         self._paths, self._root = PathFilter(self.where, agreed.keys), agreed.root
@@ -232,7 +232,7 @@ class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
 
     @blocks_metadata_input.process
     def read_block(self, block: FileBlockMetadata) -> None:
-        """Reads one block."""
+        """Read one block."""
         context = self._context
         context.at(block.file_path, block.start)
         self._time.begin_block()
@@ -248,11 +248,11 @@ class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
         self._time.end_block()
 
     def finish(self) -> pa.Schema | None:
-        """In a task, after the last block: the schema of the batches, also where there was none; None where none is known."""
+        """Return the schema of the batches, after the last block of a task; None if no schema is known."""
         return self._scan.finish()
 
     def teardown(self) -> None:
-        """Closes what is open."""
+        """Close open files."""
         if hasattr(self, "_scan"):
             self._scan.close()
 

@@ -29,8 +29,8 @@ from operators.problems import all_problems, problems_of
             ),
             [
                 "blocks_threshold is 0",
-                "scanner.file_pattern_regular_exp is no regular expression",
-                "scanner.ignore_file_pattern_regular_exp is no regular expression",
+                "scanner.file_pattern_regular_exp is not a regular expression",
+                "scanner.ignore_file_pattern_regular_exp is not a regular expression",
             ],
         ),
         (

@@ -24,15 +24,15 @@ class ArrowFile:
         self._position = 0
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def writable(self) -> bool:
-        """It is not."""
+        """Return False."""
         return False
 
     def tell(self) -> int:
@@ -40,7 +40,7 @@ class ArrowFile:
         return self._position
 
     def seek(self, position: int, whence: int = 0) -> int:
-        """Goes to a position."""
+        """Go to a position."""
         self._position = position + (0, self._position, self._length)[whence]
         return self._position
 
@@ -58,10 +58,10 @@ class ArrowFile:
         return data
 
     def close(self) -> None:
-        """Leaves the stream open."""
+        """Leave the stream open."""
 
     def flush(self) -> None:
-        """There is nothing to write."""
+        """Do nothing: the file is not written."""
 
 
 def is_of_storage(error: BaseException) -> bool:

@@ -10,7 +10,7 @@ ROWS = 65_536
 
 
 def count_rows(loader: ResultSetLoader, rows: int, position: int) -> None:
-    """Loads rows without values, all of which lie where their row group or block begins."""
+    """Load rows without values, all of which lie where their row group or block begins."""
     positions = pa.repeat(position, min(ROWS, rows))  # one for all: a row group may have any number of rows
     for at in range(0, rows, ROWS):
         left = min(ROWS, rows - at)

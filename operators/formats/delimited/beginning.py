@@ -72,7 +72,7 @@ class Beginning:
 
 
 def check_kind(head: bytes, dialect: Dialect, path: str) -> None:
-    """Raises NotDelimited if a file that begins so is of a kind that is known to be something else."""
+    """Raise NotDelimited if a file that begins so is of a kind that is known to be something else."""
     for mark, kind, advice in _OTHERS:
         if head.startswith(mark):
             raise NotDelimited(path=path, kind=kind, advice=advice)

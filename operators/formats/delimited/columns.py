@@ -106,7 +106,7 @@ class ColumnParser:
         return batch if batch.num_rows == rows else None
 
     def odd_rows(self, text: pa.Buffer) -> dict[int, int]:
-        """Which rows have too many or too few fields, and how many they have. Blank lines count as rows.
+        """Return which rows have too many or too few fields, and their number of fields. Blank lines count as rows.
 
         >>> ColumnParser(["a", "b"], {"a": pa.string()}).odd_rows(pa.py_buffer(b"1,2,3 4,5 6".replace(b" ", bytes([10]))))
         {0: 3, 2: 1}
@@ -139,7 +139,7 @@ class ColumnParser:
         return batch
 
     def _refuse_overflow(self, text: pa.Buffer, options: arrow_csv.ParseOptions, name: str, made: pa.Array) -> None:
-        """Raises ArrowInvalid, as the parser does, where a number of a column is too large for its type: it gives infinity."""
+        """Raise ArrowInvalid, as the parser does, where a number of a column is too large for its type: it gives infinity."""
         convert = arrow_csv.ConvertOptions(include_columns=[name], column_types={name: pa.string()})
         cells = _one_batch(arrow_csv.read_csv(pa.BufferReader(text), self._read_options(text), options, convert)).column(0)
         if is_overflown(made, cells):
@@ -241,7 +241,7 @@ def canonical(cells: pa.Array, kind: pa.DataType, nulls: Sequence[str]) -> pa.Ar
 
 
 def _convert_good(cells: list[tuple[int, str]], kind: pa.DataType, found: dict[int, str]) -> None:
-    """Adds what all that can be converted is, as text; halves those that cannot until the bad ones are alone."""
+    """Add the text of all cells that can be converted; halve the list until the bad ones are alone."""
     if not cells:
         return
     rows = b"".join(b'"%s"\n' % text.replace('"', '""').encode() for _, text in cells)

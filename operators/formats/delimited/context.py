@@ -133,7 +133,7 @@ class DelimitedContext(PieceReaderContext):
             self._more(source, FIRST_READ)
 
     def _go_to(self, source: Source, start: int, first: int) -> None:
-        """To the first record that begins at `start` or behind; the first of the file begins at `first`."""
+        """Go to the first record that begins at `start` or behind; the first of the file begins at `first`."""
         if self.known is not None and first <= self.known[0] <= start:
             first = self.known[1]  # one that is as good as the file's first
             if start <= first:
@@ -270,7 +270,7 @@ class DelimitedContext(PieceReaderContext):
             size = WINDOW if self._inside != begin else 2 * size
 
     def _more(self, source: Source, size: int) -> None:
-        """Reads on: `size` bytes, or as many as there are already, so that a long record is not copied again and again."""
+        """Read on: `size` bytes, or as many as there are already, so that a long record is not copied again and again."""
         kept = memoryview(self._data)[self._at :]
         self._base += self._at
         self._inside = None if self._inside is None else self._inside - self._at
@@ -319,7 +319,7 @@ class DelimitedContext(PieceReaderContext):
         return None if self.opened is None else self.opened - self._base
 
     def field_at_limit(self) -> int | None:
-        """Which field (from 0) makes the record at hand too long; None: that cannot be told from its first MiB."""
+        """Return which field (from 0) makes the current record too long; None if its first MiB does not tell."""
         begin, delimiter = self._at, self.dialect.delimiter_bytes
         end = min(begin + MiB, len(self._data)) if self.opened is None else self.opened - self._base
         if end - begin > MiB or (self.opened is None and self._data.find(delimiter, end, begin + self.max_record_bytes) >= 0):

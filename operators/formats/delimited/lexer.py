@@ -77,7 +77,7 @@ class Lexer:
         return Lexed(lines[is_outside] + (begin + 1), opened)
 
     def _first_misplaced(self, octets: NDArray[np.uint8], quotes: Numbers, escaped: Numbers, is_inside: bool) -> int | None:
-        """Which is the first quote that would open a field (every other one does), but stands where none begins; None: none."""
+        """Return the number of the first opening quote (every other quote is one) where no field begins; None without one."""
         openers = quotes[int(is_inside) :: 2]
         delimiter = self.dialect.delimiter_bytes
         if not len(openers):
@@ -105,7 +105,7 @@ class Lexer:
     def _find_from(
         self, data: bytes, begin: int, end: int, lines: Numbers, quotes: Numbers, wrong: int, is_inside: bool, is_last: bool
     ) -> Lexed:
-        """All, where quote number `wrong` is misplaced: slowly from the record on in which it stands."""
+        """Find the ends where quote number `wrong` is misplaced, slowly from the record on in which it stands."""
         before = lines[: int(np.searchsorted(lines, quotes[wrong]))]
         fine = before[(np.searchsorted(quotes, before) + is_inside) % 2 == 0] + (begin + 1)
         if not fine.size:
@@ -168,7 +168,7 @@ class Lexer:
     # Places where only two states are possible
 
     def first_boundary(self, data: bytes, end: int) -> int | None:
-        r"""Just after the first line end in `data[:end]` that nothing has escaped: a record begins there, or quotes are open.
+        r"""Return the offset after the first unescaped line end in `data[:end]`: a record begins there, or quotes are open.
 
         What stands before `data` is not known. A `\r` at the very end may be half a line end and is none.
         """
@@ -183,7 +183,7 @@ class Lexer:
             at = found.end()
 
     def last_boundary(self, data: bytes, end: int) -> int | None:
-        """The same, the last one, in data that begin at such a place."""
+        """Return the same offset for the last line end, in data that begin at such a place."""
         stop = end
         while (at := max(data.rfind(b"\n", 0, stop), data.rfind(b"\r", 0, stop))) >= 0:
             is_half = data[at] == CR and (at + 1 == len(data) or data[at + 1] == LF)
@@ -193,7 +193,7 @@ class Lexer:
         return None
 
     def undecided(self, data: bytes) -> int:
-        r"""From where on bytes matter for those that follow: escapes and a `\r` at the end, and one before."""
+        r"""Return the offset from which bytes matter for those that follow: escapes and a `\r` at the end, and one before."""
         return max(0, len(data.rstrip(b"\r" + self.dialect.escape_bytes)) - 1)
 
     def surely_inside(self, data: bytes, begin: int, end: int) -> int:
@@ -279,7 +279,7 @@ class _Patterns(NamedTuple):
 
 
 def _line_ends(data: bytes, octets: NDArray[np.uint8], begin: int, end: int, is_last: bool) -> NDArray[np.bool_]:
-    r"""Which bytes are `\n`, or `\r` that no `\n` follows."""
+    r"""Return which bytes are `\n`, or `\r` that no `\n` follows."""
     feeds: NDArray[np.bool_] = octets == LF
     if data.find(b"\r", begin, end) < 0:
         return feeds

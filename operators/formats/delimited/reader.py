@@ -40,7 +40,7 @@ class CsvReader(LinesReader):
         return self._inner
 
     def begin(self, negotiator: FileSchemaNegotiator) -> bool:
-        """Says what columns the header names; it has been read, wherever the block begins."""
+        """Declare the columns that the header names; it has been read, wherever the block begins."""
         if self._context.is_elsewhere:
             return False
         self._text = PieceText(self.format.dialect, self._report)
@@ -61,7 +61,7 @@ class CsvReader(LinesReader):
         return ListParser(self._text)
 
     def _row_parser(self, negotiator: FileSchemaNegotiator) -> RowParser | None:
-        """Makes columns; None: the file has nothing, not even a header."""
+        """Make the parser of rows; None: the file has nothing, not even a header."""
         if self.format.header:
             names = header_names(self.format, self._inner, negotiator.split.path)
         else:
@@ -93,7 +93,7 @@ class CsvReader(LinesReader):
             raise
 
     def load(self, piece: Piece) -> None:
-        """Makes columns of whole records."""
+        """Make columns of whole records."""
         if self._context.unit == "" and self._inner.reached is not None:
             self._negotiator.left_behind[REACHED] = self._inner.reached
         self._load(piece)
@@ -124,7 +124,7 @@ class CsvReader(LinesReader):
             self._add(part, parser.odd_rows(part) if part is piece else parser.rows(part))
 
     def _add(self, part: Piece, rows: Rows) -> None:
-        """Loads the rows of a part of the piece at hand."""
+        """Load the rows of a part of the piece at hand."""
         if rows.batch.num_rows:
             piece, first, records, positions = self._piece, self._first, rows.records, part.positions
             self._loader.add_batch(

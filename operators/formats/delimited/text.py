@@ -36,7 +36,7 @@ class PieceText:
     report: Report = attrs.field(default=lambda piece, record: None)
 
     def record_numbers(self, piece: Piece) -> NDArray[np.int64]:
-        """Which records of a piece are rows: neither blank lines nor comments."""
+        """Return which records of a piece are rows: neither blank lines nor comments."""
         data, offsets = np.frombuffer(piece.data, np.uint8), piece.offsets
         starts, sizes = offsets[:-1], np.diff(offsets)
         is_blank = (sizes <= 2) & ((data[starts] == 10) | (data[starts] == 13))
@@ -65,7 +65,7 @@ class PieceText:
             return None
 
     def records(self, piece: Piece) -> Iterator[tuple[int, bytes]]:
-        """Which records are rows, each with its text as UTF-8, without line end and without blanks around its fields."""
+        """Return which records are rows, each with its text as UTF-8, without line end and without blanks around its fields."""
         records, splitter, encoding = piece.bytes_list(), self.splitter, self.dialect.bytes_encoding
         for number in self.record_numbers(piece).tolist():
             row = splitter.without_line_end(records[number])
@@ -99,7 +99,7 @@ class PieceText:
         return any(mark and mark.encode() in data for mark in (self.dialect.quote, self.dialect.escape))
 
     def report_bytes(self, piece: Piece, number: int, column: str | None) -> None:
-        """Reports a record with bytes that are not text; the first of them is named by its place in the file."""
+        """Report a record with bytes that are not text; the place of the first one in the file is named."""
         begin = int(piece.offsets[number])
         record = piece.data[begin : int(piece.offsets[number + 1])]
         try:
@@ -110,12 +110,12 @@ class PieceText:
 
     @cached_property
     def splitter(self) -> FieldSplitter:
-        """Takes records apart as they stand in the file."""
+        """Take records apart as they stand in the file."""
         return FieldSplitter(self.dialect)
 
     @cached_property
     def row_splitter(self) -> FieldSplitter:
-        """Takes the texts apart that `records` gives."""
+        """Take the texts apart that `records` gives."""
         return FieldSplitter(attrs.evolve(self.dialect, encoding="utf-8", trim=False))
 
     @cached_property

@@ -44,7 +44,7 @@ class TranscodedStream:
         return TranscodedSource(self, self._source.path, 0, UNBOUNDED, None, position)
 
     def seek(self, position: int, /) -> None:
-        """Goes to the beginning; nowhere else."""
+        """Go to the beginning, the only position that is supported."""
         if position == 0 and self._position:
             self._source.seek(0)
             self._decoder = codecs.getincrementaldecoder(self._encoding)()

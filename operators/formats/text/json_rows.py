@@ -144,7 +144,7 @@ def parse_line(data: bytes, exact: bool = False) -> dict[str, Any]:
     try:
         value = (_EXACT if exact else _DECODER).decode(text)
     except json.JSONDecodeError as error:
-        raise BadLine(f"the line is no JSON: {error.msg} at character {error.pos}{_hint(text)}") from None
+        raise BadLine(f"the line is not JSON: {error.msg} at character {error.pos}{_hint(text)}") from None
     if not isinstance(value, dict):
         kind = {list: "list", str: "text", bool: "truth value", type(None): "null"}.get(type(value), "number")
         raise BadLine(f"the line is a JSON {kind}, but must be an object: {{…}}")
@@ -166,7 +166,7 @@ def _check_surrogates(value: Any) -> None:
     try:
         json.dumps(value, ensure_ascii=False, default=str).encode("utf-8")
     except UnicodeEncodeError:
-        raise BadLine("half of a surrogate pair (\\ud800 to \\udfff) is no character") from None
+        raise BadLine("half of a surrogate pair (\\ud800 to \\udfff) is not a character") from None
 
 
 def _check_value(value: Any, column: str) -> None:

@@ -69,7 +69,7 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
     first_line: int | None = attrs.field(init=False, default=None)
 
     def open(self, negotiator: FileSchemaNegotiator) -> bool:
-        """Goes to the first line of the range."""
+        """Go to the first line of the range."""
         self._negotiator = negotiator
         self._lines_read = 0
         self._claiming = Claiming(negotiator.context.clock, in_batches=True)
@@ -84,7 +84,7 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
         return self.begin(negotiator) is not False
 
     def next(self) -> bool:
-        """Loads a piece; where work is shared, as much of it as is worth to be claimed at once."""
+        """Load a piece; where work is shared, as much of it as is worth claiming at once."""
         if self._load_part():
             return True
         if self._claiming.is_over:
@@ -106,7 +106,7 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
             yield mine
 
     def _load_part(self) -> bool:
-        """Loads what is claimed next of the piece at hand; False: there is no more of it."""
+        """Load the part of the current piece that is claimed next. Return False without one."""
         mine = next(self._parts, None)
         if mine is not None and len(mine):
             if self._negotiator.split.start == 0:
@@ -116,7 +116,7 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
         return mine is not None
 
     def close(self) -> None:
-        """Lets go of the lines read ahead."""
+        """Drop the lines that were read ahead."""
         if hasattr(self, "_context"):
             self._context.close()
 
@@ -126,11 +126,11 @@ class LinesReader(ManagedReader[FileSchemaNegotiator]):
 
     @abstractmethod
     def begin(self, negotiator: FileSchemaNegotiator) -> bool | None:
-        """Says the schema, if it is known, and builds the loader. False: there is nothing to read."""
+        """Declare the schema, if it is known, and build the loader. Return False if there is nothing to read."""
 
     @abstractmethod
     def load(self, piece: Piece) -> None:
-        """Loads whole lines: `piece.bytes_list()`, `.text_list()`, `.string_array()`, `.positions`."""
+        """Load whole lines: `piece.bytes_list()`, `.text_list()`, `.string_array()`, `.positions`."""
 
     def origin(self, piece: Piece, row: int) -> RowOrigin:
         """Return the place of line `row` of the current piece."""

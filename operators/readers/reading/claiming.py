@@ -73,18 +73,18 @@ class Claiming:
     _worked: float = 0.0
 
     def begin(self) -> None:
-        """A block begins. Until there is a tracker, nothing is claimed."""
+        """Begin a block. Nothing is claimed before it has a tracker."""
         self.tracker, self.is_over = None, False
 
     def track(self, tracker: Any) -> None:
-        """From now on its records are claimed."""
+        """Claim the records of the current block with a tracker."""
         self.tracker = tracker
         self._is_first = (self._firsts + 1) * COST <= max(FREE, SHARE * self._worked)
         if self._is_first:
             self._before, self._limit = self._limit, FIRST
 
     def parts(self, piece: Piece) -> Iterator[Piece]:
-        """The parts of a piece that are the reader's, each claimed just before it comes. Then `is_over`, if not all were."""
+        """Yield the parts of a piece, each claimed just before. `is_over` tells that some were refused."""
         points: Any = _Positions(piece) if piece.has_only_split_points else piece.split_points
         total, at = len(points), 0
         if not total:  # all belongs to what was claimed before
@@ -103,7 +103,7 @@ class Claiming:
             at += count
 
     def entity(self, context: ReaderContext, entity: Entity) -> bool:
-        """Claims one record. False: it is no longer the reader's."""
+        """Claim one record. Return False if it is no longer the reader's."""
         granted = self.tracker.try_return_record_at(entity.is_split_point, context.claimed_at(entity.position))
         self.is_over = not granted
         return bool(granted)
@@ -125,5 +125,5 @@ class Claiming:
         self._is_first = False
 
     def passed_on(self, records: int, seconds: float) -> None:
-        """So many single records have been worked on in so many seconds."""
+        """Take note of single records that were emitted, and of the seconds that they took."""
         self._took(records, seconds)

@@ -140,12 +140,12 @@ def test_dates_and_times(tmp_path: Path, own: Any, kind: Any, where: Any, expect
     ("kind", "value", "told"),
     [
         (pa.timestamp("us"), "2024-01-01T00:00Z", "'2024-01-01T00:00Z' has a zone, the column has none"),
-        (pa.timestamp("us"), "soon", "'soon' is no date or time"),
-        (pa.date32(), 5, "5 is no date or time"),
-        (pa.time64("us"), "25:00", "'25:00' is no time of day"),
-        (pa.time64("us"), 5, "5 is no time of day"),
-        (pa.int64(), "five", "'five' is no number"),
-        (pa.string(), 5, "5 is no text"),
+        (pa.timestamp("us"), "soon", "'soon' is not a date or time"),
+        (pa.date32(), 5, "5 is not a date or time"),
+        (pa.time64("us"), "25:00", "'25:00' is not a time of day"),
+        (pa.time64("us"), 5, "5 is not a time of day"),
+        (pa.int64(), "five", "'five' is not a number"),
+        (pa.string(), 5, "5 is not text"),
         (pa.binary(3), b"ab", ""),
     ],
 )

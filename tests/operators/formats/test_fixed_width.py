@@ -165,7 +165,7 @@ def test_it_is_splittable_anywhere(path: Path) -> None:
         ({"columns": {}}, "columns is empty: give names, offsets and widths"),
         ({"columns": {"a": (0, 0)}}, "column 'a' is at 0, 0 bytes wide: offsets begin at 0, widths at 1"),
         ({"columns": {"a": (2, 3)}, "record_length": 5}, "column 'a' ends at byte 5, but records have 4 bytes"),
-        ({"columns": {"a": (0, 1)}, "types": {"b": "int8"}}, "a type is given for 'b', which is no column"),
+        ({"columns": {"a": (0, 1)}, "types": {"b": "int8"}}, "a type is given for 'b', which is not a column"),
         ({"columns": {"a": (0, 1)}, "encoding": "utf-9"}, "encoding 'utf-9' is not a text encoding that Python knows"),
     ],
 )

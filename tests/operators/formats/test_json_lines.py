@@ -108,7 +108,7 @@ def test_a_long_integer_in_a_column_that_is_not_asked_for_is_passed_over_beside_
 @pytest.mark.parametrize(
     ("line", "column", "reason"),
     [
-        ('{"a": 1', None, "no JSON"),
+        ('{"a": 1', None, "not JSON"),
         ("[1]", None, "JSON list"),
         ("3", None, "JSON number"),
         ('{"a": 1} {"a": 2}', None, "Extra data"),
@@ -120,7 +120,7 @@ def test_a_long_integer_in_a_column_that_is_not_asked_for_is_passed_over_beside_
         ('{"a": ' + "9" * 5_000 + "}", "a", "an integer of 5000 digits is too long"),
         ('{"a": "x"}', "a", "'x' is not a valid int64"),
         ('{"a": 1.5}', "a", "'1.5' is not a valid int64"),
-        ('{"a": Inf}', None, "no JSON"),
+        ('{"a": Inf}', None, "not JSON"),
         ("[{}", None, "looks like a JSON array"),
         ("{", None, "an object over several lines: write each on a line of its own (jq -c)"),
         ('"name": "x",', None, "an object over several lines"),

@@ -145,7 +145,7 @@ def test_bad_text_nul_and_times(path: Path) -> None:
         (24, 3, "at", "20260231 c"),
     ]
     assert bad[0].reason == "it is no utf-8 text: byte 9 of the line (ff): invalid start byte"
-    assert bad[2].reason == "'20260231' is no time as '%Y%m%d' has it"
+    assert bad[2].reason == "'20260231' is not a time as '%Y%m%d' has it"
 
 
 def test_a_time_that_nobody_asked_for_is_not_looked_at(path: Path) -> None:
@@ -226,7 +226,7 @@ def test_times_that_are_none(text: str) -> None:
 @pytest.mark.parametrize(
     ("pattern", "told"),
     [
-        ("(?P<a>", r"pattern '\(\?P<a>' is no regular expression: missing \), unterminated subpattern at position 0"),
+        ("(?P<a>", r"pattern '\(\?P<a>' is not a regular expression: missing \), unterminated subpattern at position 0"),
         ("a.b", r"pattern 'a.b' has no named groups, \(\?P<name>…\), which would be columns; ready-made are common, combined"),
     ],
 )

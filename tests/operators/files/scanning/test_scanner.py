@@ -338,15 +338,15 @@ def test_properties_are_checked_when_they_are_set(properties, message):
 
 def test_a_bad_regular_expression_says_where():
     scanner = TimeBasedDirectoryScanner(["x"], file_pattern_regular_exp="logs/[a-z.txt")
-    with pytest.raises(ValueError, match="is no regular expression") as caught:
+    with pytest.raises(ValueError, match="is not a regular expression") as caught:
         scanner.check()
     assert str(caught.value) == (
-        "file_pattern_regular_exp is no regular expression: unterminated character set at position 5\n"
+        "file_pattern_regular_exp is not a regular expression: unterminated character set at position 5\n"
         "    logs/[a-z.txt\n"
         "         ^\n"
         "  help: it is matched against the whole path; for all files that end in .txt: .*[.]txt"
     )
     with pytest.raises(
-        ValueError, match=r"scanner\.ignore_file_pattern_regular_exp is no regular expression: nothing to repeat at position 0"
+        ValueError, match=r"scanner\.ignore_file_pattern_regular_exp is not a regular expression: nothing to repeat at position 0"
     ):
         FileSplitterInput(["x"], scanner=TimeBasedDirectoryScanner(ignore_file_pattern_regular_exp="*.txt")).check()
