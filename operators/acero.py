@@ -1,4 +1,4 @@
-"""Arrow's engine, without what its public module loads beside it."""
+"""Arrow's engine, Acero, without the modules that its public module loads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 @functools.cache
 def acero() -> Any:
-    """Arrow's engine. The public module loads datasets too, and with them pandas: 0.5 s in each worker."""
+    """Return Arrow's engine. The public module loads datasets too, and with them pandas: 0.5 s in each worker."""
     try:
         return importlib.import_module("pyarrow._acero")
     except ImportError:

@@ -19,5 +19,5 @@ def is_expression(name: str) -> Condition:
 
 
 def no_function(*names: str) -> Condition:
-    """Return the condition that no property is a function of the record: columns are named, or nothing is."""
+    """Return the condition that no property is a function of the record: each is the name of a column, or None."""
     return lambda operator: not any(callable(getattr(operator, name)) for name in names)

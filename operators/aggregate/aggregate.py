@@ -21,8 +21,8 @@ T = TypeVar("T", default=Any)
 K = TypeVar("K", default=Any)
 V = TypeVar("V", default=Any)
 
-MOST_AHEAD = 100_000
-"""The number of groups that are kept where records come from. When there are more, what is known of them is sent on."""
+MAX_PARTIAL_GROUPS = 100_000
+"""The most groups that a partial aggregation keeps. When there are more, it emits them."""
 ROWS_OF_A_BATCH = 1 << 15
 _LARGE = 1 << 63
 
@@ -61,7 +61,7 @@ class Partial(Generic[K, V]):
 
 @attrs.define
 class PartialAggregation(Operator, Generic[T, K, V]):
-    """The half of an aggregate that runs where the records come from, so that few cross the exchange."""
+    """The partial aggregation of an `Aggregate`, before the exchange, so that few records cross it."""
 
     by: Callable[[T], K] | str | tuple[str, ...] | None = attrs.field(default=None, kw_only=True)
     of: Callable[[T], V] | str | None = attrs.field(default=None, kw_only=True)
@@ -77,7 +77,7 @@ class PartialAggregation(Operator, Generic[T, K, V]):
         self._grouping = Grouping(self.by, self.of, self.merge)
 
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
-        """Groups by one column also come in batches."""
+        """Return batches too for groups by one column."""
         return frozenset({"record", "batch"} if handled == "batch" and type(self.by) is str else {"record"})
 
     @input.stream
@@ -96,11 +96,11 @@ class PartialAggregation(Operator, Generic[T, K, V]):
         self._bound()
 
     def _bound(self) -> None:
-        if len(self.groups) + len(self.columns) > MOST_AHEAD:
+        if len(self.groups) + len(self.columns) > MAX_PARTIAL_GROUPS:
             self.end_window()
 
     def end_window(self) -> None:
-        """Send on what is known of each group."""
+        """Emit the partial result of each group."""
         if self.output.wants_batches and not self.groups and (table := self.columns.as_one()) is not None:
             self.columns = ColumnGroups()
             for batch in table.to_batches(max_chunksize=ROWS_OF_A_BATCH):
@@ -114,15 +114,18 @@ class PartialAggregation(Operator, Generic[T, K, V]):
 
 @attrs.define
 class Aggregate(Operator, Generic[T, K, V]):
-    """One value for each group of records that a window has.
+    """One value for each group of records of a window: the base of `Count`, `Sum`, `Min`, `Max` and `Average`.
+
+    A subclass returns its `grouping`: the key, and a value with a `Merge` of two values into one, which pyarrow must know too.
+    An operator by key whose values do not merge like that, a median say, derives from `Operator`; `Deduplicate` is an example.
 
     Args:
-        by: what makes records a group: a function of the record, or names of columns (fields of its class, `value` of a bare
-            builtin), which also do for batches. None: all records are one group.
-        combiner: whether records become groups where they come from, and only these cross the exchange; the result is the same.
-        running: whether a window's result is that of all windows so far, of the groups that the window has records of. What is
-            known of each group is kept over windows and launches (a `MapState`), so windows run one after the other. A launch
-            that continues with another `running`, `by` or `of` is refused (functions cannot be compared, and are not checked).
+        by: the key of a record: a function of the record, or names of columns (fields of its class, `value` of a bare builtin),
+            with which batches stay batches. None: all records are one group.
+        combiner: whether records are aggregated before the exchange too, so that few cross it. The result is the same.
+        running: whether a window's results are those of all windows so far, for the groups that the window has records of. The
+            groups are kept over windows and launches (a `MapState`), so windows run one after the other. A launch that resumes
+            with another `running`, `by` or `of` is refused (functions cannot be compared, and are not checked).
     """
 
     partition_key_fixed: ClassVar[bool] = True
@@ -151,7 +154,7 @@ class Aggregate(Operator, Generic[T, K, V]):
         return VALUE if type(self).result is Aggregate.result else None
 
     def keeps_state(self, name: str) -> bool:
-        """Totals only where they are asked for: else windows may overlap."""
+        """Return False for the totals unless `running`, so that windows may overlap."""
         return self.running or name != "totals"
 
     def check(self) -> None:
@@ -160,7 +163,7 @@ class Aggregate(Operator, Generic[T, K, V]):
             problems.extend(key_type_problems(self, self.by))
 
     def state_properties(self) -> tuple[str, ...]:
-        """Totals are those of the groups and values that all windows so far had."""
+        """Return the properties that give totals their meaning."""
         return ("running", "by", "of") if self.running else ("running",)
 
     def setup(self, context: OperatorContext) -> None:
@@ -169,13 +172,13 @@ class Aggregate(Operator, Generic[T, K, V]):
         self._grouping = self.grouping()
 
     def partition_key(self, port: str) -> Any:
-        """All of a group come to one partition."""
+        """Return the key: all records of a group reach one partition."""
         if port == "input":
             return key_of_groups(self.by)
         return super().partition_key(port)
 
     def partial_aggregation(self, port: str) -> tuple[Operator, str] | None:
-        """Groups that come together here, made where the records come from."""
+        """Return the partial aggregation."""
         if port != "input" or not self.combiner:
             return None
         how = self.grouping()
@@ -187,7 +190,7 @@ class Aggregate(Operator, Generic[T, K, V]):
         return partial, "partials"
 
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
-        """Groups by one column also come in batches, where a column is the result."""
+        """Return batches too for groups by one column, where a column is the result."""
         is_column = type(self.by) is str and self.result_column() is not None and not self.running
         return frozenset({"record", "batch"} if handled == "batch" and is_column else {"record"})
 
@@ -206,7 +209,7 @@ class Aggregate(Operator, Generic[T, K, V]):
 
     @partials.stream
     def add_partials(self, partials: Iterator[Partial[K, V]]) -> None:
-        """Take in what is known of groups elsewhere."""
+        """Take partial results in."""
         add, groups = self._grouping.add, self.groups
         for partial in partials:
             add(groups, partial.key, partial.value if partial.large is None else int(partial.large, 16), partial.count)
@@ -220,7 +223,7 @@ class Aggregate(Operator, Generic[T, K, V]):
         self._grouping.add_partials(self.groups, self.columns, batch)
 
     def end_window(self) -> None:
-        """Emit the result of each group, those that came first first."""
+        """Emit the result of each group, in the order of their first records."""
         if self.output.wants_batches and not self.groups and (table := self.columns.as_one()) is not None:
             for batch in table.select([KEY, str(self.result_column())]).to_batches(max_chunksize=ROWS_OF_A_BATCH):
                 self.output.emit_batch(batch.rename_columns(["key", "value"]))
@@ -240,7 +243,7 @@ class Aggregate(Operator, Generic[T, K, V]):
                 raise
 
     def _add_totals(self) -> None:
-        """Add what is known of the window's groups from earlier windows, and keep it for later ones."""
+        """Add the totals of earlier windows to the window's groups, and keep the sums as totals."""
         groups, totals = self.groups, self.totals
         for key, group in groups.items():
             entry = entry_of(key)
@@ -259,12 +262,12 @@ class AggregateOfValues(Aggregate[T, K, V], Generic[T, K, V]):
     of: Callable[[T], V] | str = attrs.field(default="value", validator=a_field)
 
     def needed_columns(self, port: str) -> dict[str, tuple[str, ...]]:
-        """The column of the values."""
+        """Return the column of the values."""
         return needed_of(port, of=self.of)
 
 
 def _partials(groups: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch of `Partial`s of groups."""
+    """Return the batch of the `Partial`s of groups."""
     count = groups.num_rows
     value = groups.column(VALUE) if VALUE in groups.schema.names else pa.nulls(count, pa.int64())
     columns = [groups.column(KEY), value, groups.column(COUNT), pa.nulls(count, pa.string())]

@@ -1,4 +1,4 @@
-"""Average: of the values of each key, or of all."""
+"""Average: the average of the values of each key, or of all."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from operators.aggregate.groups.grouping import Grouping, Merge
 
 @attrs.define
 class Average(AggregateOfValues[T, K, V], Generic[T, K, V]):
-    """Average values of the records of each window, or of all so far: of each key, or of all.
+    """Average values of the records of each key, or of all records: in each window, or in all so far.
 
     Args:
-        of: the values: a function of the record, or the name of a column. None does not count; without other values, the result
-            is None.
+        of: the values: a function of the record, or the name of a column. None is skipped. Without other values, the result is
+            None.
         by, combiner, running: see `Aggregate`.
 
     >>> from dagflow.testing import run_operator
@@ -31,9 +31,9 @@ class Average(AggregateOfValues[T, K, V], Generic[T, K, V]):
     output = OutputPort[KeyValue[K, Any]]()
 
     def grouping(self) -> Grouping:
-        """By key, with the sum of its values."""
+        """Return groups by key, with the sum of its values."""
         return Grouping(self.by, self.of, Merge(add, "sum"))
 
     def result(self, value: Any, count: int) -> Any:
-        """The sum by the number of values; None where there are none."""
+        """Return the sum divided by the number of values; None without values."""
         return value / count if count else None

@@ -1,4 +1,4 @@
-"""Count: how many records there are, of each key or of all."""
+"""Count: the number of records of each key, or of all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from operators.aggregate.groups.grouping import Grouping
 
 @attrs.define
 class Count(Aggregate[T, K, int], Generic[T, K]):
-    """Count the records of each window, or of all so far: of each key, or all of them.
+    """Count the records of each key, or all records: in each window, or in all so far.
 
     Args:
         by, combiner, running: see `Aggregate`.
@@ -28,13 +28,13 @@ class Count(Aggregate[T, K, int], Generic[T, K]):
     """
 
     def grouping(self) -> Grouping:
-        """By key, without values."""
+        """Return groups by key, without values."""
         return Grouping(self.by)
 
     def result(self, value: Any, count: int) -> int:
-        """The count."""
+        """Return the count."""
         return count
 
     def result_column(self) -> str | None:
-        """The count."""
+        """Return the column of the counts."""
         return COUNT if type(self).result is Count.result else None

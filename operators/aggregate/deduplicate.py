@@ -1,4 +1,4 @@
-"""Deduplicate: of equal records, one."""
+"""Deduplicate: the first of equal records."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from operators.transform.content import column_contents, content_of, contents, c
 
 T = TypeVar("T", default=Any)
 
-MOST_AHEAD = 100_000
-"""The number of keys remembered where records come from. With more, all are forgotten, and some records pass twice."""
+MAX_PARTIAL_KEYS = 100_000
+"""The most keys that the partial operator remembers. With more, it forgets all, and some records cross the exchange twice."""
 
 Content = tuple[bytes, ...]
 
 
 @attrs.define
 class FirstOfEach(Operator, Generic[T]):
-    """Pass on the first record of each key that comes to this partition: `Deduplicate` where the records come from."""
+    """Keep the first record of each key in this partition: the part of `Deduplicate` before the exchange."""
 
     by: Callable[[T], object] | str | tuple[str, ...] | None = attrs.field(default=None, kw_only=True, validator=a_key)
 
     most: int | None = attrs.field(default=None, kw_only=True)
-    """how many keys are remembered; None: all of a window"""
+    """The most keys that are remembered; None: all of a window."""
 
     input = InputPort[T]()
     output = OutputPort[T]()
@@ -63,7 +63,7 @@ class FirstOfEach(Operator, Generic[T]):
 
 
 def content_by(by: Any) -> Callable[[Any], Content]:
-    """The function that gives what of a record must differ; where `by` is None, all of it."""
+    """Return the function of the content of a record's key; of the whole record where `by` is None."""
     if by is None:
         return contents
     field = getter(by)
@@ -74,20 +74,21 @@ def content_by(by: Any) -> Callable[[Any], Content]:
 
 @attrs.define
 class Deduplicate(FirstOfEach[T], Generic[T]):
-    """Pass on one record of those of a window that are equal, or have equal keys: the one that comes first.
+    """Keep the first of the records of a window that are equal, or have equal keys.
 
-    Which one comes first of records that differ but for their keys is a matter of how they are partitioned: sort out beforehand
-    which one is wanted where that matters (`TopN`, say). Of a `ReaderRecord`, the position counts too: `by="record"` compares
-    lines. Equal is what is equal in Python, also 1 and 1.0, or ten o'clock UTC and noon two hours east of it; and what a column
-    cannot tell apart: a list and a tuple, an enumeration and its value, records of two classes with the same fields. All fields
+    Which of several records with equal keys comes first depends on partitions. Where that matters, select one before, with
+    `TopN`, say. The position of a `ReaderRecord` counts: `by="record"` compares lines.
+
+    Values are equal if they are equal in Python (1 and 1.0; ten o'clock UTC and noon two hours east of it), or if a column cannot
+    distinguish them (a list and a tuple, an enumeration and its value, records of two classes with the same fields). All fields
     count, also those with `eq=False`. None and "None", 1 and "1" differ.
 
     Args:
-        by: what must differ: a function of the record, or names of columns (fields of its class), which also do for batches.
-            None: all of the record.
-        combiner: whether records are compared where they come from too, so that few cross the exchange.
+        by: the key: a function of the record, or names of columns (fields of its class), with which batches stay batches. None:
+            the whole record.
+        combiner: whether records are compared before the exchange too, so that few cross it.
 
-    Keeps the keys of its partition in memory while a window lasts.
+    The keys of a partition are in memory while a window lasts.
 
     >>> from dagflow.testing import run_operator
     >>> run_operator(Deduplicate(), {"input": ["to", "be", "or", "not", "to", "be"]})["output"]
@@ -101,11 +102,11 @@ class Deduplicate(FirstOfEach[T], Generic[T]):
     combiner: bool = attrs.field(default=True, kw_only=True, validator=attrs.validators.instance_of(bool))
 
     def partition_key(self, port: str) -> Any:
-        """Equal ones come to one partition."""
+        """Return the key: equal records reach one partition."""
         return contents if self.by is None else self.by
 
     def partial_aggregation(self, port: str) -> tuple[Operator, str] | None:
-        """The same where the records come from."""
+        """Return the same operator for the records of one partition."""
         if not self.combiner:
             return None
-        return FirstOfEach[Any](by=self.by, most=MOST_AHEAD, on_error=self.on_error), port
+        return FirstOfEach[Any](by=self.by, most=MAX_PARTIAL_KEYS, on_error=self.on_error), port

@@ -1,4 +1,9 @@
-"""Keys and values of records: functions of the record, or names of columns."""
+"""Keys and values of records, as properties name them: by functions of the record, or by names of columns.
+
+An operator by key validates its properties with `a_key` and `a_field`. It returns `key_of_groups(self.by)` as its partition key
+and `needed_of(…)` as the columns it needs. It gets keys and values of records from `getter(…)`, and puts keys through `one_nan`,
+since each NaN differs from all others.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +30,7 @@ def a_field(_: object, attribute: attrs.Attribute[Any], value: object) -> None:
 
 
 def a_key(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """Validate a property that is a function of the record, one or several names of columns (in a tuple), or None."""
+    """Validate a property that is a function of the record, the name of a column, a tuple of names, or None."""
     for name in value if isinstance(value, tuple) and value else (value,):
         a_field(instance, attribute, name)
 
@@ -41,7 +46,7 @@ def key_type_problems(operator: object, by: object) -> Iterator[str]:
 
 
 def getter(what: Callable[[Any], Any] | str | tuple[str, ...] | None) -> Callable[[Any], Any]:
-    """The function that gives the field of a record: a tuple for several names, None for none.
+    """Return a function that gets a field of a record: a tuple of fields for several names, None for None.
 
     >>> getter("real")(1.5), getter(("real", "imag"))(1j), getter("a")({"a": 3}), getter("value")("a bare value")
     (1.5, (0.0, 1.0), 3, 'a bare value')
@@ -56,16 +61,16 @@ def getter(what: Callable[[Any], Any] | str | tuple[str, ...] | None) -> Callabl
 
 
 def no_key(_: object) -> None:
-    """The key of all records, where there are no groups."""
+    """Return None, the key of all records where there are no groups."""
 
 
 def key_of_groups(by: Any) -> Any:
-    """Return the key that brings all records of a group to one partition. One name in a tuple stays a tuple."""
+    """Return the partition key of groups, also where all records are one group. One name in a tuple stays a tuple."""
     return no_key if by is None else getter(by) if isinstance(by, tuple) and len(by) == 1 else by
 
 
 def one_nan(key: Any) -> Any:
-    """A key with the same NaN for each value that is not a number, also within tuples: so such keys are one key of a dict.
+    """Return a key with the same NaN for every NaN, also within tuples, so that such keys are one key of a dict.
 
     >>> len({one_nan(float("nan")), one_nan(float("nan"))}), len({one_nan((float("nan"), 1)), one_nan((float("nan"), 1))})
     (1, 1)
@@ -77,7 +82,7 @@ def one_nan(key: Any) -> Any:
 
 
 def check_columns(schema: pa.Schema, by: str, what: object, side: str = "") -> None:
-    """Raise ColumnNotThere where a property (`by` is its name) names a column that is not there; `side`: of several inputs."""
+    """Raise ColumnNotThere where the property named `by` names an unknown column. `side`: the one of several inputs."""
     for name in names_of(what):
         if name not in schema.names:
             columns = tuple((field.name, str(field.type)) for field in schema)
@@ -93,7 +98,7 @@ def check_keys(batch: pa.RecordBatch, by: object) -> None:
 
 
 def has_classes(batch: pa.RecordBatch, by: object, port: InputPort[Any]) -> bool:
-    """Return True if a key of columns is made of objects of a class, whose `==` only they know, not their columns."""
+    """Return True if a key has objects of a class, whose `==` their columns do not know."""
     names = [name for name in names_of(by) if name in batch.schema.names]
     return port.record_type is not Any and any(pa.types.is_nested(batch.column(name).type) for name in names)
 
@@ -132,7 +137,7 @@ class _Named:
 
 @attrs.frozen
 class _Several:
-    """The fields of several names, as a tuple. Equal to another one of the same names: as a key, it is the same one."""
+    """The fields of several names, as a tuple. Two with the same names are equal, since they are the same key."""
 
     names: tuple[str, ...]
     _parts: tuple[_Named, ...] = attrs.field(init=False, eq=False, repr=False)
@@ -145,7 +150,7 @@ class _Several:
 
 
 def names_of(what: object) -> tuple[str, ...]:
-    """The columns of a field that is given by names; none where it is a function or None."""
+    """Return the names of columns in a property; none for a function or None."""
     return (what,) if isinstance(what, str) else what if isinstance(what, tuple) else ()
 
 

@@ -1,4 +1,4 @@
-"""Min: the smallest of the values of each key, or of all."""
+"""Min: the smallest value of each key, or of all."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from operators.aggregate.groups.grouping import Grouping, Merge, least
 
 @attrs.define
 class Min(AggregateOfValues[T, K, V], Generic[T, K, V]):
-    """Find the smallest value of the records of each window, or of all so far: of each key, or of all.
+    """Find the smallest value of the records of each key, or of all records: in each window, or in all so far.
 
-    What is not a number (NaN) counts only where nothing else is.
+    NaN is the result only where all values are NaN.
 
     Args:
-        of: the values: a function of the record, or the name of a column. None does not count; without other values, the result
-            is None.
+        of: the values: a function of the record, or the name of a column. None is skipped. Without other values, the result is
+            None.
         by, combiner, running: see `Aggregate`.
 
     >>> from dagflow.testing import run_operator
@@ -29,5 +29,5 @@ class Min(AggregateOfValues[T, K, V], Generic[T, K, V]):
     """
 
     def grouping(self) -> Grouping:
-        """By key, with the smallest of its values."""
+        """Return groups by key, with the smallest of its values."""
         return Grouping(self.by, self.of, Merge(least, "min"))

@@ -1,4 +1,4 @@
-"""Sum: of the values of each key, or of all."""
+"""Sum: the sum of the values of each key, or of all."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from operators.aggregate.groups.grouping import Grouping, Merge
 
 @attrs.define
 class Sum(AggregateOfValues[T, K, V], Generic[T, K, V]):
-    """Add up values of the records of each window, or of all so far: of each key, or of all.
+    """Add up values of the records of each key, or of all records: in each window, or in all so far.
 
     Integers are exact, of any size. The last digits of sums of floats depend on the order in which they are added.
 
     Args:
-        of: the values: a function of the record, or the name of a column. None does not count; without other values, the result
-            is None.
+        of: the values: a function of the record, or the name of a column. None is skipped. Without other values, the result is
+            None.
         by, combiner, running: see `Aggregate`.
 
     >>> from dagflow.testing import run_operator
@@ -30,5 +30,5 @@ class Sum(AggregateOfValues[T, K, V], Generic[T, K, V]):
     """
 
     def grouping(self) -> Grouping:
-        """By key, with the sum of its values."""
+        """Return groups by key, with the sum of its values."""
         return Grouping(self.by, self.of, Merge(add, "sum"))

@@ -16,7 +16,7 @@ from typing_extensions import TypeVar
 
 from dagflow import InputPort, MapState, Operator, OutputPort, WindowState
 from dagflow.config import integer_from
-from operators.aggregate.aggregate import MOST_AHEAD
+from operators.aggregate.aggregate import MAX_PARTIAL_GROUPS
 from operators.aggregate.fields import a_field, a_key, check_keys, check_values, getter, names_of, needed_of, no_key, one_nan
 from operators.aggregate.groups.totals import as_plain, entry_of, from_plain, key_of
 from operators.conditions import no_function
@@ -25,11 +25,11 @@ from operators.transform.content import column_contents, contents
 
 T = TypeVar("T", default=Any)
 
-MOST_ROWS = 50_000
-MOST_BYTES = 64 << 20
-"""So many rows of batches wait, or bytes of them, and as many as there are top ones, before all but the top ones go."""
-BYTES_AHEAD = 256 << 20
-"""The bytes of top rows that are kept where records come from. When there are more, they are sent on."""
+MAX_WAITING_ROWS = 50_000
+MAX_WAITING_BYTES = 64 << 20
+"""The most rows of batches that wait, or bytes, unless more are on top, before all but the top rows are dropped."""
+MAX_PARTIAL_BYTES = 256 << 20
+"""The most bytes of top rows that a partial aggregation keeps. When there are more, it emits them."""
 
 
 Entry = tuple[Any, bytes, Any]
@@ -37,8 +37,8 @@ Entry = tuple[Any, bytes, Any]
 
 
 @attrs.define
-class Ranked(Operator, Generic[T]):
-    """The top records of one partition: `TopN` where the records come from."""
+class PartialTopN(Operator, Generic[T]):
+    """The partial aggregation of a `TopN`: the top records of one partition."""
 
     n: int = attrs.field(validator=integer_from(1))
     of: Callable[[T], Any] | str = attrs.field(default="value", validator=a_field)
@@ -73,11 +73,11 @@ class Ranked(Operator, Generic[T]):
             entries.append((value, b"\0".join(contents(record)), record))
             if len(entries) == n or len(entries) > 2 * n + 8:
                 self._cut(entries)
-        if len(groups) > MOST_AHEAD:
+        if len(groups) > MAX_PARTIAL_GROUPS:
             self._bound()
 
     def _bound(self) -> None:
-        """There are more groups, or rows on top, than are kept where records come from: what is known of them is sent on."""
+        """Emit the top records, and forget them: there are more than a partial aggregation keeps."""
         self._send()
         self.groups, self.batches, self.waiting, self.top_size = {}, [], (0, 0), (0, 0)
 
@@ -93,14 +93,14 @@ class Ranked(Operator, Generic[T]):
         check_values(batch.schema, self.of, "sort")
         self.batches.append(batch)
         rows, size = self.waiting = self.waiting[0] + batch.num_rows, self.waiting[1] + batch.nbytes
-        if rows > max(MOST_ROWS, self.top_size[0]) or size > max(MOST_BYTES, self.top_size[1]):
+        if rows > max(MAX_WAITING_ROWS, self.top_size[0]) or size > max(MAX_WAITING_BYTES, self.top_size[1]):
             top = self._top()
             self.batches, self.waiting, self.top_size = [top], (0, 0), (top.num_rows, top.nbytes)
-            if top.num_rows > MOST_AHEAD or top.nbytes > BYTES_AHEAD:
+            if top.num_rows > MAX_PARTIAL_GROUPS or top.nbytes > MAX_PARTIAL_BYTES:
                 self._bound()
 
     def _top(self) -> pa.RecordBatch:
-        """The top rows of the batches that wait, those of each key together."""
+        """Return the top rows of the batches that wait, those of each key together."""
         (of,) = names_of(self.of)
         rows = pa.concat_batches(self.batches)
         values = rows.column(of)
@@ -122,7 +122,7 @@ class Ranked(Operator, Generic[T]):
         return rows.take(pa.array(order[np.arange(len(order)) - starts < self.n]))
 
     def end_window(self) -> None:
-        """Emit the top records, those of each key together, the keys that came first first."""
+        """Emit the top records, those of each key together, in the order of the first records of keys."""
         self._send()
 
     def _send(self) -> None:
@@ -136,22 +136,22 @@ class Ranked(Operator, Generic[T]):
 
 
 @attrs.define
-class TopN(Ranked[T], Generic[T]):
-    """Emit the `n` records of each window with the largest values: of each key, or of all.
+class TopN(PartialTopN[T], Generic[T]):
+    """Emit the `n` records with the largest values of each window: of each key, or of all.
 
-    They come in order, the largest first; those of each key together. Records with equal values are in the order of their
-    contents, so that it does not matter how they are partitioned. Records without a value (None, or not a number) are left out.
+    The largest comes first; records of one key come together. Records with equal values are in the order of their contents, so
+    that partitions make no difference. Records without a value (None or NaN) are left out.
 
     Args:
-        n: how many.
+        n: the number of records.
         of: the value: a function of the record, or the name of a column (`value` of a bare builtin).
-        by: what makes records a group: a function, or names of columns. Functions are called with records, names do for
-            batches too. None: all records are one group.
-        smallest: the smallest values instead.
-        running: whether they are the top ones of all windows so far, of the groups that a window has records of. They are kept
-            over windows and launches (a `MapState`); a launch that continues with other properties is refused. `of` and `by`
+        by: the key of a record: a function of the record, or names of columns, with which batches stay batches. None: all
+            records are one group.
+        smallest: whether to emit the smallest values instead.
+        running: whether the result is that of all windows so far, for the groups that the window has records of. Records are kept
+            over windows and launches (a `MapState`); a launch that resumes with other properties is refused. `of` and `by`
             must be names, and records of a class that has columns.
-        combiner: whether the top records are sought where they come from too, so that few cross the exchange.
+        combiner: whether the top records are selected before the exchange too, so that few cross it.
 
     >>> from dagflow.testing import run_operator
     >>> run_operator(TopN(2), {"input": [3, 9, 4, 9]})["output"]
@@ -174,36 +174,36 @@ class TopN(Ranked[T], Generic[T]):
                 problems.append("running=True keeps rows: name columns in of and by, which a Map before it can make")
 
     def keeps_state(self, name: str) -> bool:
-        """Totals only where they are asked for: else windows may overlap."""
+        """Return False for the totals unless `running`, so that windows may overlap."""
         return self.running or name != "totals"
 
     def state_properties(self) -> tuple[str, ...]:
-        """The top records of all windows so far depend on all properties."""
+        """Return the properties that decide which records are on top."""
         return ("running", "n", "of", "by", "smallest") if self.running else ("running",)
 
     def takes_records(self) -> bool:
-        """Running totals keep rows."""
+        """Return False for running totals, which are rows."""
         return not self.running
 
     def _bound(self) -> None:
-        """All are kept here, where they come together."""
+        """Keep all records: this is the last step."""
 
     def partition_key(self, port: str) -> Any:
-        """All of a group come to one partition."""
+        """Return the key: all records of a group reach one partition."""
         return no_key if self.by is None else self.by
 
     def needed_columns(self, port: str) -> dict[str, tuple[str, ...]]:
-        """The column of the values."""
+        """Return the column of the values."""
         return needed_of(port, of=self.of)
 
     def end_window(self) -> None:
-        """Emit the top records, those of each key together, the keys that came first first."""
+        """Emit the top records, those of each key together, in the order of the first records of keys."""
         if self.running and self.batches:
             self._add_totals()
         super().end_window()
 
     def _add_totals(self) -> None:
-        """Put what was on top before beside the window's records, of the groups that these have; keep what is on top now."""
+        """Add the top records of earlier windows to the window's groups; keep those that are on top now."""
         top = self._top()
         before = [row for entry in self._by_entry(top) for row in self.totals.get(entry, ())]
         if before:
@@ -213,7 +213,7 @@ class TopN(Ranked[T], Generic[T]):
         self.totals.update(self._by_entry(top))
 
     def _by_entry(self, batch: pa.RecordBatch) -> dict[str | int, list[Any]]:
-        """The rows as plain data, by what their group is kept under."""
+        """Return rows as plain data, by the names under which their groups are kept."""
         names, rows = names_of(self.by), dict[str | int, list[Any]]()
         for row in batch.to_pylist():
             key = tuple(row[name] for name in names)
@@ -221,7 +221,7 @@ class TopN(Ranked[T], Generic[T]):
         return rows
 
     def partial_aggregation(self, port: str) -> tuple[Operator, str] | None:
-        """The same where the records come from."""
+        """Return the same operator for the records of one partition."""
         if not self.combiner:
             return None
-        return Ranked[Any](self.n, self.of, by=self.by, smallest=self.smallest, on_error=self.on_error), port
+        return PartialTopN[Any](self.n, self.of, by=self.by, smallest=self.smallest, on_error=self.on_error), port

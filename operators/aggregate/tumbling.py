@@ -1,4 +1,4 @@
-"""Tumbling: aggregates of records by windows of event time."""
+"""Tumbling: aggregates of records by key and window of event time."""
 
 from __future__ import annotations
 
@@ -47,8 +47,7 @@ class WindowValue(Generic[K, V]):
 
     Attributes:
         value: of `count` records or values.
-        firing: how often the key and window have been emitted before: 0 the first time. What has a later one holds all that those
-            before it hold, and takes their place.
+        firing: how often the key and window were emitted before: 0 the first time. Each one replaces those before it.
     """
 
     key: K
@@ -63,33 +62,33 @@ class WindowValue(Generic[K, V]):
 class Tumbling(Operator, Generic[T, K, V]):
     """Aggregate records by key and by windows of event time of one size, side by side.
 
-    A window fires once the watermark has reached its end: each of its keys is emitted. Records that come after that are taken in
-    for another `allowed_lateness`, and what they change is emitted once more, when the run's own window ends; so a key and window
-    may be emitted several times, of which the last holds all. What comes even later goes to the port `late`, and nowhere else.
+    **Firing.** A window of event time fires once the watermark has reached its end: each of its keys is emitted. For
+    `allowed_lateness` after that it still takes records, and each window of the run that changes it emits it once more. So a key
+    and window may be emitted several times; the last one holds all. Later records go to the port `late`, and nowhere else. The
+    counter `late` of the report has their number.
 
-    The watermark is known to all tasks, and is the same however many there are: it is the latest event time of all records that
-    have come in earlier windows of the run, less `out_of_orderness`. So what a window of the run brings is late only by what was
-    there before it, and fires in the next one. At the end of a bounded run all that has not been emitted yet is (`fire_at_end`),
-    in a window of its own; the watermark does not move by that, so a later launch continues.
+    **The watermark** is the latest event time of all records in earlier windows of the run, less `out_of_orderness`. It is the
+    same in all tasks. So records of a window of the run are late only by records before it, and fire in the next one. The end of
+    a bounded run emits everything that has not been emitted yet (`fire_at_end`), in a window of its own. That does not move the
+    watermark, so a later launch continues.
 
-    A later launch continues with the windows that are kept. One with another `size`, `time`, `by`, `aggregate` or `of` is refused
-    (functions cannot be compared, and are not checked). So is a longer time until windows are over, `allowed_lateness` and
-    `out_of_orderness` together (WindowsReopened): those that were would begin anew. It may become shorter.
+    **Resuming.** A later launch continues with the windows that are kept. A launch with another `size`, `time`, `by`, `aggregate`
+    or `of` is refused (functions cannot be compared, and are not checked). So is one that keeps windows longer, by
+    `allowed_lateness` and `out_of_orderness` together, since windows that are over would begin again (WindowsReopened).
 
-    A record without an event time, or in a window that does not lie within the years 1 to 9999, is a bad one: see `on_error`. The
-    report's counter `late` has how many records were late, wherever they went.
+    A record without an event time, or outside the years 1 to 9999, is a bad record: see `on_error`.
 
     Args:
         size: of a window, in seconds, or a timedelta. Windows begin at multiples of it since the epoch.
-        time: the event time of a record: a function of the record or the name of a column; a datetime (UTC where it has no zone),
-            a date, or microseconds since the epoch.
-        by: what makes records of a window a group; None: all are. See `Aggregate`. Keys are kept over windows: plain data,
+        time: the event time of a record: a function of the record or the name of a column; a datetime (UTC without a zone), a
+            date, or microseconds since the epoch.
+        by: the key of a record, as for `Aggregate`; None: all records are one group. Keys are kept over windows: plain data,
             decimals, dates and times, UUIDs, or tuples of these; others are refused (ValueNotKept).
         aggregate: `count` of the records, or `sum`, `min`, `max` of values.
-        of: the values: a function of the record or the name of a column; None is not a value. Not for `count`.
-        allowed_lateness: in seconds, or a timedelta: for so long behind its end a window takes records in.
-        out_of_orderness: in seconds, or a timedelta: so much later than others a record may come. None: the watermark is that of
-            the sources instead (`FileSplitterInput(event_time="modified")`, say), the smallest of all.
+        of: the values: a function of the record or the name of a column. None is skipped. Not for `count`.
+        allowed_lateness: how long a window takes records after its end, in seconds, or a timedelta.
+        out_of_orderness: how much later than others a record may come, in seconds, or a timedelta. None: the watermark is that
+            of the sources (`FileSplitterInput(event_time="modified")`, say), the smallest of all.
         fire_at_end: whether the end of a bounded run emits what has not been emitted yet.
 
     >>> from dagflow.testing import Window, run_operator
@@ -146,7 +145,7 @@ class Tumbling(Operator, Generic[T, K, V]):
         return "out_of_orderness=None and fire_at_end=False" if waits else None
 
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
-        """Late records leave in the form in which they came, windows one by one."""
+        """Return records for windows; late records keep their form."""
         return frozenset({"record"}) if port == "output" else super().emitted_forms(port, handled)
 
     def has_functions(self) -> bool:

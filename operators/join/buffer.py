@@ -10,8 +10,8 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-MOST_LEFT_ROWS = 1 << 20
-MOST_LEFT_BYTES = 256 << 20
+MAX_LEFT_ROWS = 1 << 20
+MAX_LEFT_BYTES = 256 << 20
 """The rows and bytes of the left side that wait in memory for the window's end. More wait in a temporary file."""
 
 
@@ -19,18 +19,18 @@ MOST_LEFT_BYTES = 256 << 20
 class ChunkBuffer:
     """Chunks (batches, or lists of records, or tuples with such) in the order in which they came.
 
-    Those that came last are in memory, at most `most_rows` rows of them, and `most_bytes` of batches; those before them in a
-    temporary file without a name.
+    The last chunks are in memory, at most `max_rows` rows and `max_bytes` of batches. Those before them are in a temporary
+    file without a name.
 
-    >>> buffer = ChunkBuffer(most_rows=3, most_bytes=1 << 20)
+    >>> buffer = ChunkBuffer(max_rows=3, max_bytes=1 << 20)
     >>> for chunk in (["a", "b"], ["c", "d"], ["e"]):
     ...     buffer.add(chunk, len(chunk))
     >>> list(buffer.take()), list(buffer.take())
     ([['a', 'b'], ['c', 'd'], ['e']], [])
     """
 
-    most_rows: int
-    most_bytes: int
+    max_rows: int
+    max_bytes: int
     _chunks: list[Any] = attrs.field(factory=list, init=False)
     _rows: int = attrs.field(default=0, init=False)
     _bytes: int = attrs.field(default=0, init=False)
@@ -39,14 +39,14 @@ class ChunkBuffer:
     @classmethod
     def of_left_side(cls) -> ChunkBuffer:
         """Return a buffer for the left side of a join."""
-        return cls(MOST_LEFT_ROWS, MOST_LEFT_BYTES)
+        return cls(MAX_LEFT_ROWS, MAX_LEFT_BYTES)
 
     def add(self, chunk: Any, rows: int) -> None:
         """Add a chunk."""
         self._chunks.append(chunk)
         self._rows += rows
         self._bytes += getattr(chunk, "nbytes", 0)  # what Python's objects weigh is not known
-        if self._rows > self.most_rows or self._bytes > self.most_bytes:
+        if self._rows > self.max_rows or self._bytes > self.max_bytes:
             if self._file is None:
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed when all has been taken, or is forgotten
             pickle.dump(list(map(_packed, self._chunks)), self._file, protocol=5)
@@ -76,7 +76,7 @@ def together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        is_full = rows >= MOST_LEFT_ROWS or size + batch.nbytes > MOST_LEFT_BYTES
+        is_full = rows >= MAX_LEFT_ROWS or size + batch.nbytes > MAX_LEFT_BYTES
         if waiting and (is_full or batch.schema != waiting[0].schema):
             yield pa.concat_batches(waiting)
             waiting, rows, size = [], 0, 0

@@ -15,8 +15,8 @@ class JoinSideTooLarge(RunError):
     """The right side of a join has more records in one partition than may be kept in memory.
 
     Attributes:
-        setting: which property of the operator says so: `max_right_rows` or `max_right_bytes`.
-        most, found: how much that is, and how much has come before the operator gave up; in records, or in bytes.
+        setting: the property of the operator: `max_right_rows` or `max_right_bytes`.
+        most, found: the limit, and how much came until the operator gave up; in records, or in bytes.
     """
 
     code: ClassVar[str] = "DF386"
@@ -119,7 +119,7 @@ class JoinColumnsDiffer(RunError, ValueError):
     """The right side of a join does not have the columns of `right_columns`.
 
     Attributes:
-        found, said: names and types of what comes, and those of `right_columns`.
+        found, said: names and types of the columns that arrive, and of `right_columns`.
     """
 
     code: ClassVar[str] = "DF393"

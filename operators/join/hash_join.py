@@ -1,4 +1,4 @@
-"""HashJoin: each record with those of another stream that have the same key."""
+"""HashJoin: the records of two streams that have equal keys."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ How = Literal["inner", "left"]
 
 @attrs.define
 class HashJoin(Operator, Generic[L, R, O]):
-    """Bring together the records of a window that have equal keys: each of `left` with all of `right`, in the order of `left`.
+    """Join the records of a window that have equal keys: each record of `left` with all of `right`, in the order of `left`.
 
-    Without `combine`, rows are joined: batches with the columns of both sides, those of the key once (as `left` has them). Of
-    another name that both have, the right side's gets `suffix`. With `combine`, records are.
+    Without `combine`, it joins rows: batches with the columns of both sides. The columns of the key come once, as `left` has
+    them. With `combine`, it joins records.
 
-    Keys that are None match nothing, nor do tuples with a None; NaN matches NaN, 1 matches 1.0. Keys that several records have
-    multiply: 2 on the left and 3 on the right give 6.
+    A key that is None, or a tuple with a None, matches nothing. NaN matches NaN, 1 matches 1.0. Two records on the left and three
+    on the right with the same key give six.
 
     Args:
         by: the key: names of columns (fields of the records' classes); with `combine` also a function of the record.
-        right_by: that of `right`, where it is another one.
-        how: "inner", or "left": records of `left` without a partner come too, with None (rows: nulls) for it.
-        combine: makes a record of one of each side. What it raises ends the run, whatever `on_error` says.
-        suffix: see above.
-        right_columns: names and types of all columns of the right side, `"name: string, people: int64"`, with the key's, for rows
-            of a left join where nothing comes on the right side and nothing else says them. What comes must have these.
-        max_right_rows: so many records of the right side a partition keeps in memory; connect the smaller stream there. The left
-            side waits in a temporary file where it is large.
-        max_right_bytes: so many bytes of its rows, at most 2 GiB less one: a column of text has room for so many. Records that
-            are joined with `combine` are counted only.
+        right_by: the key of `right`, where it has another name.
+        how: `inner`; or `left`, which also emits records of `left` without a partner, with None (rows: nulls) for it.
+        combine: makes a record of one of each side. An exception in it ends the run, whatever `on_error` says.
+        suffix: the end of the names of right columns whose names the left side has too.
+        right_columns: names and types of all columns of the right side, `"name: string, people: int64"`, with the key. A left
+            join of rows needs them if nothing arrives on the right side and its type does not declare them.
+        max_right_rows: the most records of the right side that a partition keeps in memory. Connect the smaller stream there; the
+            left side waits in a temporary file where it is large.
+        max_right_bytes: the most bytes of its rows, at most 2 GiB less one, which is the most that a column of text holds. It
+            does not apply to records that are joined with `combine`.
 
     Raises JoinSideTooLarge, JoinColumnsClash, JoinColumnsUnknown, JoinColumnsDiffer, JoinKeyRefused, ColumnNotThere.
 

@@ -1,4 +1,4 @@
-"""Rows of a table by key, found for many rows at once."""
+"""Rows of a table by key, for many keys at once."""
 
 # pyright: reportAttributeAccessIssue=false
 # The functions of pyarrow.compute are made at run time.
@@ -15,15 +15,15 @@ import pyarrow.compute as pc
 
 from operators.aggregate.fields import one_nan
 
-MOST_PAIRS = 1 << 16
+MAX_PAIRS = 1 << 16
 """The number of rows that are joined at once: a row may have a million partners."""
 
 
 @attrs.define
 class Lookup:
-    """Which rows of some columns have which key.
+    """The rows of a table by the key in some columns.
 
-    Keys are equal where they are in Python (1 and 1.0), all NaN are one; those with a null match nothing.
+    Keys are equal where they are in Python (1 and 1.0), and all NaN are one key. Keys with a null match nothing.
 
     >>> import pyarrow as pa
     >>> lookup = Lookup.of([pa.array(["a", "b", None, "a"])])
@@ -63,7 +63,7 @@ class Lookup:
         return lookup
 
     def pairs(self, columns: Sequence[pa.Array], keep_all: bool) -> Iterator[tuple[np.ndarray[Any, Any], pa.Array]]:
-        """The rows of the given columns, each as often as it has partners, and these; in the order of both, some at a time.
+        """Yield pairs of rows of the given columns and their partners, in the order of both, some at a time.
 
         `keep_all`: rows without a partner too, with null for it.
         """
@@ -73,8 +73,8 @@ class Lookup:
         is_alone = counts == 0
         ends = np.cumsum(np.where(is_alone, 1, counts) if keep_all else counts)
         total = int(ends[-1]) if len(ends) else 0
-        for start in range(0, total, MOST_PAIRS):
-            places = np.arange(start, min(start + MOST_PAIRS, total))
+        for start in range(0, total, MAX_PAIRS):
+            places = np.arange(start, min(start + MAX_PAIRS, total))
             left = np.searchsorted(ends, places, side="right")
             alone = is_alone[left]
             within = places - (ends[left] - counts[left])
@@ -83,7 +83,7 @@ class Lookup:
             yield left, pa.array(right, pa.int64(), mask=alone)
 
     def _codes_of(self, columns: Sequence[pa.Array]) -> np.ndarray[Any, Any]:
-        """The number of the key of each row; -1: no row has it here."""
+        """Return the number of the key of each row; -1 where no row has it here."""
         codes: Any = None
         for number, (column, values) in enumerate(zip(columns, self._values, strict=True)):
             others = _coded(column, values)
@@ -92,12 +92,12 @@ class Lookup:
 
 
 def _pairs(one: Any, other: Any, count: int) -> Any:
-    """A number for each pair of codes; -1 where one of them is."""
+    """Return a number for each pair of codes; -1 where one of them is."""
     return np.where((one >= 0) & (other >= 0), one * count + other, -1)
 
 
 def _plain(column: Any) -> Any:
-    """A column so that equal values are equal for pyarrow."""
+    """Return a column in which values that are equal in Python are equal for pyarrow."""
     kind = column.type
     if pa.types.is_floating(kind):
         return pc.add(column.cast(pa.float64()), 0.0)  # -0.0 becomes 0.0, which it equals
@@ -111,12 +111,12 @@ def _plain(column: Any) -> Any:
 
 
 def _values(column: Any) -> Any:
-    """The values of a column; where that has a dictionary, those in it."""
+    """Return the values of a column, or of its dictionary."""
     return column.dictionary if pa.types.is_dictionary(column.type) else column
 
 
 def _coded(column: Any, values: Any) -> Any:
-    """For each row of a column, which of some values it has; see `_codes`."""
+    """Return `_codes` of the rows of a column, which may have a dictionary."""
     codes = _codes(_plain(_values(column)), values)
     if _values(column) is column:
         return codes
@@ -124,7 +124,7 @@ def _coded(column: Any, values: Any) -> Any:
 
 
 def _codes(column: Any, values: Any) -> Any:
-    """For each row, which of some values it has; -1: none of them, or null. By Python where the types differ."""
+    """Return the number of the value of each row; -1 for null and other values. Python compares where the types differ."""
     if column.type == values.type and not pa.types.is_nested(column.type):
         indices = pc.fill_null(pc.index_in(column, value_set=values, skip_nulls=True), -1)
         return indices.to_numpy(zero_copy_only=False).astype(np.int64)

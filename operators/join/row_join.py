@@ -17,10 +17,10 @@ from dagflow import OperatorContext
 from operators.aggregate.fields import check_columns
 from operators.join.buffer import together
 from operators.join.errors import JoinColumnsClash, JoinColumnsDiffer, JoinColumnsUnknown, JoinKeyRefused
-from operators.join.lookup import MOST_PAIRS, Lookup
+from operators.join.lookup import MAX_PAIRS, Lookup
 from operators.join.sizes import portions, row_bytes
 
-MOST_BYTES = 64 << 20
+MAX_BATCH_BYTES = 64 << 20
 """The largest size of a batch of joined rows, in bytes. A single row may be larger."""
 
 
@@ -67,13 +67,13 @@ class RowJoin:
             keys = [left.column(name) for name in self.by]
             names = self._names(left.schema.names, right.schema.names)
             bytes_of_left = row_bytes(left.columns, left.num_rows)
-            is_small = int(bytes_of_left.max(initial=0) + bytes_of_right.max()) * MOST_PAIRS <= MOST_BYTES
+            is_small = int(bytes_of_left.max(initial=0) + bytes_of_right.max()) * MAX_PAIRS <= MAX_BATCH_BYTES
             for rows, partners in lookup.pairs(keys, keep_all=self.keep_all):
                 if is_small:
                     runs: Iterable[slice] = [slice(None)]
                 else:
                     sizes = bytes_of_left[rows] + bytes_of_right[pc.fill_null(partners, -1).to_numpy()]
-                    runs = portions(sizes, MOST_BYTES)
+                    runs = portions(sizes, MAX_BATCH_BYTES)
                 for run in runs:
                     columns = [*left.take(rows[run]).columns, *right.take(partners[run]).columns]
                     yield pa.RecordBatch.from_arrays(columns, names=names)

@@ -1,4 +1,4 @@
-"""The sizes of rows in bytes: a batch of many rows may be more than memory, or a column of Arrow, can hold."""
+"""The sizes of rows in bytes, so that joined batches fit into memory and into columns of Arrow."""
 
 # pyright: reportAttributeAccessIssue=false
 # The functions of pyarrow.compute are made at run time.
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def row_bytes(columns: Sequence[pa.Array], rows: int) -> Numbers:
-    """About how many bytes each row of some columns has.
+    """Return about how many bytes each row of some columns has.
 
-    Text, bytes, lists, maps and structs count as they are; what a column of another type weighs is shared by all of its rows.
+    Text, bytes, lists, maps and structs are measured row by row; the size of another column is divided by its rows.
 
     >>> import pyarrow as pa
     >>> row_bytes([pa.array([1, 2]), pa.array(["a", "abc"]), pa.array([["bb", "c"], None])], 2).tolist()
@@ -32,7 +32,7 @@ def row_bytes(columns: Sequence[pa.Array], rows: int) -> Numbers:
 
 
 def _of_column(column: Any) -> Any:
-    """The same of one column; one number where all rows have the same."""
+    """Return the same of one column; one number where all rows have the same."""
     types: Any = pa.types
     kind = column.type
     if isinstance(column, pa.ExtensionArray):
@@ -52,8 +52,8 @@ def _of_column(column: Any) -> Any:
     return -(-column.nbytes // max(1, len(column)))
 
 
-def portions(sizes: Numbers, most: int) -> Iterator[slice]:
-    """Cut rows into runs of at most `most` bytes, but for single rows that are larger.
+def portions(sizes: Numbers, max_bytes: int) -> Iterator[slice]:
+    """Cut rows into runs of at most `max_bytes` bytes, but for single rows that are larger.
 
     >>> import numpy as np
     >>> [(each.start, each.stop) for each in portions(np.array([3, 3, 9, 1, 1]), 6)]
@@ -62,6 +62,6 @@ def portions(sizes: Numbers, most: int) -> Iterator[slice]:
     ends = np.cumsum(sizes)
     start, before = 0, 0
     while start < len(sizes):
-        stop = max(start + 1, int(np.searchsorted(ends, before + most, side="right")))
+        stop = max(start + 1, int(np.searchsorted(ends, before + max_bytes, side="right")))
         yield slice(start, stop)
         start, before = stop, int(ends[stop - 1])

@@ -1,4 +1,4 @@
-"""Console: prints records."""
+"""Console: prints records, for trials."""
 
 from __future__ import annotations
 
@@ -19,10 +19,14 @@ WIDTH = 1_000
 
 @attrs.define
 class Console(Operator, Generic[T]):
-    """Print records where the application was launched, when their window is decided. For trials.
+    """Print records where the application was launched, when their window is decided.
 
-    Text is printed as it is, of a ReaderRecord its record, anything else as `repr` shows it; lines are cut at 1,000 characters.
-    A task prints at most `limit` records of a window; it says how many more there were, and counts them as `not_shown`.
+    Text is printed as it is, and other records as `repr` shows them; of a `ReaderRecord`, the record. Lines are cut at 1,000
+    characters.
+
+    Args:
+        prefix: text before each record.
+        limit: the most records that a task prints of a window. The others are counted as `not_shown`.
 
     >>> from dagflow.testing import run_operator
     >>> run_operator(Console(prefix="got ", limit=2), {"input": ["a", 1, "b"]})

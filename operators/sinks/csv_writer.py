@@ -21,20 +21,20 @@ T = TypeVar("T", default=Any)
 
 @attrs.define
 class CsvWriter(TableWriter[T], Generic[T]):
-    r"""Write tables to CSV files (RFC 4180, UTF-8) in the folder `path`; see TableWriter for folders, FileSink for full files.
+    r"""Write tables to CSV files (RFC 4180, UTF-8) in the folder `path`. `TableWriter` explains folders, `FileSink` full files.
 
-    A field is quoted where it must be: quotes, delimiters and line ends are in it, or it is the text that stands for no value. So
-    an empty text is `""`, and no value is nothing. Times with a zone are written in UTC, durations as numbers of their unit.
+    A field is quoted if it holds a quote, a delimiter or a line end, or if it equals `null`. So an empty string is `""`, and a
+    missing value is nothing at all. Times with a zone are written in UTC, durations as numbers of their unit.
 
     Args:
-        delimiter: between fields, one character; name files `.tsv` where it is a tab: `suffix=".tsv"`.
+        delimiter: one character between fields. For tabs, name the files `.tsv`: `suffix=".tsv"`.
         header: whether each file begins with the names of its columns.
-        quote: one character; within quotes it is doubled.
-        quoting: `minimal`, `all` (but no value), or `none`: then a field that must be quoted is an error.
-        null: what stands for no value.
-        terminator: what ends a row, `\n` or `\r\n`.
-        max_file_bytes: before they are packed, with the header; the row that reaches it is the file's last.
-        compression: `none`, `gzip`, `bgzf`, `bz2`, `xz` or `zstd`; its suffix is put behind all names.
+        quote: one character around fields; within a field it is doubled.
+        quoting: `minimal`; `all` quotes every field that is not null; with `none`, a field that needs quotes is an error.
+        null: the text of a missing value.
+        terminator: the end of a row, `\n` or `\r\n`.
+        max_file_bytes: before compression, with the header. The row that reaches it is the file's last.
+        compression: `none`, `gzip`, `bgzf`, `bz2`, `xz` or `zstd`. Its suffix is added to all names.
 
     Raises TypeNotWritable for columns of bytes, lists and structs, ValueNotWritable, ColumnsChanged, PartitionColumnRefused.
 
@@ -77,7 +77,7 @@ class CsvWriter(TableWriter[T], Generic[T]):
                 problems.append(f"null is {self.null!r}: it cannot have a delimiter, quote or line end in it")
 
     def written_format(self) -> dict[str, Any]:
-        """The dialect."""
+        """Return the dialect."""
         return {"kind": "csv", "delimiter": self.delimiter, "quote": self.quote, "null": self.null, "header": self.header}
 
     def setup(self, context: OperatorContext) -> None:
@@ -91,7 +91,7 @@ class CsvWriter(TableWriter[T], Generic[T]):
         check_types(schema, type(self).__name__, "CSV")
 
     def prepared(self, batch: pa.RecordBatch) -> Any:
-        """The rows of a batch, and the header before them. Raises ValueNotWritable."""
+        """Return the header and the rows of a batch. Raises ValueNotWritable."""
         header = self._rows.header(batch.schema.names) if self.header else None
         return header, self._rows.rows(batch)
 

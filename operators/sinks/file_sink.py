@@ -1,4 +1,4 @@
-"""The base of sinks that write files: folder, file names, and the begin of the next file."""
+"""The base of sinks that write files: the folder, the names of files, and when a file is full."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from operators.problems import all_problems
 class FileSink(Operator):
     """A sink that writes files in the folder `path` (a path or URL), each of which appears whole when its window is decided.
 
-    Each partition writes one file a window, `part-WINDOW-PARTITION` and `suffix`, if it has records; a further one, `…_1`, when
-    the one at hand is full. A name that an earlier window or another partition has taken gets window and number behind it.
+    Each partition that has records writes a file per window, `part-WINDOW-PARTITION` and `suffix`; when it is full, the next one
+    is `…_1`. A name that is in use, by an earlier window or another partition, gets the window and a number behind it.
 
     Attributes:
         suffix: the end of the files' names.
@@ -59,7 +59,7 @@ class FileSink(Operator):
                 problems.append(f"compression_level is {self.compression_level}, but {self.compression} has {have}")
 
     def output_folders(self) -> list[str]:
-        """The folder `path`."""
+        """Return the folder `path`."""
         return [self.path]
 
     def setup(self, context: OperatorContext) -> None:
@@ -67,7 +67,7 @@ class FileSink(Operator):
         self._context = context
 
     def begin_window(self, window: int) -> None:
-        """Names the window's file."""
+        """Name the window's file."""
         self.part_name = f"part-{window:06d}-{self._context.partition:04d}{self.suffix}"
 
 

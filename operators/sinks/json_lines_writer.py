@@ -19,15 +19,15 @@ T = TypeVar("T", default=Any)
 
 @attrs.define
 class JsonLinesWriter(TableWriter[T], Generic[T]):
-    r"""Write tables as JSON, an object a line, in the folder `path`; see TableWriter and FileSink for folders and full files.
+    r"""Write tables as lines of JSON objects in the folder `path`. `TableWriter` explains folders, `FileSink` full files.
 
-    Every object has all columns, with `null` where there is no value; structs and maps with text for keys are objects, lists
-    arrays. Dates and times are texts as ISO 8601 has them, with a zone in UTC; durations are numbers of their unit. A real number
-    has a `.` or an `e`, so that it is read as one.
+    Every object has all columns, with `null` for a missing value. Structs, and maps with string keys, are objects; lists are
+    arrays. Dates and times are strings as in ISO 8601, those with a zone in UTC. Durations are numbers of their unit. A float has
+    a `.` or an `e`, so that it is read as a float.
 
     Args:
-        max_file_bytes: before they are packed; the row that reaches it is the file's last.
-        compression: `none`, `gzip`, `bgzf`, `bz2`, `xz` or `zstd`; its suffix is put behind all names.
+        max_file_bytes: before compression. The row that reaches it is the file's last.
+        compression: `none`, `gzip`, `bgzf`, `bz2`, `xz` or `zstd`. Its suffix is added to all names.
 
     Raises TypeNotWritable for columns of bytes, ValueNotWritable for NaN and infinity, ColumnsChanged, PartitionColumnRefused.
 
@@ -51,7 +51,7 @@ class JsonLinesWriter(TableWriter[T], Generic[T]):
     suffix: str = attrs.field(default=".jsonl", kw_only=True, validator=attrs.validators.instance_of(str))
 
     def written_format(self) -> dict[str, Any]:
-        """Lines of JSON, whatever the files are called."""
+        """Return JSON lines, whatever the suffix is."""
         return {"kind": "json"}
 
     def setup(self, context: OperatorContext) -> None:
@@ -65,7 +65,7 @@ class JsonLinesWriter(TableWriter[T], Generic[T]):
         check_types(schema, type(self).__name__)
 
     def prepared(self, batch: pa.RecordBatch) -> Any:
-        """The rows of a batch. Raises ValueNotWritable."""
+        """Return the rows of a batch. Raises ValueNotWritable."""
         return self._rows.rows(batch)
 
     def write_part(self, key: tuple[str, int], part: Any) -> None:

@@ -24,23 +24,23 @@ T = TypeVar("T", default=Any)
 
 @attrs.define
 class ParquetWriter(TableWriter[T], Generic[T]):
-    """Write tables to Parquet files in the folder `path`; see TableWriter and FileSink for folders by value and full files.
+    """Write tables to Parquet files in the folder `path`. `TableWriter` explains folders by value, `FileSink` full files.
 
-    Rows wait in memory until there are enough of them for a row group. With many folders that is more than `buffer_bytes` sooner
-    than any row group is full: then the largest is written as it is. A file is opened when its first row group is written; where
-    more than `max_open_files` have to be open, the one that was used least recently is finished, and later rows of its folder
-    begin another one (counted as `files_closed_early`).
+    Rows wait in memory until they fill a row group. With many folders, they may reach `buffer_bytes` before any row group is
+    full; then the largest one is written as it is. A file is opened when its first row group is written. When more than
+    `max_open_files` would be open, the least recently used is finished, and later rows of its folder begin another file (counted
+    as `files_closed_early`).
 
-    A column has a dictionary where its values repeat in a sample of the file's first row group; others are plain, and whole
-    numbers, dates and times among them packed by differences. Columns that have values of more than 1 MiB have no statistics, so
-    as to take less memory; the first such value of a file that has been begun is in the next one.
+    A column gets a dictionary if its values repeat in a sample of the file's first row group. Of other columns, integers, dates
+    and times are packed by differences. To save memory, columns with values of more than 1 MiB get no statistics; a file that was
+    begun with statistics is finished before the first such value.
 
     Args:
         compression: of the pages: `none`, `snappy`, `gzip`, `brotli`, `lz4`, `zstd`.
         row_group_rows: rows in a row group, at most.
         row_group_bytes: a row group is written when its rows take so many bytes in memory, before they are encoded.
-        buffer_bytes: rows that wait take at most so many bytes, in all files together; open files at most as many again.
-        max_file_bytes: of the file; looked at after each row group.
+        buffer_bytes: the most bytes of rows that wait, in all files together. Open files take at most as many again.
+        max_file_bytes: of the file; compared after each row group.
 
     Raises TypeNotWritable for types that Parquet does not know, ColumnsChanged, PartitionColumnRefused.
 
@@ -82,7 +82,7 @@ class ParquetWriter(TableWriter[T], Generic[T]):
                 )
 
     def written_format(self) -> dict[str, Any]:
-        """Parquet, whatever the files are called."""
+        """Return Parquet, whatever the suffix is."""
         return {"kind": "parquet"}
 
     def setup(self, context: OperatorContext) -> None:
@@ -102,7 +102,7 @@ class ParquetWriter(TableWriter[T], Generic[T]):
         )
 
     def begin_window(self, window: int) -> None:
-        """Names the window's file."""
+        """Name the window's file."""
         super().begin_window(window)
         self._begun.clear()
 

@@ -23,21 +23,20 @@ T = TypeVar("T", default=Any)
 class RecordWriter(FileSink, Generic[T]):
     r"""Write records to files in the folder `path` (a path or URL), `terminator` after each.
 
-    Text is encoded, bytes are written as they are, of a ReaderRecord its record; for anything else override
-    `get_bytes_for_tuple`. A file appears whole, when its window is decided.
-    Each partition writes one file a window, `part-WINDOW-PARTITION` and `suffix`, if it has records. `per_block` makes it one
-    file a block, named by the block's id in hexadecimal (as in Malhar), or `ID-START` for what another reader has taken
-    over of it, from that position on; for other files override `get_file_name`, which may name sub-folders. Records without a
-    file name are dropped, and counted as `dropped`. A file that is full is followed by `NAME_1`; see FileSink.
+    Strings are encoded, bytes are written as they are; of a `ReaderRecord`, the record is written. For other records override
+    `get_bytes_for_tuple`. To choose the file of a record, override `get_file_name`, which may name sub-folders; records without a
+    file name are dropped, and counted as `dropped`. `FileSink` explains names and full files.
 
     Args:
-        terminator: text that ends every record; "" for none.
-        encoding: of text. Encodings that begin with a byte-order mark are refused.
-        max_open_files: how many files a task keeps open; the least recently used is closed and later appended to. Fewer where
-            compressors would take more than 64 MiB.
-        max_file_bytes: before they are packed; the record that reaches it is the file's last.
-        compression: `none`, `gzip`, `bgzf` (gzip to others, and read by many readers here), `bz2`, `xz` or `zstd`; its suffix is
-            put behind all names.
+        per_block: whether each block gets a file, named by its id in hexadecimal (as in Malhar), or `ID-START` for a part that
+            another reader took over.
+        terminator: the text that ends every record; "" for none.
+        encoding: of strings. Encodings that begin with a byte-order mark are refused.
+        max_open_files: the most files that a task keeps open. The least recently used is closed, and appended to later. There are
+            fewer where compressors would take more than 64 MiB.
+        max_file_bytes: before compression. The record that reaches it is the file's last.
+        compression: `none`, `gzip`, `bgzf` (gzip that several readers can share), `bz2`, `xz` or `zstd`. Its suffix is added to
+            all names.
 
     Raises NotText for records that are not text, FileNameRefused for names outside the folder or beginning with `_` or `.`.
 
@@ -68,7 +67,7 @@ class RecordWriter(FileSink, Generic[T]):
         return self.block_name(block_of(record)) if self.per_block else self.part_name
 
     def block_name(self, block_id: int) -> str:
-        """Return the name of the file of a block, with the start of a part that was begun by another task: both are kept."""
+        """Return the file of a block; of a part that another task began, with the start of the part: both files are kept."""
         part = self._context.part
         start = "" if part is None or part.start is None else f"-{part.start}"
         return f"{block_id:x}{start}{self.suffix}"
@@ -110,5 +109,5 @@ class RecordWriter(FileSink, Generic[T]):
         return any(getattr(type(self), method) is not getattr(RecordWriter, method) for method in methods)
 
     def written_schema(self) -> list[tuple[str, str]]:
-        """Return lines of text in a column `value`; bytes where nothing ends a record."""
+        """Return a column `value` of strings; of bytes where nothing ends a record."""
         return [("value", "string" if self.terminator else "binary")]

@@ -46,32 +46,32 @@ class TableWriter(FileSink, Generic[T]):
                 problems.append(f"partition_columns names a column twice: {', '.join(self.partition_columns)}")
             for name in self.partition_columns:
                 if not name or name[0] in "_.":
-                    problems.append(f"partition_columns has {name!r}: a folder that begins with _ or . would be none of the data")
+                    problems.append(f"partition_columns has {name!r}: a folder that begins with _ or . is not part of the data")
 
     def setup(self, context: OperatorContext) -> None:
-        """Begin without knowing any columns."""
+        """Begin without a schema."""
         super().setup(context)
         self._schemas: list[pa.Schema] = []
         self._names: dict[tuple[str, int], str] = {}
 
     def begin_window(self, window: int) -> None:
-        """Names the window's file."""
+        """Name the window's file."""
         super().begin_window(window)
         self._schemas.clear()
         self._names.clear()
 
     def needed_columns(self, port: str) -> dict[str, list[str]]:
-        """Those that name folders."""
+        """Return the columns that name folders."""
         return {"partition_columns": self.partition_columns}
 
     def written_schema(self) -> None:
-        """The columns of what arrives."""
+        """Return None: the columns are those of the records that arrive."""
 
     def check_schema(self, schema: pa.Schema) -> None:
         """Raise NotWritable for columns that the format has no form for. `schema`: without the columns that name folders."""
 
     def name_of(self, key: tuple[str, int]) -> str:
-        """The name of a key's first file: later schemas of a folder have names of their own."""
+        """Return the name of a key's first file. Later schemas of a folder have names of their own."""
         folder, _ = key
         if key not in self._names:
             before = sum(other == folder for other, _ in self._names)
@@ -84,7 +84,7 @@ class TableWriter(FileSink, Generic[T]):
         return batch
 
     def write_part(self, key: tuple[str, int], part: Any) -> None:
-        """Write what `prepared` has made of rows to the file at hand of a key: the folder (or ""), and the schema's number."""
+        """Write prepared rows to the current file of a key: the folder (or ""), and the number of the schema."""
         raise NotImplementedError
 
     @input.batch
@@ -106,7 +106,7 @@ class TableWriter(FileSink, Generic[T]):
             self.write_part((folder, number), part)
 
     def _known(self, batch: pa.RecordBatch) -> tuple[int, pa.RecordBatch]:
-        """The number of the batch's schema, and the batch with columns in the order of that. Raises ColumnsChanged."""
+        """Return the number of the batch's schema, and the batch with columns in its order. Raises ColumnsChanged."""
         schema = plain(batch.schema)
         for number, known in enumerate(self._schemas):
             if sorted(schema.names) == sorted(known.names):
@@ -120,7 +120,7 @@ class TableWriter(FileSink, Generic[T]):
 
 
 def plain(schema: pa.Schema) -> pa.Schema:
-    """A schema without metadata, in which every column may be null: what is compared, and written."""
+    """Return a schema without metadata, in which every column may be null, to compare and to write."""
     return pa.schema([pa.field(field.name, field.type) for field in schema])
 
 

@@ -1,4 +1,4 @@
-"""pyarrow expressions over batches: how they are told from functions, evaluated, and refused."""
+"""pyarrow expressions over batches: their type, their evaluation and their errors."""
 
 # pyright: reportAttributeAccessIssue=false
 # The functions of pyarrow.compute are made at run time.
@@ -42,7 +42,7 @@ def function_or_expression(_: object, attribute: attrs.Attribute[Any], value: ob
 
 
 def function_name(function: Any) -> str:
-    """A function as errors name it: with its file and line, where it has some."""
+    """Return the name of a function for errors: with file and line, if it has them."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     name = getattr(function, "__qualname__", None) or repr(function)
     if code is None:
@@ -52,19 +52,19 @@ def function_name(function: Any) -> str:
 
 
 def returned_types(function: Any) -> list[type]:
-    """The classes of what a function returns, as far as its annotation says; a class as the function returns itself."""
+    """Return the classes that a function returns by its annotation; for a class, that class."""
     if inspect.isclass(function):
         return [function]
     try:
-        said = get_type_hints(function).get("return", Any)
+        annotation = get_type_hints(function).get("return", Any)
     except Exception:  # noqa: BLE001  # annotations may name anything
         return []
-    members = get_args(said) if get_origin(said) in (Union, UnionType) else (said,)
+    members = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
     return [cls for each in members if each is not Any and inspect.isclass(cls := get_origin(each) or each)]
 
 
 def rows_where(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.RecordBatch:
-    """The rows of `batch` for which `expression` is true; null is not true. Raises ExpressionRefused."""
+    """Return the rows of `batch` for which `expression` is true; null is not true. Raises ExpressionRefused."""
     try:
         # batch.filter() would hand each batch to threads: twice the time for a piece of 1 MiB
         table = computed_by("filter", acero().FilterNodeOptions(expression), pa.Table.from_batches([batch]))
@@ -74,7 +74,7 @@ def rows_where(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.Reco
 
 
 def values_of(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.Array:
-    """The values of `expression` over the rows of `batch`. Raises ExpressionRefused."""
+    """Return the values of `expression` over the rows of `batch`. Raises ExpressionRefused."""
     try:
         table = pa.Table.from_batches([batch])
         column = computed_by("project", acero().ProjectNodeOptions([expression], ["value"]), table).column(0)
@@ -84,7 +84,7 @@ def values_of(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.Array
 
 
 def mask_of(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.BooleanArray:
-    """For which rows of `batch` `expression` is true; null is not true. Raises ExpressionRefused."""
+    """Return the boolean of each row of `batch`: true where `expression` is; null is not true. Raises ExpressionRefused."""
     values = values_of(batch, expression, operator)
     if not pa.types.is_boolean(values.type):
         refused = pa.ArrowTypeError(f"Filter expression must evaluate to bool, but it evaluates to {values.type}")
@@ -93,13 +93,13 @@ def mask_of(batch: pa.RecordBatch, expression: Any, operator: str) -> pa.Boolean
 
 
 def _one_batch(table: pa.Table, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows of a table as one batch; Acero hands them out in batches of 32 Ki rows."""
+    """Return the rows of a table as one batch; Acero returns batches of 32 Ki rows."""
     batches = table.combine_chunks().to_batches()
     return batches[0] if batches else pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def _explain(error: Exception, batch: pa.RecordBatch, expression: Any, operator: str) -> NoReturn:
-    """Word what pyarrow says of an expression; what it says of the data (text that is not a number, …) stays."""
+    """Raise ExpressionRefused for an error of pyarrow about an expression; raise an error about the data as it is."""
     columns = tuple((field.name, str(field.type)) for field in batch.schema)
     text = str(error).splitlines()[0]
     if missing := re.match(r"No match for FieldRef\.(?:Name|FieldPath)\((.*?)\) in ", text):

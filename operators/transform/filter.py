@@ -1,4 +1,4 @@
-"""Filter: passes on what a predicate holds for."""
+"""Filter: keeps the records for which a predicate holds."""
 
 # pyright: reportAttributeAccessIssue=false
 # The functions of pyarrow.compute are made at run time.
@@ -21,13 +21,15 @@ T = TypeVar("T", default=Any)
 
 @attrs.define
 class Filter(Operator, Generic[T]):
-    """Pass on the records that `predicate` holds for, unchanged and in their order.
+    """Keep the records for which `predicate` holds, unchanged and in their order.
 
-    `predicate` is a function of the record, or a `pyarrow.compute` expression over the columns of the batch (the column of
-    a bare type is `value`; of a `ReaderRecord`: `block_id`, `position`, `record`), which is some ten times as fast.
-    Where an expression gives null, the record is dropped. `Filter[int](lambda …)` tells type checkers what a lambda takes.
+    Args:
+        predicate: a function of the record; or a `pyarrow.compute` expression over the columns of a batch, which is some ten
+            times as fast. The column of a bare type is `value`; a `ReaderRecord` has `block_id`, `position` and `record`.
+            A record is dropped where the expression is null.
 
-    Raises ExpressionRefused where the expression names a column that is not there, or does not give true or false.
+    Write `Filter[int](lambda …)` to tell type checkers the argument of a lambda. Raises ExpressionRefused for an expression that
+    names an unknown column, or is not of booleans.
 
     >>> import pyarrow.compute as pc
     >>> from dagflow.testing import run_operator
@@ -44,18 +46,18 @@ class Filter(Operator, Generic[T]):
 
     @input.process(when=is_function("predicate"))
     def keep(self, record: T) -> None:
-        """Emit the record if the predicate holds."""
+        """Emit a record if the predicate holds."""
         if self.predicate(record):  # type: ignore[operator]
             self.output.emit(record)
 
     @input.stream(when=is_function("predicate"))
     def keep_all(self, records: Iterator[T]) -> None:
-        """Do the same for many records."""
+        """Do the same for many records at once."""
         self.output.emit_all(filter(self.predicate, records))  # type: ignore[arg-type]
 
     @input.batch(when=is_expression("predicate"))
     def keep_batch(self, batch: pa.RecordBatch) -> None:
-        """Do the same for an expression."""
+        """Do the same for a batch, where the predicate is an expression."""
         rows = rows_where(batch, self.predicate, type(self).__name__)
         if rows.num_rows:
             self.output.emit_batch(rows)

@@ -1,4 +1,4 @@
-"""FlatMap: turns each record into any number of others."""
+"""FlatMap: any number of results for each record."""
 
 # pyright: reportAttributeAccessIssue=false
 # The functions of pyarrow.compute are made at run time.
@@ -24,7 +24,7 @@ U = TypeVar("U", default=Any)
 
 
 _WITH_PARTS: set[type] = {list, tuple}
-"""The types of what functions have returned, as far as they have been found to have parts."""
+"""Types of results that are known to be iterable."""
 
 
 def _has_parts(tp: type) -> bool:
@@ -33,14 +33,16 @@ def _has_parts(tp: type) -> bool:
 
 @attrs.define
 class FlatMap(Operator, Generic[T, U]):
-    """Emit all that `function(record)` yields, for each record, in order.
+    """Emit all results of `function(record)`, for each record, in order.
 
-    `function` returns or yields an iterable, which is never held as a whole: it may be long. What a generator has yielded before
-    it raises, has been emitted. A `pyarrow.compute` expression must give lists; null is an empty one.
+    Args:
+        function: a function that returns or yields an iterable; or a `pyarrow.compute` expression over the columns of a batch,
+            whose result are lists (null is an empty list).
 
-    Text is not taken for its characters, nor None for nothing: NotSeveral; where annotations say so, the DAG is refused.
+    An iterable is never held as a whole, so it may be long. The results that a generator yields before it raises are emitted.
 
-    Raises ExpressionRefused where the expression does not fit the columns, or gives no lists.
+    Raises NotSeveral for a function that returns a string or None; where its annotation says so, the DAG is refused. Raises
+    ExpressionRefused for an expression that does not fit the columns, or whose results are not lists.
 
     >>> import pyarrow.compute as pc
     >>> from dagflow.testing import run_operator
@@ -68,24 +70,24 @@ class FlatMap(Operator, Generic[T, U]):
 
     @input.process(when=is_function("function"))
     def apply(self, record: T) -> None:
-        """Emit what the function makes of the record."""
+        """Emit the results for a record."""
         self.output.emit_all(self._several(self.function(record)))  # type: ignore[operator]
 
     @input.stream(when=is_function("function"))
     def apply_all(self, records: Iterator[T]) -> None:
-        """Do the same for many records."""
+        """Do the same for many records at once."""
         self.output.emit_all(chain.from_iterable(map(self._several, map(self.function, records))))  # type: ignore[arg-type]
 
-    def _several(self, found: Any) -> Any:
-        if type(found) not in _WITH_PARTS:
-            if not _has_parts(type(found)):
-                raise NotSeveral(function=function_name(self.function), got=f"{found!r}"[:100])
-            _WITH_PARTS.add(type(found))
-        return found
+    def _several(self, results: Any) -> Any:
+        if type(results) not in _WITH_PARTS:
+            if not _has_parts(type(results)):
+                raise NotSeveral(function=function_name(self.function), got=f"{results!r}"[:100])
+            _WITH_PARTS.add(type(results))
+        return results
 
     @input.batch(when=is_expression("function"))
     def apply_batch(self, batch: pa.RecordBatch) -> None:
-        """Do the same for an expression."""
+        """Do the same for a batch, where the function is an expression."""
         lists = values_of(batch, self.function, type(self).__name__)
         if not (pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type) or pa.types.is_fixed_size_list(lists.type)):
             raise ExpressionRefused(

@@ -1,4 +1,4 @@
-"""Map: turns each record into another."""
+"""Map: a result for each record."""
 
 # pyright: reportAttributeAccessIssue=false
 # The functions of pyarrow.compute are made at run time.
@@ -24,11 +24,12 @@ U = TypeVar("U", default=Any)
 class Map(Operator, Generic[T, U]):
     """Emit `function(record)` for each record.
 
-    `function` is a function of the record, or a `pyarrow.compute` expression over the columns of the batch; what the
-    expression gives is the column `value` of the batches that follow. Annotations of the function, or `Map[str, int](…)`, tell
-    type checkers and the DAG's check what goes in and out.
+    Args:
+        function: a function of the record; or a `pyarrow.compute` expression over the columns of a batch, whose result becomes
+            the column `value`.
 
-    Raises ExpressionRefused where the expression does not fit the columns.
+    Annotations of the function, or `Map[str, int](…)`, tell type checkers and the DAG check the types of records. Raises
+    ExpressionRefused for an expression that does not fit the columns.
 
     >>> import pyarrow.compute as pc
     >>> from dagflow.testing import run_operator
@@ -45,17 +46,17 @@ class Map(Operator, Generic[T, U]):
 
     @input.process(when=is_function("function"))
     def apply(self, record: T) -> None:
-        """Emit what the function makes of the record."""
+        """Emit the result for a record."""
         self.output.emit(self.function(record))  # type: ignore[operator]
 
     @input.stream(when=is_function("function"))
     def apply_all(self, records: Iterator[T]) -> None:
-        """Do the same for many records."""
+        """Do the same for many records at once."""
         self.output.emit_all(map(self.function, records))  # type: ignore[arg-type]
 
     @input.batch(when=is_expression("function"))
     def apply_batch(self, batch: pa.RecordBatch) -> None:
-        """Do the same for an expression."""
+        """Do the same for a batch, where the function is an expression."""
         values = values_of(batch, self.function, type(self).__name__)
         if len(values):
             self.output.emit_batch(pa.record_batch([values], names=["value"]))

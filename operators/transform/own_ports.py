@@ -1,4 +1,4 @@
-"""Operators whose ports follow from their properties: `Union` has as many inputs as it is told, `Split` an output a predicate."""
+"""Operators whose ports follow from their properties: `Union` has `count` inputs, `Split` an output per predicate."""
 
 from __future__ import annotations
 
@@ -12,17 +12,15 @@ from dagflow import Operator
 
 
 def fixed(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> Any:
-    """An attrs setter for properties that ports follow from: streams lead to these ports before a caller can set another."""
+    """Refuse another value of a property that ports follow from: streams are connected to these ports already."""
     if value != getattr(instance, attribute.name):
-        raise ValueError(
-            f"{attribute.name} says which ports there are: it is given where the operator is made, in populate_dag()"
-        )
+        raise ValueError(f"{attribute.name} decides which ports there are: set it where the operator is made, in populate_dag()")
     return value
 
 
 @attrs.define
 class OwnPorts(Operator):
-    """An operator whose instances have ports of their own: each is of a class that is made for what `_own_ports` says.
+    """An operator whose instances have ports of their own: each is of a class made with the ports of `_own_ports`.
 
     Ports are connected when the DAG is filled, so the properties that they follow from cannot be changed later.
     """
@@ -35,7 +33,7 @@ class OwnPorts(Operator):
         object.__setattr__(self, "__class__", _class_with(cls, make, key))
 
     def _own_ports(self) -> tuple[Callable[..., dict[str, Any]], tuple[Any, ...]]:
-        """A function that makes ports and their handlers by name, and its arguments."""
+        """Return a function that makes ports and their handlers by name, and its arguments."""
         raise NotImplementedError
 
     def __reduce__(self) -> Any:

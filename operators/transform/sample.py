@@ -1,4 +1,4 @@
-"""Sample: a part of the records, always the same part."""
+"""Sample: a part of the records, the same part in every run."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ _BITS = 0xFFFFFFFF
 
 @attrs.define
 class Sample(Operator, Generic[T]):
-    """Pass on about `fraction` of the records, unchanged and in their order; the same ones whenever and wherever it runs.
+    """Keep about `fraction` of the records, unchanged and in their order; the same ones in every run.
 
-    Whether a record is kept depends on its content and `seed` only, not on its neighbours, on how files are cut into blocks, or
-    on how many partitions there are. Equal records are kept or dropped together; of a `ReaderRecord`, the position counts too,
-    so that equal lines of a file are told apart. Other seeds keep others.
+    A record is kept or dropped by a hash of its content and `seed`. Its neighbours, the blocks of files and the number of
+    partitions make no difference. Equal records are kept or dropped together. The content of a `ReaderRecord` includes its
+    position, so equal lines of a file may part. An integer and an equal float have the same content.
 
-    `key`, a function of the record or a `pyarrow.compute` expression over the batch, says what counts instead: all records of a
-    customer, or none. An integer and an equal float are the same content.
+    Args:
+        fraction: the part of the records, from 0 to 1.
+        seed: another seed keeps other records.
+        key: a function of the record, or a `pyarrow.compute` expression over the columns of a batch, whose result is hashed
+            instead of the content. It keeps all records of a customer, say, or none.
 
     >>> from dagflow.testing import run_operator
     >>> numbers = list(range(10_000))
@@ -54,13 +57,13 @@ class Sample(Operator, Generic[T]):
     output = OutputPort[T]()
 
     def setup(self, context: object) -> None:
-        """Work out what records are compared with."""
+        """Work out the largest hash of the sample."""
         self._limit = round(self.fraction * (_BITS + 1))
         self._start = crc32(b"%d" % self.seed)
 
     @input.process(when=lambda operator: operator.key is None or callable(operator.key))
     def choose(self, record: T) -> None:
-        """Emit the record if it is one of the sample."""
+        """Emit a record if it is in the sample."""
         if self._is_kept(record):
             self.output.emit(record)
 

@@ -20,21 +20,20 @@ U = TypeVar("U", default=Any)
 
 
 def to_schema(value: Any) -> TableSchema | None:
-    """The columns that were given, in whatever form."""
+    """Return the columns of a schema in any of its forms."""
     return None if value is None else TableSchema.of(value)
 
 
 @attrs.define
 class SparkOperator(DataFrameOperator, Generic[T, U]):
-    """Make a DataFrame of the DataFrame of a window's records: with SQL, joins with tables, any library of Spark's.
+    """Transform the records of a window as a DataFrame: with SQL, joins with tables, or any library for Spark.
 
-    `SparkOperator[In, Out](body)` names the classes of the records on both sides, whose fields are the columns; or the columns
-    are given. `body` is called once a window, on the driver; it says what is to be done, and runs nothing itself: an action in
-    it (`count()`, `collect()`, `show()`) would run all that is before it once more. What it returns must have the declared
-    columns, in any order. Records come in no particular order and leave in none. docs/how-to/dataframe_operators.md tells
-    what it costs.
+    `SparkOperator[In, Out](body)` names the classes of the records on both sides, whose fields are the columns; or the schemas
+    name the columns. `body` is called once per window, on the driver. It builds a DataFrame and runs nothing itself: an action
+    (`count()`, `collect()`, `show()`) would run everything before it once more. Its result must have the declared columns, in any
+    order. The order of the records is not defined. docs/how-to/dataframe_operators.md shows the costs.
 
-    A class of yours that has properties derives from `dagflow.DataFrameOperator`, and writes `transform(frame)`.
+    A class with properties of its own derives from `dagflow.DataFrameOperator`, and overrides `transform(frame)`.
 
     Args:
         body: a function of a `pyspark.sql.DataFrame` that returns one.
@@ -60,27 +59,27 @@ class SparkOperator(DataFrameOperator, Generic[T, U]):
         return self.body(frame)
 
     def columns(self, port: str, kind: Any) -> pa.Schema | None:
-        """Those that were given, else those of the type."""
+        """Return the columns of the schema, or else of the type."""
         schema = self.input_schema if port == "input" else self.output_schema
         return super().columns(port, kind) if schema is None else _arrow(schema)
 
     def columns_with_values(self, kind: Any) -> frozenset[str]:
-        """Those that were given as such, else those of the type."""
+        """Return the columns without nulls of the schema, or else of the type."""
         schema = self.output_schema
         if schema is None:
             return super().columns_with_values(kind)
         return frozenset(name for name, column in schema.columns.items() if not column.nullable)
 
     def emitted_forms(self, port: str, handled: str) -> frozenset[str]:
-        """Batches."""
+        """Return batches."""
         return frozenset({"batch"})
 
     def offered_forms(self, port: str) -> frozenset[str]:
-        """Batches."""
+        """Return batches."""
         return frozenset({"batch"})
 
     def emitted_columns(self, port: str, agreed: Any) -> list[tuple[str, str]] | None:
-        """The columns that were given."""
+        """Return the columns of `output_schema`."""
         return None if self.output_schema is None else [(f.name, str(f.type)) for f in _arrow(self.output_schema)]
 
 

@@ -30,7 +30,7 @@ def _as_dict(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _predicates(instance: object, attribute: attrs.Attribute[Any], value: Mapping[str, Any]) -> None:
-    """Validate predicates by the names of their ports."""
+    """Validate predicates and the names of their ports."""
     if not value:
         raise ValueError(f"{attribute.name} is empty: write {{'port': predicate}}")
     for name, predicate in value.items():
@@ -49,7 +49,7 @@ def _has_functions(split: Split[Any]) -> bool:
 
 
 class _Ports(dict[str, Any]):
-    """The ports of predicates; a wrong name is told with the ones that there are."""
+    """The ports of predicates. The error for a wrong name lists the right ones."""
 
     def __missing__(self, name: str) -> Any:
         if name == "rest":
@@ -59,13 +59,15 @@ class _Ports(dict[str, Any]):
 
 @attrs.define
 class Split(OwnPorts, Generic[T]):
-    """Pass each record on to the port of the predicate that holds for it, unchanged and in order.
+    """Emit each record on the port whose predicate holds for it, unchanged and in order.
 
-    `predicates` names the ports, `outputs`, and says for each what goes there: functions of the record, or `pyarrow.compute`
-    expressions over the batch (see `Filter`; null is not true). `matches`: "first", a record goes to the first port whose
-    predicate holds; "all", to all of them. What no predicate holds for goes to the port `rest`. Ports need not be connected.
+    Args:
+        predicates: by the name of its port, a predicate as `Filter` takes it: all are functions, or all are expressions. The
+            ports are in `outputs`.
+        matches: `first` emits a record on the first port whose predicate holds, `all` on each of them.
 
-    Raises ExpressionRefused where an expression does not fit the columns.
+    Records for which no predicate holds go to the port `rest`. Ports need not be connected. Raises ExpressionRefused for an
+    expression that does not fit the columns.
 
     >>> import pyarrow.compute as pc
     >>> from dagflow.testing import run_operator

@@ -18,10 +18,11 @@ T = TypeVar("T", default=Any)
 
 @attrs.define
 class Union(OwnPorts, Generic[T]):
-    """Pass on all records of its inputs, unchanged: those of each in their order, those of several in any.
+    """Emit the records of all inputs, unchanged. Records of one input keep their order.
 
-    `count` says how many inputs there are: the ports `input_0`, `input_1`, … of `inputs`, all of which must be connected. Their
-    streams are of one type. Records go through as they come, one by one or in batches.
+    Args:
+        count: the number of inputs. They are the ports `input_0`, `input_1`, … of `inputs`. All must be connected, to streams of
+            one type.
 
     >>> from dagflow.testing import run_operator
     >>> run_operator(Union[str](2), {"input_0": ["a", "b"], "input_1": ["c"]})["output"]

@@ -21,7 +21,7 @@ _START = "__start__"
 
 @attrs.frozen
 class Intake:
-    """Groups records by window and key: `(start, key)`. Late ones are counted and go to `emit`.
+    """Group records by window and key: `(start, key)`. Late ones are counted and go to `emit`.
 
     Attributes:
         time, by: the event time and the key of a record.

@@ -1,4 +1,4 @@
-"""When windows of event time are over, kept beside them: those that are have been let go of, and must not begin anew."""
+"""The time for which windows of event time are kept, saved beside them: a window that is over must not begin again."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ class Wait:
 
 
 def first(kept: list[Wait | None]) -> Wait | None:
-    """Return what partitions have kept, which is the same in all of them."""
+    """Return the value of a partition that has one; it is the same in all."""
     return next((each for each in kept if each is not None), None)

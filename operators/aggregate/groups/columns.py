@@ -1,4 +1,4 @@
-"""Groups of batches: many rows are grouped at once by pyarrow, before a Python object is made of any of them."""
+"""Groups of batches: pyarrow groups many rows at once, before they become Python objects."""
 
 # pyright: reportAttributeAccessIssue=false
 # The functions of pyarrow.compute are made at run time.
@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 from operators.acero import acero, computed_by
 
 ROWS = 1 << 19
-"""So many rows are grouped at once."""
+"""The number of rows that are grouped at once."""
 BYTES = 16 << 20
-"""Of rows that are held at most."""
+"""The most bytes of rows that wait."""
 GROUPS = 1 << 16
-"""So many groups, and as many as there are, are held before those of one key are put together."""
+"""The number of groups that are added before groups of one key are merged."""
 
 KEY, VALUE, COUNT = "k0", "value", "count"
 _OF_OBJECTS = frozenset({"string", "binary", "int64", "double", "bool", "date32[day]"})
@@ -31,7 +31,7 @@ class ColumnGroups:
     """The content of batches in their order: groups, then rows that are not grouped yet.
 
     Attributes:
-        merge: what pyarrow calls the way in which two values become one; None: there are no values.
+        merge: pyarrow's name of the function that makes one value of two; None: there are no values.
 
     Groups have columns of the key, `value` (where there are values) and `count`; rows have no `count`. All have the same types.
     """
@@ -77,7 +77,7 @@ class ColumnGroups:
         return self._row_count >= ROWS or self._bytes >= BYTES or self._has_many
 
     def compact(self, *, last: bool = False) -> bool:
-        """Groups the rows, and puts groups together where there are many, or `last`. False where pyarrow would not be exact."""
+        """Group the rows, and merge groups where there are many, or `last`. Return False where pyarrow would not be exact."""
         if self._rows:
             table = grouped(self._rows, self.merge)
             if table is None:
@@ -98,7 +98,7 @@ class ColumnGroups:
         return rows > 2 * self._merged + GROUPS
 
     def as_one(self) -> pa.Table | None:
-        """All that is held as one table of groups by one column; None where Python objects would have columns of other types."""
+        """Return one table of groups by one column; None where Python objects would have columns of other types."""
         if not self.compact(last=True) or not self._groups or self._groups[0].column_names[0] != KEY:
             return None
         table = self._groups[0]
@@ -106,7 +106,7 @@ class ColumnGroups:
         return table if is_same and len(table.column_names) == 2 + (self.merge is not None) else None
 
     def drain(self) -> Iterator[pa.Table]:
-        """All that is held, which is held no longer."""
+        """Yield all tables, and forget them."""
         tables = [*self._groups, *self._rows]
         self._rows, self._groups = [], []
         self._row_count = self._bytes = self._merged = 0
@@ -145,7 +145,7 @@ def is_plain(kind: pa.DataType) -> bool:
 
 
 def is_exact(values: pa.ChunkedArray | pa.Array, merge: str) -> bool:
-    """Return True if pyarrow comes to what Python does: its sums of integers overflow silently, and some types are not there."""
+    """Return True if pyarrow's result is that of Python: its sums of integers overflow silently, and it lacks some types."""
     types: Any = pa.types
     kind, is_float = values.type, bool(types.is_floating(values.type))
     if merge != "sum":

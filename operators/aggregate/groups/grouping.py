@@ -1,4 +1,4 @@
-"""Groups of records by key: a value and a count for each, of records one by one or of batches."""
+"""Groups of records by key: a value and a count for each, from records or from batches."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ Groups = dict[Any, list[Any]]
 
 @attrs.frozen
 class Merge:
-    """The merge of two values, and its name in pyarrow's group_by."""
+    """The function that makes one value of two, and the function of pyarrow's group_by that does the same: sum, min or max."""
 
     both: Callable[[Any, Any], Any]
     arrow: str
 
 
 def least(one: Any, other: Any) -> Any:
-    """The smaller one; what is not a number (NaN) only where nothing else is."""
+    """Return the smaller one; NaN only where both are."""
     return other if other < one or one != one else one
 
 
 def greatest(one: Any, other: Any) -> Any:
-    """The larger one; what is not a number (NaN) only where nothing else is."""
+    """Return the larger one; NaN only where both are."""
     return other if other > one or one != one else one
 
 
 @attrs.frozen
 class Grouping:
-    """By what records are grouped, and what of them counts: the values of `of` that are not None; where it is None, records."""
+    """The key of groups, and their values: those of `of` that are not None; without `of`, records are counted."""
 
     by: Any
     of: Any = None
@@ -67,7 +67,7 @@ class Grouping:
                 group[1] += 1
 
     def add_batch(self, groups: Groups, columns: ColumnGroups, batch: pa.RecordBatch) -> None:
-        """Take the rows of a batch in; many at once by pyarrow, where that comes to what Python would come to."""
+        """Take the rows of a batch in: many at once by pyarrow, where it gives the same result as Python."""
         check_keys(batch, self.by)
         if self.merge is not None:
             check_values(batch.schema, self.of, self.merge.arrow)
@@ -80,7 +80,7 @@ class Grouping:
         self._add_table(groups, columns, pa.table(named), columns.take_rows)
 
     def add_partials(self, groups: Groups, columns: ColumnGroups, batch: pa.RecordBatch) -> None:
-        """Take in what a batch has of groups elsewhere: `key`, `value`, `count` and `large`."""
+        """Take a batch of partial results in: `key`, `value`, `count` and `large`."""
         if batch.column("large").null_count < batch.num_rows or type(self.by) is tuple:
             self.fold(groups, columns)
             rows = zip(*(batch.column(name).to_pylist() for name in ("key", VALUE, COUNT, "large")), strict=True)
@@ -105,13 +105,13 @@ class Grouping:
             self.fold(groups, columns)
 
     def fold(self, groups: Groups, columns: ColumnGroups) -> None:
-        """Take in what columns hold, which then hold nothing."""
+        """Move the content of columns into groups."""
         columns.compact(last=True)
         for table in columns.drain():
             self._add_rows(groups, table)
 
     def _add_rows(self, groups: Groups, table: pa.Table) -> None:
-        """Take in groups, or rows, as Python objects."""
+        """Take groups, or rows, in as Python objects."""
         parts = [table.column(name).to_pylist() for name in table.column_names if name not in (VALUE, COUNT)]
         keys = [None] * table.num_rows if self.by is None else zip(*parts, strict=True) if type(self.by) is tuple else parts[0]
         values = [None] * table.num_rows if self.merge is None else table.column(VALUE).to_pylist()
@@ -123,14 +123,14 @@ class Grouping:
             self.add(groups, key, value, count)
 
     def add(self, groups: Groups, key: Any, value: Any, count: int) -> None:
-        """Take in what is known of a group."""
+        """Add a value and a count to a group."""
         group = groups.setdefault(key, [None, 0])
         if value is not None and self.merge is not None:
             group[0] = value if group[0] is None else self.merge.both(group[0], value)
         group[1] += count
 
     def settle(self, groups: Groups) -> None:
-        """Make one group of those whose keys differ only in their NaN, each of which differs from all others."""
+        """Merge groups whose keys differ only in their NaN, since each NaN differs from all others."""
         odd = [(key, one) for key in groups if (one := one_nan(key)) is not key]
         for key, one in odd:
             self.add(groups, one, *groups.pop(key))

@@ -34,7 +34,7 @@ _BACK = {tag: back for tag, _, back in _TAGS.values()}
 
 
 def as_plain(value: Any) -> Any:
-    """A value as plain data; `from_plain` has the way back. Raises ValueNotKept for what would not come back as it was.
+    """Return a value as plain data, which `from_plain` inverts. Raises ValueNotKept for a value that would come back changed.
 
     >>> as_plain(5), as_plain((1, decimal.Decimal("1.50")))
     (5, {'tuple': [1, {'decimal': '1.50'}]})
@@ -66,7 +66,7 @@ def _each(function: Callable[[Any], Any], mapping: dict[str, Any]) -> dict[str, 
 
 
 def entry_of(key: Any) -> str | int:
-    r"""Under what a group is kept: text or an integer, the same for keys that are equal, another for others.
+    r"""Return the name under which a group is kept: text or an integer, the same for equal keys only.
 
     Raises TypeError for a key that cannot be written down.
 
@@ -79,7 +79,7 @@ def entry_of(key: Any) -> str | int:
 
 
 def key_of(entry: str | int) -> Any:
-    r"""A key that goes to the same partition as the one that is kept so.
+    r"""Return a key that goes to the same partition as the group kept under a name.
 
     >>> key_of("a"), key_of('\x00{"tuple": ["a", 1]}')
     ('a', ('a', 1))
@@ -90,7 +90,7 @@ def key_of(entry: str | int) -> Any:
 
 
 def _same_for_equal(key: Any) -> Any:
-    """A key as JSON knows it, equal for equal keys."""
+    """Return a key as JSON, equal for equal keys."""
     kind: Any = type(key)
     if kind is str or key is None:
         return key
@@ -120,7 +120,7 @@ def _same_for_equal(key: Any) -> Any:
 
 
 def _number(key: float | decimal.Decimal) -> Any:
-    """An integer as one, a fraction that a float holds as that float."""
+    """Return a number as an integer, a float or a decimal: the first that is equal."""
     if key != key or abs(key) == float("inf"):
         return {"float": repr(float(key))}
     if key == int(key):
@@ -131,7 +131,7 @@ def _number(key: float | decimal.Decimal) -> Any:
 
 
 def _key(data: Any) -> Any:
-    """Of `_same_for_equal`, a key with the same hash."""
+    """Return a key with the hash of the one that `_same_for_equal` encoded."""
     if type(data) is not dict:
         return data
     ((tag, inner),) = data.items()

@@ -1,4 +1,4 @@
-"""Batches as rows of CSV: a column of text, a row each, without line ends."""
+"""Batches as rows of CSV: a column of strings without line ends."""
 
 # pyright: reportAttributeAccessIssue=false
 # The functions of pyarrow.compute are made at run time.
@@ -20,13 +20,13 @@ Quoting = Literal["minimal", "all", "none"]
 
 @attrs.frozen
 class CsvEncoder:
-    """The form in which rows are written.
+    """The encoder of rows in a dialect of CSV.
 
     Attributes:
         operator: named in errors.
         delimiter, quote: between fields, and around those that need it.
         quoting: which fields are quoted: those that must be, `all` but nulls, or `none`.
-        null: what stands for no value, never quoted; texts that are the same are.
+        null: the text of a missing value, never quoted; the same text as a value is quoted.
     """
 
     operator: str
@@ -36,12 +36,12 @@ class CsvEncoder:
     null: str = ""
 
     def header(self, names: list[str]) -> bytes:
-        """The first row, without its end."""
+        """Return the first row, without its end."""
         row = self.rows(pa.RecordBatch.from_arrays([pa.array([name]) for name in names], [str(n) for n in range(len(names))]))
         return str(row[0]).encode()
 
     def rows(self, batch: pa.RecordBatch) -> Any:
-        """The rows of a batch.
+        """Return the rows of a batch.
 
         >>> import pyarrow as pa
         >>> CsvEncoder("writer").rows(pa.record_batch({"a": ["x, y", None, ""], "b": [1, 2, None]})).to_pylist()
@@ -55,7 +55,7 @@ class CsvEncoder:
         return pc.binary_join_element_wise(*cells, self.delimiter)
 
     def _alone(self, name: str, cells: Any) -> Any:
-        """The only cells of their rows. An empty one would be a blank line, which is not a row to most readers."""
+        """Return the cells of a table with one column. An empty cell would be a blank line, which most readers skip."""
         if pc.any(pc.equal(cells, "")).as_py():
             raise ValueNotWritable(
                 operator=self.operator,
@@ -75,7 +75,7 @@ class CsvEncoder:
         return texts.fill_null(self.null)
 
     def _quoted(self, name: str, texts: Any) -> Any:
-        """Texts in quotes where they need them."""
+        """Return texts, in quotes where they need them."""
         if self.quoting == "all":
             return self._in_quotes(texts)
         must = pc.equal(texts, self.null)

@@ -1,4 +1,4 @@
-"""Batches as JSON: a column of text, an object each."""
+"""Batches as JSON: a column of strings, each an object."""
 
 # pyright: reportAttributeAccessIssue=false
 # The functions of pyarrow.compute are made at run time.
@@ -25,19 +25,19 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 @attrs.frozen
 class JsonEncoder:
-    """The form in which rows are written. Errors name the `operator`."""
+    """The encoder of rows as JSON objects. Errors name the `operator`."""
 
     operator: str
 
     def rows(self, batch: pa.RecordBatch) -> Any:
-        r"""The rows of a batch, without line ends.
+        r"""Return the rows of a batch, without line ends.
 
         >>> import pyarrow as pa
         >>> batch = pa.record_batch({"a": ['say "x"', None], "b": [[1, 2], []], "c": [{"d": 1.0}, {"d": 0.5}]})
         >>> JsonEncoder("writer").rows(batch).to_pylist()
         ['{"a":"say \\"x\\"","b":[1,2],"c":{"d":1.0}}', '{"a":null,"b":[],"c":{"d":0.5}}']
 
-        Raises ValueNotWritable for numbers that are none.
+        Raises ValueNotWritable for NaN and infinity.
         """
         return self._objects(batch.schema.names, batch.columns, [""] * batch.num_columns, batch.num_rows)
 
@@ -51,7 +51,7 @@ class JsonEncoder:
         return pc.binary_join_element_wise(*parts, "}", "")
 
     def _values(self, path: str, column: Any) -> Any:
-        """The values of a column as JSON; `null` for nulls."""
+        """Return the values of a column as JSON; `null` for nulls."""
         kind: Any = column.type
         plain = kind_of_text(kind)
         if plain == TEXT:
@@ -88,7 +88,7 @@ class JsonEncoder:
 
 
 def _quoted(texts: Any) -> Any:
-    """Texts in quotes, with what cannot stand there escaped."""
+    """Return texts in quotes, with special characters escaped."""
     marks = {mark.decode() for mark in set(_SPECIAL.findall(bytes_of(texts)))}  # of all texts at once: mostly there is none
     for mark in sorted(marks, key=lambda mark: mark != "\\"):  # the one that escapes first
         texts = pc.replace_substring(texts, mark, _ESCAPES.get(mark, f"\\u{ord(mark):04x}"))
@@ -96,7 +96,7 @@ def _quoted(texts: Any) -> Any:
 
 
 def _joined(lists: Any, values: Any, begin: str, end: str) -> Any:
-    """The values of lists, which are those of a flattened column, put together again."""
+    """Return the text of each list, from the texts of the values of all lists."""
     lengths = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
     joined = pc.binary_join_element_wise(begin, pc.binary_join(pa.ListArray.from_arrays(offsets, values), ","), end, "")
@@ -113,7 +113,7 @@ def check_types(schema: pa.Schema, operator: str) -> None:
 
 
 def _wrong(kind: Any) -> str | None:
-    """The part of a type that has no form; None: all have."""
+    """Return the part of a type that JSON has no form for; None if there is none."""
     if kind_of_text(kind) is not None:
         return None
     if t.is_struct(kind):

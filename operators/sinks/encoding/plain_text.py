@@ -1,4 +1,4 @@
-"""Columns of plain values as text: what CSV and JSON lines have in common."""
+"""Columns of plain values as text, for CSV and JSON lines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def kind_of_text(kind: pa.DataType) -> str | None:
 
 
 def as_text(column: Any) -> Any:
-    """A column of such a type as text; nulls stay. Times with a zone are given in UTC, durations as numbers of their unit.
+    """Return a column of such a type as text; nulls stay. Times with a zone are in UTC, durations are numbers of their unit.
 
     >>> import datetime, pyarrow as pa
     >>> at = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.timezone(datetime.timedelta(hours=1)))
@@ -43,7 +43,7 @@ def as_text(column: Any) -> Any:
 
 
 def bytes_of(column: Any) -> memoryview:
-    """The bytes of all values of a `string` column, as they lie in memory."""
+    """Return the bytes of all values of a `string` column as they lie in memory."""
     _, offsets, data = column.buffers()
     if data is None or offsets is None:
         return memoryview(b"")

@@ -1,4 +1,4 @@
-"""Text and bytes out of records and batches: what sinks of text write."""
+"""Records and batches as the text and bytes that sinks of text write."""
 
 # pyright: reportAttributeAccessIssue=false
 # The functions of pyarrow.compute are made at run time.
@@ -48,7 +48,7 @@ def encoding_problems(encoding: str, terminator: str) -> list[str]:
 
 
 def as_bytes(record: object, encoding: str, operator: str) -> bytes:
-    """The bytes of a record: text encoded, bytes as they are, of a ReaderRecord its record. Raises NotText."""
+    """Return the bytes of a record, or of the record of a `ReaderRecord`. Raises NotText."""
     if isinstance(record, ReaderRecord):
         record = record.record
     if isinstance(record, str):
@@ -59,9 +59,9 @@ def as_bytes(record: object, encoding: str, operator: str) -> bytes:
 
 
 def joined(records: Iterator[Any], end: bytes, encoding: str) -> tuple[bytes, int] | None:
-    """The bytes of many records, `end` after each, and how many they are; None unless all are of one kind.
+    """Return the bytes of many records, `end` after each, and their number; None unless all are of one kind.
 
-    Much faster than `as_bytes` for each: nothing here runs once a record but C.
+    This is much faster than `as_bytes` for each record, since only C runs once per record.
     """
     values = list(records)
     if values and type(values[0]) is ReaderRecord:
@@ -84,7 +84,7 @@ def joined(records: Iterator[Any], end: bytes, encoding: str) -> tuple[bytes, in
 
 
 def text_column(batch: pa.RecordBatch, operator: str) -> Any:
-    """The column of a batch of text or bytes: `value` of a bare type, `record` of a ReaderRecord. Raises NotText."""
+    """Return the column of text or bytes of a batch: `value` of a bare type, `record` of a ReaderRecord. Raises NotText."""
     names = batch.schema.names
     if names == ["value"] or names == READER_COLUMNS:
         column = batch.column(len(names) - 1)
@@ -111,7 +111,7 @@ _PLAIN = [
 
 
 def row_ends(column: Any, end: int) -> Any:
-    """By row of a text or binary column without nulls, how many bytes there are up to its end; `end`: bytes after each row.
+    """Return for each row of a text or binary column without nulls the bytes up to its end, with `end` bytes after each row.
 
     >>> import pyarrow as pa
     >>> row_ends(pa.array(["ab", "", "c"]), 1).tolist()
@@ -122,7 +122,7 @@ def row_ends(column: Any, end: int) -> Any:
 
 
 def joined_column(column: Any, end: bytes) -> Iterator[bytes | memoryview]:
-    """The bytes of all values of a text or binary column without nulls, `end` after each, in a few pieces.
+    """Yield the bytes of all values of a text or binary column without nulls, `end` after each, in a few pieces.
 
     Without `end` the piece is a view of the column's own buffer.
     """
@@ -148,12 +148,12 @@ def joined_column(column: Any, end: bytes) -> Iterator[bytes | memoryview]:
 
 
 def _bounds(form: str, end: int) -> Any:
-    """The offsets of an array of one value."""
+    """Return the offsets of an array of one value."""
     return pa.py_buffer(struct.pack(f"=2{form}", 0, end))
 
 
 def _values(column: Any, offset_format: str) -> memoryview:
-    """The bytes of all values of a column, one after the other, as they lie in memory."""
+    """Return the bytes of all values of a column as they lie in memory."""
     _, offsets, data = column.buffers()
     if data is None:
         return memoryview(b"")

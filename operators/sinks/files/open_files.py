@@ -1,4 +1,4 @@
-"""The files that a task's sink writes: buffered, packed, only so many open at once, one after the other when they are full."""
+"""The open files of a task's sink: buffered, compressed, limited in number, and followed by others when they are full."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from operators.sinks.errors import FileNameRefused
 from operators.sinks.file_sink import numbered
 
 WRITE_BYTES = 256 * 1024
-"""Writes to a file are at least this long, but for the last one before it is closed; so are the pieces that are packed."""
+"""The least size of a write to a file, and of a piece that is compressed. The last one before a file is closed may be smaller."""
 
 NAME_BYTES = 240
-"""File systems allow 255 bytes; some are left for numbers of names that are taken: once a window is decided, none may fail."""
+"""The longest name. File systems allow 255 bytes; the rest is for numbers, since no name may fail once a window is decided."""
 
 
 @attrs.define
@@ -49,7 +49,7 @@ class _Open:
 
 @attrs.define
 class _Series:
-    """The files that one name stands for: the one at hand ("": none yet), what is in it, how many there are."""
+    """The files of one name: the current one ("": none yet), its content, and how many there are."""
 
     name: str = ""
     number: int = 0
@@ -59,9 +59,9 @@ class _Series:
 
 @attrs.define
 class OpenFiles:
-    """Write to files by name. The least recently used is closed when `limit` are open, and appended to when it is needed again.
+    """Write to files by name. When `limit` are open, the least recently used is closed, and appended to when it is needed again.
 
-    When a file is full, what comes next for its name goes to `NAME_1`, and so on. What is packed counts as it was before.
+    When a file is full, the next data of its name goes to `NAME_1`, and so on. Sizes are those before compression.
 
     Args:
         create: opens an attempt file of a name; the second time within a task it is the same file, appended to.
@@ -69,7 +69,7 @@ class OpenFiles:
         operator: named in errors.
         suffix: the end of names that stays behind the number.
         packed_suffix: behind all names, unless they have it.
-        compressor: makes what packs a member of a file, which begins anew when the file is appended to; None: nothing packs.
+        compressor: makes the compressor of one member of a file, which gets another one when it is appended to; None: none.
         max_rows, max_bytes: when a file is full; None: never.
         is_limited: whether files can be full: then a caller appends at most as many records at once as `fitting` says.
     """
@@ -93,9 +93,9 @@ class OpenFiles:
     def fitting(self, name: str, ends: Sequence[int]) -> int:
         """Return the number of the next records that belong into the current file of a name, at least one.
 
-        `ends`: by record, how many bytes there are up to its end, counted from the first one's start.
+        `ends`: for each record, the bytes from the start of the first one to its end.
         """
-        series = self._at_hand(name)
+        series = self._current(name)
         most = len(ends)
         if self.max_rows is not None:
             most = min(most, self.max_rows - series.rows)
@@ -104,8 +104,8 @@ class OpenFiles:
         return most
 
     def append(self, name: str, data: bytes | memoryview, records: int) -> None:
-        """Append `data`, which holds so many records, to the file at hand of `name`. Raises FileNameRefused."""
-        series = self._at_hand(name)
+        """Append `data`, which holds so many records, to the current file of `name`. Raises FileNameRefused."""
+        series = self._current(name)
         current = self._open.get(series.name) or self._opened(series.name)
         if len(self._open) > 1:
             self._open.move_to_end(series.name)
@@ -125,7 +125,7 @@ class OpenFiles:
             current.flush()
 
     def _count(self, series: _Series, records: int) -> None:
-        """Close the file at hand if it is full with so many records more."""
+        """Close the current file if it is full with so many records more."""
         series.rows += records
         if series.rows == self.max_rows or (self.max_bytes is not None and series.size >= self.max_bytes):
             self._open.pop(series.name).close()
@@ -134,7 +134,7 @@ class OpenFiles:
     def append_column(self, name: str, rows: Any, end: bytes, header: bytes = b"") -> None:
         """Append the values of a text or binary column without nulls, `end` after each, as records; `header` before a file's."""
         while len(rows):
-            if header and self._at_hand(name).size == 0:
+            if header and self._current(name).size == 0:
                 self.append(name, header, 0)
             some = rows.slice(0, self.fitting(name, row_ends(rows, len(end)))) if self.is_limited else rows
             *parts, last = list(joined_column(some, end))  # all or, if a row is refused, nothing
@@ -144,13 +144,13 @@ class OpenFiles:
             rows = rows.slice(len(some))
 
     def close(self) -> None:
-        """Write what is pending and close all files; the next window's are others."""
+        """Write what is pending and close all files. The next window begins others."""
         while self._open:
             self._open.popitem(last=False)[1].close()
         self._series.clear()
         self._taken.clear()
 
-    def _at_hand(self, name: str) -> _Series:
+    def _current(self, name: str) -> _Series:
         series = self._series.get(name)
         if series is None:
             check_name(name, self.operator)
@@ -160,7 +160,7 @@ class OpenFiles:
         return series
 
     def _next(self, name: str, series: _Series) -> None:
-        """Continue with the next name that no file of the window has."""
+        """Continue with the next name that is not in use in the window."""
         plain = name.removesuffix(self.packed_suffix)
         while True:
             series.name = numbered(plain, series.number, self.suffix) + self.packed_suffix

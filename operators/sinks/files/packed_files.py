@@ -1,4 +1,4 @@
-"""The open files of sinks whose files can be appended to, packed as the sink says."""
+"""The open files of sinks of text, with the compression of the sink."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ PACKED: Mapping[str, range] = {"none": range(0), **{name: packer.levels for name
 """The compressions of files that can be appended to, with their levels."""
 
 PACKING_MEMORY = 64 * MiB
-"""So much may the compressors of a task's open files take together: with xz, that is 2 files."""
+"""The most memory that the compressors of a task's open files take together. With xz, that is 2 files."""
 
 
 def packed_files(sink: FileSink, context: OperatorContext) -> OpenFiles:
-    """The set of open files of a sink: fewer where what packs them takes much memory. Raises CodecMissing."""
+    """Return the set of open files of a sink: fewer where a compressor takes much memory. Raises CodecMissing."""
     limit, make, packed_suffix = sink.max_open_files, None, ""
     if sink.compression != "none":
         packer = PACKERS[sink.compression]

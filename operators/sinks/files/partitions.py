@@ -17,10 +17,10 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 def folders(batch: pa.RecordBatch, columns: Sequence[str], operator: str) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The folders of a batch in the order of their first rows, and the rows of each, without the columns that name it.
+    """Yield the folders of a batch in the order of their first rows, and the rows of each, without the columns that name it.
 
-    The order of the rows stays. A part is a copy, unless it is all of the batch: so no part keeps the whole batch in memory.
-    Raises PartitionColumnRefused for columns that are not there, or are of a type that no folder is named by.
+    The order of the rows stays. A part is a copy, unless it is the whole batch, so no part keeps the whole batch in memory.
+    Raises PartitionColumnRefused for columns that are unknown, or whose type cannot name a folder.
 
     >>> import pyarrow as pa
     >>> batch = pa.record_batch({"country": ["se", "no", "se"], "n": [1, 2, 3]})

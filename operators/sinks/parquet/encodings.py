@@ -21,12 +21,12 @@ Of a column that has one, Parquet is not asked for the least and greatest: it co
 
 
 def encodings_of(table: pa.Table, large: Collection[str] = ()) -> dict[str, Any]:
-    """The options of pyarrow's ParquetWriter that say how columns are encoded: for a file that begins with these rows.
+    """Return the options of pyarrow's ParquetWriter for the encodings of columns, for a file that begins with these rows.
 
-    Where values repeat, a dictionary makes a column smaller. Where they do not, looking each of them up costs more than all else
-    of writing it, and the column is as large at last: it has none, and what Parquet stores as integers is packed by
+    Where values repeat, a dictionary makes a column smaller. Where they do not, the lookup of each value costs more than the rest
+    of the writing, and saves nothing. So such a column has no dictionary, and what Parquet stores as integers is packed by
     differences (DELTA_BINARY_PACKED). Nested columns are judged leaf by leaf. Large values have neither a dictionary nor
-    statistics; `large`: columns that have such values in other rows.
+    statistics. `large`: columns that have such values in other rows.
 
     >>> import pyarrow as pa
     >>> encodings_of(pa.table({"id": range(1000), "x": [n / 7 for n in range(1000)], "country": ["se", "no"] * 500}))
@@ -39,7 +39,7 @@ def encodings_of(table: pa.Table, large: Collection[str] = ()) -> dict[str, Any]
         for path, values in _leaves(name, column):
             if _repeats(values):
                 dictionaries.append(path)
-            elif _is_whole(values.type):
+            elif _is_integer(values.type):
                 packed[path] = "DELTA_BINARY_PACKED"
     large = large_columns(table).union(large)
     described = {"write_statistics": [path for path in _paths(table) if path not in large]} if large else {}
@@ -57,7 +57,7 @@ def _sample(table: pa.Table) -> pa.RecordBatch:
 
 
 def large_columns(rows: pa.Table | pa.RecordBatch) -> set[str]:
-    """The columns of text or bytes that have large values.
+    """Return the columns of text or bytes that have large values.
 
     >>> import pyarrow as pa
     >>> large_columns(pa.record_batch({"a": ["x", "x" * (LARGE + 1)], "b": ["x", "y"]}))
@@ -81,7 +81,7 @@ def _paths(table: pa.Table) -> list[str]:
 
 
 def _leaves(path: str, values: Any) -> Iterator[tuple[str, Any]]:
-    """The columns that Parquet makes of one of Arrow, as it calls them."""
+    """Yield the columns of Parquet, with their names, that a column of Arrow becomes."""
     kind = values.type
     if isinstance(kind, pa.BaseExtensionType):
         yield from _leaves(path, values.storage)
@@ -106,7 +106,7 @@ def _repeats(values: Any) -> bool:
     return bool(distinct <= (1 - FEWEST_REPEATS) * (len(values) - values.null_count))
 
 
-def _is_whole(kind: pa.DataType) -> bool:
+def _is_integer(kind: pa.DataType) -> bool:
     """Return True if Parquet stores values of a type as integers of 32 or 64 bits."""
     types = pa.types
     is_time = types.is_date(kind) or types.is_time(kind) or types.is_timestamp(kind) or types.is_duration(kind)

@@ -1,4 +1,4 @@
-"""The Parquet files that a task writes: rows wait for their row group, and only so many files are open at once."""
+"""The Parquet files of a task: rows wait for their row group, and the number of open files is limited."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from operators.sinks.parquet.encodings import large_columns
 COLUMN_COST = 512
 """The bytes that a column of a waiting batch takes beside its values."""
 MAX_DICTIONARY_BYTES = 6 << 20
-"""An open writer keeps the dictionary of the last column that it has written: about as much as the row group, at most so much."""
+"""The most bytes that an open writer keeps: the dictionary of the last column that it has written."""
 
 
 class CountingFile:
@@ -38,15 +38,15 @@ class CountingFile:
         return self.size
 
     def flush(self) -> None:
-        """The task does it."""
+        """Do nothing: the task does it."""
 
     def close(self) -> None:
-        """The task does it."""
+        """Do nothing: the task does it."""
 
 
 @attrs.define(eq=False)
 class _Part:
-    """A file: at first only rows that wait, later an open writer too."""
+    """A file: rows that wait, and later an open writer too."""
 
     name: str
     sink: CountingFile
@@ -69,10 +69,10 @@ class ParquetFiles:
 
     Attributes:
         operator: named in errors.
-        create: opens the attempt file of a key, and says its name; called again for the next one.
+        create: opens the attempt file of a key and returns it with its name; called again for the next one.
         make: makes a writer to a sink, for the rows that come first, and columns that have large values.
-        row_group_rows, row_group_bytes: a row group is written when so much waits for it (bytes as Arrow holds them).
-        buffer_bytes: all that waits holds at most so much; if more comes, the largest part becomes a row group before it is full.
+        row_group_rows, row_group_bytes: the size of a row group (bytes as Arrow holds them).
+        buffer_bytes: the most bytes of all rows that wait. If more come, the largest part becomes a row group before it is full.
         max_rows, max_bytes: a file is full when it has so many rows, or bytes at the end of a row group; None: never.
         closed_early: how many files were finished to open others.
     """
@@ -142,7 +142,7 @@ class ParquetFiles:
         part.sink.file.records(rows.num_rows)  # at once: so it is known of which record a row was made
 
     def _write(self, part: _Part, *, is_last: bool = False) -> None:
-        """Make a row group of what waits. `is_last`: the file is being finished, maybe to make room: it needs none itself."""
+        """Make a row group of the rows that wait. `is_last`: the file is being finished, so it needs no room itself."""
         if not part.waiting:
             return
         dictionary = min(part.bytes_waiting, MAX_DICTIONARY_BYTES)

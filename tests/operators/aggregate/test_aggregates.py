@@ -185,7 +185,7 @@ def test_batches_only_where_columns_are_named() -> None:
 
 
 def test_more_groups_than_are_kept_are_sent_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("operators.aggregate.aggregate.MOST_AHEAD", 2)
+    monkeypatch.setattr("operators.aggregate.aggregate.MAX_PARTIAL_GROUPS", 2)
     combiner, _ = Count[Any, Any](by="value").partial_aggregation("input")  # type: ignore[misc]
     with OperatorTask(combiner) as task:
         task.give("input", ["a", "b", "c"], "stream")

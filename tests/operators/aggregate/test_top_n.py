@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dagflow.testing import OperatorTask, Window, check_operator, run_operator
 from operators import TopN
-from operators.aggregate.top_n import Ranked
+from operators.aggregate.top_n import PartialTopN
 from tests.tiers import examples
 
 
@@ -90,7 +90,7 @@ def test_values_that_are_none_or_no_numbers_are_left_out(form: str) -> None:
 
 
 def test_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("operators.aggregate.top_n.MOST_ROWS", 10)
+    monkeypatch.setattr("operators.aggregate.top_n.MAX_WAITING_ROWS", 10)
     with OperatorTask(TopN[int](3)) as task:
         for start in range(0, 100, 7):
             task.give("input", pa.record_batch({"value": list(range(start, start + 7))}), "batch")
@@ -100,8 +100,8 @@ def test_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("is_partial", [True, False])
 def test_wide_rows_do_not_wait_by_their_number(monkeypatch: pytest.MonkeyPatch, is_partial: bool) -> None:
     """Fifty thousand of them may be more than a column of text holds."""
-    monkeypatch.setattr("operators.aggregate.top_n.MOST_BYTES", 5_000)
-    monkeypatch.setattr("operators.aggregate.top_n.BYTES_AHEAD", 8_000)
+    monkeypatch.setattr("operators.aggregate.top_n.MAX_WAITING_BYTES", 5_000)
+    monkeypatch.setattr("operators.aggregate.top_n.MAX_PARTIAL_BYTES", 8_000)
     whole = TopN[Any](1, "value", by="key")
     top: Any = whole.partial_aggregation("input")[0] if is_partial else whole  # type: ignore[index]  # it has one
     held = []
@@ -119,8 +119,8 @@ def test_wide_rows_do_not_wait_by_their_number(monkeypatch: pytest.MonkeyPatch, 
 @pytest.mark.parametrize("form", ["stream", "batch"])
 def test_ahead_only_so_many_groups_are_held(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their partial results are sent on before the window ends; all together they are the same."""
-    monkeypatch.setattr("operators.aggregate.top_n.MOST_ROWS", 10)
-    monkeypatch.setattr("operators.aggregate.top_n.MOST_AHEAD", 20)
+    monkeypatch.setattr("operators.aggregate.top_n.MAX_WAITING_ROWS", 10)
+    monkeypatch.setattr("operators.aggregate.top_n.MAX_PARTIAL_GROUPS", 20)
     whole = TopN[Any](1, "value", by="key")
     partial: Any = whole.partial_aggregation("input")[0]  # type: ignore[index]  # it has one
     rows = [{"key": n % 35, "value": n} for n in range(140)]
@@ -138,7 +138,7 @@ def test_ahead_only_so_many_groups_are_held(form: str, monkeypatch: pytest.Monke
 
 def test_batches_wait_for_as_many_rows_as_are_on_top(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else all that is on top would be sorted again for each few rows that come."""
-    monkeypatch.setattr("operators.aggregate.top_n.MOST_ROWS", 10)
+    monkeypatch.setattr("operators.aggregate.top_n.MAX_WAITING_ROWS", 10)
     sorted_rows = []
     top = TopN[Any](1, "value", by="key")
 
@@ -146,8 +146,8 @@ def test_batches_wait_for_as_many_rows_as_are_on_top(monkeypatch: pytest.MonkeyP
         sorted_rows.append(sum(batch.num_rows for batch in self.batches))
         return was(self)
 
-    was = Ranked._top
-    monkeypatch.setattr(Ranked, "_top", counted)
+    was = PartialTopN._top
+    monkeypatch.setattr(PartialTopN, "_top", counted)
     with OperatorTask(top) as task:
         for start in range(0, 2000, 10):
             task.give("input", pa.record_batch({"key": list(range(start, start + 10)), "value": [1] * 10}), "batch")

@@ -13,8 +13,8 @@ BATCHES = RECORDS.map(lambda values: pa.record_batch({"value": [0, *values]}).sl
 
 
 @given(st.lists(RECORDS | BATCHES | RECORDS.map(lambda some: ("a", some)), max_size=6), st.integers(0, 8), st.integers(0, 60))
-def test_all_chunks_come_back_in_order(chunks: list[Any], most_rows: int, most_bytes: int) -> None:
-    buffer = ChunkBuffer(most_rows, most_bytes)
+def test_all_chunks_come_back_in_order(chunks: list[Any], max_rows: int, max_bytes: int) -> None:
+    buffer = ChunkBuffer(max_rows, max_bytes)
     for _ in range(2):
         for chunk in chunks:
             buffer.add(chunk, len(chunk))
@@ -34,7 +34,7 @@ def test_a_slice_is_written_without_the_rest() -> None:
 
 
 def test_batches_of_many_bytes_do_not_wait_in_memory() -> None:
-    buffer = ChunkBuffer(100, most_bytes=1000)
+    buffer = ChunkBuffer(100, max_bytes=1000)
     for _ in range(3):
         buffer.add(pa.record_batch({"value": ["x" * 600]}), 1)
     assert buffer._file is not None

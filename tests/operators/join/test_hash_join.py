@@ -145,8 +145,8 @@ def test_a_window_does_not_know_the_one_before() -> None:
 
 
 def test_many_partners_come_in_several_batches_and_many_records_wait_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("operators.join.lookup.MOST_PAIRS", 7)
-    monkeypatch.setattr("operators.join.buffer.MOST_LEFT_ROWS", 3)
+    monkeypatch.setattr("operators.join.lookup.MAX_PAIRS", 7)
+    monkeypatch.setattr("operators.join.buffer.MAX_LEFT_ROWS", 3)
     lefts = [pa.table({"key": [n % 3, n % 2], "row": [n, n]}) for n in range(6)]
     right = pa.table({"key": [0, 1, 1, 1, 1, 1], "at": range(6)})
     rows = [row for table in lefts for row in table.to_pylist()]
@@ -243,8 +243,8 @@ def test_a_right_side_of_too_many_bytes() -> None:
 @pytest.mark.parametrize("how", ["inner", "left"])
 def test_joined_rows_come_in_batches_that_fit(monkeypatch: pytest.MonkeyPatch, how: Any) -> None:
     """Many rows that share a few large ones are much larger than both sides."""
-    monkeypatch.setattr("operators.join.row_join.MOST_BYTES", 10_000)
-    monkeypatch.setattr("operators.join.buffer.MOST_LEFT_BYTES", 500)
+    monkeypatch.setattr("operators.join.row_join.MAX_BATCH_BYTES", 10_000)
+    monkeypatch.setattr("operators.join.buffer.MAX_LEFT_BYTES", 500)
     left = pa.table({"key": [n % 4 for n in range(100)], "row": range(100), "tags": [["y" * n] for n in range(100)]})
     right = pa.table({"key": [0, 1, 2], "text": ["a" * 4000, "b", "c" * 20_000]})
     lefts = [left.slice(start, 10) for start in range(0, 100, 10)]

@@ -269,7 +269,7 @@ def test_a_type_that_parquet_does_not_know() -> None:
         ({"suffix": "/x"}, "suffix is '/x': it cannot name a folder"),
         ({"max_file_rows": 0}, "max_file_rows is 0, and must be at least 1 (leave it out for no limit)"),
         ({"partition_columns": ["a", "a"]}, "partition_columns names a column twice: a, a"),
-        ({"partition_columns": ["_a"]}, "partition_columns has '_a': a folder that begins with _ or . would be none of the data"),
+        ({"partition_columns": ["_a"]}, "partition_columns has '_a': a folder that begins with _ or . is not part of the data"),
         ({"buffer_bytes": 1 << 20}, "row_group_bytes is 33554432, more than buffer_bytes (1048576) lets wait"),
         ({"compression": "snappy", "compression_level": 3}, "compression_level is 3, but snappy has no levels"),
     ],
