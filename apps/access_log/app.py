@@ -1,4 +1,4 @@
-"""Access logs of Apache and nginx: how many requests of each status, and in each hour, over all windows and launches."""
+"""Count the requests of access logs of Apache and nginx, by status and by hour, over all windows and launches."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class HourCount:
 
 
 def status_count(counted: KeyValue[int, int]) -> StatusCount:
-    """A count under the names that its columns are to have."""
+    """Return a count with the names of its columns."""
     return StatusCount(counted.key, counted.value)
 
 
 def hour_count(counted: KeyValue[str, int]) -> HourCount:
-    """The same of an hour."""
+    """Do the same for an hour."""
     return HourCount(counted.key, counted.value)
 
 
@@ -53,7 +53,7 @@ class Settings:
 
 
 def populate_dag(dag: DAG, conf: Settings) -> None:
-    """Lines → rows → counts by status → CSV, and → hours → counts → CSV; lines that are not requests → JSON lines."""
+    """Connect lines → rows → counts by status → CSV, rows → hours → counts → CSV, and bad lines → JSON lines."""
     splitter = dag.add_operator("splitter", FileSplitterInput(files=conf.input, block_size=conf.block_size))
     scan = ScanReader(RegexFormat(conf.pattern), columns=["time", "status"], on_bad_row="route")
     requests = dag.add_operator("requests", scan)

@@ -1,4 +1,4 @@
-"""Copies the files that a list names, block by block: an input operator of one's own before the file splitter."""
+"""Copy the files that a list names, block by block: an input operator of one's own before the file splitter."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from operators import FileSplitterBase, FixedBytesReaderContext, FSSliceReader, 
 
 @attrs.define
 class ListedFiles(InputOperator):
-    """Names the files that the lines of a text file name, in order.
+    """Emit the files that the lines of a text file name, in order.
 
-    Stands for a message queue: whatever tells an application which files to read.
+    It stands for a message queue, or another source that tells an application which files to read.
     """
 
     path: str
@@ -30,7 +30,7 @@ class ListedFiles(InputOperator):
         self._names = [line for line in Path(self.path).read_text(encoding="utf-8").splitlines() if line.strip()]
 
     def emit_tuples(self) -> None:
-        """Names the next files."""
+        """Emit the next files."""
         for name in self._names[self.taken : self.taken + self.at_once]:
             self.output.emit(FileInfo(directory_path=None, relative_path=name))
             self.taken += 1
@@ -50,7 +50,7 @@ class Settings:
 
 
 def populate_dag(dag: DAG, conf: Settings) -> None:
-    """List → splitter → slices → writer."""
+    """Connect list → splitter → slices → writer."""
     files = dag.add_operator("files", ListedFiles(path=conf.list))
     splitter = dag.add_operator("splitter", FileSplitterBase(block_size=conf.block_size, one_block_suffixes=()))
     reader = dag.add_operator("reader", FSSliceReader(reader_context=FixedBytesReaderContext(length=256 * KiB)))

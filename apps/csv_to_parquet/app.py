@@ -1,4 +1,4 @@
-"""CSV files whose columns change over time become Parquet in folders by value; rows that cannot be read go beside it."""
+"""Write CSV files whose columns change over time as Parquet, in folders by value; rows that cannot be read go beside it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from operators import CsvFormat, FileSplitterInput, JsonLinesWriter, ParquetWrit
 
 @attrs.define
 class Settings:
-    """CSV files to Parquet; what cannot be read is kept as JSON lines."""
+    """Write CSV files as Parquet; rows that cannot be read are kept as JSON lines."""
 
     input: list[str]  # files or folders
     output: str
     rejects: str  # a folder of its own
     columns: list[str] = attrs.field(factory=lambda: ["*"])
-    schema: str = ""  # "id: int64, day: date32"; what it does not say, the files tell
+    schema: str = ""  # "id: int64, day: date32"; the types of other columns come from the files
     partition_by: list[str] = attrs.field(factory=list)
     delimiter: str = ","
     encoding: str = "utf-8"
@@ -26,7 +26,7 @@ class Settings:
 
 
 def populate_dag(dag: DAG, conf: Settings) -> None:
-    """Splitter → reader → Parquet, and bad rows → JSON lines."""
+    """Connect splitter → reader → Parquet, and bad rows → JSON lines."""
     splitter = dag.add_operator("splitter", FileSplitterInput(files=conf.input, block_size=conf.block_size))
     reader = dag.add_operator(
         "reader",

@@ -1,4 +1,4 @@
-"""Reads a table by ranges of its keys: a source of one's own that is not a file, whose blocks are split while they are read."""
+"""Read a table by ranges of its keys: a source that is not a file, whose blocks are split while they are read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from operators import AbstractBlockReader, Entity, Map, ReaderContext, RecordWri
 
 
 def connect(database: str) -> sqlite3.Connection:
-    """Open a database to read it; one that is not there is not made."""
+    """Open a database to read it, without creating it."""
     return sqlite3.connect(f"file:{os.path.abspath(database)}?mode=ro", uri=True)
 
 
@@ -36,7 +36,7 @@ class KeyBlock:
 class KeyRangeInput(InputOperator):
     """Plan the blocks of a table: ranges of keys, about equally wide.
 
-    Its bounds are the first and the last key of the table, so that fractions of a range say something about its rows.
+    The bounds are the first and the last key of the table, so that fractions of a range correspond to rows.
     """
 
     database: str
@@ -49,7 +49,7 @@ class KeyRangeInput(InputOperator):
     is_planned = State(False)
 
     def emit_tuples(self) -> None:
-        """Emit all blocks, once: it is called until it emits nothing."""
+        """Emit all blocks, once. The framework calls this until it emits nothing."""
         if self.is_planned:
             return
         self.is_planned = True
@@ -73,7 +73,7 @@ class KeyRangeInput(InputOperator):
 
 
 def key_of(connection: sqlite3.Connection, block: KeyBlock, rowid: int) -> bytes:
-    """The key of a row; empty where the row is gone."""
+    """Return the key of a row; empty if the row no longer exists."""
     row = connection.execute(f"SELECT CAST({block.key} AS BLOB) FROM {block.table} WHERE rowid = ?", [rowid]).fetchone()
     return b"" if row is None else row[0]
 
@@ -94,7 +94,7 @@ class Rows(ReaderContext):
         self._names = [column[0] for column in self._rows.description[2:]]
 
     def next(self) -> Entity | None:
-        """The next row."""
+        """Return the next row."""
         row = next(self._rows, None)
         if row is None:
             return None
@@ -104,13 +104,13 @@ class Rows(ReaderContext):
         return Entity(data, used_bytes=len(data), position=rowid)
 
     def claimed_at(self, position: int) -> bytes:
-        """The key of a row: blocks are ranges of keys. Of the row that `next` has returned last, it is known."""
+        """Return the key of a row, since blocks are ranges of keys. The key of the last row that `next` returned is at hand."""
         return self._last[1] if self._last[0] == position else key_of(self._stream, self._block, position)
 
 
 @attrs.define
 class KeyRangeReader(AbstractBlockReader[str, KeyBlock, sqlite3.Connection]):
-    """Read the blocks of a table. Bounds that are bytes are guarded by a `ByteKeyRangeTracker`: that needs no code here."""
+    """Read the blocks of a table. A `ByteKeyRangeTracker` guards bounds that are bytes, without any code here."""
 
     reader_context: ReaderContext = attrs.field(factory=Rows, kw_only=True)
 
@@ -119,7 +119,7 @@ class KeyRangeReader(AbstractBlockReader[str, KeyBlock, sqlite3.Connection]):
         return connect(block.database)
 
     def convert_to_record(self, data: bytes) -> str:
-        """A row as text."""
+        """Return a row as text."""
         return data.decode()
 
     def item_weight(self, item: KeyBlock) -> int:
@@ -139,7 +139,7 @@ class KeyRangeReader(AbstractBlockReader[str, KeyBlock, sqlite3.Connection]):
 
 
 def line(row: ReaderRecord[str]) -> str:
-    """A row without its place."""
+    """Return a row without its place."""
     return row.record
 
 
@@ -155,7 +155,7 @@ class Settings:
 
 
 def populate_dag(dag: DAG, conf: Settings) -> None:
-    """Ranges of keys → rows → lines."""
+    """Connect ranges of keys → rows → lines."""
     ranges = dag.add_operator("ranges", KeyRangeInput(conf.input, conf.table, conf.key, conf.blocks))
     reader = dag.add_operator("reader", KeyRangeReader(min_readers=2))
     lines = dag.add_operator("lines", Map(line))

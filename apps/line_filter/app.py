@@ -1,4 +1,4 @@
-"""Copies the lines that do not start with a prefix: the chain that everybody starts with."""
+"""Copies the lines that do not start with a prefix: the chain that most applications begin with."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Settings:
 
 
 def populate_dag(dag: DAG, conf: Settings) -> None:
-    """Splitter → reader → filter → writer."""
+    """Connect splitter → reader → filter → writer."""
     splitter = dag.add_operator("splitter", FileSplitterInput(files=conf.input))
     reader = dag.add_operator("reader", BlockReader())  # lines of text, read ahead, by default
     keep = dag.add_operator("keep", Filter(~pc.starts_with(pc.field("record"), conf.prefix)))

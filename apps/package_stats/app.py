@@ -1,4 +1,4 @@
-"""The disk space of Debian packages, by section and by maintainer. An index has records of several lines."""
+"""Add up the disk space of Debian packages by section and by maintainer, from an index whose records have several lines."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Maintainer:
 
 
 def to_package(paragraph: bytes) -> Package | None:
-    r"""A package of its paragraph; None for an empty one, and for packages that are not installed. Raises KeyError.
+    r"""Return the package of a paragraph; None for an empty one, and for a package that is not installed. Raises KeyError.
 
     >>> to_package(b"Package: a\nSection: net\nMaintainer: A <a@b.org>\nDescription: an a\n with more\nInstalled-Size: 7\n")
     Package(name='a', section='net', maintainer='A <a@b.org>', installed_size=7)
@@ -51,23 +51,23 @@ def to_package(paragraph: bytes) -> Package | None:
 
 
 def package_of(read: ReaderRecord[Package]) -> Package:
-    """The package alone, without its place."""
+    """Return a package without its place."""
     return read.record
 
 
 def section_of(package: Package) -> Section:
-    """The section, as far as this package is concerned."""
+    """Return the section of one package."""
     return Section(package.section, 1, package.installed_size)
 
 
 def maintainer_of(total: KeyValue[str, int]) -> Maintainer:
-    """A sum under the names that its columns are to have."""
+    """Return a sum with the names of its columns."""
     return Maintainer(total.key, total.value)
 
 
 @attrs.define
 class PerSection(Operator):
-    """Add up what is known of each section."""
+    """Add up the parts of each section."""
 
     input = InputPort[Section](partition_by="section")
     output = OutputPort[Section]()
@@ -81,7 +81,7 @@ class PerSection(Operator):
 
     @input.combine
     def together(self, one: Section, other: Section) -> Section:
-        """One of two parts of a section; also before they cross the exchange."""
+        """Merge two parts of a section, before they cross the exchange too."""
         return Section(one.section, one.packages + other.packages, one.installed_size + other.installed_size)
 
     def end_window(self) -> None:
@@ -101,7 +101,7 @@ class Settings:
 
 
 def populate_dag(dag: DAG, conf: Settings) -> None:
-    """Packages → sections → CSV, and packages → sums by maintainer → the largest → CSV."""
+    """Connect packages → sections → CSV, and packages → sums by maintainer → the largest → CSV."""
     paragraphs = ReadAheadLineReaderContext(terminators=(b"\n\n",))
     read = FileInput(conf.input, block_size=conf.block_size, convert_to_record=to_package, reader_context=paragraphs)
     index = dag.add_module("index", read)

@@ -26,7 +26,7 @@ class WordTotal:
 
 
 def word_total(counted: KeyValue[str, int]) -> WordTotal:
-    """A count under the names that its columns are to have."""
+    """Return a count with the names of its columns."""
     return WordTotal(counted.key, counted.value)
 
 
@@ -40,7 +40,7 @@ class Settings:
 
 
 def populate_dag(dag: DAG, conf: Settings) -> None:
-    """Lines → words → counts, where the words are read and then by word → CSV."""
+    """Connect lines → words → counts by word → CSV."""
     lines = dag.add_module("lines", FileInput(conf.input, block_size=conf.block_size))
     split = dag.add_operator("split", FlatMap[Any, str](pc.utf8_split_whitespace(ONLY_WORDS)))
     words = dag.add_operator("words", Filter[str](pc.field("value") != ""))  # a line without words is split into ""
