@@ -127,7 +127,7 @@ class KeyRangeReader(AbstractBlockReader[str, KeyBlock, sqlite3.Connection]):
         return max(1, item.size)
 
     def record_at(self, block: KeyBlock, position: int) -> bytes | None:
-        """One row again, for `dagflow trace --exact`: row by its rowid, so that the block need not be read up to it."""
+        """Read one row again, by its rowid, for `dagflow trace --exact`, without the rows before it."""
         connection = self.setup_stream(block)
         try:
             key, rows = key_of(connection, block, position), Rows()

@@ -61,7 +61,7 @@ def test_counts_that_are_none(count: Any) -> None:
 def test_the_count_cannot_change_later() -> None:
     with pytest.raises(ValueError, match="count decides which ports there are"):
         Union(2).count = 3
-    with pytest.raises(BadValue, match="it is given where the operator is made"):
+    with pytest.raises(BadValue, match="set it where the operator is made"):
         run_dag(branches(Filter(bool), Filter(bool), Collector[Any]()), {"operator.both.count": 3})
 
 
