@@ -116,8 +116,8 @@ def _run_options(field: attrs.Attribute[Any], doc: str, hidden: bool) -> list[_R
 def _run_values(given: dict[_RunOption, Any]) -> tuple[dict[str, Any], tuple[ConfigError, ...]]:
     """Return the settings of the run that the options give, and the contradictions among them."""
     values: dict[str, dict[Any, str]] = {}
-    for option, found in given.items():
-        several = found if option.value is None else (option.value,) if found else ()
+    for option, texts in given.items():
+        several = texts if option.value is None else (option.value,) if texts else ()
         for value in several:
             shown = f"{option.opts[0]} {value}" if option.value is None else option.opts[0]
             values.setdefault(option.setting, {})[value] = shown

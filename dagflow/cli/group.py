@@ -76,7 +76,7 @@ class Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """As click's, but names the nearest known command."""
+        """Resolve a command as click does, and name the nearest one if there is none."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from dagflow.errors.wording import did_you_mean
 

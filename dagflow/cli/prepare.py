@@ -15,11 +15,11 @@ from dagflow.spark.address import Address
 
 def built(arguments: AppArguments) -> LoadedApplication:
     """The application with its settings; its DAG is not checked. Raises ConfigError."""
-    problems, made = Problems(), None
+    problems, application = Problems(), None
     for problem in arguments.problems:
         problems.add(problem)
     with problems:
-        made = build(
+        application = build(
             arguments.application,
             environment=os.environ,
             conf_files=arguments.conf_files,
@@ -27,13 +27,13 @@ def built(arguments: AppArguments) -> LoadedApplication:
             options=arguments.options,
         )
     problems.raise_all()
-    assert made is not None
-    return made
+    assert application is not None
+    return application
 
 
 def planned(arguments: AppArguments, places: bool = False) -> tuple[LoadedApplication, Plan]:
     """The application and its plan. Raises DagflowError with all that is wrong; `places`: also with what it reads and writes."""
-    found, plan, others = examine(
+    application, plan, others = examine(
         arguments.application,
         environment=os.environ,
         conf_files=arguments.conf_files,
@@ -41,15 +41,15 @@ def planned(arguments: AppArguments, places: bool = False) -> tuple[LoadedApplic
         options=arguments.options,
     )
     problems = (*arguments.problems, *others)
-    if places and found is not None:
-        problems += place_problems(found)
+    if places and application is not None:
+        problems += place_problems(application)
     if len(problems) == 1:
         raise problems[0]
     if problems:
         raise Refused(problems)
-    assert found is not None
+    assert application is not None
     assert plan is not None
-    return found, plan
+    return application, plan
 
 
 def spark_address(built: LoadedApplication) -> Address | None:

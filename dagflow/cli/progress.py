@@ -26,21 +26,21 @@ from dagflow.runtime.events import (
     retry_text,
 )
 
-QUIET = 1.0  # seconds between two lines of plain progress; what happens in between is told together
+QUIET = 1.0  # seconds between two lines of plain progress; changes in between share a line
 OFTEN = 10.0  # seconds without a line, after which plain progress says how far a window is
 
 
 class Progress:
-    """Shows nothing; the base of the others. A subscriber and a context manager."""
+    """Progress that shows nothing; the base of the others. A subscriber and a context manager."""
 
     def __call__(self, event: Event) -> None:
-        """Takes an event."""
+        """Take an event."""
 
     def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Ends showing."""
+        """Stop showing progress."""
 
     def say(self, text: str) -> None:
         """Show a line that does not come from an event."""
@@ -53,12 +53,12 @@ class JsonProgress(Progress):
         self._write = writer(stream)
 
     def __call__(self, event: Event) -> None:
-        """Writes the event."""
+        """Write the event."""
         self._write(line_of(event))
 
 
 class PlainProgress(Progress):
-    """A line for each change of a window's state, at most one a second: what happens in between is told together."""
+    """A line for each change of a window's state, at most one a second: changes in between share a line."""
 
     def __init__(self, stream: TextIO) -> None:
         self._write = writer(stream)
@@ -68,11 +68,11 @@ class PlainProgress(Progress):
         self._since = 0.0
 
     def say(self, text: str) -> None:
-        """Writes a line."""
+        """Write a line."""
         self._write(visible_lines(text) + "\n")
 
     def __call__(self, event: Event) -> None:
-        """Writes what there is to tell."""
+        """Write the lines that are due after this event."""
         if isinstance(event, RunStarted):
             self.say(started(event))
         elif isinstance(event, WindowPlanned):
@@ -140,7 +140,7 @@ def _work(event: WindowPlanned) -> str:
 
 
 class LiveProgress(Progress):
-    """One line on a terminal that tells where the run stands; what is worth keeping stays above it."""
+    """One line on a terminal with the state of the run; warnings and retries stay above it."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
@@ -166,19 +166,19 @@ class LiveProgress(Progress):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Takes the line away."""
+        """Remove the live line."""
         live, self._live = self._live, None
         if live is not None:
             with contextlib.suppress(OSError):
                 live.stop()
 
     def say(self, text: str) -> None:
-        """Writes a line above."""
+        """Write a line above the live line."""
         if self._live is not None:
             self._live.console.print(visible_lines(text), markup=False, highlight=False, soft_wrap=True)
 
     def __call__(self, event: Event) -> None:
-        """Notes where the run stands."""
+        """Note the state of the run, and write a line above if there is news."""
         if isinstance(event, RunStarted):
             self._status = "waiting for input"
             self.say(started(event))
@@ -226,7 +226,7 @@ def share(fraction: float) -> str:
 
 
 def writer(stream: TextIO) -> Callable[[str], None]:
-    """Writes to a stream until its reader is gone: a closed stream must not end a run."""
+    """Return a function that writes to a stream until its reader is gone: a closed stream must not end a run."""
 
     def write(text: str) -> None:
         with contextlib.suppress(OSError, ValueError):

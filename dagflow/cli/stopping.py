@@ -52,7 +52,7 @@ class Stopping:
             signal.signal(number, handler)
 
     def __call__(self, event: Event) -> None:
-        """Once the run has started, the window loop listens to it."""
+        """Note that the run has started: from then on, the window loop obeys requests to stop."""
         self._started = self._started or isinstance(event, RunStarted)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
@@ -88,22 +88,22 @@ def descendants() -> list[int]:
     children: dict[int, list[int]] = {}
     for process, parent in _processes():
         children.setdefault(parent, []).append(process)
-    found: list[int] = []
+    processes: list[int] = []
     todo = [os.getpid()]
     while todo:
         below = children.get(todo.pop(), [])
-        found += below
+        processes += below
         todo += below
-    return found
+    return processes
 
 
 def kill_descendants() -> None:
     """Kill them all at once. A second look finds those started meanwhile."""
     for _ in range(3):
-        found = descendants()
-        if not found:
+        processes = descendants()
+        if not processes:
             return
-        for process in found:
+        for process in processes:
             with contextlib.suppress(OSError):
                 os.kill(process, signal.SIGKILL)
 
@@ -112,14 +112,14 @@ def _processes() -> list[tuple[int, int]]:
     """`(id, parent's id)` of all processes of this machine that are not dead yet."""
     if not os.path.isdir("/proc/self"):
         return _listed()
-    found = []
+    pairs = []
     for name in os.listdir("/proc"):
         if name.isdigit():
             with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
                 state, parent = file.read().rpartition(b")")[2].split()[:2]
                 if state != b"Z":
-                    found.append((int(name), int(parent)))
-    return found
+                    pairs.append((int(name), int(parent)))
+    return pairs
 
 
 def _listed() -> list[tuple[int, int]]:

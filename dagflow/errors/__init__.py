@@ -1,4 +1,4 @@
-"""The tree of errors, and one door to all of them.
+"""The tree of errors, and one place from which all of them are imported.
 
 DagflowError
 ├── DagError (ValueError)                 DF0xx   the DAG is wrong                         exit code 2

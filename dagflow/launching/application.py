@@ -56,9 +56,9 @@ def load_application(spec: str) -> Application:
     else:
         module = _load_module(place, spec)
     default = os.path.basename(os.path.dirname(os.path.abspath(path))) if path.endswith("app.py") else place.rpartition(".")[2]
-    found = _find(module, name if colon else None, spec)
+    candidate = _find(module, name if colon else None, spec)
     return application_of(
-        found, default if not path.endswith(".py") or path.endswith("app.py") else os.path.basename(path)[:-3], spec
+        candidate, default if not path.endswith(".py") or path.endswith("app.py") else os.path.basename(path)[:-3], spec
     )
 
 
@@ -127,13 +127,13 @@ def _load_file(path: str, spec: str) -> types.ModuleType:
         return known
     if "." in name:
         return _import(name, spec)
-    found = importlib.util.spec_from_file_location(name, path)
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
+    spec_of_file = importlib.util.spec_from_file_location(name, path)
+    assert spec_of_file is not None
+    assert spec_of_file.loader is not None
+    module = importlib.util.module_from_spec(spec_of_file)
     sys.modules[name] = module
     try:
-        found.loader.exec_module(module)
+        spec_of_file.loader.exec_module(module)
     except Exception as error:
         sys.modules.pop(name, None)
         raise ApplicationBroken.of(spec, error) from error
@@ -166,21 +166,21 @@ def _import(name: str, spec: str) -> types.ModuleType:
 
 def _find(module: types.ModuleType, name: str | None, spec: str) -> Any:
     if name is None:
-        found = getattr(module, POPULATE, None) or getattr(module, "application", None)
-        if found is not None:
-            return found
+        candidate = getattr(module, POPULATE, None) or getattr(module, "application", None)
+        if candidate is not None:
+            return candidate
         own = [v for v in vars(module).values() if inspect.isclass(v) and v.__module__ == module.__name__]
         owners = [cls for cls in own if hasattr(cls, POPULATE) and not issubclass(cls, Module)]
         if len(owners) == 1:
             return owners[0]()
         raise NoPopulateDag(spec=spec, known=())
-    found = getattr(module, name, None)
-    if found is None:
+    candidate = getattr(module, name, None)
+    if candidate is None:
         public = tuple(n for n, v in vars(module).items() if callable(v) and not n.startswith("_"))
         raise ApplicationMissing(
             spec=spec,
             reason=f"{spec.partition(':')[0]} has no {name!r}.{did_you_mean(name, public, otherwise=known_names(public))}",
         )
-    if inspect.isclass(found) and issubclass(found, Module):
+    if inspect.isclass(candidate) and issubclass(candidate, Module):
         raise NoPopulateDag(spec=spec, known=(), is_module=True)
-    return found() if inspect.isclass(found) and hasattr(found, POPULATE) else found
+    return candidate() if inspect.isclass(candidate) and hasattr(candidate, POPULATE) else candidate

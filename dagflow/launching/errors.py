@@ -44,7 +44,7 @@ class ApplicationBroken(ConfigError):
 
     @classmethod
     def of(cls, spec: str, error: BaseException, doing: str = "loading it") -> ApplicationBroken:
-        """From the exception; its own frames, the innermost first."""
+        """Make the error from the exception, with the user's frames, the innermost first."""
         return cls(spec, doing, *raised(error))
 
     def message(self) -> str:

@@ -75,8 +75,8 @@ def launch(
     ('done', 1)
     """
     name = runner if isinstance(runner, str) else None
-    given = {**options, **({"continuous": True} if not once else {}), **({"runner": name} if name else {})}
-    built = build(populate_dag, code=settings, environment=os.environ, run=given)
+    run_options = {**options, **({"continuous": True} if not once else {}), **({"runner": name} if name else {})}
+    built = build(populate_dag, code=settings, environment=os.environ, run=run_options)
     run = start(built, runner if not isinstance(runner, str) else None, subscribers, clock)
     if once:
         run.run_here()

@@ -74,10 +74,10 @@ class Run:
 
     def operator(self, name: str) -> Operator:
         """Return the driver's instance of an operator. Raises KeyError if the DAG does not have an operator of that name."""
-        found = self._operators(name)
-        if found is None:
+        live = self._operators(name)
+        if live is None:
             raise KeyError(name)
-        return found
+        return live
 
     def publish_operators(self, find: Callable[[str], Operator | None]) -> None:
         """Set the function with which `operator` finds operators."""

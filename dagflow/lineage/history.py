@@ -56,8 +56,8 @@ class PlannedBlock:
         if not isinstance(value, dict) or not isinstance(path := value.get("file_path"), str):
             return None
         numbers = {name: value.get(name) for name in ("start", "stop", "file_length", "modified_ns")}
-        known = {name: number for name, number in numbers.items() if isinstance(number, int)}
-        return cls(path, **known, record_end=value.get("record_end"))
+        integers = {name: number for name, number in numbers.items() if isinstance(number, int)}
+        return cls(path, **integers, record_end=value.get("record_end"))
 
 
 @attrs.frozen
@@ -128,7 +128,7 @@ class PastWindow:
 
     @property
     def window(self) -> int:
-        """Its number."""
+        """The number of the window."""
         return self.plan.window
 
     def published(self, dataset: str, file: DataFile) -> StagedFile | None:
@@ -148,7 +148,7 @@ class PastWindow:
         return FileOrigin(file.operator, task, mine.index(file))
 
     def items(self, head: str, partition: int) -> list[Item]:
-        """The work items that one partition of a stage had, in their order; of an item that it shared, its part."""
+        """The work items that a partition of a stage had, in order; of an item of which others read parts, its own part."""
         parts = self.parts(head, partition)
         if parts is not None:
             items = self.plan.items[head]
@@ -170,9 +170,9 @@ class PastWindow:
         return sorted(self._above(operator) & self.decision.partition_states.keys()) if self.window else []
 
     def parts(self, head: str, partition: int) -> tuple[Part, ...] | None:
-        """The parts of items that a partition has read, if not just what it was dealt."""
-        found = self.decision.parts.get(place_of(head, partition))
-        return None if found is None else tuple(part_of(part) for part in found)
+        """The parts of items that a partition has read, if not exactly its assignment."""
+        stored_parts = self.decision.parts.get(place_of(head, partition))
+        return None if stored_parts is None else tuple(part_of(part) for part in stored_parts)
 
     def head_above(self, operator: str) -> str | None:
         """The operator at the head of the stage that an operator is in: the one that got the window's work items."""
@@ -192,16 +192,16 @@ class PastWindow:
 
     def launched(self) -> LaunchRecord:
         """The launch that decided it. Raises ApplicationUnknown, RecordRefused."""
-        found = self.log.read_launched(self.decision.round)
-        if found is None:
+        record = self.log.read_launched(self.decision.round)
+        if record is None:
             raise ApplicationUnknown(f"of window {self.window}", f"{self.run_folder} does not keep how it was launched")
-        return found
+        return record
 
     def check_application(self, built: LoadedApplication, plan: Plan) -> tuple[str, ...]:
         """The properties that have changed since. Raises ApplicationChanged when it is another one."""
-        found = differences(self.plan, plan)
-        if found:
-            raise ApplicationChanged(built.dag.name, self.window, found)
+        changes = differences(self.plan, plan)
+        if changes:
+            raise ApplicationChanged(built.dag.name, self.window, changes)
         return tuple(other_values(self.plan, plan))
 
     def task(self, plan: Plan, stage: Stage, partition: int, base: str) -> TaskSpec:
@@ -223,7 +223,7 @@ class PastWindow:
             yield self._as_it_ran(attrs.evolve(planned[0], partition=partition))
 
     def _as_it_ran(self, task: TaskSpec) -> TaskSpec:
-        """A task with the parts of items that it has read, where these are not just what it was dealt."""
+        """A task with the parts of items that it has read, where these are not exactly its assignment."""
         parts = self.parts(task.head, task.partition) if task.layout.level == 0 else None
         return task if parts is None else attrs.evolve(task, work=work_of(self.plan, task.head, parts))
 
@@ -257,7 +257,7 @@ def states_kept(task: TaskSpec) -> Iterator[None]:
 
 
 def check_end(dataset: str) -> None:
-    """Raises LedgerDamaged when the run folder of a dataset, as far as it is found, has committed more than its ledger says."""
+    """Raise LedgerDamaged when the run folder of a dataset, as far as it is found, has committed more than its ledger says."""
     with contextlib.suppress(RunFolderMissing, PlanMismatch, RecordRefused, InfrastructureError):  # told by verify_run_folder
         store = open_store(run_folder_of(dataset), durable=False)
         app_id = read_app_id(store)
@@ -300,7 +300,7 @@ def changed_sources(items: Sequence[Item]) -> Iterator[str]:
 
 @contextlib.contextmanager
 def standing_in(folder: str) -> Iterator[None]:
-    """While this lasts, relative paths start from a folder, if it is there. For the whole process: not beside other threads."""
+    """Let relative paths start from a folder, if it exists, while this lasts. No other thread may run meanwhile."""
     if not os.path.isdir(folder):
         yield
         return
@@ -311,10 +311,10 @@ def standing_in(folder: str) -> Iterator[None]:
 def run_folder_of(dataset: str) -> str:
     """The folder of a dataset's window log, as its owner has noted it; beside the dataset, if it has moved with it."""
     ours = join(dataset, OWN_FOLDER)
-    found = open_store(ours, durable=False).read(OWNER.form)
-    if found is None:
+    record = open_store(ours, durable=False).read(OWNER.form)
+    if record is None:
         raise RunFolderMissing(dataset, None, "")
-    owner = os.fsdecode(found)
+    owner = os.fsdecode(record)
     if not is_same_host(dataset, owner):
         raise RunFolderMissing(dataset, owner, "that is on another host, which no file is followed to")
     has_own = base_name(owner) == OWN_FOLDER and WindowLog(open_store(ours, durable=False)).windows("plan")
@@ -324,8 +324,8 @@ def run_folder_of(dataset: str) -> str:
 def _task_of(file: StagedFile) -> tuple[str | None, int]:
     """The task that wrote a file, None for the driver, and its number among the files of the attempt."""
     name = base_name(file.attempt)
-    found = _ATTEMPT.fullmatch(name)
-    if found is None:
+    match = _ATTEMPT.fullmatch(name)
+    if match is None:
         number = name.rpartition(".")[2]
         return None, int(number) if number.isdigit() else 0
-    return found["task"], int(found["number"])
+    return match["task"], int(match["number"])

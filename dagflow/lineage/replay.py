@@ -55,7 +55,7 @@ class ReplayReport:
 
 
 def replay(dataset: str, *, locator: ApplicationLocator | None = None, windows: int | None = None) -> ReplayReport:
-    """Runs the windows of a dataset again, in this process and in a temporary place, as far as their plans are kept.
+    """Run the windows of a dataset again, in this process and in a temporary place, as far as their plans are kept.
 
     Files must have the hash that was committed; where hashes differ, their rows are compared: lines of text one by one, in
     their order; Parquet and the like as tables.
@@ -93,7 +93,7 @@ def replay(dataset: str, *, locator: ApplicationLocator | None = None, windows: 
 
 
 def check_trust(dataset: str, locator: ApplicationLocator) -> None:
-    """Raises CodeNotNamed where replaying the newest window would run code that only the run folder names. Runs nothing."""
+    """Raise CodeNotNamed where replaying the newest window would run code that only the run folder names. Runs nothing."""
     if locator.application is not None or locator.trust:
         return
     try:
@@ -114,7 +114,7 @@ class _Replaying:
     known: dict[str, tuple[LoadedApplication, Plan, str]] = attrs.field(factory=dict)
 
     def window(self, entry: LedgerEntry) -> Iterator[ReplayDiffers]:
-        """Runs the tasks of a window that lead to the dataset; what comes out differently."""
+        """Run the tasks of a window that lead to the dataset, and return the differences in their output."""
         past = PastWindow.of(self.dataset, entry, self.locator.run_folder)
         built, plan, base = self._application(past)
         changed = past.check_application(built, plan)
@@ -175,14 +175,14 @@ class _Replaying:
 
 def _leading(plan: Plan, sinks: Iterable[str]) -> list[tuple[Stage, bytes]]:
     """The programs of the stages that lead to some sinks, lower levels first."""
-    found: list[tuple[Stage, bytes]] = []
+    leading: list[tuple[Stage, bytes]] = []
     kept = set(sinks)
     for stage in reversed(plan.stages):
         program = leading_to(stage_program(plan, stage.name), kept)
         kept |= {item.name for item in program.operators}
         if program.operators:
-            found.append((stage, pickled(program, plan, travels=False)))
-    return found[::-1]
+            leading.append((stage, pickled(program, plan, travels=False)))
+    return leading[::-1]
 
 
 def _run(
@@ -219,7 +219,7 @@ class _TemporaryFolder:
         return self._paths.setdefault(file, os.path.join(self.path, f"{len(self._paths)}{suffix}"))
 
     def finish(self) -> None:
-        """Closes all files; those to which nothing was written are there too."""
+        """Close all files, also those to which nothing was written."""
         for file in self.files.opened.values():
             self._write(file, b"")
             self._close(file)

@@ -144,7 +144,7 @@ class _Run:
         self._uncounted: list[_Arrival] = []  # what has arrived at the sink since it last counted rows
 
     def until_found(self, spec: TaskSpec, states: TaskStates) -> Origin | None:
-        """Runs the task; what was handed on when the row was written."""
+        """Run the task, and return the records that were handed on when the row was written."""
         flow = Flow(self._program, spec, RecordingFiles(on_records=self._count))
         try:
             flow.restore(states)
@@ -167,13 +167,13 @@ class _Run:
         return tuple(o.name for o in between if state_fields(type(o.operator)))
 
     def _watch(self, flow: Flow) -> None:
-        """Listens between head and the operators behind it, and before the sink."""
+        """Listen between the head and the operators behind it, and before the sink."""
         head = flow.nodes[self._head].operator
         self._place = head.origin_of if isinstance(head, LocatesRows) else None
         flow.tap(emitted={self._head: self._portions}, received={self._sink: self._arrivals})
 
     def _portions(self, chunk: Any) -> Iterator[Any]:
-        """Hands on a chunk of the head: as a whole, or taken apart as far as the path says."""
+        """Hand on a chunk of the head: as a whole, or taken apart as far as the path says."""
         number, self._chunks = self._chunks, self._chunks + 1
         row = 0
         for path, part in _taken_apart(chunk, (number,), self._path):
@@ -227,16 +227,16 @@ def leading_to(program: Program, sinks: Iterable[str]) -> Program:
         is_sending = any(each.source[0] == item.name and each.sink[0] in kept for each in program.sends)
         if is_sending or any(name in kept for out in item.outputs.values() for name, _ in out.sinks):
             kept.add(item.name)
-    found = []
+    leading = []
     for item in program.operators:
         if item.name in kept:
             outputs = {
                 port: attrs.evolve(out, sinks=tuple(s for s in out.sinks if s[0] in kept)) for port, out in item.outputs.items()
             }
-            found.append(attrs.evolve(item, outputs=outputs))
+            leading.append(attrs.evolve(item, outputs=outputs))
     sends = tuple(each for each in program.sends if each.sink[0] in kept)
     receives = {tag: to for tag, to in program.receives.items() if to[0] in kept}
-    return Program(program.stage, tuple(found), sends, receives)
+    return Program(program.stage, tuple(leading), sends, receives)
 
 
 def position_of(record: Any) -> tuple[int, int] | None:

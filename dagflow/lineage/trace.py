@@ -123,18 +123,18 @@ class ApplicationLocator:
         Raises NotTraceable (CodeNotNamed: nothing was loaded), ConfigError, DagError.
         """
         if self.application is not None:
-            made = build(
+            application = build(
                 self.application, environment=os.environ, conf_files=self.conf_files, definitions=tuple(self.definitions)
             )
-            return made, os.getcwd(), ()
-        known = window.launched()
+            return application, os.getcwd(), ()
+        record = window.launched()
         if not self.trust:
-            raise CodeNotNamed(known.application or known.name, known.folder, window.run_folder, tuple(known.definitions))
-        given = {text.partition("=")[0].strip() for text in self.definitions}
-        missing = ", ".join(key for key in known.left_out if key not in given)
+            raise CodeNotNamed(record.application or record.name, record.folder, window.run_folder, tuple(record.definitions))
+        names = {text.partition("=")[0].strip() for text in self.definitions}
+        missing = ", ".join(key for key in record.left_out if key not in names)
         remark = f"the run folder does not keep these settings, which are now as by default: {missing} (-D)"
-        with standing_in(known.folder):
-            return rebuild(known, self.definitions), known.folder, (remark,) if missing else ()
+        with standing_in(record.folder):
+            return rebuild(record, self.definitions), record.folder, (remark,) if missing else ()
 
 
 def trace(dataset: str, offset: int, *, exact: bool = False, locator: ApplicationLocator | None = None) -> Trace:

@@ -93,7 +93,7 @@ def list_text() -> str:
 
 def errors_page() -> str:
     """Return docs/reference/errors.md."""
-    known = explanations().values()
+    listed = explanations().values()
     lines = [
         "# Errors",
         "",
@@ -110,7 +110,7 @@ def errors_page() -> str:
     ]
     for digit, title, _ in _BRANCHES:
         lines += ["", f"## {digit}xx: {title}"]
-        for each in known:
+        for each in listed:
             if each.code.startswith(digit):
                 lines += _section(each)
     return "\n".join(lines) + "\n"

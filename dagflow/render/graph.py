@@ -208,14 +208,14 @@ class _Boxes:
 
 def _ids(names: Iterable[str]) -> dict[str, str]:
     """An id for each operator: Mermaid takes letters and digits only, and has reserved words."""
-    found: dict[str, str] = {}
+    ids: dict[str, str] = {}
     for name in names:
         base = wanted = "op_" + re.sub(r"\W", "_", name, flags=re.ASCII)
         number = 2
-        while wanted in found.values():
+        while wanted in ids.values():
             wanted, number = f"{base}_{number}", number + 1
-        found[name] = wanted
-    return found
+        ids[name] = wanted
+    return ids
 
 
 def _escaped(text: str) -> str:

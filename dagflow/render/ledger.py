@@ -177,8 +177,8 @@ def _setting(entry: LedgerEntry) -> list[list[str]]:
         return [["schema", ", ".join(fields)], *([["written", written]] if written else [])]
     if isinstance(event, SetTransform):
         paths = event.spec.get("paths")
-        known = paths if isinstance(paths, dict) else {}
-        rows = [["made of", ", ".join(f"{known[name]} ({name})" if name in known else name for name in event.inputs)]]
+        places = paths if isinstance(paths, dict) else {}
+        rows = [["made of", ", ".join(f"{places[name]} ({name})" if name in places else name for name in event.inputs)]]
         rows.append(["plan", event.plan_hash])
         return rows + ([["spec", json.dumps(event.spec, ensure_ascii=False, sort_keys=True)]] if event.spec else [])
     if isinstance(event, SetSource):

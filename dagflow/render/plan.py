@@ -89,7 +89,7 @@ def _stage(stage: StageView, style: Style) -> str:
 
 
 def _readers(stage: StageView) -> list[str]:
-    """By what the number of readers is chosen, and whether a reader can give others of what it reads."""
+    """Return the policy for the number of readers, and whether their blocks can be split."""
     what = "readers" if stage.level == 0 else "partitions"
     lines = [f"{what}: {stage.policy}"] if stage.policy is not None else []
     if stage.splittable is not None:
@@ -151,11 +151,11 @@ def _carries(stream: StreamView, number: int) -> list[str]:
 def _conversions(view: PlanView) -> list[str]:
     sinks = [(stream, sink) for stream in view.streams for sink in stream.sinks]
     converted = [sink.port for _, sink in sinks if sink.conversion]
-    told = [f"records are converted before {', '.join(converted)}" if converted else "nothing is converted on the way"]
+    sentences = [f"records are converted before {', '.join(converted)}" if converted else "nothing is converted on the way"]
     for stream, sink in sinks:
         if sink.carried == "pickled":
-            told.append(f"records of {stream.type} cross pickled to {sink.port}: their type has no Arrow form")
-    return told
+            sentences.append(f"records of {stream.type} cross pickled to {sink.port}: their type has no Arrow form")
+    return sentences
 
 
 _STEPS: dict[str, tuple[str, Callable[[PlanView, Style], list[list[str]]]]] = {

@@ -100,7 +100,7 @@ def table(rows: Sequence[Sequence[str]], align: str = "", style: Style | None = 
 
 
 def _narrow(widths: list[int], align: str, room: int) -> None:
-    """Makes columns narrower until the row fits: those that give way first, then the widest of the others."""
+    """Make columns narrower until the row fits: those that give way first, then the widest of the others."""
     for which in ("L", "l"):
         while sum(widths) > room:
             wide = [i for i, how in enumerate(align) if how == which and widths[i] > LEAST]

@@ -80,19 +80,19 @@ def ranges(items: Sequence[Item]) -> list[str]:
     >>> ranges([block("a", 0, 4), block("a", 4, 8), block("b", 2, 3), Item("rows", {"start": {"$bytes": "YQ=="}})])
     ['a, bytes [0, 8)', 'b, bytes [2, 3)', "start=b'a'"]
     """
-    found: list[str] = []
+    texts: list[str] = []
     path, start, stop = None, 0, 0
     for item in items:
         if item.path is None or item.start is None or item.stop is None:
             path = None
-            found.append(shown(item.value))
+            texts.append(shown(item.value))
         elif item.path == path and item.start == stop:
             stop = item.stop
-            found[-1] = f"{path}, bytes [{start}, {stop})"
+            texts[-1] = f"{path}, bytes [{start}, {stop})"
         else:
             path, start, stop = item.path, item.start, item.stop
-            found.append(f"{path}, bytes [{start}, {stop})")
-    return found
+            texts.append(f"{path}, bytes [{start}, {stop})")
+    return texts
 
 
 def _read(trace: Trace) -> list[str]:

@@ -23,7 +23,7 @@ VERSION = 1
 
 @attrs.frozen(kw_only=True)
 class Checked:
-    """Return what was checked, and the result.
+    """The parts of a dataset that `dagflow verify` checked, and the results.
 
     Attributes:
         files: whether files were read.
@@ -70,15 +70,15 @@ def verify_text(checked: Checked, style: Style | None = None) -> str:
     """
     style, checked = style or Style(), visible(checked)
     report = checked.report
-    found = style.paint("bold red", "damaged")
+    state = style.paint("bold red", "damaged")
     if report.problems and all(isinstance(problem, StorageError) for problem in report.problems):
-        found = style.paint("yellow", "not all of it could be read")
+        state = style.paint("yellow", "not all of it could be read")
     elif report.is_clean:
-        found = style.paint("green", "clean")
+        state = style.paint("green", "clean")
         if checked.run_folder_problems:
-            found = style.paint("bold red", "clean, but not its run folder")
+            state = style.paint("bold red", "clean, but not its run folder")
         elif checked.problems:
-            found = style.paint("yellow", "clean, but not its inputs" if checked.input_problems else "clean, but not made again")
+            state = style.paint("yellow", "clean, but not its inputs" if checked.input_problems else "clean, but not made again")
     problems = f", {counted(len(checked.problems), 'problem')}" if checked.problems else ""
     rows = [["entries", f"{counted_entries(report.entries)}: links and rules"], ["rows", counted(report.rows, "row")]]
     what = "file" if report.files == 1 else "files"
@@ -86,6 +86,9 @@ def verify_text(checked: Checked, style: Style | None = None) -> str:
     if isinstance(checked.run_folder, FolderReport):
         records = counted(checked.run_folder.records, "record")
         rows.append(["records", f"{records} of the run folder {checked.run_folder.folder}: seals and links"])
+        if undecided := checked.run_folder.undecided:
+            which = f"window {undecided[0]} is" if len(undecided) == 1 else f"windows {undecided[0]} to {undecided[-1]} are"
+            rows.append(["undecided", f"{which} planned and not committed: a launch runs now, or launch again to resume"])
     elif checked.run_folder is not None:
         rows.append(["records", f"not checked: {checked.run_folder}"])
     for number, (name, place) in enumerate(sorted(checked.inputs.items())):
@@ -97,7 +100,7 @@ def verify_text(checked: Checked, style: Style | None = None) -> str:
         rows += _replay(checked.replay)
     if report.head is not None:
         rows.append(["newest", noted(report.head)])
-    lines = [f"{style.paint('bold', checked.dataset)}: {found}{problems}", *(f"  {line}" for line in table(rows, "ll"))]
+    lines = [f"{style.paint('bold', checked.dataset)}: {state}{problems}", *(f"  {line}" for line in table(rows, "ll"))]
     if report.head is not None and report.is_clean:
         lines += [
             "",
@@ -137,10 +140,10 @@ def _replay(report: ReplayReport) -> list[list[str]]:
     return rows
 
 
-def _run_folder_json(found: FolderReport | str | None) -> dict[str, Any] | None:
-    if isinstance(found, FolderReport):
-        return {"path": found.folder, "records": found.records}
-    return None if found is None else {"not_checked": found}
+def _run_folder_json(checked: FolderReport | str | None) -> dict[str, Any] | None:
+    if isinstance(checked, FolderReport):
+        return {"path": checked.folder, "records": checked.records, "undecided": list(checked.undecided)}
+    return None if checked is None else {"not_checked": checked}
 
 
 def _replay_json(report: ReplayReport) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class Validation:
         return not self.problems
 
     def check(self) -> None:
-        """Raises the first problem, if there is one."""
+        """Raise the first problem, if there is one."""
         for problem in self.problems:
             raise problem
 

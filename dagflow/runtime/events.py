@@ -84,7 +84,7 @@ class WindowStarted(Event):
 class WindowProgress(Event):
     """The progress of a window: the fraction of its work that the readers have consumed.
 
-    Published at most once a second while it rises, and only where readers share their work. It restarts when the window does.
+    Sent at most once a second while it rises, and only where readers steal from each other. It restarts with the window.
     """
 
     kind: ClassVar[str] = "window_progress"
@@ -111,7 +111,7 @@ class TaskEnded(Event):
 
 @attrs.frozen(kw_only=True)
 class Claimed(Event):
-    """A task whose work is shared has read so many parts of work items; told when it has ended."""
+    """A task whose work can be stolen has read so many parts of work items; sent when it has ended."""
 
     kind: ClassVar[str] = "claimed"
     window: int
@@ -248,7 +248,7 @@ class EventStream:
         self._subscribers: list[Subscriber] = []
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """From now on, `subscriber` is called with every event."""
+        """Call `subscriber` with every event from now on."""
         self._subscribers.append(subscriber)
 
     def send(self, event: Event) -> None:

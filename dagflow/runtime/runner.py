@@ -10,7 +10,7 @@ from dagflow.runtime.stage.program import Job
 
 
 class TasksDied(Exception):
-    """Tasks ended without a report, for a reason that may pass: a killed process, a lost machine. The window may run again.
+    """Tasks ended without a report, for a transient reason: a killed process, a lost machine. The window may run again.
 
     `tasks`: the names of those that died, where the runner knows; others may have been given up with them.
     """

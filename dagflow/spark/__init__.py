@@ -1,1 +1,1 @@
-"""The Spark runner. The only room that imports pyspark."""
+"""The Spark runner. The only package that imports pyspark."""

@@ -66,12 +66,12 @@ def test_type_checkers_are_told_that_there_are_types(package: str) -> None:
     assert (ROOT / package / "py.typed").is_file()
 
 
-def test_each_room_has_a_contract() -> None:
-    """A new room that no contract knows would be free to import anything."""
+def test_each_package_has_a_contract() -> None:
+    """A new package that no contract names would be free to import anything."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    rooms = [path.parent.name for path in (ROOT / "dagflow").glob("*/__init__.py")]
+    packages = [path.parent.name for path in (ROOT / "dagflow").glob("*/__init__.py")]
     layers = text.partition("layers = [")[2].partition("]")[0]
-    assert sorted([*rooms, "__main__", "exports"]) == sorted(re.findall(r"\w+", layers))
+    assert sorted([*packages, "__main__", "exports"]) == sorted(re.findall(r"\w+", layers))
 
 
 @pytest.mark.parametrize("what", ["run", "test"])

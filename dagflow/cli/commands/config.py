@@ -20,18 +20,18 @@ from dagflow.spark.address import Address
 )
 def command(arguments: AppArguments) -> None:
     """Print the settings; secrets are hidden."""
-    made = built(arguments)
+    application = built(arguments)
     rows = effective(
-        made.application.settings_class,
-        made.layers,
-        operators={name: node.operator for name, node in made.expanded.operators.items()},
-        modules={name: node.module for name, node in made.expanded.modules.items()},
-        applied=made.applied,
-        ports=_port_attributes(made.expanded),
-        applied_ports=made.applied_ports,
-        attributes=made.attributes,
+        application.application.settings_class,
+        application.layers,
+        operators={name: node.operator for name, node in application.expanded.operators.items()},
+        modules={name: node.module for name, node in application.expanded.modules.items()},
+        applied=application.applied,
+        ports=_port_attributes(application.expanded),
+        applied_ports=application.applied_ports,
+        attributes=application.attributes,
     )
-    rows = _with_address(rows, spark_address(made))
+    rows = _with_address(rows, spark_address(application))
     print(render_json(rows) if arguments.json else render_text(rows))
 
 
@@ -50,12 +50,12 @@ def _with_address(rows: list[Row], address: Address | None) -> list[Row]:
 
 def _port_attributes(dag: ExpandedDag) -> dict[str, dict[str, dict[str, Any]]]:
     """The attributes of all input ports as code has set them: operator → port → attribute → value."""
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    by_operator: dict[str, dict[str, dict[str, Any]]] = {}
     for name, node in dag.operators.items():
-        found[name] = {
+        by_operator[name] = {
             port: {
                 "partition_parallel": node.port_attributes.get(port, {}).get("partition_parallel", declared.partition_parallel)
             }
             for port, declared in input_ports(type(node.operator)).items()
         }
-    return found
+    return by_operator

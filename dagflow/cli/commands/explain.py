@@ -32,7 +32,7 @@ def command(code: str | None, as_json: bool, markdown: bool) -> None:
     except LookupError as error:
         raise click.UsageError(str(error.args[0])) from None
     if as_json:
-        found = [each.as_json() for each in chosen]
-        print(json.dumps(found if code is None else found[0], indent=2, ensure_ascii=False))
+        data = [each.as_json() for each in chosen]
+        print(json.dumps(data if code is None else data[0], indent=2, ensure_ascii=False))
     else:
         print(list_text() if code is None else explanation_text(chosen[0], style_of(sys.stdout)))

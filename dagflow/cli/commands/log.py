@@ -58,11 +58,11 @@ def command(arguments: DatasetArguments, entry: int | None, limit: int | None, s
     ledger = Ledger.open(arguments.dataset, durable=False)
     style = style_of(sys.stdout)
     if entry is not None:
-        found = step(ledger, ledger.entry(entry))
+        shown_step = step(ledger, ledger.entry(entry))
         if arguments.json:
-            print(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
+            print(json.dumps(shown_step.as_json(), indent=2, ensure_ascii=False))
         else:
-            print(entry_text(found, arguments.dataset, style))
+            print(entry_text(shown_step, arguments.dataset, style))
         return
     steps = history(ledger, since=since, data_only=data_only)
     most = limit if limit is not None else 0 if arguments.json else MOST

@@ -42,7 +42,7 @@ def command(arguments: AppArguments, step: str | None) -> None:
 def view_of(arguments: AppArguments, step: str) -> PlanView:
     """Return the view of a step. The first two work for a DAG with mistakes too. Raises DagflowError."""
     if step in ("logical", "expanded"):
-        made = built(arguments)
-        return plan_view(made.dag if step == "logical" else made.expanded, step, made.applied)
-    made, plan = planned(arguments)
-    return plan_view(plan, step, made.applied)
+        application = built(arguments)
+        return plan_view(application.dag if step == "logical" else application.expanded, step, application.applied)
+    application, plan = planned(arguments)
+    return plan_view(plan, step, application.applied)

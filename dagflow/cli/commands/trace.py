@@ -51,13 +51,13 @@ def command(
         raise click.UsageError("--app, --trust, -D and --conf go with --exact: without it, nothing is run again.")
     again = locator(run_folder, app, trust, define, conf)
     row = offset if offset is not None else row_of(arguments.place, line or 0)
-    found = trace(arguments.dataset, row, exact=exact, locator=again)
+    origin = trace(arguments.dataset, row, exact=exact, locator=again)
     if arguments.json:
-        print(json.dumps(trace_json(found), indent=2, ensure_ascii=False))
+        print(json.dumps(trace_json(origin), indent=2, ensure_ascii=False))
     else:
-        print(trace_text(found, style_of(sys.stdout)), flush=True)
-    if found.problem is None:
+        print(trace_text(origin, style_of(sys.stdout)), flush=True)
+    if origin.problem is None:
         return DONE
     if not arguments.json:
-        print(error_text(found.problem, style_of(sys.stderr)), file=sys.stderr)
-    return exit_code(found.problem)
+        print(error_text(origin.problem, style_of(sys.stderr)), file=sys.stderr)
+    return exit_code(origin.problem)

@@ -16,5 +16,5 @@ from dagflow.render.views import Validation
 def command(arguments: AppArguments) -> None:
     """Print the number of operators and streams, or raise all that is wrong."""
     built, plan = planned(arguments, places=True)
-    found = Validation.of(built, plan)
-    print(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if arguments.json else found.text())
+    summary = Validation.of(built, plan)
+    print(json.dumps(summary.as_json(), indent=2, ensure_ascii=False) if arguments.json else summary.text())

@@ -172,22 +172,22 @@ def inputs_of(
 
     Raises LedgerError and StorageError for a place that has no ledger, click.BadParameter for one of another dataset.
     """
-    is_known, known = _transform(ledger)
-    names = () if known is None else known.inputs
-    found: dict[str, LedgerReader] = {}
+    is_known, transform = _transform(ledger)
+    names = () if transform is None else transform.inputs
+    readers: dict[str, LedgerReader] = {}
     for place in places:
         reader = Ledger.open(find_dataset(place), durable=False)
         name = reader.seed().dataset_id
         if is_known and name not in names:
             inputs = f"the inputs are {', '.join(names)}" if names else "this dataset has no inputs"
             raise click.BadParameter(f"{place} holds the dataset {name}; {inputs}", param_hint="--input")
-        found[name] = reader
+        readers[name] = reader
     missing: dict[str, str] = {}
     broken: list[DagflowError] = []
-    paths = {} if known is None else known.spec.get("paths", {})
+    paths = {} if transform is None else transform.spec.get("paths", {})
     for name in names:
         path = paths.get(name) if isinstance(paths, dict) else None
-        if name in found:
+        if name in readers:
             continue
         if not isinstance(path, str) or not is_same_host(ledger.place, path):  # on another host only if the user names it
             missing[name] = path if isinstance(path, str) else ""
@@ -195,12 +195,12 @@ def inputs_of(
         try:
             reader = Ledger.open(path, durable=False)
             reader.seed()
-            found[name] = reader
+            readers[name] = reader
         except LedgerMissing:
             missing[name] = path
         except DagflowError as problem:
             broken.append(problem)
-    return found, missing, tuple(broken)
+    return readers, missing, tuple(broken)
 
 
 def _transform(ledger: LedgerReader) -> tuple[bool, SetTransform | None]:

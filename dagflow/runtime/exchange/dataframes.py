@@ -30,7 +30,7 @@ def check_values(batch: pa.RecordBatch, names: Iterable[str], operator: str) -> 
 
 @attrs.define
 class TransformOutput(Operator):
-    """Stands in the tasks in the place of an operator with such a body, which stays on the driver: passes on what was made.
+    """The stand-in, in tasks, of an operator whose body stays on the driver. It passes on the rows that Spark has made.
 
     Args:
         with_values: the columns that must not be null.
@@ -42,7 +42,7 @@ class TransformOutput(Operator):
     output = OutputPort[Any]()
 
     def setup(self, context: OperatorContext) -> None:
-        """Called by the framework."""
+        """Keep the name for errors."""
         self._name = context.name
 
     @input.batch
@@ -61,9 +61,9 @@ def columns_of_port(plan: Plan, operator: str, port: str) -> pa.Schema:
     """The columns of a port of an operator with such a body."""
     node = plan.dag.nodes[operator]
     assert isinstance(node.operator, DataFrameOperator)
-    found = node.operator.columns(port, plan.dag.types[PortName(operator, port)])
-    assert found is not None  # the plan has checked it
-    return found
+    columns = node.operator.columns(port, plan.dag.types[PortName(operator, port)])
+    assert columns is not None  # the plan has checked it
+    return columns
 
 
 def transforms_of(plan: Plan, tasks: Sequence[TaskSpec]) -> dict[str, DataFrameTransform]:

@@ -48,5 +48,5 @@ class HotKeys:
 
     def told(self) -> dict[str, int]:
         """The hottest keys as text, with about how many records they have."""
-        found = sorted(self._counts.items(), key=lambda item: -item[1])[: 4 * HOT_KEYS]
-        return {repr(key)[:_CHARACTERS]: n * self.stride for key, n in found if n > 1}
+        commonest = sorted(self._counts.items(), key=lambda item: -item[1])[: 4 * HOT_KEYS]
+        return {repr(key)[:_CHARACTERS]: n * self.stride for key, n in commonest if n > 1}

@@ -65,7 +65,7 @@ class Sender:
         self._rows = [0] * self._partitions
         self._bytes = [0] * self._partitions
         self._held = 0
-        self._dealt = spec.layout.number  # the first record of each task goes to another partition
+        self._next_destination = spec.layout.number  # the first record of each task goes to another partition
         self._is_arrow = schema_of(plan.type) is not None
         outer = get_origin(plan.type) or plan.type
         self._class = outer if isinstance(outer, type) else None
@@ -158,7 +158,7 @@ class Sender:
             return self._keyed(chunk)
         if kind in (GATHER, FORWARD):
             return ((record, self._own if kind == FORWARD else 0) for record in chunk)
-        start, self._dealt = self._dealt, self._dealt + len(chunk)
+        start, self._next_destination = self._next_destination, self._next_destination + len(chunk)
         return ((record, (start + number) % partitions) for number, record in enumerate(chunk))
 
     def _keyed(self, chunk: list[Any]) -> Any:
@@ -178,7 +178,7 @@ class Sender:
 
         router = self._router
         if router is None:
-            start, self._dealt = self._dealt, self._dealt + batch.num_rows
+            start, self._next_destination = self._next_destination, self._next_destination + batch.num_rows
             return (start + np.arange(batch.num_rows)) % self._partitions
         if self._plan.key is not None and self._plan.key.function is not None:
             records = to_records(batch, self._plan.type) if records is None else records
@@ -235,12 +235,12 @@ class Sender:
         """End the task where combining has changed the key."""
         assert self._router is not None
         try:
-            found = self._router.key(record)
+            key_value = self._router.key(record)
         except Exception as error:
-            told = TypeError("it returned None, and must return a record") if record is None else error
-            raise self._failed("combine()", told, record, self._here) from error
-        if found != key and repr(found) != repr(key):  # NaN differs from itself
-            changed = CombinedKeyChanged(self._plan.port, repr(found)[:200])
+            reason = TypeError("it returned None, and must return a record") if record is None else error
+            raise self._failed("combine()", reason, record, self._here) from error
+        if key_value != key and repr(key_value) != repr(key):  # NaN differs from itself
+            changed = CombinedKeyChanged(self._plan.port, repr(key_value)[:200])
             raise self._failed("combine()", changed, record, self._here)
 
     def _check_keys(self, partition: int, batch: pa.RecordBatch) -> None:
@@ -353,8 +353,8 @@ class Sender:
                 combined = _a_batch(self._combine_batch(batch))
                 self._check_keys(partition, combined)
             except Exception as error:
-                found = first_failing_row(batch, self._plan.type, raising(self._combine_batch))
-                record, error = (None, error) if found is None else (found.record, found.error)
+                failing = first_failing_row(batch, self._plan.type, raising(self._combine_batch))
+                record, error = (None, error) if failing is None else (failing.record, failing.error)
                 raise self._failed("combine_batch()", error, record, self._here) from error
             batch = combined
         self.figures.records += batch.num_rows

@@ -4,7 +4,7 @@
 - `policy`: if an idle task steals, from which task, and how much; why nothing was stolen: pure functions of a few figures;
 - `task_work`: the work of one attempt of a task: the interface, and the plain form, of which nothing moves;
 - `ownership_log`: the log of each task, which says who owns which part;
-- `item_log`: the log of each shared item, which says which part was read last;
+- `item_log`: the log of each item of which parts were stolen, which says which part completed it;
 - `peers`: an idle task's view of the other tasks of its stage;
 - `stealing`: the usual form of work: an idle task steals from its peers through their logs;
 - `yielding`: the form for slow stores: tasks stop early, and a further job of the window reads the rest;

@@ -14,7 +14,7 @@ class BackgroundTask(Protocol):
     """A task at work."""
 
     def tick(self) -> None:
-        """Called every `POLL` seconds, never by two threads at once. Must not raise."""
+        """Do what is due: called every `POLL` seconds, never by two threads at once. Must not raise."""
         ...
 
 

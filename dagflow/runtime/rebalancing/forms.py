@@ -50,9 +50,9 @@ def read_reports(log: WindowLog, tasks: Sequence[TaskSpec]) -> list[TaskReport |
 
 
 def _log_of(log: WindowLog, task: TaskSpec) -> TaskLog:
-    found = TaskLog(log.unsynced, task_name(task.claims_area, task.partition))
-    found.catch_up()
-    return found
+    task_log = TaskLog(log.unsynced, task_name(task.claims_area, task.partition))
+    task_log.catch_up()
+    return task_log
 
 
 def _report_in(log: TaskLog) -> TaskReport | None:

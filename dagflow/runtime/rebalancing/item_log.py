@@ -45,13 +45,13 @@ def finish(store: Store, area: str, part: Part, *, partition: int, attempt: str,
     of a partition is its last one; the parts that earlier attempts have read count as read all the same.
     """
     name = item_name(area, part.number)
-    known: list[FinishedPart] = []
+    entries: list[FinishedPart] = []
     while True:
-        while (record := read_sealed(store, entry_name(name, len(known)))) is not None:
-            known.append(FinishedPart.of(record.body))
-        is_told = any(each.completes and counts(each.partition, each.attempt) for each in known)
-        completes = not is_told and is_all([part, *(each.part for each in known)])
-        entry = entry_name(name, len(known))
+        while (record := read_sealed(store, entry_name(name, len(entries)))) is not None:
+            entries.append(FinishedPart.of(record.body))
+        is_told = any(each.completes and counts(each.partition, each.attempt) for each in entries)
+        completes = not is_told and is_all([part, *(each.part for each in entries)])
+        entry = entry_name(name, len(entries))
         if store.create(entry, seal(entry, FinishedPart(part, partition, attempt, completes).to_bytes())):
             return completes
 

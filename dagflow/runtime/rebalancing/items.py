@@ -88,7 +88,7 @@ class PendingItem:
 
     @property
     def name(self) -> str:
-        """Its name in reports."""
+        """The name of the item in reports."""
         if not isinstance(self.value, NamesFile):
             return f"{shown(self.value)} of {self.item[0]!r}"
         start, _ = range_of(self.value)
@@ -128,8 +128,8 @@ def _has(kind: Any, protocol: Any) -> bool:
 
 def _tracker(operator: Any, value: Any) -> RangeTracker[Any] | None:
     if _is(operator, SplitsItems):
-        made: RangeTracker[Any] = operator.tracker_of(value)
-        return made
+        tracker: RangeTracker[Any] = operator.tracker_of(value)
+        return tracker
     return tracker_between(value.start, value.stop)
 
 

@@ -72,21 +72,21 @@ class PeerView:
         return [self._peer(number, since, have_begun) for number in self._known]
 
     def _peer(self, number: int, since: float, has_begun: bool) -> Peer:
-        known, now = self._known[number], self._clock.monotonic()
-        working_since = max(since, now if known.works_since is None else known.works_since)
-        known.works_since = None
+        peer, now = self._known[number], self._clock.monotonic()
+        working_since = max(since, now if peer.works_since is None else peer.works_since)
+        peer.works_since = None
         state = self._ownership.log_of(number).catch_up()
         if state.report is not None:
             return Peer(partition=number, state="done")
         if not state.attempts and has_begun:  # quietly
-            known.works_since = working_since
+            peer.works_since = working_since
             return Peer(partition=number, state="working", watched=now - working_since)
         if not state.attempts:
             return Peer(partition=number, state="waiting")
-        text = known.gauge.read()
-        if text != known.text or known.attempts != len(state.attempts):
-            known.text, known.at, known.attempts = text, now, len(state.attempts)
-        if now - known.at > SILENT:
+        text = peer.gauge.read()
+        if text != peer.text or peer.attempts != len(state.attempts):
+            peer.text, peer.at, peer.attempts = text, now, len(state.attempts)
+        if now - peer.at > SILENT:
             return Peer(partition=number, state="waiting")
         try:
             figures = json.loads(text) if text is not None else {}
@@ -96,14 +96,14 @@ class PeerView:
             figures = {}
         if figures.get("idle"):
             return Peer(partition=number, state="idle")
-        known.works_since = working_since
-        known.key = str(figures.get("key", ""))
+        peer.works_since = working_since
+        peer.key = str(figures.get("key", ""))
         return Peer(
             partition=number,
             state="working",
             remaining=figures.get("left"),
             is_last=figures.get("last", False),
-            asked=known.key in (known.asked, figures.get("refused") or None),
+            asked=peer.key in (peer.asked, figures.get("refused") or None),
             watched=now - working_since,
         )
 

@@ -122,16 +122,16 @@ class _Left:
 
 
 def _left(item: ItemInProgress | None, queue: ItemQueue, throughput: Throughput, now: float) -> _Left | None:
-    known = throughput.seconds / throughput.weight if throughput.weight and throughput.seconds > 0 else None
-    item_rate = known
-    if item is not None and (known is None or now - item.since >= KNOWN_AFTER):
+    rate = throughput.seconds / throughput.weight if throughput.weight and throughput.seconds > 0 else None
+    item_rate = rate
+    if item is not None and (rate is None or now - item.since >= KNOWN_AFTER):
         if now - item.since < KNOWN_AFTER:
             return None
         item_rate = item.rate(now)
-        known = known if known is not None else item_rate
-    if known is None or item_rate is None:
+        rate = rate if rate is not None else item_rate
+    if rate is None or item_rate is None:
         return None
-    return _Left(item.rest * item_rate if item is not None else 0.0, item_rate, queue.weight * known, known)
+    return _Left(item.rest * item_rate if item is not None else 0.0, item_rate, queue.weight * rate, rate)
 
 
 def remaining(item: ItemInProgress | None, queue: ItemQueue, throughput: Throughput, now: float) -> float | None:

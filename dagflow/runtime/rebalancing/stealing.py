@@ -114,9 +114,9 @@ class StealingWork(MovableWork):
     def repeated(self) -> TaskSpec:
         """The task that reads again the parts that an earlier attempt has reported, in the same order."""
         assert self.previous_report is not None
-        known = self._ownership.known_items()
+        travelling = self._ownership.known_items()
         parts = tuple(part_of(part) for part in self.previous_report.parts)
-        items = tuple(tuple(known[part.number]) for part in parts)
+        items = tuple(tuple(travelling[part.number]) for part in parts)
         return attrs.evolve(self.spec, work=Work(items=items, numbers=tuple(part.number for part in parts), parts=parts))
 
     def publish(self, report: TaskReport) -> TaskReport:

@@ -110,14 +110,14 @@ class Folders:
         """
         assert self.run_folder is not None
         home = open_store(self.run_folder)
-        known = home.read(CLAIMED.form) is not None or bool(WindowLog(home).windows("plan"))
+        is_claimed = home.read(CLAIMED.form) is not None or bool(WindowLog(home).windows("plan"))
         for folder in self.outputs:
-            found = self._owner(folder)
-            if found is None or self._was_moved(folder, found):
+            owner = self._owner(folder)
+            if owner is None or self._was_moved(folder, owner):
                 continue
-            if found != self.run_folder:
-                raise OutputOwned(folder=folder, owner=found, mine=self.run_folder)
-            if not known and join(folder, OWN_FOLDER) != self.run_folder and not (fresh and not _visible(folder)):
+            if owner != self.run_folder:
+                raise OutputOwned(folder=folder, owner=owner, mine=self.run_folder)
+            if not is_claimed and join(folder, OWN_FOLDER) != self.run_folder and not (fresh and not _visible(folder)):
                 raise OutputOrphaned(folder=folder, run_folder=self.run_folder)
         home.create(CLAIMED.form, b"")  # before the outputs say so
         for folder in self.outputs:
@@ -132,8 +132,8 @@ class Folders:
             store.create(OWNER.form, os.fsencode(self.run_folder))
 
     def _owner(self, folder: str) -> str | None:
-        found = open_store(join(folder, OWN_FOLDER)).read(OWNER.form)
-        return None if found is None else os.fsdecode(found)
+        record = open_store(join(folder, OWN_FOLDER)).read(OWNER.form)
+        return None if record is None else os.fsdecode(record)
 
     def _was_moved(self, folder: str, owner: str) -> bool:
         """Return whether this output was moved, or copied, together with its own log. Then it is still its own."""
@@ -159,9 +159,9 @@ class Folders:
         if home.read(APP_ID.form) is None and WindowLog(home).windows("decision"):
             raise PlanMismatch(self.run_folder, f"{APP_ID.form} is gone, by which ledgers know what was committed")
         home.create(APP_ID.form, seal(APP_ID.form, f"{application}-{uuid.uuid4().hex}".encode()))
-        found = read_app_id(home)
-        assert found is not None
-        return found
+        existing = read_app_id(home)
+        assert existing is not None
+        return existing
 
     def log(self, durable: bool) -> WindowLog:
         """The window log of the run."""
@@ -241,20 +241,20 @@ def foreign_files(folder: str) -> ForeignFiles | None:
 
 def _make(folder: str) -> None:
     """Make a folder and those above it, for good."""
-    made = []
+    folders = []
     above = local_path(folder)
     while above and not os.path.isdir(above):
         above = os.path.dirname(above)
-        made.append(above or ".")
+        folders.append(above or ".")
     system = file_system(folder)
     system.make_folders(folder)
-    for each in made:
+    for each in folders:
         with contextlib.suppress(PermissionError):  # it may be entered, but not read: nothing that we could secure
             system.sync_folder(each)
 
 
 def _visible(folder: str) -> tuple[str, ...]:
-    names = (base_name(found.path) for found in file_system(folder).scan(folder))
+    names = (base_name(file.path) for file in file_system(folder).scan(folder))
     return tuple(sorted(name for name in names if name[0] not in "._"))
 
 

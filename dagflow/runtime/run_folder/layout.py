@@ -135,7 +135,7 @@ GAUGE = Kind(
     removed=Removed.SWEPT,
 )
 CLAIM = Kind(
-    title="an entry in the log of a task that shares its work; the last one holds its report",
+    title="an entry in the ownership log of a task whose work can be stolen; the last one holds its report",
     form="claims/{window:010d}.{epoch}.{stage}-{partition:04d}.{number:06d}",
     writer="task",
     sealed=True,

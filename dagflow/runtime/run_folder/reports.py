@@ -22,7 +22,7 @@ class OperatorFigures:
     samples: list[str] = attrs.field(factory=list)
 
     def add(self, other: OperatorFigures) -> None:
-        """Sums."""
+        """Add the figures of another report to these."""
         self.records_in += other.records_in
         self.records_out += other.records_out
         self.converted += other.converted
@@ -69,7 +69,7 @@ class ExchangeFigures:
     hottest: dict[str, int] = attrs.field(factory=dict)
 
     def add(self, other: ExchangeFigures) -> None:
-        """Sums."""
+        """Add the figures of another report to these."""
         self.records += other.records
         self.before += other.before
         self.rows += other.rows
@@ -97,7 +97,7 @@ class Steal:
 class TaskReport:
     """The report of one task. Durable, and the first one of a task counts. `states`: what its operators keep, by operator.
 
-    `parts`: which parts of which items (their numbers in the stage's plan) it has read, in order, where work is shared.
+    `parts`: which parts of which items (their numbers in the stage's plan) it has read, in order, where work can be stolen.
     `exchanges`: what it has sent, by the port that it leads to. `event_times`: the latest time of a record, by operator.
     `staged`: what `Sink.stage` has returned, by operator.
     """

@@ -34,11 +34,13 @@ class FolderReport:
         folder: the run folder.
         records: the number of records that were read and checked.
         problems: what is damaged, out of place or missing.
+        undecided: the windows that are planned and not decided: a launch is running them, or has ended before it was done.
     """
 
     folder: str
     records: int
     problems: tuple[DagflowError, ...]
+    undecided: tuple[int, ...] = ()
 
 
 def verify_run_folder(folder: str) -> FolderReport:
@@ -70,7 +72,10 @@ class _Verifying:
             self._verify()
         except PlanMismatch as error:  # of another version: nothing more can be said
             self.problems = {"": error}
-        return FolderReport(folder=self.folder, records=self.records, problems=tuple(self.problems.values()))
+        newest = max(self.log.windows("decision"), default=-1)
+        undecided = tuple(window for window in self.log.windows("plan") if window > newest)
+        problems = tuple(self.problems.values())
+        return FolderReport(folder=self.folder, records=self.records, problems=problems, undecided=undecided)
 
     def _verify(self) -> None:
         log, store = self.log, self.log.store
@@ -107,23 +112,23 @@ class _Verifying:
 
     def _mark(self, window: int) -> Any:
         name, decision = record_name("done", window), record_name("decision", window)
-        found = read_sealed(self.log.store, name)
+        record = read_sealed(self.log.store, name)
         expected = self.log.hash_of(decision)
-        if found is not None and expected is not None and found.builds_on != {decision: expected}:
+        if record is not None and expected is not None and record.builds_on != {decision: expected}:
             raise RecordMisplaced(self.folder, name, f"it builds on another {decision} than the one that is there")
-        return found
+        return record
 
     def _read(self, reading: Callable[..., Any], *what: Any, counts: bool = True) -> Any:
         try:
-            found = reading(*what)
+            value = reading(*what)
         except PlanMismatch:
             raise
         except DagflowError as problem:
             self.records += counts
             self._tell(problem)
             return None
-        self.records += counts and found is not None
-        return found
+        self.records += counts and value is not None
+        return value
 
     def _tell(self, problem: DagflowError) -> None:
         """Note a problem, one for each record."""

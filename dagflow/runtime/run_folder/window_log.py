@@ -227,16 +227,16 @@ class WindowLog:
     def is_done(self, window: int) -> bool:
         """Return whether a mark says that all has followed from the decision of a window. A damaged mark says nothing."""
         try:
-            found = read_sealed(self.store, record_name("done", window))
+            record = read_sealed(self.store, record_name("done", window))
         except RecordRefused:
             return False
         decision = record_name("decision", window)
-        return found is not None and found.builds_on == self._hashes_of([decision])
+        return record is not None and record.builds_on == self._hashes_of([decision])
 
     def windows(self, kind: str) -> list[int]:
         """The windows that have a `plan`, `decision` or `done`."""
         form = next(each for each in (PLAN, DECISION, DONE) if each.folder == kind)
-        return [int(found["window"]) for name in self.store.names(f"{kind}/") if (found := form.match(name)) is not None]
+        return [int(match["window"]) for name in self.store.names(f"{kind}/") if (match := form.match(name)) is not None]
 
     def report(self, name: str, report: TaskReport) -> TaskReport:
         """Publish a task's report; the first one counts. Raises RecordRefused for one that is there and damaged."""
@@ -246,8 +246,8 @@ class WindowLog:
 
     def read_report(self, name: str) -> TaskReport | None:
         """The report of a task. Raises RecordRefused, PlanMismatch."""
-        found = read_sealed(self.unsynced, name)
-        return None if found is None else _decoded(found, TaskReport, self.store.url)
+        record = read_sealed(self.unsynced, name)
+        return None if record is None else _decoded(record, TaskReport, self.store.url)
 
     def reported_files(self, window: int) -> Iterator[StagedFile]:
         """The files in the reports and logs of claims that a window has left, in any round; of those that are whole."""
@@ -255,8 +255,8 @@ class WindowLog:
         moved = {} if plan is None else self._moves(plan.outputs)
         for name in stored(self.unsynced, (REPORT, CLAIM), window):
             try:
-                found = read_sealed(self.unsynced, name)
-                report = _report_in(found, self.store.url)
+                record = read_sealed(self.unsynced, name)
+                report = _report_in(record, self.store.url)
             except (RecordRefused, PlanMismatch):  # what a power cut has left
                 continue
             yield from (moved_file(file, moved) for file in (() if report is None else report.files))
@@ -279,8 +279,8 @@ class WindowLog:
 
         Raises RecordRefused, PlanMismatch.
         """
-        found = read_sealed(self.unsynced, LAUNCH.name(launch=round.rstrip("+").partition(".")[0]))
-        return None if found is None else _decoded(found, LaunchRecord, self.store.url)
+        record = read_sealed(self.unsynced, LAUNCH.name(launch=round.rstrip("+").partition(".")[0]))
+        return None if record is None else _decoded(record, LaunchRecord, self.store.url)
 
     def sweep_temporaries(self) -> None:
         """Remove the half-written reports and states of tasks that were killed."""
@@ -297,19 +297,19 @@ class WindowLog:
 
     def hash_of(self, name: str) -> str | None:
         """The hash of a record by its seal, None when it is not there. Raises RecordDamaged, RecordMisplaced, PlanMismatch."""
-        known = self._hashes.get(name)
-        if known is None and (found := read_sealed(self.store, name)) is not None:
-            known = self._remember(name, found.hash)
-        return known
+        digest = self._hashes.get(name)
+        if digest is None and (record := read_sealed(self.store, name)) is not None:
+            digest = self._remember(name, record.hash)
+        return digest
 
     def decision_hash(self, window: int) -> str:
         """Return the hash of a decision that is there, by its seal. Raises what `hash_of` does."""
-        found = self.hash_of(record_name("decision", window))
-        assert found is not None
-        return found
+        digest = self.hash_of(record_name("decision", window))
+        assert digest is not None
+        return digest
 
     def _hashes_of(self, names: Iterable[str]) -> dict[str, str]:
-        return {name: known for name in names if (known := self.hash_of(name)) is not None}
+        return {name: digest for name in names if (digest := self.hash_of(name)) is not None}
 
     def _remember(self, name: str, found: str) -> str:
         self._hashes[name] = found
@@ -323,16 +323,16 @@ class WindowLog:
         if self.store.create(name, data):
             self._remember(name, seal_of(data))
             return record
-        found: Any = self.read_plan(window) if kind == "plan" else self.read_decision(window)
-        return record if found is None else found
+        existing: Any = self.read_plan(window) if kind == "plan" else self.read_decision(window)
+        return record if existing is None else existing
 
     def _read(self, kind: str, window: int, cls: type[Record], *, alone: bool = False) -> Record | None:
-        found = read_sealed(self.store, record_name(kind, window))
-        if found is None:
+        record = read_sealed(self.store, record_name(kind, window))
+        if record is None:
             return None
         if not alone:
-            self._check_links(found)
-        return _decoded(found, cls, self.store.url)
+            self._check_links(record)
+        return _decoded(record, cls, self.store.url)
 
     def _check_links(self, found: SealedRecord) -> None:
         if self._hashes.get(found.name, found.hash) != found.hash:

@@ -29,7 +29,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
     """Takes along what annotations, new names and aliases of types mean."""
 
     def reducer_override(self, obj: Any) -> Any:
-        """Called for everything that is pickled, before its own `__reduce__`."""
+        """Reduce types whose meaning pickle would lose; called before an object's own `__reduce__`."""
         if isinstance(obj, type):
             if "__attrs_attrs__" in vars(obj):
                 _evaluate_fields(obj)

@@ -158,9 +158,9 @@ class Inlet:
         is_fatal = getattr(error, "is_fatal", False)  # of no single row
         if not is_fatal and (blame is None or blame.error is not error):  # else the operator has said which record it is
             with self.node.discarding():
-                found = first_failing_row(batch, self.type, raising(self.handler))
-            if found is not None:
-                self.node.fail(self._doing, found.error, found.record)
+                failing = first_failing_row(batch, self.type, raising(self.handler))
+            if failing is not None:
+                self.node.fail(self._doing, failing.error, failing.record)
         self.node.fail(self._doing, error, None)
 
     def _tolerant(self, batch: pa.RecordBatch) -> None:

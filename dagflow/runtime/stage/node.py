@@ -123,7 +123,7 @@ class Node:
         return PortUnbound(port=port, operator=self.name, doing=self.outside)
 
     def hold(self) -> None:
-        """From now on, keeps back what the operator emits."""
+        """Keep back what the operator emits from now on."""
         for outlet in self.outlets.values():
             outlet.hold()
 
@@ -147,7 +147,7 @@ class Node:
 
     @contextlib.contextmanager
     def discarding(self) -> Iterator[None]:
-        """While this lasts, what the operator emits goes nowhere."""
+        """Discard what the operator emits while this lasts."""
         inlets = {name: outlet.inlets for name, outlet in self.outlets.items()}
         self.drop()
         for outlet in self.outlets.values():

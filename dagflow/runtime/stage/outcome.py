@@ -17,7 +17,7 @@ class BusyInterval:
 
     @property
     def seconds(self) -> float:
-        """Its length."""
+        """The length of the interval."""
         return self.until - self.since
 
 

@@ -147,7 +147,7 @@ class Outlet:
             raise Abort(error) from None  # the operator is wrong, not the record: no `on_error` skips it
 
     def check_all(self, check: Callable[[Any], None]) -> Callable[[Any], None]:
-        """From now on, checks what is emitted. Returns what is to be the port's `emit`."""
+        """Check what is emitted from now on. Return the function that the port must use as its `emit`."""
         self._check, self.emit = check, self._checked_emit
         return self.emit
 
@@ -193,7 +193,7 @@ class Outlet:
         return (records,) if cursor.crash_marker is None else cursor.crash_marker.portions(cursor.path, records)
 
     def hold(self) -> None:
-        """From now on, keeps back what is emitted."""
+        """Keep back what is emitted from now on."""
         self._held = []
 
     def release(self, keep: bool) -> None:
@@ -217,7 +217,7 @@ class Outlet:
 
 
 class Unconnected:
-    """Stands behind an output port without a stream: what is emitted goes nowhere, and is refused where others' would be."""
+    """The end of an output port without a stream. Records go nowhere; an `emit` outside a window is refused all the same."""
 
     def __init__(self, node: EmittingNode, port: str) -> None:
         self.node = node

@@ -31,8 +31,8 @@ class Part(NamedTuple):
 
     def to_list(self) -> list[Any]:
         """The part in records, as plain data; the inverse of `part_of`."""
-        found = [self.number, encode(self.start, _WHERE), encode(self.stop, _WHERE)]
-        return [*found, True] if self.completes else found
+        values = [self.number, encode(self.start, _WHERE), encode(self.stop, _WHERE)]
+        return [*values, True] if self.completes else values
 
     @property
     def is_whole(self) -> bool:

@@ -333,7 +333,7 @@ class Job:
 
     def by_level(self) -> list[tuple[TaskSpec, ...]]:
         """The tasks of each level, in the order of their places."""
-        found: dict[int, list[TaskSpec]] = {}
+        levels: dict[int, list[TaskSpec]] = {}
         for task in self.tasks:
-            found.setdefault(task.layout.level, []).append(task)
-        return [tuple(tasks) for tasks in found.values()]
+            levels.setdefault(task.layout.level, []).append(task)
+        return [tuple(tasks) for tasks in levels.values()]

@@ -114,12 +114,12 @@ def pickled(program: Program, plan: Plan | None = None, *, travels: bool = True)
         data: bytes = dump_by_value(program) if travels else cloudpickle.dumps(program)
         return data
     except Exception as error:  # picklers raise anything
-        found = [
+        problems = [
             (item.name, _not_picklable({**fields_of(item.operator), "(its class)": type(item.operator)}))
             for item in program.operators
         ]
-        found += [(each.sink[0], _not_picklable({"partition_by": each.key})) for each in program.sends]
-        for name, reason in found:
+        problems += [(each.sink[0], _not_picklable({"partition_by": each.key})) for each in program.sends]
+        for name, reason in problems:
             if reason is not None:
                 where = plan.dag.nodes[name].where if plan is not None and name in plan.dag.nodes else ""
                 raise NotPicklable(name, reason[0], reason[1], where) from error

@@ -109,13 +109,13 @@ def open_crash_marker(log: WindowLog, spec: TaskSpec) -> CrashMarker | None:
 
 def places(log: WindowLog, tasks: Iterable[TaskSpec], among: Collection[str] = ()) -> list[Place]:
     """The places of tasks that have ended without a report. `among`: the names of those that died, where known."""
-    found = []
+    marked = []
     for task in tasks:
         path = _path(log, task)
         at = None if path is None or (among and task.name not in among) else _read(path)
         if at is not None and log.read_report(task.report_name) is None:
-            found.append(Place(task.name, *at))
-    return found[:_TOLD]
+            marked.append(Place(task.name, *at))
+    return marked[:_TOLD]
 
 
 def _path(log: WindowLog, spec: TaskSpec) -> str | None:
@@ -148,5 +148,5 @@ def _positions(records: Any) -> Sequence[Any] | None:
     names = records.schema.names
     if not set(READER_COLUMNS) <= set(names) or not records.num_rows:
         return None
-    found: Sequence[Any] = records.column(POSITION).to_pylist()
-    return found
+    positions: Sequence[Any] = records.column(POSITION).to_pylist()
+    return positions

@@ -35,21 +35,21 @@ def dump_by_value(thing: Any) -> bytes:
         with by_value(folders, libraries):
             pickler.dump(thing)
         named = (sys.modules.get(name) for name in pickler.named)
-        found = {import_folder(module) for module in named if module is not None and is_user_code(module, libraries)}
-        if found <= folders:
+        user_folders = {import_folder(module) for module in named if module is not None and is_user_code(module, libraries)}
+        if user_folders <= folders:
             return file.getvalue()
-        folders |= found
+        folders |= user_folders
 
 
 @contextmanager
 def by_value(folders: Iterable[str], libraries: Libraries) -> Iterator[None]:
-    """While this lasts, cloudpickle takes the user code in some folders by value."""
-    wanted, known = set(folders), cloudpickle.list_registry_pickle_by_value()
+    """Let cloudpickle take the user code in some folders by value while this lasts."""
+    wanted, registered = set(folders), cloudpickle.list_registry_pickle_by_value()
     modules = [
         module
         for name, module in list(sys.modules.items() if wanted else ())
         if getattr(module, "__name__", None) == name  # no alias of another one
-        and name not in known
+        and name not in registered
         and is_user_code(module, libraries)
         and import_folder(module) in wanted
     ]
@@ -112,7 +112,7 @@ class _Pickler(Pickler):
         self.named: set[str] = set()
 
     def persistent_id(self, thing: Any) -> None:
-        """Called for everything that is pickled; leaves the pickling to the others."""
+        """Note the module of an object. Return None, so that the object is pickled as usual."""
         if isinstance(thing, ModuleType):
             name: object = thing.__name__
         else:

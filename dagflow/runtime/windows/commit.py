@@ -85,11 +85,11 @@ def decide(
 
 def _staged(reports: Iterable[TaskReport]) -> dict[str, list[Any]]:
     """Collect what the tasks have staged, by sink."""
-    found: dict[str, list[Any]] = {}
+    by_sink: dict[str, list[Any]] = {}
     for report in reports:
         for name, staged in report.staged.items():
-            found.setdefault(name, []).append(staged)
-    return found
+            by_sink.setdefault(name, []).append(staged)
+    return by_sink
 
 
 @attrs.frozen
@@ -206,11 +206,11 @@ def reports_of(log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec]) -> t
     Raises WindowIncomplete.
     """
     collected, steals = collect(log, tasks)
-    found = list(zip(tasks, collected, strict=True))
-    missing = tuple(t.name for t, report in found if report is None or report.items != len(t.work.items))
+    pairs = list(zip(tasks, collected, strict=True))
+    missing = tuple(t.name for t, report in pairs if report is None or report.items != len(t.work.items))
     if missing:
         raise WindowIncomplete(plan.window, missing)
-    reports = [report for _, report in found if report is not None]
+    reports = [report for _, report in pairs if report is not None]
     parts: dict[str, list[Part]] = {}
     for task, report in zip(tasks, reports, strict=True):
         if task.work.moves:

@@ -21,11 +21,11 @@ def shape(plan: Plan) -> dict[str, str]:
 
     Operators that the planner adds are left out: they depend on properties, which may change.
     """
-    found = {f"operator {name}": type(node.operator).__qualname__ for name, node in plan.written.nodes.items()}
+    parts = {f"operator {name}": type(node.operator).__qualname__ for name, node in plan.written.nodes.items()}
     for stream in plan.written.streams.values():
         for sink in stream.sinks:
-            found[f"stream {stream.source} → {sink}"] = ""
-    return found
+            parts[f"stream {stream.source} → {sink}"] = ""
+    return parts
 
 
 ADDED = "added stream "
@@ -45,7 +45,7 @@ FUNCTION = "a function"
 
 def properties(plan: Plan) -> dict[str, str]:
     """The properties of the operators whose text form says all of them, to see whether they have changed since."""
-    found = {}
+    texts = {}
     for name, node in plan.written.nodes.items():
         outputs = node.operator.output_folders()
         cls: Any = type(node.operator)
@@ -54,8 +54,8 @@ def properties(plan: Plan) -> dict[str, str]:
                 continue  # a moved folder is not a change
             text = HIDDEN if _is_secret(cls, field) else _text(value)
             if text is not None:
-                found[f"{name}.{field}"] = text
-    return found
+                texts[f"{name}.{field}"] = text
+    return texts
 
 
 @functools.lru_cache(1024)  # it is asked for each property in each window
@@ -99,10 +99,10 @@ def changed_properties(plan: Plan, last: WindowPlan, run_folder: str) -> list[st
 
     Raises PlanMismatch when this is another application, or when it cannot resume from the states that are kept.
     """
-    found = differences(last, plan)
-    if found:
+    others = differences(last, plan)
+    if others:
         text = "it belongs to another application, or to this one as it was:"
-        raise PlanMismatch(run_folder, "\n    ".join([text, *found]))
+        raise PlanMismatch(run_folder, "\n    ".join([text, *others]))
     changed = _changes(last, plan)
     fixed = (f"{name}.{each}" for name, node in plan.written.nodes.items() for each in node.operator.state_properties())
     stale = [changed[name] for name in fixed if name in changed]

@@ -109,10 +109,10 @@ def datasets_of(plan: Plan) -> Iterator[OutputDataset]:
 
 
 def _refuse_twice(folder: str, ids: Mapping[str, str | None]) -> None:
-    known: dict[str, str] = {}
+    first_readers: dict[str, str] = {}
     for name, dataset in ids.items():
-        if dataset is not None and known.setdefault(dataset, name) != name:
-            raise DatasetTwice(folder=folder, dataset=dataset, first=known[dataset], second=name)
+        if dataset is not None and first_readers.setdefault(dataset, name) != name:
+            raise DatasetTwice(folder=folder, dataset=dataset, first=first_readers[dataset], second=name)
 
 
 def _is_input(plan: Plan, name: str) -> bool:
@@ -157,17 +157,17 @@ class Datasets:
         `log`: knows what the ledgers must hold. Raises LedgerDamaged where they do not, PlanMismatch where they hold more,
         LedgerTaken, LedgerRuleError for changes that a dataset cannot take, SchemasDiffer, StoreRefused.
         """
-        for said in datasets_of(self._plan):
+        for declared in datasets_of(self._plan):
             if log is not None:
-                _compare(log, said.folder, self._app_id)
-            ledger = Ledger.create(said.folder, dataset_kind=said.kind, clock=self._now, durable=self._durable)
+                _compare(log, declared.folder, self._app_id)
+            ledger = Ledger.create(declared.folder, dataset_kind=declared.kind, clock=self._now, durable=self._durable)
             head = ledger.refresh()
             assert head is not None
             before = ledger.schema_at(head.seq)
-            if said.late is not None and before is not None:  # what was agreed on stays
-                fed = attrs.evolve(said, schema=attrs.evolve(before, written=said.schema.written))
+            if declared.late is not None and before is not None:  # what was agreed on stays
+                fed = attrs.evolve(declared, schema=attrs.evolve(before, written=declared.schema.written))
             else:
-                fed = said
+                fed = declared
             if before != fed.schema:
                 ledger.append(fed.schema)
             if fed.kind == DERIVATIVE:
@@ -231,13 +231,15 @@ class Datasets:
 
         What the ledger says already stays, as rows rely on it; types may become wider ones.
         """
-        found = dict((None if fed.late is None else late_columns(self._plan, decision.agreed, fed.late)) or ())
-        known = {field.name for field in fed.schema.schema}
+        by_name = dict((None if fed.late is None else late_columns(self._plan, decision.agreed, fed.late)) or ())
+        names = {field.name for field in fed.schema.schema}
         columns = [
-            attrs.evolve(field, type=found[field.name]) if is_widened(field.type, found.get(field.name, field.type)) else field
+            attrs.evolve(field, type=by_name[field.name])
+            if is_widened(field.type, by_name.get(field.name, field.type))
+            else field
             for field in fed.schema.schema
         ]
-        columns += [SchemaField(name=name, type=kind, optional=True) for name, kind in found.items() if name not in known]
+        columns += [SchemaField(name=name, type=kind, optional=True) for name, kind in by_name.items() if name not in names]
         if tuple(columns) != fed.schema.schema:
             fed = attrs.evolve(fed, schema=attrs.evolve(fed.schema, schema=tuple(columns)))
             ledger.append(fed.schema)
@@ -291,9 +293,9 @@ def _compare(log: WindowLog, folder: str, app_id: str) -> None:
     nothing.
     """
     committed = check_end(log, folder, app_id)
-    known = max(log.windows("decision"), default=-1)
-    if committed > known:
-        here = f"the log ends with window {known}" if known >= 0 else "the log is empty"
+    newest = max(log.windows("decision"), default=-1)
+    if committed > newest:
+        here = f"the log ends with window {newest}" if newest >= 0 else "the log is empty"
         raise PlanMismatch(log.store.url, f"{here}, but the ledger of {folder} has window {committed} of this run")
 
 
@@ -318,11 +320,11 @@ def _check_checkpoint(log: WindowLog, ledger: Ledger, app_id: str) -> None:
     event = None if state.at is None else ledger.entry(state.at.seq).data
     if state.at is None or event is None or event.new_checkpoint is None or event.txn.app_id != app_id:
         return
-    if event.new_checkpoint.size or (known := log.hash_of(record_name("decision", event.txn.window_id))) is None:
+    if event.new_checkpoint.size or (digest := log.hash_of(record_name("decision", event.txn.window_id))) is None:
         return  # earlier versions named a record of their own; the decision may have been dropped
-    if event.new_checkpoint.hash != known:
+    if event.new_checkpoint.hash != digest:
         decision = f"the decision of window {event.txn.window_id}"
-        reason = f"its checkpoint is {event.new_checkpoint.hash}, {decision} has the hash {known}"
+        reason = f"its checkpoint is {event.new_checkpoint.hash}, {decision} has the hash {digest}"
         raise LedgerDamaged(ledger.place, state.at.seq, reason)
 
 

@@ -32,11 +32,11 @@ def _event_time(plan: Plan, name: str, window: WindowPlan, before: Decision | No
 
 def latest(before: Mapping[str, int], *more: Mapping[str, int]) -> dict[str, int]:
     """The latest time of a record that came to each operator, of what was known before and what tasks have told."""
-    found = dict(before)
-    for told in more:
-        for name, time in told.items():
-            found[name] = max(time, found.get(name, time))
-    return found
+    times = dict(before)
+    for later in more:
+        for name, time in later.items():
+            times[name] = max(time, times.get(name, time))
+    return times
 
 
 def _sources(plan: Plan, name: str) -> set[str]:

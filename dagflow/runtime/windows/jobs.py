@@ -1,4 +1,4 @@
-"""The tasks of a window, what its job is called, and how it is told that it was planned and decided."""
+"""The tasks of a window, the name of its job, and the events of its plan and its decision."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dagflow.runtime.stage.program import ExchangeLayout, Job, RunOptions, TaskS
 from dagflow.runtime.windows.commit import RollForwardResult
 from dagflow.state import StateAssignment
 
-_TOLD = 3
+MAX_ITEMS_NAMED = 3
 CONTINUOUS_WINDOW = 0.5  # seconds that a window of a continuous run stays open by default
 
 
@@ -128,8 +128,8 @@ def with_source(error: DagflowError, tasks: Sequence[TaskSpec]) -> DagflowError:
         sender = next((task for task in tasks if error.source == f"task {task.name}"), None)
         read = [block_text(value) for _, _, value in sender.work.items] if sender is not None else []
         if read:
-            more = f" and {len(read) - _TOLD} more" if len(read) > _TOLD else ""
-            error.source = f"{error.source}, which was given {', '.join(read[:_TOLD])}{more}"
+            more = f" and {len(read) - MAX_ITEMS_NAMED} more" if len(read) > MAX_ITEMS_NAMED else ""
+            error.source = f"{error.source}, which was given {', '.join(read[:MAX_ITEMS_NAMED])}{more}"
     return error
 
 
@@ -141,7 +141,7 @@ def levels_of(plan: Plan) -> dict[int, int]:
 def job_of(
     plan: Plan, window: Running, tasks: tuple[TaskSpec, ...], programs: dict[str, bytes], run_folder: str, durable: bool
 ) -> Job:
-    """Tasks of a window, as a runner gets them."""
+    """Return the job of a window: its tasks, as a runner gets them."""
     return Job(
         window=window.plan.window,
         epoch=window.epoch,

@@ -141,26 +141,26 @@ class WindowLoop:
 
     def run(self) -> None:
         """Run until the input is exhausted, the maximum of windows is reached, or the run is stopped. Raises DagflowError."""
-        found = progress_of(self._log)
-        for window in found.undone:  # their files appear, whatever happens then; operators are told once they are open
+        progress = progress_of(self._log)
+        for window in progress.undone:  # their files appear, whatever happens then; operators are told once they are open
             again = functools.partial(self._publish_again, window)
             self.retries.retry(window, "giving its files their final names", again)
         # Windows are decided in order. An older plan without its decision is one whose removal a power cut has undone.
-        self._log.drop(window for window in found.planned if window < found.newest and window not in found.decided)
-        last = self._log.read_plan(found.planned[-1]) if found.planned else None
+        self._log.drop(window for window in progress.planned if window < progress.newest and window not in progress.decided)
+        last = self._log.read_plan(progress.planned[-1]) if progress.planned else None
         if last is not None:
             changed = changed_properties(self._plan, last, self._run_folder)
             if changed:
                 self._events.send(Warned(text=f"properties have changed since window {last.window}: {'; '.join(changed)}"))
         self._has_ended = last is None or last.is_end
-        if found.decided:
-            self._begin_with(self._decision(found.newest))
+        if progress.decided:
+            self._begin_with(self._decision(progress.newest))
         if last is not None:
             operators = {name: node.operator for name, node in self._plan.dag.nodes.items()}
             for text in check_left(operators, last, self._states.left, self._log.store):
                 self._events.send(Warned(text=text))
         try:
-            self._drive(last, found.undone, deque(found.waiting))
+            self._drive(last, progress.undone, deque(progress.waiting))
         except Abort as abort:  # of an operator on the driver
             raise abort.error from abort
         self._sweep()
@@ -367,9 +367,9 @@ class WindowLoop:
         """Run a window again from its plan, and the later ones with it: a failed window discards them."""
         self.retries.check_stop()
         if failed.attempt >= self._settings.window_attempts:
-            found = places(self._log, failed.tasks, dead)
+            spots = places(self._log, failed.tasks, dead)
             raise WindowFailed(
-                failed.plan.window, failed.attempt, reason, tuple(map(str, found)), found[0].look() if found else None
+                failed.plan.window, failed.attempt, reason, tuple(map(str, spots)), spots[0].look() if spots else None
             )
         delay = self.retries.delay_after(failed.attempt)
         self._events.send(WindowRetried(window=failed.plan.window, attempt=failed.attempt + 1, reason=reason, delay=delay))

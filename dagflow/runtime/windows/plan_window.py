@@ -132,15 +132,17 @@ class Driver:
 
     def _asked_watermarks(self) -> dict[str, int]:
         """The watermarks of input operators now, as far as they know one. None goes back."""
-        found = dict(self._watermarks)
+        watermarks = dict(self._watermarks)
         for node in self._inputs:
             if isinstance(node.operator, InputOperator):
-                said = node.call("watermark")
-                if said is not None:
-                    if type(said) is not int or abs(said) > _END_OF_TIME:  # else no ledger could ever take the window
-                        node.fail("watermark()", TypeError(f"{said!r} is not an integer of microseconds since the epoch"), None)
-                    found[node.name] = max(said, found.get(node.name, said))
-        return found
+                watermark = node.call("watermark")
+                if watermark is not None:
+                    if type(watermark) is not int or abs(watermark) > _END_OF_TIME:  # else no ledger could ever take the window
+                        node.fail(
+                            "watermark()", TypeError(f"{watermark!r} is not an integer of microseconds since the epoch"), None
+                        )
+                    watermarks[node.name] = max(watermark, watermarks.get(node.name, watermark))
+        return watermarks
 
     def _asked_slices(self) -> dict[str, InputSlice]:
         """Return the slices of datasets that the window takes."""
@@ -162,25 +164,25 @@ class Driver:
         self, window: int, items: dict[str, list[Any]], driver: TaskReport, slices: Mapping[str, InputSlice]
     ) -> WindowPlan:
         by_stage: dict[str, list[list[Any]]] = {}
-        dealt: dict[str, ItemAssignment] = {}
-        known = known_to(self.plan, {n.name: n.call("backlog") for n in self._inputs if isinstance(n.operator, KnowsBacklog)})
+        assigned: dict[str, ItemAssignment] = {}
+        backlogs = known_to(self.plan, {n.name: n.call("backlog") for n in self._inputs if isinstance(n.operator, KnowsBacklog)})
         for stage in (each for each in self.plan.stages if each.level == 0):
             mine = [(port, item) for name, port in self._ports.items() if port.operator == stage.head for item in items[name]]
             if not mine:
                 continue
             by_stage[stage.head] = [[port.port, encode(item, f"a work item of {port}")] for port, item in mine]
             self._agree(stage.head, window, [item for _, item in mine])
-            dealt[stage.head] = self._readers.assign(stage, window, [item for _, item in mine], known[stage.name])
-        partitions = {head: each.partitions for head, each in dealt.items()}
+            assigned[stage.head] = self._readers.assign(stage, window, [item for _, item in mine], backlogs[stage.name])
+        partitions = {head: each.partitions for head, each in assigned.items()}
         owners: dict[str, list[int]] = {}
         while (due := self._stage_without(partitions)) is not None:
             if due.level == 0:
-                by_stage[due.head], dealt[due.head] = [], self._readers.assign(due, window, [], known[due.name])
-                partitions[due.head] = dealt[due.head].partitions
+                by_stage[due.head], assigned[due.head] = [], self._readers.assign(due, window, [], backlogs[due.name])
+                partitions[due.head] = assigned[due.head].partitions
                 continue
-            readers = sum(each.partitions for each in dealt.values())
+            readers = sum(each.partitions for each in assigned.values())
             partitions[due.head] = self._readers.above(due, window, readers)
-            owners |= {due.head: found} if (found := self._readers.owners(due)) else {}
+            owners |= {due.head: key_owners} if (key_owners := self._readers.owners(due)) else {}
         states = self._states.save(window)  # before the plan is published, which names what is saved
         advanced = [name for name in map(attrgetter("name"), self._inputs) if self._has_advanced(name, driver)]
         return WindowPlan(
@@ -188,8 +190,8 @@ class Driver:
             items=by_stage,
             partitions=partitions,
             levels={stage.name: stage.level for stage in self.plan.stages},
-            places={head: each.places for head, each in dealt.items()},
-            weights={head: each.weights for head, each in dealt.items()},
+            places={head: each.places for head, each in assigned.items()},
+            weights={head: each.weights for head, each in assigned.items()},
             owners=owners,
             states=states,
             state_types=types_of({name: node.operator for name, node in self.plan.dag.nodes.items()}),
@@ -207,11 +209,11 @@ class Driver:
         """Ask the operator that gets work items what its tasks are to know."""
         context = OperatorContext(name=head, window=window, clock=self._clock)
         try:
-            said = self.plan.dag.nodes[head].operator.agree(items, self._agreed.get(head), context)
+            agreed = self.plan.dag.nodes[head].operator.agree(items, self._agreed.get(head), context)
         except Exception as error:  # user code may raise anything
             raise abort(head, window, "agree()", error, None, context.services.cursor) from error
-        if said is not None:
-            self._agreed[head] = encode(said, f"what operator {head!r} agrees on")
+        if agreed is not None:
+            self._agreed[head] = encode(agreed, f"what operator {head!r} agrees on")
 
     def _has_advanced(self, name: str, driver: TaskReport) -> bool:
         figures = driver.operators[name]

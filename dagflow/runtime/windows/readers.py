@@ -124,10 +124,10 @@ class Readers:
 
     def figures(self) -> dict[str, ReaderFigures]:
         """Return the number of readers of each stage's head, by operator; before its first window, the number it begins with."""
-        known = {of.stage.head: (of, of.figures or _figures(of, len(of.partitions), False)) for of in self._of.values()}
+        by_head = {of.stage.head: (of, of.figures or _figures(of, len(of.partitions), False)) for of in self._of.values()}
         return {
             head: attrs.evolve(figures, counters=_counters(of.partitions))
-            for head, (of, figures) in known.items()
+            for head, (of, figures) in by_head.items()
             if of.figures is not None or of.has_partitioner
         }
 
@@ -201,9 +201,9 @@ class Readers:
             of.paces = later(of.paces, mine, len(of.partitions), latency)
         for outcome in outcomes:
             stage, _, number = outcome.task.rpartition("-")
-            found = self._of.get(stage)
-            if found is not None:
-                counters = found.partitions[int(number) % len(found.partitions)].counters
+            readers = self._of.get(stage)
+            if readers is not None:
+                counters = readers.partitions[int(number) % len(readers.partitions)].counters
                 for name, n in {"tasks": 1, "records": outcome.records, **outcome.counters}.items():
                     counters[name] = counters.get(name, 0) + n
 
@@ -217,11 +217,13 @@ class Readers:
         before = 0 if last is None else last.partitions.get(stage.head, 0)
         has = self._plan.partitioner(stage) is not None
         only = Partition(node.operator, counters={} if figures is None else dict(figures.counters))
-        found = _StageReaders(stage, node.operator, partitioner, [only], has_partitioner=has, figures=figures, first=before == 0)
+        readers = _StageReaders(
+            stage, node.operator, partitioner, [only], has_partitioner=has, figures=figures, first=before == 0
+        )
         if before:
-            found.partitions = resized(found.partitions, before)
-        found.partitions = self._defined(found)
-        return found
+            readers.partitions = resized(readers.partitions, before)
+        readers.partitions = self._defined(readers)
+        return readers
 
     def _count(self, of: _StageReaders, window: int, fresh: Backlog) -> int:
         """Tell the partitioner the backlog, and return the number of readers of a window."""
@@ -259,26 +261,28 @@ class Readers:
         for window in of.open.values():
             for number, backlog in enumerate(window):
                 waiting[number % len(waiting)] += backlog
-        told = []
+        stats = []
         for number, backlog in enumerate(waiting):
             pace = of.paces.get(number)
-            told.append(OperatorStats(number, backlog.items, backlog.size) if pace is None else pace.stats(number, backlog))
-        return [*told, OperatorStats(UNASSIGNED, fresh.items, fresh.size)]
+            stats.append(OperatorStats(number, backlog.items, backlog.size) if pace is None else pace.stats(number, backlog))
+        return [*stats, OperatorStats(UNASSIGNED, fresh.items, fresh.size)]
 
     def _defined(self, of: _StageReaders) -> list[Partition]:
         try:
-            found = list(of.partitioner.define_partitions(of.partitions, self._contexts[of.stage.name]))
+            partitions = list(of.partitioner.define_partitions(of.partitions, self._contexts[of.stage.name]))
         except DagflowError:
             raise
         except Exception as error:
             raise self._failed(of, f"failed in define_partitions(): {describe(error)}") from error
-        if not found or not all(isinstance(each, Partition) for each in found):
-            raise self._failed(of, "returned no partitions" if not found else f"returned {found[0]!r} among its partitions")
-        lost = Counter(_counters(of.partitions)) - Counter(_counters(found))  # by a partitioner that makes new partitions
-        found[0].counters.update(Counter(found[0].counters) + lost)
+        if not partitions or not all(isinstance(each, Partition) for each in partitions):
+            raise self._failed(
+                of, "returned no partitions" if not partitions else f"returned {partitions[0]!r} among its partitions"
+            )
+        lost = Counter(_counters(of.partitions)) - Counter(_counters(partitions))  # by a partitioner that makes new partitions
+        partitions[0].counters.update(Counter(partitions[0].counters) + lost)
         if of.has_partitioner:  # the stand-in for none assigns nothing
-            of.owners = key_owners(found, self._contexts[of.stage.name].input_ports, self._named(of))
-        return found
+            of.owners = key_owners(partitions, self._contexts[of.stage.name].input_ports, self._named(of))
+        return partitions
 
     def _named(self, of: _StageReaders) -> tuple[str, str]:
         return of.stage.head, type(of.partitioner).__qualname__
@@ -289,7 +293,7 @@ class Readers:
 
 def known_to(plan: Plan, backlogs: Mapping[str, Backlog]) -> dict[str, Backlog]:
     """Return the backlog of each stage that the driver's operators above it know of and have not emitted."""
-    found = {}
+    by_stage = {}
     for stage in plan.stages:
         above, left = set[str](), [stage.head]
         while left:
@@ -297,8 +301,8 @@ def known_to(plan: Plan, backlogs: Mapping[str, Backlog]) -> dict[str, Backlog]:
                 if source.operator not in above:
                     above.add(source.operator)
                     left.append(source.operator)
-        found[stage.name] = sum((b for name, b in backlogs.items() if name in above), Backlog())
-    return found
+        by_stage[stage.name] = sum((b for name, b in backlogs.items() if name in above), Backlog())
+    return by_stage
 
 
 def _counters(partitions: Sequence[Partition]) -> dict[str, int]:
@@ -310,9 +314,9 @@ def _figures(of: _StageReaders, now: int, changed: bool) -> ReaderFigures:
     before = of.figures
     lowest = now if before is None else min(now, before.lowest)
     highest = now if before is None else max(now, before.highest)
-    said = of.said
-    least = lowest if said.min_readers is None else said.min_readers
-    most = highest if said.max_readers is None else said.max_readers
+    declared = of.said
+    least = lowest if declared.min_readers is None else declared.min_readers
+    most = highest if declared.max_readers is None else declared.max_readers
     changes = (0 if before is None else before.changes) + changed
     return ReaderFigures(least, now, most, lowest, highest, changes)
 
@@ -368,7 +372,7 @@ def later(paces: Mapping[int, Pace], outcomes: Iterable[TaskOutcome], count: int
     by_number: dict[int, list[TaskOutcome]] = {}
     for outcome in outcomes:
         by_number.setdefault(int(outcome.task.rpartition("-")[2]) % count, []).append(outcome)
-    found = {number: pace for number, pace in paces.items() if number < count}
+    averages = {number: pace for number, pace in paces.items() if number < count}
     for number, tasks in by_number.items():
         seconds = sum(task.ended - task.started for task in tasks)
         if seconds > 0:
@@ -377,5 +381,5 @@ def later(paces: Mapping[int, Pace], outcomes: Iterable[TaskOutcome], count: int
                 records_out=sum(task.records for task in tasks) / seconds,
                 latency=latency,
             )
-            found[number] = pace.after(found.get(number))
-    return found
+            averages[number] = pace.after(averages.get(number))
+    return averages

@@ -102,13 +102,13 @@ class Rebalancing:
         for outcome in outcomes:
             if outcome.end_stats is not None:
                 by_stage.setdefault(outcome.task.rpartition("-")[0], []).append(outcome.end_stats)
-        found = [each for each in (self.imbalance, *map(imbalance, by_stage.values())) if each is not None]
-        self.imbalance = max(found, key=lambda each: each.seconds, default=None)
+        imbalances = [each for each in (self.imbalance, *map(imbalance, by_stage.values())) if each is not None]
+        self.imbalance = max(imbalances, key=lambda each: each.seconds, default=None)
 
     def with_forms(self, tasks: Iterable[TaskSpec], others: int) -> tuple[TaskSpec, ...]:
         """The tasks of a window with the forms of their work. `others`: the number of running tasks of other windows."""
         tasks = tuple(tasks)
-        found = []
+        changed = []
         for task in tasks:
             reason = self.reason or self._why_not(task)
             self.was_possible |= not reason
@@ -116,8 +116,8 @@ class Rebalancing:
             beside = sum(each.layout.level == task.layout.level for each in tasks) - task.partitions
             room = max(1, task.options.slots - others - beside)
             form: Literal["assigned", "steal", "yield"] = "assigned" if reason else self.form
-            found.append(attrs.evolve(task, work=attrs.evolve(task.work, form=form, room=room)))
-        return tuple(found)
+            changed.append(attrs.evolve(task, work=attrs.evolve(task.work, form=form, room=room)))
+        return tuple(changed)
 
     def _why_not(self, task: TaskSpec) -> str:
         if task.layout.level > 0:
@@ -184,18 +184,18 @@ def further(
     The number of each follows those before, so that its report and files have names of their own.
     """
     yielded = {outcome.task.rpartition("-")[0] for outcome in outcomes if outcome.has_left}
-    found: list[TaskSpec] = []
+    further_tasks: list[TaskSpec] = []
     for stage in sorted(yielded):
         mine = [task for task in tasks if task.stage == stage]
         head, items = mine[0].head, plan.items[mine[0].head]
         left = [hold(head, items[part.number], part) for part in _left(log, mine, len(items))]
-        dealt = [own for own in _dealt(left, mine[0].work.room) if own]
-        for partition, own in enumerate(dealt, len(mine)):
-            found.append(
+        assignments = [own for own in _by_slot(left, mine[0].work.room) if own]
+        for partition, own in enumerate(assignments, len(mine)):
+            further_tasks.append(
                 attrs.evolve(
                     mine[0],
                     partition=partition,
-                    partitions=len(mine) + len(dealt),
+                    partitions=len(mine) + len(assignments),
                     work=attrs.evolve(
                         mine[0].work,
                         items=tuple(held.item for held in own),
@@ -203,10 +203,12 @@ def further(
                         parts=tuple(held.part for held in own),
                         sizes=tuple(round(held.weight) for held in own),
                     ),
-                    layout=attrs.evolve(mine[0].layout, number=len(tasks) + len(found), place=len(tasks) + len(found)),
+                    layout=attrs.evolve(
+                        mine[0].layout, number=len(tasks) + len(further_tasks), place=len(tasks) + len(further_tasks)
+                    ),
                 )
             )
-    return tuple(found)
+    return tuple(further_tasks)
 
 
 def _left(log: WindowLog, tasks: Sequence[TaskSpec], items: int) -> list[Part]:
@@ -221,18 +223,18 @@ def _left(log: WindowLog, tasks: Sequence[TaskSpec], items: int) -> list[Part]:
     return left if all(report is not None for report in reports) else []
 
 
-def _dealt(left: Iterable[PendingItem], slots: int) -> list[list[PendingItem]]:
+def _by_slot(left: Iterable[PendingItem], slots: int) -> list[list[PendingItem]]:
     """Parts for each of so many slots. Of an item that had been begun each slot gets a piece; other items are assigned in turn.
 
     Those not begun come first: what begins with a piece that is slow would take them to be as slow.
     """
-    found: list[list[PendingItem]] = [[] for _ in range(slots)]
+    by_slot: list[list[PendingItem]] = [[] for _ in range(slots)]
     turn = 0
     for held in left:
         for piece in [held] if held.part.start is None else held.pieces(slots):
-            found[turn % slots].append(piece)
+            by_slot[turn % slots].append(piece)
             turn += 1
-    return [sorted(own, key=lambda held: (held.part.start is not None, held.part.place)) for own in found]
+    return [sorted(own, key=lambda held: (held.part.start is not None, held.part.place)) for own in by_slot]
 
 
 EVERY = 1.0  # seconds between looks
@@ -242,7 +244,7 @@ EVERY = 1.0  # seconds between looks
 class ProgressWatch:
     """Reads the gauges of a window's tasks once a second, and sends the fraction of its work that is consumed.
 
-    Only tasks that share their work have gauges. What small tasks have done that wrote none does not count.
+    Only tasks whose work can be stolen have gauges. Small tasks that wrote none do not count.
     """
 
     send: Callable[[Event], None]
@@ -252,18 +254,18 @@ class ProgressWatch:
 
     def look(self, log: WindowLog, plan: WindowPlan, tasks: Sequence[TaskSpec], now: float) -> None:
         """Read the gauges if it is time. `now`: of the monotonic clock."""
-        shared = [task for task in tasks if task.work.form == "steal"]
-        folder = local_path(log.unsynced.url) if shared else None
+        stealing = [task for task in tasks if task.work.form == "steal"]
+        folder = local_path(log.unsynced.url) if stealing else None
         if folder is None:
             return
-        window = plan.window, shared[0].epoch
+        window = plan.window, stealing[0].epoch
         if self._window != window:
             self._window, self._looked_at, self._fraction = window, now, 0.0
         if now - self._looked_at < EVERY:
             return
         self._looked_at = now
-        work = sum(sum(plan.weights.get(head, ())) for head in {task.head for task in shared})
-        done = sum(_done(folder, task) for task in shared)
+        work = sum(sum(plan.weights.get(head, ())) for head in {task.head for task in stealing})
+        done = sum(_done(folder, task) for task in stealing)
         fraction = min(1.0, done / work) if work else 0.0
         if fraction > self._fraction:
             self._fraction = fraction
@@ -272,7 +274,7 @@ class ProgressWatch:
 
 def _done(folder: str, task: TaskSpec) -> float:
     try:
-        told = json.loads(gauge_of(folder, task.claims_area, task.partition).read() or b"{}")
-        return float(told.get("done", 0))
+        figures = json.loads(gauge_of(folder, task.claims_area, task.partition).read() or b"{}")
+        return float(figures.get("done", 0))
     except (OSError, ValueError, AttributeError, TypeError):  # torn, or gone: the next look will see it
         return 0.0

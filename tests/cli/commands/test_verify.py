@@ -320,12 +320,35 @@ def test_options_of_replaying_need_it(dagflow: Dagflow, launched: Path) -> None:
     assert "go with --replay" in answer.err
 
 
+NUMBERS = """
+from operators import BlockReader, FileSplitterInput, Map, RecordWriter
+
+
+def populate_dag(dag, conf):
+    files = dag.add_operator("files", FileSplitterInput(files=["logs"]))
+    lines = dag.add_operator("lines", BlockReader())
+    numbers = dag.add_operator("numbers", Map(lambda line: str(int(line.record))))
+    dag.add_stream("blocks", files.blocks_metadata_output, lines.blocks_metadata_input)
+    dag.add_stream("text", lines.messages, numbers.input)
+    dag.add_stream("found", numbers.output, dag.add_operator("writer", RecordWriter("out")).input)
+"""
+
+
 class TestRunFolder:
     def test_its_records_are_counted(self, dagflow: Dagflow, launched: Path) -> None:
         answer = dagflow("verify", "out")
         assert f"  records  6 records of the run folder {launched}/_dagflow: seals and links\n" in answer.out
         told = json.loads(dagflow("verify", "out", "--json").out)
-        assert told["run_folder"] == {"path": f"{launched}/_dagflow", "records": 6}
+        assert told["run_folder"] == {"path": f"{launched}/_dagflow", "records": 6, "undecided": []}
+
+    def test_a_window_that_is_not_committed_is_named(self, dagflow: Dagflow, write: Callable[..., None]) -> None:
+        write("app.py", NUMBERS)
+        write("logs/a.txt", "one\n")
+        assert dagflow("launch", "app.py", "--runner", "local").code == 1
+        answer = dagflow("verify", "out")
+        assert answer.code == 0
+        assert "  undecided  window 0 is planned and not committed: a launch runs now, or launch again to resume\n" in answer.out
+        assert json.loads(dagflow("verify", "out", "--json").out)["run_folder"]["undecided"] == [0]
 
     @pytest.mark.parametrize("name", ["plan/0000000000", "decision/0000000000", "done/0000000000", "app-id"])
     def test_a_damaged_record_is_told(self, dagflow: Dagflow, launched: Path, name: str) -> None:
