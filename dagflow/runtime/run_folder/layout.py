@@ -1,8 +1,8 @@
 """The table of everything that a run leaves in its run folder and beside its outputs.
 
-Each kind of record has one entry in `KINDS`: its name, who writes it, whether it is synced and sealed, and when it is removed.
-Sweeping, starting over, verifying and the table in the documentation follow from the entries. Names of records are made here;
-those of states, ledgers and locks in the packages that know how to read them.
+Each kind of record is a `Kind` in `KINDS`: its name, who writes it, whether it is synced and sealed, and when it is removed.
+Sweeping, starting over, verifying and the table in the documentation follow from these. CONTRIBUTING.md says how to add one.
+Names of records are made here; those of states, ledgers and locks in the packages that know how to read them.
 
 Removing goes in the order of the table. A plan is removed before its decision: a plan without a decision would run again, and
 a plan that comes back after a power cut is known by being older than the newest decision.
@@ -28,8 +28,8 @@ STAGING = f"{OWN_FOLDER}/staging"
 class Removed(enum.Enum):
     """The time at which a record is removed, unless the run starts over before that."""
 
-    SWEPT = "once the window after it is done"
-    AGED = "after `retain_windows` further windows"
+    SWEPT = "once the window after it is done"  # of tasks and launches that were killed, too; the name begins with {window}
+    AGED = "after `retain_windows` further windows"  # the name is {window} alone; DONE is the last one, see KINDS
     REPLACED = "once a decision that replaces it has been followed"
     CROWDED = "when there are too many of its kind"
     LAUNCHED = "by the next launch"
@@ -52,10 +52,12 @@ class Kind:
 
     Attributes:
         title: the kind in words.
-        form: the form of its names, as `str.format` takes it.
+        form: the form of its names, as `str.format` takes it. The pattern of each field is in `_FIELDS`.
         writer: `driver`, `task` or `launch`.
-        synced: it is on disk before anything builds on it, where `durability` is `machine`; a power cut may take others.
-        sealed: it carries its own name and hash. Others change, or nothing is read from them that counts.
+        synced: it is on disk before anything builds on it, if `durability` is `machine`: it is written through `WindowLog.store`,
+            others through `WindowLog.unsynced`. A power cut may take those.
+        sealed: it carries its own name and hash, made by `dagflow.storage.seal`, and `dagflow verify` checks them. Others change,
+            or nothing is read from them that counts.
         removed: when it is removed.
         fresh: `--fresh` removes it, in the order of the table.
         in_outputs: it is in each output folder, also where that holds no run folder.
@@ -292,7 +294,11 @@ KINDS: tuple[Kind, ...] = (
     LOCK,
     LOCK_NUMBER,
 )
-"""All kinds. Where names have the forms of two, they are of the first one."""
+"""All kinds, in the order in which they are removed.
+
+- A name that has the forms of two kinds is of the first one.
+- DONE is the last of those that age: a removal that was interrupted continues from the marks that are left.
+"""
 
 RUN_FOLDERS = tuple(dict.fromkeys(kind.folder.partition("/")[0] or kind.form for kind in KINDS if not kind.in_outputs))
 """The names of what is directly in a run folder."""
