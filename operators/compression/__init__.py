@@ -1,6 +1,6 @@
 """Compressed text: recognised by its content, decompressed as a stream, or by members where it can be cut (BGZF).
 
-Read in this order:
+The names are in `__init__.pyi`. Read in this order:
 
 1. `context`: any reader context over files that may be compressed. It calls all others.
 2. `formats`: the formats and their codecs, recognised by the first bytes of a file.
@@ -10,24 +10,6 @@ Read in this order:
 6. `errors`: the errors of compressed files.
 """
 
-from operators.compression.context import DecompressingContext
-from operators.compression.errors import (
-    CodecMissing,
-    CompressionCorrupt,
-    CompressionTruncated,
-    CompressionUnexpected,
-    CompressionUnsupported,
-)
-from operators.compression.formats import COMPRESSIONS, recognise, recognise_other
+from dagflow.exports import lazy_exports
 
-__all__ = [
-    "COMPRESSIONS",
-    "CodecMissing",
-    "CompressionCorrupt",
-    "CompressionTruncated",
-    "CompressionUnexpected",
-    "CompressionUnsupported",
-    "DecompressingContext",
-    "recognise",
-    "recognise_other",
-]
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -73,27 +73,27 @@ class Members:
             raise self._truncated(at)
         decoder = zlib.decompressobj(zlib.MAX_WBITS | 16)
         try:
-            found = decoder.decompress(data, LARGEST + 1)
+            unpacked = decoder.decompress(data, LARGEST + 1)
         except zlib.error as error:
             raise self.corrupt(at, str(error)) from None
-        if len(found) > LARGEST:
+        if len(unpacked) > LARGEST:
             raise self.corrupt(at, "the member holds more than 64 KiB, which BGZF does not allow", _READ_AS_STREAM)
         if not decoder.eof or decoder.unused_data:
             raise self.corrupt(at, "the member's length is not what its header says")
-        return found, at + size
+        return unpacked, at + size
 
     def before(self, start: int) -> tuple[int, int]:
         """Return the positions of the last member before `start` (> 0), and of the first at or after it."""
         low = max(0, start - LARGEST)
         data = self.get(low, start - low + BGZF_HEADER)
         tips: dict[int, int] = {}
-        found = data.find(b"\x1f\x8b\x08\x04")
-        while 0 <= found < start - low:
-            at = low + found
+        header = data.find(b"\x1f\x8b\x08\x04")
+        while 0 <= header < start - low:
+            at = low + header
             size = self.size_at(at)
             if size and start <= at + size <= self.length:
                 tips[at] = at + size
-            found = data.find(b"\x1f\x8b\x08\x04", found + 1)
+            header = data.find(b"\x1f\x8b\x08\x04", header + 1)
         if len(tips) > 1:
             tips = self._surviving(tips)
         if len(tips) == 1:

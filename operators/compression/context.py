@@ -146,15 +146,15 @@ class DecompressingContext(ReaderContext):
         first = read_fully(stream, OTHER_BYTES)
         stream.seek(0)
         head = first[:HEAD_BYTES]
-        found = recognise(head)
+        compression = recognise(head)
         wanted = self.compression
         path = str(getattr(block, "file_path", "") or "stream")
         if wanted == "auto":
-            if found is None and (other := recognise_other(first)) is not None:
+            if compression is None and (other := recognise_other(first)) is not None:
                 raise CompressionUnsupported(path=path, found=other, head=head)
-            return found
-        if found != wanted and not (wanted == "gzip" and found == "bgzf"):
-            raise CompressionUnexpected(path=path, expected=wanted, found=found or recognise_other(first), head=head)
+            return compression
+        if compression != wanted and not (wanted == "gzip" and compression == "bgzf"):
+            raise CompressionUnexpected(path=path, expected=wanted, found=compression or recognise_other(first), head=head)
         return wanted
 
     def _decoded(self, stream: BinaryStream, block: Any) -> DecodedStream | None:
@@ -173,16 +173,16 @@ class DecompressingContext(ReaderContext):
         stream = self._stream
         if stream is None:
             return None if self.is_elsewhere else self.inner.next()
-        found: Entity | None = self._of_inner(self.inner.next)
-        if found is None:
+        entity: Entity | None = self._of_inner(self.inner.next)
+        if entity is None:
             return None
         if not isinstance(stream, BgzfStream):
             is_first, self._last = self._last < 0, 0
-            return found._replace(is_split_point=is_first)
-        position = stream.virtual(found.position)
+            return entity._replace(is_split_point=is_first)
+        position = stream.virtual(entity.position)
         before, self._last = self._last, position >> 16
-        stream.forget(found.position)
-        return found._replace(position=position, is_split_point=before != self._last)
+        stream.forget(entity.position)
+        return entity._replace(position=position, is_split_point=before != self._last)
 
     @override
     def next_piece(self) -> Piece | None:
@@ -196,10 +196,10 @@ class DecompressingContext(ReaderContext):
             is_first, self._last = self._last < 0, 0
             return DecodedPiece.of_stream(piece, is_first)
         starts, places = stream.members(piece.position, piece.position + piece.used_bytes)
-        found = BgzfPiece.of(piece, starts, places, self._last)
-        self._last = found.last_member
+        bgzf_piece = BgzfPiece.of(piece, starts, places, self._last)
+        self._last = bgzf_piece.last_member
         stream.forget(piece.position + piece.used_bytes)
-        return found
+        return bgzf_piece
 
     @override
     def close(self) -> None:

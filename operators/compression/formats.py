@@ -135,10 +135,10 @@ class GzipDecoder:
 
     def decompress(self, data: bytes, max_length: int = -1) -> bytes:
         """See Decoder."""
-        found = self._inner.decompress(self._rest + data if self._rest else data, max(max_length, 0))
+        output = self._inner.decompress(self._rest + data if self._rest else data, max(max_length, 0))
         self._rest = self._inner.unconsumed_tail
-        self.needs_input = not (self._inner.eof or self._rest or len(found) == max_length)
-        return found
+        self.needs_input = not (self._inner.eof or self._rest or len(output) == max_length)
+        return output
 
 
 @attrs.define(eq=False)

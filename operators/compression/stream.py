@@ -172,8 +172,8 @@ class MemberStream(DecodedStream):
         if not self._input:
             return False
         self._began = self.consumed
-        found = recognise(self._input)
-        if found != self.format and not (found == "bgzf" and self.format == "gzip"):
+        compression = recognise(self._input)
+        if compression != self.format and not (compression == "bgzf" and self.format == "gzip"):
             if len(self._input) < HEAD_BYTES and self._is_begun():
                 raise self._truncated()
             raise CompressionCorrupt(
@@ -196,14 +196,14 @@ class MemberStream(DecodedStream):
             if not data:
                 raise self._truncated()
         try:
-            found = decoder.decompress(data, AHEAD_BYTES)
+            output = decoder.decompress(data, AHEAD_BYTES)
         except self._codec.errors as error:
             raise CompressionCorrupt(
                 path=self.path, format=self.format, position=self._began, reason=str(error), unpacked=self._unpacked
             ) from None
         if decoder.eof:
             self._input, self._decoder = decoder.unused_data, None
-        return found
+        return output
 
     def _is_begun(self) -> bool:
         """Return True if the rest could be the first bytes of a member that the file's end has cut."""

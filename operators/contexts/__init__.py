@@ -1,6 +1,6 @@
 """Reader contexts, which find the records in the bytes of a block.
 
-Read in this order:
+The names are in `__init__.pyi`. Read in this order:
 
 1. `entity`: `ReaderContext`, the class to derive from, and the records that it yields.
 2. `fixed_bytes`, `fixed_records`: the simplest contexts.
@@ -12,29 +12,6 @@ Read in this order:
 8. `errors`: the errors of bytes.
 """
 
-from operators.contexts.entity import BinaryStream, Entity, PieceReaderContext, ReaderContext
-from operators.contexts.errors import BadText, FileShortened, PartialRecord, RecordTooLong
-from operators.contexts.fixed_bytes import FixedBytesReaderContext
-from operators.contexts.fixed_records import FixedRecordsReaderContext
-from operators.contexts.line import LineReaderContext
-from operators.contexts.piece import Piece
-from operators.contexts.read_ahead_line import ReadAheadLineReaderContext
-from operators.contexts.text import decode_text, text_codec
+from dagflow.exports import lazy_exports
 
-__all__ = [
-    "BadText",
-    "BinaryStream",
-    "Entity",
-    "FileShortened",
-    "FixedBytesReaderContext",
-    "FixedRecordsReaderContext",
-    "LineReaderContext",
-    "PartialRecord",
-    "Piece",
-    "PieceReaderContext",
-    "ReadAheadLineReaderContext",
-    "ReaderContext",
-    "RecordTooLong",
-    "decode_text",
-    "text_codec",
-]
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

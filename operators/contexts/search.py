@@ -34,15 +34,15 @@ def places(is_hit: NDArray[np.bool_]) -> NDArray[np.int64]:
     if len(several) * _WORD > len(at):
         return np.flatnonzero(is_hit)
     first = left if not len(several) else left ^ again
-    found = [at * _WORD + _place(first)]
+    hits = [at * _WORD + _place(first)]
     while len(several):
         at, left = at[several], again[several]
         again = left & (left - np.uint64(1))
-        found.append(at * _WORD + _place(left ^ again))
+        hits.append(at * _WORD + _place(left ^ again))
         several = np.flatnonzero(again)
-    found.append(np.flatnonzero(is_hit[whole * _WORD :]) + whole * _WORD)
-    merged = np.concatenate(found)
-    if len(found) > 2:
+    hits.append(np.flatnonzero(is_hit[whole * _WORD :]) + whole * _WORD)
+    merged = np.concatenate(hits)
+    if len(hits) > 2:
         merged.sort(kind="stable")  # merges what is sorted already
     return merged
 

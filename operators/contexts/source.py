@@ -74,9 +74,9 @@ class Source:
             parts.append(data)
             missing -= len(data)
         if missing:
-            found = self.position + size - missing
-            if self.end is not None or found < self.stop:
-                raise FileShortened(path=self.path, expected=self.end or self.stop, found=self._length(found))
+            length = self.position + size - missing
+            if self.end is not None or length < self.stop:
+                raise FileShortened(path=self.path, expected=self.end or self.stop, found=self._length(length))
             self.is_at_end = True
         return b"".join(parts)
 

@@ -92,13 +92,13 @@ class Delimiter(Terminators):
 
     @override
     def next_end(self, data: bytes, start: int, final: bool) -> int:
-        found = data.find(self.delimiter, start)
-        return found + len(self.delimiter) if found >= 0 else -1
+        at = data.find(self.delimiter, start)
+        return at + len(self.delimiter) if at >= 0 else -1
 
     @override
     def last_end(self, data: bytes, floor: int, final: bool) -> int:
-        found = data.rfind(self.delimiter, floor)
-        return found + len(self.delimiter) if found >= 0 else -1
+        at = data.rfind(self.delimiter, floor)
+        return at + len(self.delimiter) if at >= 0 else -1
 
     @override
     def offsets(self, data: bytes, begin: int, end: int) -> NDArray[np.int32]:
@@ -111,11 +111,11 @@ class Delimiter(Terminators):
     def _occurrences(self, data: bytes, begin: int, end: int) -> NDArray[np.int64]:
         size = len(self.delimiter)
         octets = np.frombuffer(data, np.uint8)
-        found = places(octets[begin : max(begin, end - size + 1)] == self.delimiter[0])
-        found += begin
+        offsets = places(octets[begin : max(begin, end - size + 1)] == self.delimiter[0])
+        offsets += begin
         for index in range(1, size):
-            found = found[octets[found + index] == self.delimiter[index]]
-        return found
+            offsets = offsets[octets[offsets + index] == self.delimiter[index]]
+        return offsets
 
 
 @attrs.frozen
@@ -130,10 +130,10 @@ class OverlappingDelimiter(Delimiter):
 
     @override
     def last_end(self, data: bytes, floor: int, final: bool) -> int:
-        found = data.rfind(self.delimiter, floor)
-        if found < 0:
+        at = data.rfind(self.delimiter, floor)
+        if at < 0:
             return -1
-        last, end = -1, self.next_end(data, self.sync(data, found, floor), final)
+        last, end = -1, self.next_end(data, self.sync(data, at, floor), final)
         while end >= 0:
             last, end = end, self.next_end(data, end, final)
         return last
@@ -142,23 +142,23 @@ class OverlappingDelimiter(Delimiter):
     def sync(self, data: bytes, at: int, floor: int) -> int:
         reach = len(self.delimiter) - 1
         while at > floor:
-            found = data.rfind(self.delimiter, max(floor, at - reach), at + reach)
-            if found < 0:
+            occurrence = data.rfind(self.delimiter, max(floor, at - reach), at + reach)
+            if occurrence < 0:
                 return at
-            at = found
+            at = occurrence
         return floor
 
     @override
     def offsets(self, data: bytes, begin: int, end: int) -> NDArray[np.int32]:
-        found, size = self._occurrences(data, begin, end), len(self.delimiter)
-        if len(found) and int(np.diff(found).min(initial=size)) < size:
+        occurrences, size = self._occurrences(data, begin, end), len(self.delimiter)
+        if len(occurrences) and int(np.diff(occurrences).min(initial=size)) < size:
             taken, free = [], begin
-            for start in found.tolist():
+            for start in occurrences.tolist():
                 if start >= free:
                     taken.append(start)
                     free = start + size
-            found = np.array(taken, np.int64)
-        return _bounds(begin, found + size, end)
+            occurrences = np.array(taken, np.int64)
+        return _bounds(begin, occurrences + size, end)
 
 
 @attrs.frozen
@@ -188,10 +188,10 @@ class AnyNewline(Terminators):
 
     @override
     def next_end(self, data: bytes, start: int, final: bool) -> int:
-        found = self._pattern.search(data, start)
-        if found is None or (not final and found.end() == len(data) and data[-1] == CARRIAGE_RETURN):
+        match = self._pattern.search(data, start)
+        if match is None or (not final and match.end() == len(data) and data[-1] == CARRIAGE_RETURN):
             return -1  # a \r at the end of what is known may be half of \r\n
-        return found.end()
+        return match.end()
 
     @override
     def last_end(self, data: bytes, floor: int, final: bool) -> int:

@@ -85,9 +85,9 @@ class DatasetInput(InputOperator):
 
     def dataset_id(self) -> str | None:
         """The dataset's id; None as long as there is none. Also asked of operators that were not set up."""
-        found: Found | None = self.__dict__.get("_found")
-        if found is not None:
-            return found.dataset_id
+        entries: NewEntries | None = self.__dict__.get("_entries")
+        if entries is not None:
+            return entries.dataset_id
         ledger = Ledger.open(self.path)
         return None if ledger.head() is None else ledger.seed().dataset_id
 
@@ -103,7 +103,7 @@ class DatasetInput(InputOperator):
     def setup(self, context: OperatorContext) -> None:
         """Look at the ledger. Raises DatasetMissing, DatasetReplaced, DatasetRewritten, LedgerDamaged."""
         self._context = context
-        self._found = Found(Ledger.open(self.path))
+        self._entries = NewEntries(Ledger.open(self.path))
         self._window_target = default_window_bytes(context.slots) if self.window_bytes is None else self.window_bytes
         self.check_inputs(context)
         self._look()
@@ -114,21 +114,21 @@ class DatasetInput(InputOperator):
 
     def emit_tuples(self) -> None:
         """Emit the blocks of the next entry's files, until the window is full."""
-        found = self._found
-        if found.until is None and not self._is_time():
+        entries = self._entries
+        if entries.until is None and not self._is_time():
             return
-        if found.until is None:
+        if entries.until is None:
             self._look()
-        if found.until is None:
+        if entries.until is None:
             return
-        entry = found.next_entry()
+        entry = entries.next_entry()
         if entry is None:
-            self._take(found.until)
-            found.until = None
+            self._take(entries.until)
+            entries.until = None
             return
         cost = sum(self._cost(file) for file in files_of(entry))
         if self.bytes_in_window and self.bytes_in_window + cost > self._window_target:
-            found.put_back(entry)
+            entries.put_back(entry)
             self._context.close_window()
             return
         for file in files_of(entry):
@@ -141,19 +141,19 @@ class DatasetInput(InputOperator):
 
     def is_exhausted(self) -> bool:
         """Return True if all has been taken that was committed at the first look. Never in a continuous run."""
-        return not self._context.continuous and self._found.until is None
+        return not self._context.continuous and self._entries.until is None
 
     def backlog(self) -> Backlog:
         """Return what was committed at the last look and has not been emitted: its rows are known, their weight is estimated.
 
         By what rows have weighed in this launch: the entries to come are not read for that.
         """
-        found = self._found
-        if found.until is None or not found.emitted_rows:
+        entries = self._entries
+        if entries.until is None or not entries.emitted_rows:
             return Backlog()
         taken = 0 if self.position is None or self.position.prev_offset is None else self.position.prev_offset + 1
-        share = max(0, found.rows - taken) / found.emitted_rows
-        return Backlog(math.ceil(share * found.emitted.items), math.ceil(share * found.emitted.size))
+        share = max(0, entries.rows - taken) / entries.emitted_rows
+        return Backlog(math.ceil(share * entries.emitted.items), math.ceil(share * entries.emitted.size))
 
     def watermark(self) -> int | None:
         """The dataset's own watermark, at the last entry that was taken."""
@@ -178,12 +178,12 @@ class DatasetInput(InputOperator):
     def _is_time(self) -> bool:
         if not self._context.continuous:
             return False  # the first look was in setup
-        return self._context.clock.monotonic() - self._found.looked >= self.scan_interval_millis / 1000
+        return self._context.clock.monotonic() - self._entries.looked >= self.scan_interval_millis / 1000
 
     def _look(self) -> None:
         """Look for entries that are new."""
-        found, ledger = self._found, self._found.ledger
-        found.looked = self._context.clock.monotonic()
+        entries, ledger = self._entries, self._entries.ledger
+        entries.looked = self._context.clock.monotonic()
         try:
             head = ledger.head()
         except LedgerDamaged:
@@ -191,25 +191,25 @@ class DatasetInput(InputOperator):
             raise
         if head is None:
             return
-        if found.dataset_id is None:
-            found.dataset_id = ledger.seed().dataset_id
+        if entries.dataset_id is None:
+            entries.dataset_id = ledger.seed().dataset_id
             self._check_position(head)
-        if head.seq > found.seen:
-            found.seen = found.until = head.seq
-            found.entries = ledger.rows_after(self.position, head.seq)
+        if head.seq > entries.seen:
+            entries.seen = entries.until = head.seq
+            entries.entries = ledger.rows_after(self.position, head.seq)
             last = ledger.slice_after(self.position, head.seq).last_offset
-            found.rows = 0 if last is None else last + 1
+            entries.rows = 0 if last is None else last + 1
 
     def _check_same(self) -> None:
         """Raise DatasetReplaced if the ledger is not the one that is known."""
-        before = self._found.dataset_id if self.position is None else self.position.dataset_id
+        before = self._entries.dataset_id if self.position is None else self.position.dataset_id
         after = Ledger.open(self.path)
         if before is not None and after.head() is not None and after.seed().dataset_id != before:
             now = after.seed().dataset_id
             raise DatasetReplaced(operator=self._context.name, path=self.input_path, before=before, after=now)
 
     def _check_position(self, head: EntryRef) -> None:
-        position, now = self.position, self._found.dataset_id
+        position, now = self.position, self._entries.dataset_id
         if position is None or now is None:
             return
         operator, path = self._context.name, self.input_path
@@ -219,7 +219,7 @@ class DatasetInput(InputOperator):
         if last is None:
             return
         try:
-            there = self._found.ledger.entry(last.seq).ref
+            there = self._entries.ledger.entry(last.seq).ref
         except NoSuchEntry as error:
             newest = f"its newest entry is {head}"
             raise DatasetRewritten(operator=operator, path=path, before=str(last), after=newest) from error
@@ -227,7 +227,7 @@ class DatasetInput(InputOperator):
             raise DatasetRewritten(operator=operator, path=path, before=str(last), after=f"entry {there}")
 
     def _take(self, until: int) -> None:
-        taken = self._found.ledger.slice_after(self.position, until)
+        taken = self._entries.ledger.slice_after(self.position, until)
         self.position = InputSlice(
             dataset_id=taken.dataset_id, prev_block=taken.last_block, prev_offset=taken.last_offset, watermark=taken.watermark
         )
@@ -247,8 +247,8 @@ class DatasetInput(InputOperator):
         self._context.count("files")
         self._context.count("blocks_planned", blocks.count)
         self._context.count("bytes_planned", file.size)
-        self._found.emitted += Backlog(blocks.count, file.size)
-        self._found.emitted_rows += file.rows
+        self._entries.emitted += Backlog(blocks.count, file.size)
+        self._entries.emitted_rows += file.rows
         self.blocks_metadata_output.emit_all(blocks.take(blocks.count))
 
     def _status(self, entry: LedgerEntry, file: DataFile) -> FileStatus:
@@ -277,8 +277,8 @@ class DatasetInput(InputOperator):
         return DatasetMissing(operator=context.name, path=path, reason=reason, parent=parent, nearest=nearest, waits=self.wait)
 
 
-class Found:
-    """A dataset as a launch knows it.
+class NewEntries:
+    """The entries of a dataset that a launch has not emitted yet.
 
     Attributes:
         seen: the newest entry that was seen; -1: none.
@@ -302,8 +302,8 @@ class Found:
 
     def next_entry(self) -> LedgerEntry | None:
         """The next entry with rows."""
-        found, self._next = self._next, None
-        return next(self.entries, None) if found is None else found
+        entry, self._next = self._next, None
+        return next(self.entries, None) if entry is None else entry
 
     def put_back(self, entry: LedgerEntry) -> None:
         """Make an entry the next one again."""

@@ -72,9 +72,9 @@ class RecordEnds:
         quoted = self._is_quoted != bool(self._quotes(data, carried, len(data)) % 2)
         self._is_quoted = quoted
         self._carried = data[len(data) - min(len(data), len(self.end) - 1) :]
-        found, behind = len(data), 0
-        while (found := data.rfind(self.end, 0, found)) >= 0:
-            after = found + len(self.end)
+        end, behind = len(data), 0
+        while (end := data.rfind(self.end, 0, end)) >= 0:
+            after = end + len(self.end)
             quoted = quoted != bool(self._quotes(data, after, behind or len(data)) % 2)
             if not quoted:
                 return after - carried

@@ -291,6 +291,6 @@ def _compiled(name: str, pattern: str | None) -> re.Pattern[str] | None:
 
 
 def _remake(cls: type[TimeBasedDirectoryScanner], fields: dict[str, Any], token: str) -> TimeBasedDirectoryScanner:
-    made = cls(**fields)
-    made._token = token
-    return made
+    scanner = cls(**fields)
+    scanner._token = token
+    return scanner

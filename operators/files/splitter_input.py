@@ -184,10 +184,10 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
 
     def backlog(self) -> Backlog:
         """The blocks of what a scan has found, and of the file at hand, that no window has yet."""
-        found = super().backlog()
+        backlog = super().backlog()
         if length_hint(self._arriving.found) == 0 and self.scanner.is_idle():
-            return found
-        return found + self._arriving.weigh(self.scanner.waiting(), self._blocks_to_come)
+            return backlog
+        return backlog + self._arriving.weigh(self.scanner.waiting(), self._blocks_to_come)
 
     def _blocks_to_come(self, status: FileStatus) -> Backlog:
         if is_same(self.seen.get(key_of(status)), status):

@@ -72,10 +72,10 @@ class Skipped:
 
     def counts(self) -> dict[str, int]:
         """Return the number of paths that were noted since the last call, by reason."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         while self._reasons:
-            found[self._reasons.popleft()] += 1
-        return dict(found)
+            counts[self._reasons.popleft()] += 1
+        return dict(counts)
 
 
 @attrs.define(kw_only=True)
@@ -137,10 +137,10 @@ class Walk:
                 continue
             entries = self._visible(entries, folder if folder is not root else None)
             entries.sort(key=_path)
-            found = [folder] if folder is not root else []
-            found += [e for e in entries if not e.is_directory and self._wanted(e)]
-            if found:
-                yield Visit(root.path, found)
+            files = [folder] if folder is not root else []
+            files += [e for e in entries if not e.is_directory and self._wanted(e)]
+            if files:
+                yield Visit(root.path, files)
             folders = [e for e in entries if e.is_directory and not self._is_ours(e.path)]
             if self.recursive:
                 stack += reversed(folders)

@@ -170,8 +170,8 @@ class AvroReader(ManagedReader[FileSchemaNegotiator]):
         self._kinds = [(name, *schema.kind_of(name)) for name in self._columns]
         self._plain = self._header.plain()
         self._wanted = schema.reduced(self._columns)
-        found = self._first(split.start, split.stop)
-        self._position = self._length if found is None else found
+        first = self._first(split.start, split.stop)
+        self._position = self._length if first is None else first
         return True
 
     def next(self) -> bool:
@@ -211,9 +211,9 @@ class AvroReader(ManagedReader[FileSchemaNegotiator]):
             if not data:
                 return None
             data, at = rest + data, at + len(data)
-            found = data.find(self._header.sync)
-            if found >= 0:
-                begin = at - len(data) + found + SYNC
+            marker = data.find(self._header.sync)
+            if marker >= 0:
+                begin = at - len(data) + marker + SYNC
                 return begin if begin < stop else None
             rest = data[1 - SYNC :]
         return None
@@ -286,20 +286,20 @@ class AvroReader(ManagedReader[FileSchemaNegotiator]):
         data = self._plain + self._bytes(blocks[0].begin, blocks[-1].end - blocks[0].begin)
         rows = sum(block.rows for block in blocks)
         try:
-            found: list[Any] = []
+            records: list[Any] = []
             for block in fastavro.block_reader(io.BytesIO(data), reader_schema=self._wanted):
-                found += block
+                records += block
                 if block.bytes_.read(1):
                     raise ValueError("it has more rows than it says")
-            if len(found) != rows:
-                raise ValueError(f"it has {len(found)} rows, and should have {rows}")
+            if len(records) != rows:
+                raise ValueError(f"it has {len(records)} rows, and should have {rows}")
         except Exception as error:  # whatever fastavro raises for bytes that are none
             if "need to install" in str(error):
                 raise CodecMissing(path=self._path, format=self._header.codec, install=CODECS[self._header.codec]) from None
             if len(blocks) == 1:
                 raise self._damaged(blocks[0].begin, f"{type(error).__name__}: {error}".rstrip(": ")) from error
             return [record for block in blocks for record in self._records([block])]
-        return found
+        return records
 
     def _damaged(self, begin: int, reason: str) -> FileDamaged:
         return FileDamaged(path=self._path, format="Avro", position=begin, part="a block", reason=reason)
@@ -323,11 +323,11 @@ def _mended(values: list[Any], mend: Mend | None) -> list[Any]:
 
 def _number(value: int) -> bytes:
     """A number as Avro writes it; none of ours is negative."""
-    value, found = value << 1, bytearray()
+    value, octets = value << 1, bytearray()
     while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
+        octets.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes([*found, value])
+    return bytes([*octets, value])
 
 
 def _number_at(data: bytes, at: int) -> tuple[int, int]:
@@ -350,11 +350,11 @@ def _number_at(data: bytes, at: int) -> tuple[int, int]:
 
 def _map_at(data: bytes, at: int) -> tuple[dict[str, bytes], int]:
     """A map of bytes, and what comes after it. Raises IndexError where the data end."""
-    found: dict[str, bytes] = {}
+    entries: dict[str, bytes] = {}
     while True:
         count, at = _number_at(data, at)
         if not count:
-            return found, at
+            return entries, at
         if count < 0:
             count, (_, at) = -count, _number_at(data, at)
         for _ in range(count):
@@ -365,4 +365,4 @@ def _map_at(data: bytes, at: int) -> tuple[dict[str, bytes], int]:
                     raise IndexError("the data end")
                 parts.append(data[at : at + size])
                 at += size
-            found[parts[0].decode("utf-8", "replace")] = parts[1]
+            entries[parts[0].decode("utf-8", "replace")] = parts[1]

@@ -131,24 +131,24 @@ def _nanoseconds(value: Any, zone: str | None) -> int:
     """An instant, or a date at midnight, from the epoch on. Raises ValueError."""
     if isinstance(value, datetime.datetime):
         local, offset = value.replace(tzinfo=None), value.utcoffset()
-        found = (local - EPOCH) // datetime.timedelta(microseconds=1) * 1000 + getattr(value, "nanosecond", 0)
+        nanoseconds = (local - EPOCH) // datetime.timedelta(microseconds=1) * 1000 + getattr(value, "nanosecond", 0)
         if offset is not None:
-            found -= offset // datetime.timedelta(microseconds=1) * 1000
+            nanoseconds -= offset // datetime.timedelta(microseconds=1) * 1000
         has_zone = offset is not None
     elif isinstance(value, datetime.date):
-        found, has_zone = (value - EPOCH.date()).days * 24 * 3600 * 10**9, False
+        nanoseconds, has_zone = (value - EPOCH.date()).days * 24 * 3600 * 10**9, False
     elif isinstance(value, str):
-        found, has_zone = _of_text(value.strip())
+        nanoseconds, has_zone = _of_text(value.strip())
     else:
         stamp = pa.scalar(value)  # of numpy, say
         if not pa.types.is_timestamp(stamp.type) and not pa.types.is_date(stamp.type):
             raise ValueError(f"{value!r} is not a date or time")
         if pa.types.is_date(stamp.type):
             stamp = stamp.cast(pa.timestamp("s"))
-        found, has_zone = stamp.cast(pa.int64()).as_py() * NANOSECONDS[stamp.type.unit], stamp.type.tz is not None
+        nanoseconds, has_zone = stamp.cast(pa.int64()).as_py() * NANOSECONDS[stamp.type.unit], stamp.type.tz is not None
     if has_zone and zone is None:
         raise ValueError(f"{value!r} has a zone, the column has none")
-    return found if has_zone or zone is None else _local(found, zone)
+    return nanoseconds if has_zone or zone is None else _local(nanoseconds, zone)
 
 
 def _of_text(text: str) -> tuple[int, bool]:
@@ -178,9 +178,9 @@ def _time(value: Any) -> int:
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not a time of day")
     try:
-        found, has_zone = _of_text(f"1970-01-01 {value.strip()}")
+        nanoseconds, has_zone = _of_text(f"1970-01-01 {value.strip()}")
     except ValueError:
         raise ValueError(f"{value!r} is not a time of day") from None
-    if has_zone or not 0 <= found < 24 * 3600 * 10**9:
+    if has_zone or not 0 <= nanoseconds < 24 * 3600 * 10**9:
         raise ValueError(f"{value!r} is not a time of day")
-    return found
+    return nanoseconds

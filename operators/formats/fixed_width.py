@@ -33,12 +33,12 @@ BLANK = " \0"
 
 def places(given: Any) -> dict[str, tuple[int, int]]:
     """The places of columns, `(offset, width)` each. Raises TypeError."""
-    told = f"columns is {given!r}, but must be a mapping of names to (offset, width)"
+    message = f"columns is {given!r}, but must be a mapping of names to (offset, width)"
     if not isinstance(given, Mapping):
-        raise TypeError(told)
+        raise TypeError(message)
     for name, place in given.items():
         if not isinstance(name, str) or not isinstance(place, list | tuple) or len(place) != 2:
-            raise TypeError(told)
+            raise TypeError(message)
     return {name: (int(place[0]), int(place[1])) for name, place in given.items()}
 
 
@@ -156,13 +156,13 @@ class FixedWidthReader(LinesReader):
         for name, (offset, width) in self._format.columns.items():
             if self._negotiator.is_projected(name):
                 columns[name] = self._column(np.ascontiguousarray(rows[:, offset : offset + width]), name, piece, is_good)
-        found = np.flatnonzero(is_good)
-        positions = pa.array(piece.positions[found])
+        numbers = np.flatnonzero(is_good)
+        positions = pa.array(piece.positions[numbers])
         if not columns:
             columns[next(iter(self._format.columns))] = pa.nulls(len(rows))  # only the rows count
         batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-        batch = batch if len(found) == len(rows) else batch.filter(pa.array(is_good))
-        self._loader.add_batch(batch, lambda row: self.origin(piece, int(found[row])), positions)
+        batch = batch if len(numbers) == len(rows) else batch.filter(pa.array(is_good))
+        self._loader.add_batch(batch, lambda row: self.origin(piece, int(numbers[row])), positions)
 
     def _column(self, values: Any, name: str, piece: Piece, is_good: Any) -> Any:
         """The texts of a column, of which `values` are the bytes; marks those rows that have none as no longer good."""
@@ -199,15 +199,15 @@ class FixedWidthReader(LinesReader):
     def _wrong_end(self, record: bytes, position: int) -> str:
         """Explain why a record does not end as it should."""
         end = self._format.line_end.encode()
-        told = f"{end!r} should end the record, and {record[-len(end) :]!r} stands there"
+        reason = f"{end!r} should end the record, and {record[-len(end) :]!r} stands there"
         if position == 0 and record.startswith(BOM_UTF8):
-            return f"{told}: the file begins with a byte-order mark, of {len(BOM_UTF8)} bytes: write it anew without"
+            return f"{reason}: the file begins with a byte-order mark, of {len(BOM_UTF8)} bytes: write it anew without"
         if end == b"\n" and record.endswith(b"\r"):
-            return f"{told}: do lines end with {CRLF!r}? Then say line_end={CRLF!r}"
+            return f"{reason}: do lines end with {CRLF!r}? Then say line_end={CRLF!r}"
         at = record.find(b"\n")
         if at >= 0:
-            return f"{told}: a line ends after {at + 1} of {len(record)} bytes, and what follows is out of step"
-        return told
+            return f"{reason}: a line ends after {at + 1} of {len(record)} bytes, and what follows is out of step"
+        return reason
 
     def _bad(self, piece: Piece, row: int, reason: str, column: str | None = None) -> None:
         where = self.origin(piece, row)

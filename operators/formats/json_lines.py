@@ -85,17 +85,17 @@ def _first_lines(stream: BinaryReader, path: str, length: int) -> bytes:
     from dagflow import FileBlockMetadata
 
     context = DecompressingContext(ReadAheadLineReaderContext())
-    found, size = [], 0
+    parts, size = [], 0
     try:
         context.initialize(stream, FileBlockMetadata(0, path, 0, min(length, SAMPLE_BYTES), length), False)
         while size < SAMPLE_BYTES and (piece := context.next_piece()) is not None:
-            found.append(piece.data[piece.begin : piece.end])
+            parts.append(piece.data[piece.begin : piece.end])
             size += piece.used_bytes
     except RecordTooLong:
         pass  # its reader says so
     finally:
         context.close()
-    return b"".join(found)
+    return b"".join(parts)
 
 
 @attrs.define(eq=False)

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 
-def must_be(told: str, test: Callable[[Any], bool]) -> Callable[[object, attrs.Attribute[Any], Any], None]:
+def must_be(expected: str, test: Callable[[Any], bool]) -> Callable[[object, attrs.Attribute[Any], Any], None]:
     """A validator of an option for whose values `test` holds. It raises TypeError.
 
     >>> @attrs.define
@@ -22,7 +22,7 @@ def must_be(told: str, test: Callable[[Any], bool]) -> Callable[[object, attrs.A
 
     def validate(_: object, attribute: attrs.Attribute[Any], value: Any) -> None:
         if not test(value):
-            raise TypeError(f"{attribute.name} is {value!r}, but must be {told}")
+            raise TypeError(f"{attribute.name} is {value!r}, but must be {expected}")
 
     return validate
 

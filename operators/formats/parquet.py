@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dagflow.scan import FileSchemaNegotiator, Format, ManagedReader, ResultSetLoader, RowOrigin, plain_batch, plain_schema
-from operators.formats.binary.arrow_file import ArrowFile, Sealed, is_of_storage
+from operators.formats.binary.arrow_file import ArrowFile, StreamSealed, is_of_storage
 from operators.formats.binary.counting import count_rows
 from operators.formats.binary.int96 import beyond_years, int96_columns
 from operators.formats.errors import FileCutShort, FileDamaged, FormatUnsupported, NotOfFormat
@@ -101,7 +101,7 @@ def opened(stream: BinaryReader, path: str, length: int, *, verify_checksums: bo
     file.seek(0)
     with damage(path, begin, "the footer"):
         metadata = _checked(file)
-        made = pq.ParquetFile(
+        parquet = pq.ParquetFile(
             file,
             metadata=metadata,
             buffer_size=PAGES_BYTES,
@@ -109,8 +109,8 @@ def opened(stream: BinaryReader, path: str, length: int, *, verify_checksums: bo
             coerce_int96_timestamp_unit="us",
             page_checksum_verification=verify_checksums,
         )
-        _ = made.schema_arrow.names  # which Arrow decodes only now
-        return made
+        _ = parquet.schema_arrow.names  # which Arrow decodes only now
+        return parquet
 
 
 def _checked(file: ArrowFile) -> pq.FileMetaData:
@@ -123,7 +123,7 @@ def _checked(file: ArrowFile) -> pq.FileMetaData:
     file.is_sealed = True
     try:
         asked.read_row_groups(range(asked.num_row_groups), use_threads=False)
-    except Sealed:
+    except StreamSealed:
         pass
     finally:
         file.is_sealed = False
@@ -202,10 +202,10 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
             self._check_years(batch)
             self._load(batch if self._filter is None else plain_batch(batch).filter(self._filter))
             return True
-        found = next(self._groups, None)
-        if found is None or not self._negotiator.claim([found[0]]):
+        split = next(self._groups, None)
+        if split is None or not self._negotiator.claim([split[0]]):
             return False
-        self._position, self._group = found
+        self._position, self._group = split
         group = self._file.metadata.row_group(self._group)
         if self._filter is None and not self._columns:
             with damage(path, self._position, f"row group {self._group}"):
@@ -226,8 +226,8 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
         """Raise ArrowInvalid where a batch has more rows than the row group has left, or the last one has come too soon."""
         self._left -= rows
         if self._left < 0 or (not rows and self._left):
-            said = self._file.metadata.row_group(self._group).num_rows
-            raise pa.ArrowInvalid(f"it should have {said} rows, but its columns together give {said - self._left}")
+            total = self._file.metadata.row_group(self._group).num_rows
+            raise pa.ArrowInvalid(f"it should have {total} rows, but its columns together give {total - self._left}")
 
     def _check_years(self, batch: pa.RecordBatch) -> None:
         column = beyond_years(batch, self._int96) if self._int96 else None
@@ -251,8 +251,8 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
         rows = sum(group.num_rows for group, _ in groups)
         if metadata.num_rows not in (rows, 0):  # some writers leave it 0
             raise pa.ArrowInvalid(f"it says that there are {metadata.num_rows} rows, but its row groups have {rows}")
-        found = [(_begin(group), n) for group, n in groups if group.num_rows]
-        return sorted((position, n) for position, n in found if start <= position < stop)
+        begins = [(_begin(group), n) for group, n in groups if group.num_rows]
+        return sorted((position, n) for position, n in begins if start <= position < stop)
 
     def _unpruned(self, groups: Sequence[tuple[int, int]], tested: Sequence[Predicate]) -> list[tuple[int, int]]:
         """The row groups that may have rows for which all conditions hold, told by their statistics."""
@@ -291,8 +291,8 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
         schema = self._file.metadata.schema
         for n, chunk in self._chunks(group):
             if schema.column(n).max_repetition_level == 0 and chunk.num_values != group.num_rows:
-                said = f"its column {chunk.path_in_schema!r} has {chunk.num_values} values"
-                raise pa.ArrowInvalid(f"it should have {group.num_rows} rows, but {said}")
+                reason = f"its column {chunk.path_in_schema!r} has {chunk.num_values} values"
+                raise pa.ArrowInvalid(f"it should have {group.num_rows} rows, but {reason}")
         return int(group.num_rows)
 
 

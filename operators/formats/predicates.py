@@ -70,8 +70,8 @@ class Predicate:
         if text is None or "null" in self.operator:
             return self.operator == ("is null" if text is None else "is not null")
         values = list(self.value) if "in" in self.operator else [self.value]
-        found = [_like(text, value) for value in values]
-        pairs = [(own, value) for own, value in zip(found, values, strict=True) if own is not None]
+        like = [_like(text, value) for value in values]
+        pairs = [(own, value) for own, value in zip(like, values, strict=True) if own is not None]
         if self.operator in ("=", "in"):
             return any(own == value for own, value in pairs)
         if self.operator in ("!=", "not in"):
@@ -109,8 +109,8 @@ class Predicate:
         try:
             fitted, values = self._fitted(kind)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError, OverflowError) as error:
-            told = f"({self.column!r}, {self.operator!r}, {self.value!r})"
-            raise ValueMisfit(path=path, column=self.column, condition=told, type=str(kind), reason=str(error)) from error
+            condition = f"({self.column!r}, {self.operator!r}, {self.value!r})"
+            raise ValueMisfit(path=path, column=self.column, condition=condition, type=str(kind), reason=str(error)) from error
         if fitted == "is null":
             return field.is_null()
         if fitted == "is not null":
@@ -134,14 +134,14 @@ class Predicate:
         if "null" in self.operator:
             return self.operator, []
         among = "in" in self.operator
-        found = [comparand(value, kind) for value in (self.value if among else [self.value])]
+        comparands = [comparand(value, kind) for value in (self.value if among else [self.value])]
         if among or self.operator in ("=", "!="):
-            exact = [each.value for each in found if each.is_exact and each.value is not None]
+            exact = [each.value for each in comparands if each.is_exact and each.value is not None]
             is_positive = self.operator in ("=", "in")
             if not exact:
                 return "never" if is_positive else "is not null", []
             return "in" if is_positive else "not in", exact
-        (own,) = found
+        (own,) = comparands
         if own.value is None:
             return "never" if own.is_incomparable or self.operator[0] == "<" else "is not null", []
         if own.is_exact:
@@ -193,10 +193,10 @@ def _like(text: str, value: Any) -> Any:
 
 def predicates(given: Any) -> tuple[Predicate, ...]:
     """Conditions out of `(column, operator, value)` each; `(column, "is null")` needs no value. Raises TypeError."""
-    told = f"where is {given!r}, but must be a list of conditions: [(column, operator, value)]"
+    message = f"where is {given!r}, but must be a list of conditions: [(column, operator, value)]"
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise TypeError(told)
-    found = list(given)
-    if not all(isinstance(each, Predicate) or (isinstance(each, list | tuple) and len(each) in (2, 3)) for each in found):
-        raise TypeError(told)
-    return tuple(each if isinstance(each, Predicate) else Predicate(*each) for each in found)
+        raise TypeError(message)
+    conditions = list(given)
+    if not all(isinstance(each, Predicate) or (isinstance(each, list | tuple) and len(each) in (2, 3)) for each in conditions):
+        raise TypeError(message)
+    return tuple(each if isinstance(each, Predicate) else Predicate(*each) for each in conditions)

@@ -143,29 +143,29 @@ class RegexReader(LinesReader):
 
     def load(self, piece: Piece) -> None:
         """Match the lines of a piece, and load the groups of those that match."""
-        texts, found = self._texts(piece), np.arange(len(piece))
+        texts, numbers = self._texts(piece), np.arange(len(piece))
         if texts.null_count:
-            found = np.flatnonzero(texts.is_valid().to_numpy(zero_copy_only=False))
+            numbers = np.flatnonzero(texts.is_valid().to_numpy(zero_copy_only=False))
             texts = texts.drop_null()
         matched = matches(texts, self._log.pattern)
         if matched.null_count:
             is_match = matched.is_valid().to_numpy(zero_copy_only=False)
-            for row in found[~is_match].tolist():
+            for row in numbers[~is_match].tolist():
                 self._bad(piece, row, "the line does not match the pattern")
-            found, matched = found[is_match], matched.drop_null()
+            numbers, matched = numbers[is_match], matched.drop_null()
         columns, names = matched.flatten(), [field.name for field in matched.type]
-        is_good = np.ones(len(found), bool)
+        is_good = np.ones(len(numbers), bool)
         for number, name in enumerate(names):
             nothing = pc.is_in(columns[number], value_set=pa.array(self._log.null, pa.string()))
             columns[number] = pc.if_else(nothing, None, columns[number])
             if name in self._log.times and self._negotiator.is_projected(name):
-                columns[number], bad = self._times(columns[number], self._log.times[name], name, piece, found)
+                columns[number], bad = self._times(columns[number], self._log.times[name], name, piece, numbers)
                 is_good &= ~bad
         batch = pa.RecordBatch.from_arrays(columns, names=names)
         if not is_good.all():
-            batch, found = batch.filter(pa.array(is_good)), found[is_good]
-        positions = piece.positions[found]
-        self._loader.add_batch(batch, lambda row: self.origin(piece, int(found[row])), pa.array(positions))
+            batch, numbers = batch.filter(pa.array(is_good)), numbers[is_good]
+        positions = piece.positions[numbers]
+        self._loader.add_batch(batch, lambda row: self.origin(piece, int(numbers[row])), pa.array(positions))
 
     def _texts(self, piece: Piece) -> Any:
         """The lines; null for those that are none, which are bad rows."""
@@ -185,11 +185,11 @@ class RegexReader(LinesReader):
                     )
             return pa.array(texts, pa.string())
 
-    def _times(self, texts: Any, written: str, name: str, piece: Piece, found: Any) -> tuple[Any, Any]:
+    def _times(self, texts: Any, written: str, name: str, piece: Piece, numbers: Any) -> tuple[Any, Any]:
         times = times_of(texts, written)
         bad = times.is_null().to_numpy(zero_copy_only=False) & texts.is_valid().to_numpy(zero_copy_only=False)
         for row in bad.nonzero()[0].tolist():
-            self._bad(piece, int(found[row]), f"{texts[row].as_py()!r} is not a time as {written!r} has it", name)
+            self._bad(piece, int(numbers[row]), f"{texts[row].as_py()!r} is not a time as {written!r} has it", name)
         return times, bad
 
     def _bad(self, piece: Piece, row: int, reason: str, column: str | None = None) -> None:
@@ -211,15 +211,15 @@ def matches(texts: Any, pattern: str) -> Any:
 def is_known_to_arrow(pattern: str) -> bool:
     """Return True if Arrow can match a pattern, and finds the same groups in it as Python."""
     try:
-        found = pc.extract_regex(pa.array([], pa.string()), rf"\A(?:{pattern})\z")
+        groups = pc.extract_regex(pa.array([], pa.string()), rf"\A(?:{pattern})\z")
     except pa.ArrowInvalid:
         return False
-    return [field.name for field in found.type] == list(re.compile(pattern, re.ASCII).groupindex)
+    return [field.name for field in groups.type] == list(re.compile(pattern, re.ASCII).groupindex)
 
 
 def matches_by_python(texts: Any, pattern: str) -> Any:
     """Match as `matches` does, with Python."""
     compiled = re.compile(pattern, re.ASCII)
-    found = [compiled.fullmatch(text) for text in texts.to_pylist()]
-    groups = [None if match is None else match.groupdict("") for match in found]
+    matched = [compiled.fullmatch(text) for text in texts.to_pylist()]
+    groups = [None if match is None else match.groupdict("") for match in matched]
     return pa.array(groups, pa.struct([(name, pa.string()) for name in compiled.groupindex]))

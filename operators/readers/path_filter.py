@@ -32,23 +32,23 @@ class PathFilter:
         for condition in self.conditions:
             name = condition.column
             if name not in self.keys and (not is_implicit(name) or name == "block_offset"):
-                said = ", ".join((*self.keys, "filename", "filepath", "fqn", "suffix", "dir0, …"))
+                names = ", ".join((*self.keys, "filename", "filepath", "fqn", "suffix", "dir0, …"))
                 raise ProjectionError(
-                    f"where has a condition on {name!r}, which paths do not say; they say {said}",
+                    f"where has a condition on {name!r}, which paths do not say; they say {names}",
                     "conditions on columns belong to the format (ParquetFormat(where=…)), or to a Filter behind the reader",
                 )
 
     def keeps(self, facts: FileFacts) -> bool:
         """Return True if all conditions hold for a file. Raises ValueMisfit for values that cannot be compared."""
-        found = self._known.get(facts.path)
-        if found is None:
-            found = self._known[facts.path] = all(self._holds(condition, facts) for condition in self.conditions)
-        return found
+        is_kept = self._known.get(facts.path)
+        if is_kept is None:
+            is_kept = self._known[facts.path] = all(self._holds(condition, facts) for condition in self.conditions)
+        return is_kept
 
     def _holds(self, condition: Predicate, facts: FileFacts) -> bool:
         name = condition.column
         is_key = name in self.keys
-        said = facts.keys.get(name) if is_key else facts.value(name)
-        value = pa.array([said], pa.string()).cast(to_type(self.keys[name]) if is_key else pa.string())
+        text = facts.keys.get(name) if is_key else facts.value(name)
+        value = pa.array([text], pa.string()).cast(to_type(self.keys[name]) if is_key else pa.string())
         table = pa.table({name: value})
         return bool(table.filter(condition.expression(table.schema, facts.path)).num_rows)

@@ -80,8 +80,9 @@ class ScaledReader(Operator):
         return getattr(item, "file_path", None) if self.sequential else None
 
     def _scaling(self) -> BacklogPartitioner:
-        found: BacklogPartitioner | None = self.__dict__.get("_following")
-        if found is None:
-            found = BacklogPartitioner(self.min_readers, self.max_readers, self.interval_millis, self.policy, self.collect_stats)
-            self.__dict__["_following"] = found
-        return found
+        partitioner: BacklogPartitioner | None = self.__dict__.get("_following")
+        if partitioner is None:
+            bounds = self.min_readers, self.max_readers
+            partitioner = BacklogPartitioner(*bounds, self.interval_millis, self.policy, self.collect_stats)
+            self.__dict__["_following"] = partitioner
+        return partitioner

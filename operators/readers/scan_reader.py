@@ -212,8 +212,8 @@ class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
 
     def column_names(self, port: str) -> list[str] | None:
         """Return the columns that are asked for by name, and those of a strict schema. Only files name those of `*`."""
-        said = self.scan_settings
-        return column_names(said.projection, said.schema, said.drift) if port == "batches" else None
+        settings = self.scan_settings
+        return column_names(settings.projection, settings.schema, settings.drift) if port == "batches" else None
 
     def describe_columns(self, port: str) -> str | None:
         """Name the source of the columns, for `dagflow plan`."""
@@ -283,10 +283,10 @@ class ScanReader(ReadsPlannedFiles, ScaledReader, Generic[T]):
     @property
     def scan_settings(self) -> ScanSettings:
         """The settings of the scan, from the properties and the class of its records."""
-        said = {field.name: getattr(self, field.name) for field in attrs.fields(ScanSettings)}
+        properties = {field.name: getattr(self, field.name) for field in attrs.fields(ScanSettings)}
         if self.schema is None and self._record_class is not None:
-            said["schema"] = TableSchema(self._record_class, strict=True)
-        return ScanSettings(**said)
+            properties["schema"] = TableSchema(self._record_class, strict=True)
+        return ScanSettings(**properties)
 
     @property
     def _record_class(self) -> type | None:

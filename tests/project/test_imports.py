@@ -20,7 +20,15 @@ def loaded_after(statement: str) -> set[str]:
     return set(answer.stdout.split())
 
 
-@pytest.mark.parametrize("statement", ["import dagflow", "import dagflow.errors", "import dagflow, operators"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import dagflow",
+        "import dagflow.errors",
+        "import dagflow, operators",
+        "from dagflow.render.explanations import explanations; list(explanations())  # imports all errors",
+    ],
+)
 def test_importing_dagflow_loads_nothing_heavy(statement: str) -> None:
     loaded = loaded_after(statement)
     assert "dagflow" in loaded

@@ -7,7 +7,7 @@ from typing import Any
 from dagflow.storage import BinaryReader, read_fully
 
 
-class Sealed(Exception):
+class StreamSealed(Exception):
     """Bytes of a file were asked for that is sealed."""
 
 
@@ -16,7 +16,7 @@ class ArrowFile:
 
     closed = False
     is_sealed = False
-    """True if nothing may be read any more: reading raises Sealed."""
+    """True if nothing may be read any more: reading raises StreamSealed."""
 
     def __init__(self, stream: BinaryReader, length: int) -> None:
         self._stream = stream
@@ -51,7 +51,7 @@ class ArrowFile:
         if not size:
             return b""
         if self.is_sealed:
-            raise Sealed
+            raise StreamSealed
         self._stream.seek(self._position)
         data = read_fully(self._stream, size)
         self._position += len(data)

@@ -107,9 +107,9 @@ class AvroSchema:
         if kind in ("record", "error"):
             if id(schema) in above:
                 raise NoArrowForm(f"the record {schema['name']!r} holds itself")
-            found = {f["name"]: self._kind(f["type"], space, (*above, id(schema))) for f in schema["fields"]}
-            mends = {name: mend for name, (_, mend) in found.items() if mend is not None}
-            return pa.struct([(name, each) for name, (each, _) in found.items()]), _record_mend(mends) if mends else None
+            fields = {f["name"]: self._kind(f["type"], space, (*above, id(schema))) for f in schema["fields"]}
+            mends = {name: mend for name, (_, mend) in fields.items() if mend is not None}
+            return pa.struct([(name, each) for name, (each, _) in fields.items()]), _record_mend(mends) if mends else None
         if kind == "array":
             item, mend = self._kind(schema["items"], space, above)
             return pa.list_(item), None if mend is None else _list_mend(mend)

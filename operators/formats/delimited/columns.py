@@ -125,8 +125,8 @@ class ColumnParser:
 
     def first_bad_column(self, error: pa.ArrowInvalid) -> str | None:
         """The name of the column that the parser's complaint is about; None: it is about none."""
-        found = _WHERE.search(str(error))
-        return None if found is None else self.names[int(found.group(1))]
+        match = _WHERE.search(str(error))
+        return None if match is None else self.names[int(match.group(1))]
 
     def _read(self, text: pa.Buffer, convert: arrow_csv.ConvertOptions, has_blank_rows: bool) -> pa.RecordBatch:
         options = self._with_blanks if has_blank_rows else self._parse
@@ -138,11 +138,11 @@ class ColumnParser:
                 self._refuse_overflow(text, options, name, column)
         return batch
 
-    def _refuse_overflow(self, text: pa.Buffer, options: arrow_csv.ParseOptions, name: str, made: pa.Array) -> None:
+    def _refuse_overflow(self, text: pa.Buffer, options: arrow_csv.ParseOptions, name: str, column: pa.Array) -> None:
         """Raise ArrowInvalid, as the parser does, where a number of a column is too large for its type: it gives infinity."""
         convert = arrow_csv.ConvertOptions(include_columns=[name], column_types={name: pa.string()})
         cells = _one_batch(arrow_csv.read_csv(pa.BufferReader(text), self._read_options(text), options, convert)).column(0)
-        if is_overflown(made, cells):
+        if is_overflown(column, cells):
             raise pa.ArrowInvalid(f"In CSV column #{self.names.index(name)}: too large a number")
 
     def _read_options(self, text: pa.Buffer) -> arrow_csv.ReadOptions:
@@ -233,14 +233,14 @@ def canonical(cells: pa.Array, kind: pa.DataType, nulls: Sequence[str]) -> pa.Ar
             likely = pc.if_else(pc.match_substring_regex(stripped, form), stripped, pa.scalar(None, pa.string()))
     texts: list[str | None] = likely.to_pylist()
     there = [(number, text) for number, text in enumerate(texts) if text is not None]
-    found: dict[int, str] = {}
-    _convert_good(there, kind, found)
+    plain: dict[int, str] = {}
+    _convert_good(there, kind, plain)
     raw = cells.to_pylist()
     missing = pc.is_null(stripped).to_pylist()
-    return pa.array([None if missing[n] else found.get(n, raw[n]) for n in range(len(raw))], pa.string())
+    return pa.array([None if missing[n] else plain.get(n, raw[n]) for n in range(len(raw))], pa.string())
 
 
-def _convert_good(cells: list[tuple[int, str]], kind: pa.DataType, found: dict[int, str]) -> None:
+def _convert_good(cells: list[tuple[int, str]], kind: pa.DataType, texts: dict[int, str]) -> None:
     """Add the text of all cells that can be converted; halve the list until the bad ones are alone."""
     if not cells:
         return
@@ -250,7 +250,7 @@ def _convert_good(cells: list[tuple[int, str]], kind: pa.DataType, found: dict[i
     except pa.ArrowInvalid:
         if len(cells) > 1:
             half = len(cells) // 2
-            _convert_good(cells[:half], kind, found)
-            _convert_good(cells[half:], kind, found)
+            _convert_good(cells[:half], kind, texts)
+            _convert_good(cells[half:], kind, texts)
         return
-    found.update(zip((number for number, _ in cells), column.cast(pa.string()).to_pylist(), strict=True))
+    texts.update(zip((number for number, _ in cells), column.cast(pa.string()).to_pylist(), strict=True))

@@ -122,12 +122,12 @@ class DelimitedContext(PieceReaderContext):
     def _find_beginning(self, source: Source) -> Beginning:
         self._more(source, FIRST_READ)
         while True:
-            found = Beginning.of(
+            beginning = Beginning.of(
                 self._data, self._lexer, source.path, source.is_at_end, has_header=self.has_header, skip_lines=self.skip_lines
             )
-            if found is not None:
-                self.lines_before_records = self._data.count(b"\n", 0, found.records_at)
-                return found
+            if beginning is not None:
+                self.lines_before_records = self._data.count(b"\n", 0, beginning.records_at)
+                return beginning
             if len(self._data) > self.max_record_bytes:
                 raise RecordTooLong(path=source.path, position=0, limit=self.max_record_bytes)
             self._more(source, FIRST_READ)
@@ -169,12 +169,12 @@ class DelimitedContext(PieceReaderContext):
     def _state_before(self, source: Source, start: int, first: int) -> tuple[int, bool]:
         """A place at `start` or before it, behind a line end or where the records begin; and whether quotes are open there."""
         for back in (FIRST_READ, MiB, self.max_record_bytes + FIRST_READ):
-            found = self._state_from(source, max(first, start - back), start, first)
-            if found is not None:
-                return found
-        found = self._state_from(source, first, start, first)
-        assert found is not None
-        return found
+            state = self._state_from(source, max(first, start - back), start, first)
+            if state is not None:
+                return state
+        state = self._state_from(source, first, start, first)
+        assert state is not None
+        return state
 
     def _state_from(self, source: Source, begin: int, start: int, first: int) -> tuple[int, bool] | None:
         """The same, if the bytes from `begin` on tell; else None."""
@@ -204,9 +204,9 @@ class DelimitedContext(PieceReaderContext):
             data = b"".join(parts)
             end = len(data) - len(tail) + at
             if quote and data.find(quote, 0, end) >= 0:
-                found = [lexer.find(data, 0, end, is_inside=is_inside) for is_inside in states]
-                is_ended_inside = is_ended_inside or bool(found[-1].ends.size)
-                states = tuple(dict.fromkeys(lexed.opened is not None for lexed in found))
+                results = [lexer.find(data, 0, end, is_inside=is_inside) for is_inside in states]
+                is_ended_inside = is_ended_inside or bool(results[-1].ends.size)
+                states = tuple(dict.fromkeys(lexed.opened is not None for lexed in results))
             tail, base = data[end:], base + end
             parts = [tail]
             if len(states) > 1 and not is_ended_inside and base - known_from > self.max_record_bytes:

@@ -60,9 +60,9 @@ class FieldSplitter:
             if blanks:
                 begin = at = len(record) - len(record[at:].lstrip(blanks))
             if quote and record.startswith(quote, at):
-                found = self._quoted.match(record, at + 1)
-                stop = len(record) if found is None else found.end()
-                inner = self._unquoted(record[at + 1 :] if found is None else record[at + 1 : stop - 1])
+                quoted = self._quoted.match(record, at + 1)
+                stop = len(record) if quoted is None else quoted.end()
+                inner = self._unquoted(record[at + 1 :] if quoted is None else record[at + 1 : stop - 1])
                 at = stop
             end, next_at = self._end_of_field(record, at)
             rest = record[at:end].rstrip(blanks) if blanks else record[at:end]
@@ -74,10 +74,10 @@ class FieldSplitter:
 
     def _end_of_field(self, record: bytes, at: int) -> tuple[int, int | None]:
         """Return the end of the field and the start of the next one, None without a next one."""
-        while (found := self._delimiter.search(record, at)) is not None:
-            if found.group() == self.dialect.delimiter_bytes:
-                return found.start(), found.end()
-            at = found.end()
+        while (delimiter := self._delimiter.search(record, at)) is not None:
+            if delimiter.group() == self.dialect.delimiter_bytes:
+                return delimiter.start(), delimiter.end()
+            at = delimiter.end()
         return len(record), None
 
     def _unquoted(self, text: bytes) -> bytes:

@@ -21,7 +21,7 @@ Numbers = NDArray[np.int64]
 NONE: Numbers = np.zeros(0, np.int64)
 
 
-class Lexed(NamedTuple):
+class LexerResult(NamedTuple):
     """The marks found in some bytes.
 
     `ends`: just after the end of each record, blank lines and comments included (int64, offsets in the data); `opened`: where
@@ -38,14 +38,14 @@ class Lexer:
 
     >>> lexer = Lexer(Dialect())
     >>> lexer.find(b'a,"b\nc"\nd,"', 0, 11)
-    Lexed(ends=array([8]), opened=10)
+    LexerResult(ends=array([8]), opened=10)
     >>> lexer.find(b'b\nc"\nd,e\n', 0, 9, is_inside=True)
-    Lexed(ends=array([5, 9]), opened=None)
+    LexerResult(ends=array([5, 9]), opened=None)
     """
 
     dialect: Dialect
 
-    def find(self, data: bytes, begin: int, end: int, *, is_inside: bool = False, is_last: bool = True) -> Lexed:
+    def find(self, data: bytes, begin: int, end: int, *, is_inside: bool = False, is_last: bool = True) -> LexerResult:
         r"""The ends of records in `data[begin:end]`.
 
         `is_inside`: quotes are open at `begin`. `is_last`: the file ends at `end`; else a `\r` there may be half a line end.
@@ -61,7 +61,7 @@ class Lexer:
         escaped = _escaped(octets, escape[0]) if escape and data.find(escape, begin, end) >= 0 else NONE
         is_line[escaped] = False
         if not quote or data.find(quote, begin, end) < 0:
-            return Lexed(NONE, -1) if is_inside else Lexed(places(is_line) + (begin + 1), None)
+            return LexerResult(NONE, -1) if is_inside else LexerResult(places(is_line) + (begin + 1), None)
         is_quote = octets == quote[0]
         is_quote[escaped] = False
         marks = np.flatnonzero(is_line | is_quote)  # one search for both takes little longer than one for either
@@ -74,7 +74,7 @@ class Lexer:
         opened = _opening(quotes, is_inside) if (len(quotes) + is_inside) % 2 else None
         if opened is not None and opened >= 0:
             opened += begin
-        return Lexed(lines[is_outside] + (begin + 1), opened)
+        return LexerResult(lines[is_outside] + (begin + 1), opened)
 
     def _first_misplaced(self, octets: NDArray[np.uint8], quotes: Numbers, escaped: Numbers, is_inside: bool) -> int | None:
         """Return the number of the first opening quote (every other quote is one) where no field begins; None without one."""
@@ -104,18 +104,18 @@ class Lexer:
 
     def _find_from(
         self, data: bytes, begin: int, end: int, lines: Numbers, quotes: Numbers, wrong: int, is_inside: bool, is_last: bool
-    ) -> Lexed:
+    ) -> LexerResult:
         """Find the ends where quote number `wrong` is misplaced, slowly from the record on in which it stands."""
         before = lines[: int(np.searchsorted(lines, quotes[wrong]))]
         fine = before[(np.searchsorted(quotes, before) + is_inside) % 2 == 0] + (begin + 1)
         if not fine.size:
             return self._find_slowly(data, begin, end, is_inside, is_last)
         rest = self._find_slowly(data, int(fine[-1]), end, False, is_last)
-        return Lexed(np.concatenate([fine, rest.ends]), rest.opened)
+        return LexerResult(np.concatenate([fine, rest.ends]), rest.opened)
 
     # One after the other
 
-    def _find_slowly(self, data: bytes, at: int, end: int, is_inside: bool, is_last: bool) -> Lexed:
+    def _find_slowly(self, data: bytes, at: int, end: int, is_inside: bool, is_last: bool) -> LexerResult:
         quote, comment, patterns = self.dialect.quote_bytes, self.dialect.comment_bytes, self._patterns
         search, far = patterns.outside.search, _Marks.of(self.dialect, data, end)
         near = end if far is None else min(end, at + NEAR)
@@ -132,19 +132,19 @@ class Lexer:
             if is_start:
                 is_start = False
                 if comment and data.startswith(comment, at, end):
-                    found = patterns.line_end.search(data, at, end)
-                    if found is None or (found.end() == end and data[end - 1] == CR and not is_last):
+                    match = patterns.line_end.search(data, at, end)
+                    if match is None or (match.end() == end and data[end - 1] == CR and not is_last):
                         break
-                    at, is_start = found.end(), True
+                    at, is_start = match.end(), True
                     ends.append(at)
                     continue
                 first = patterns.blanks.match(data, at, end).end() if self.dialect.trim else at  # type: ignore[union-attr]  # it matches nothing, too
                 if quote and data.startswith(quote, first, end):
                     at, opened = first + 1, first
                     continue
-            found = search(data, at, near)
-            if found is not None and (near == end or found.end() < near):
-                at, kind = found.end(), found.lastgroup
+            match = search(data, at, near)
+            if match is not None and (near == end or match.end() < near):
+                at, kind = match.end(), match.lastgroup
             elif near < min(end, at + NEAR):
                 near = min(end, at + NEAR)
                 continue
@@ -159,7 +159,7 @@ class Lexer:
                 is_start = True
             elif kind == "field":
                 opened = at - 1
-        return Lexed(np.array(ends, np.int64), opened)
+        return LexerResult(np.array(ends, np.int64), opened)
 
     @cached_property
     def _patterns(self) -> _Patterns:
@@ -174,13 +174,13 @@ class Lexer:
         """
         at = 0
         while True:
-            found = self._patterns.line_end.search(data, at, end)
-            if found is None or (found.end() == end and data[end - 1] == CR):
+            line_end = self._patterns.line_end.search(data, at, end)
+            if line_end is None or (line_end.end() == end and data[end - 1] == CR):
                 return None
-            escapes = self._escapes_before(data, found.start())
-            if escapes % 2 == 0 and (escapes < found.start() or not self.dialect.escape):
-                return found.end()
-            at = found.end()
+            escapes = self._escapes_before(data, line_end.start())
+            if escapes % 2 == 0 and (escapes < line_end.start() or not self.dialect.escape):
+                return line_end.end()
+            at = line_end.end()
 
     def last_boundary(self, data: bytes, end: int) -> int | None:
         """Return the same offset for the last line end, in data that begin at such a place."""

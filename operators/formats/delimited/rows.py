@@ -47,8 +47,8 @@ class RowParser:
 
     def rows(self, piece: Piece) -> Rows:
         """The rows of a piece."""
-        found = self.rows_at_once(piece)
-        return self.odd_rows(piece) if found is None else found
+        rows = self.rows_at_once(piece)
+        return self.odd_rows(piece) if rows is None else rows
 
     def rows_at_once(self, piece: Piece) -> Rows | None:
         """The same where all rows are in order; else None."""
@@ -102,14 +102,14 @@ class RowParser:
         wanted = len(self.names)
         own = self.text.dialect.delimiter.encode()
         dropped = set()
-        for at, found in odd.items():
-            kind, what = ("missing", self.missing_fields) if found < wanted else ("extra", self.extra_fields)
+        for at, width in odd.items():
+            kind, what = ("missing", self.missing_fields) if width < wanted else ("extra", self.extra_fields)
             if what == "bad":
-                self.text.report(piece, BadRecord(numbers[at], f"has {found} fields instead of {wanted}"))
+                self.text.report(piece, BadRecord(numbers[at], f"has {width} fields instead of {wanted}"))
                 dropped.add(at)
                 continue
             if kind == "missing":
-                rows[at] += (own + (self.nulls[0].encode() if self.nulls else b"")) * (wanted - found)
+                rows[at] += (own + (self.nulls[0].encode() if self.nulls else b"")) * (wanted - width)
             else:
                 rows[at] = own.join(field.raw for field in self.text.row_splitter.split(rows[at])[:wanted])
             self.count(f"rows_with_{kind}_fields")

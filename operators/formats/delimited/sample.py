@@ -54,7 +54,7 @@ def sample_schema(format: CsvFormat, stream: BinaryReader, path: str, length: in
             return pa.schema([(name, pa.null() if format.infer_types else pa.string()) for name in names])
         parser = RowParser(PieceText(format.dialect), names, dict.fromkeys(names, pa.string()), format.nulls)
         batch = parser.rows(piece).batch
-        return pa.schema([(name, told_type(batch.column(name))) for name in names])
+        return pa.schema([(name, inferred_type(batch.column(name))) for name in names])
     finally:
         context.close()
 
@@ -66,11 +66,11 @@ def _first_piece(context: DecompressingContext) -> Piece | None:
         return None
 
 
-def told_type(cells: pa.Array) -> pa.DataType:
-    """The type that all texts of a column have, nulls and blank ones aside; `pa.null()` if there are no others.
+def inferred_type(cells: pa.Array) -> pa.DataType:
+    """Return the type that all texts of a column have, nulls and blank ones aside; `pa.null()` if there are no others.
 
-    >>> told_type(pa.array(["1", "-2", None])), told_type(pa.array(["007", "1"])), told_type(pa.array(["2026-11-20 10:00"]))
-    (DataType(int64), DataType(string), TimestampType(timestamp[us]))
+    >>> [str(inferred_type(pa.array(texts))) for texts in (["1", "-2", None], ["007", "1"], ["2026-11-20 10:00"])]
+    ['int64', 'string', 'timestamp[us]']
     """
     stripped = pc.utf8_trim(cells.drop_null(), " \t")
     texts = stripped.filter(pc.not_equal(stripped, ""))
@@ -82,9 +82,9 @@ def told_type(cells: pa.Array) -> pa.DataType:
         null_values=[], true_values=["true", "True", "TRUE"], false_values=["false", "False", "FALSE"]
     )
     parse = arrow_csv.ParseOptions(newlines_in_values=True)
-    made = arrow_csv.read_csv(pa.BufferReader(rows), read, parse, convert).column(0).combine_chunks()
-    kind = made.type
-    if pa.types.is_floating(kind) and is_overflown(made, texts):
+    column = arrow_csv.read_csv(pa.BufferReader(rows), read, parse, convert).column(0).combine_chunks()
+    kind = column.type
+    if pa.types.is_floating(kind) and is_overflown(column, texts):
         return pa.string()
     if pa.types.is_string(kind):
         return _microseconds(texts)

@@ -64,6 +64,6 @@ class TranscodedStream:
                 raise BadText(
                     path=self._source.path, position=at, byte_offset=at, encoding=self._encoding, reason=str(error)
                 ) from None
-        found, self._rest = self._rest[:size], self._rest[size:]
-        self._position += len(found)
-        return found
+        text, self._rest = self._rest[:size], self._rest[size:]
+        self._position += len(text)
+        return text

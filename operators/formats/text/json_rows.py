@@ -42,27 +42,27 @@ class BadLine(ValueError):
         self.column = column
 
 
-class _Twice(dict[str, Any]):
+class _DuplicateKey(dict[str, Any]):
     """An object that has a key twice."""
 
     key: str = ""
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
-    twice = _Twice(pairs)
+    members = dict(pairs)
+    if len(members) == len(pairs):
+        return members
+    twice = _DuplicateKey(pairs)
     seen: set[str] = set()
     twice.key = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
     return twice
 
 
 def _number(text: str) -> float:
-    found = float(text)
-    if math.isinf(found):
+    number = float(text)
+    if math.isinf(number):
         raise BadLine(f"the number {text} is too big")
-    return found
+    return number
 
 
 def _decimal(text: str) -> Decimal:
@@ -95,8 +95,8 @@ def depth(data: bytes) -> int:
     3
     """
     deepest = level = 0
-    for found in _BRACKETS.finditer(data):
-        level += bool(found[1]) - bool(found[2])
+    for bracket in _BRACKETS.finditer(data):
+        level += bool(bracket[1]) - bool(bracket[2])
         deepest = max(deepest, level)
     return deepest
 
@@ -173,7 +173,7 @@ def _check_value(value: Any, column: str) -> None:
     """Raise BadLine for what would be no fault in a column that is not asked for: fast parsers pass over it there."""
     if isinstance(value, _TooLong):
         raise BadLine(f"an integer of {value.digits} digits is too long, {MOST_DIGITS - 1} are the most", column)
-    if isinstance(value, _Twice):
+    if isinstance(value, _DuplicateKey):
         raise BadLine(f"an object has the key {value.key!r} twice", column)
     for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         _check_value(part, column)
@@ -189,7 +189,7 @@ class JsonRows:
     def row(self, data: bytes) -> dict[str, Any]:
         """The wanted members of a line. Raises BadLine."""
         found = parse_line(data, exact=any("decimal" in str(kind) for kind in self.types.values()))
-        if isinstance(found, _Twice) and (self.columns is None or found.key in self.columns):
+        if isinstance(found, _DuplicateKey) and (self.columns is None or found.key in self.columns):
             raise BadLine(f"the line has the key {found.key!r} twice", found.key)
         row = {name: value for name, value in found.items() if self.columns is None or name in self.columns}
         for name, value in row.items():

@@ -19,7 +19,7 @@ from dagflow.testing.files import blocks_of
 from operators import CsvFormat, ScanReader
 from operators.formats.delimited.dialect import Dialect
 from operators.formats.delimited.errors import QuoteLeftOpen
-from operators.formats.delimited.lexer import Lexed, Lexer
+from operators.formats.delimited.lexer import Lexer, LexerResult
 from tests.operators.formats.delimited.test_context import records
 from tests.tiers import examples
 
@@ -50,7 +50,7 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     sizes: list[int] = []
     find = Lexer.find
 
-    def counted(self: Lexer, data: bytes, begin: int, end: int, **options: Any) -> Lexed:
+    def counted(self: Lexer, data: bytes, begin: int, end: int, **options: Any) -> LexerResult:
         sizes.append(end - begin)
         return find(self, data, begin, end, **options)
 

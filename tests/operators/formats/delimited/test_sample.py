@@ -8,7 +8,7 @@ import pytest
 from dagflow.errors import BadRowFound
 from dagflow.testing import scan_table
 from operators import CsvFormat, ScanReader
-from operators.formats.delimited.sample import told_type
+from operators.formats.delimited.sample import inferred_type
 
 US, NS, ZONED = pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("us", "UTC")
 
@@ -33,7 +33,7 @@ US, NS, ZONED = pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("us", "UTC"
     ],
 )
 def test_what_is_told_of_texts(texts: list[str], kind: pa.DataType) -> None:
-    assert told_type(pa.array(texts)) == kind
+    assert inferred_type(pa.array(texts)) == kind
 
 
 @pytest.mark.parametrize(("zone", "kind"), [("", "timestamp[ns]"), ("Z", "timestamp[ns, tz=UTC]")])

@@ -1,0 +1,9 @@
+from operators.compression.context import DecompressingContext as DecompressingContext
+from operators.compression.errors import CodecMissing as CodecMissing
+from operators.compression.errors import CompressionCorrupt as CompressionCorrupt
+from operators.compression.errors import CompressionTruncated as CompressionTruncated
+from operators.compression.errors import CompressionUnexpected as CompressionUnexpected
+from operators.compression.errors import CompressionUnsupported as CompressionUnsupported
+from operators.compression.formats import COMPRESSIONS as COMPRESSIONS
+from operators.compression.formats import recognise as recognise
+from operators.compression.formats import recognise_other as recognise_other

@@ -1,0 +1,15 @@
+from operators.contexts.entity import BinaryStream as BinaryStream
+from operators.contexts.entity import Entity as Entity
+from operators.contexts.entity import PieceReaderContext as PieceReaderContext
+from operators.contexts.entity import ReaderContext as ReaderContext
+from operators.contexts.errors import BadText as BadText
+from operators.contexts.errors import FileShortened as FileShortened
+from operators.contexts.errors import PartialRecord as PartialRecord
+from operators.contexts.errors import RecordTooLong as RecordTooLong
+from operators.contexts.fixed_bytes import FixedBytesReaderContext as FixedBytesReaderContext
+from operators.contexts.fixed_records import FixedRecordsReaderContext as FixedRecordsReaderContext
+from operators.contexts.line import LineReaderContext as LineReaderContext
+from operators.contexts.piece import Piece as Piece
+from operators.contexts.read_ahead_line import ReadAheadLineReaderContext as ReadAheadLineReaderContext
+from operators.contexts.text import decode_text as decode_text
+from operators.contexts.text import text_codec as text_codec
