@@ -16,8 +16,10 @@ from dagflow.model.operator.protocols import DividesItems as DividesItems
 from dagflow.model.operator.protocols import EmitsItems as EmitsItems
 from dagflow.model.operator.protocols import FollowsBlock as FollowsBlock
 from dagflow.model.operator.protocols import GroupsItems as GroupsItems
+from dagflow.model.operator.protocols import HasRange as HasRange
 from dagflow.model.operator.protocols import Keyed as Keyed
 from dagflow.model.operator.protocols import LocatesRows as LocatesRows
+from dagflow.model.operator.protocols import NamesFile as NamesFile
 from dagflow.model.operator.protocols import ReadsFiles as ReadsFiles
 from dagflow.model.operator.protocols import RereadsRecords as RereadsRecords
 from dagflow.model.operator.protocols import SchemaAware as SchemaAware

@@ -11,7 +11,7 @@ _BLANK = " \t\r\n"
 
 
 def key_lines(text: str) -> dict[Path, int]:
-    r"""The line (from 1) of every table header and key of a valid TOML document, by its whole path.
+    r"""Return the line (from 1) of each table header and key of a valid TOML document, by its full path.
 
     Keys inside arrays are not listed: such an array is one value. Of a header and of an array of tables the first counts.
 

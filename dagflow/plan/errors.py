@@ -45,15 +45,15 @@ class MergeMissing(DagError, TypeError):
     }
 
     def message(self) -> str:
-        told = [
+        lines = [
             f"operator {self.operator!r} keeps State {', '.join(map(repr, self.states))} in partitions, whose number changes from window",
             f"  to window: it must say how the values of several become one ({self.where})",
             f"  help: in class {self.type}, write",
             *(f"    {line}" for line in self.lines),
         ]
         if any("merge=merged" in line for line in self.lines):
-            told.append("  where merged(values) makes one value of a list of them")
-        return "\n".join(told)
+            lines.append("  where merged(values) makes one value of a list of them")
+        return "\n".join(lines)
 
 
 @error

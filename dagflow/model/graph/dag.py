@@ -232,7 +232,7 @@ class DAG:
         return self._nodes[full].operator
 
     def port_name(self, port: Any, kind: type[Port], said_by: str, where: str, sayer: str = "stream") -> PortName | None:
-        """A port by names; None, and a problem, where it is not a port of this kind, or belongs to something outside of this DAG.
+        """Return the name of a port; None, with a problem, if it is of another kind or belongs to another DAG.
 
         `said_by`: the stream (or what else `sayer` says) that names it.
         """

@@ -219,7 +219,7 @@ def bind(pattern: Any, actual: Any, bindings: dict[TypeVar, Any]) -> None:
 
 
 def _bind(pattern: Any, actual: Any, bindings: dict[TypeVar, Any]) -> None:
-    """As `bind`, but variables in `actual` are kept: they are bound later."""
+    """Bind as `bind` does, but keep variables in `actual`, which are bound later."""
     if not is_variable(actual) and (actual is inspect.Parameter.empty or resolve(actual) is Any):
         return
     if is_variable(pattern):
@@ -254,7 +254,7 @@ def _bind_variable(variable: TypeVar, actual: Any, bindings: dict[TypeVar, Any])
 
 
 def _bind_union(members: tuple[Any, ...], actual: Any, bindings: dict[TypeVar, Any]) -> None:
-    """Each member of `actual` is one of the pattern: one without variables, else one of its shape, else a variable."""
+    """Match each member of `actual` with one of the pattern: one without variables, or of its shape, or a variable."""
     left = []
     for part in get_args(actual) if get_origin(actual) in UNIONS else (actual,):
         if any(not variables_in(m) and difference(part, m) is None for m in members if not is_variable(part)):
