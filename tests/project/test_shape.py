@@ -18,7 +18,7 @@ CROWDED = {
 
 
 def kept_files() -> list[Path]:
-    """The files that belong to the project: what git tracks or would track."""
+    """Return the files that belong to the project: those that git tracks or would track."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
         listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout

@@ -19,6 +19,9 @@ from tests.runtime.rebalancing.threads import Killed, ThreadRunner, ZombieRunner
 GIVER, TAKER = "s0-0000", "s0-0001"
 
 
+pytestmark = pytest.mark.full  # real threads and real time
+
+
 @pytest.fixture
 def step(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """A step that comes for certain."""

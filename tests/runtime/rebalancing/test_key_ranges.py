@@ -101,6 +101,7 @@ def run(database: Path, tmp_path: Path, runner: Any = None, rebalance: str = "au
     return report, [event for event in events if isinstance(event, Stolen)]
 
 
+@pytest.mark.full  # real threads and real time
 def test_keys_are_taken_over_while_they_are_read(database: Path, tmp_path: Path) -> None:
     report, stolen = run(database, tmp_path, told=str(tmp_path / "told"))
     assert stolen
@@ -110,6 +111,7 @@ def test_keys_are_taken_over_while_they_are_read(database: Path, tmp_path: Path)
     assert len(lines_in(tmp_path / "told")) == 2  # each block once, when all of it has been read
 
 
+@pytest.mark.full  # real threads and real time
 def test_where_claims_are_too_slow_the_rest_is_cut_for_a_further_job(
     database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +123,7 @@ def test_where_claims_are_too_slow_the_rest_is_cut_for_a_further_job(
     assert report.rebalanced > 0
 
 
+@pytest.mark.full  # real threads and real time
 @pytest.mark.parametrize("rebalance", ["auto", "yield"])
 def test_what_was_taken_over_can_be_replayed_and_traced(
     database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rebalance: str
