@@ -1,8 +1,5 @@
 """The join of rows: batches with the columns of both sides."""
 
-# pyright: reportAttributeAccessIssue=false
-# The functions of pyarrow.compute are made at run time.
-
 from __future__ import annotations
 
 import itertools

@@ -1,8 +1,5 @@
 """pyarrow expressions over batches: their type, their evaluation and their errors."""
 
-# pyright: reportAttributeAccessIssue=false
-# The functions of pyarrow.compute are made at run time.
-
 from __future__ import annotations
 
 import inspect

@@ -1,8 +1,5 @@
 """Filter: keeps the records for which a predicate holds."""
 
-# pyright: reportAttributeAccessIssue=false
-# The functions of pyarrow.compute are made at run time.
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

@@ -1,8 +1,5 @@
 """FlatMap: any number of results for each record."""
 
-# pyright: reportAttributeAccessIssue=false
-# The functions of pyarrow.compute are made at run time.
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator

@@ -1,8 +1,5 @@
 """Map: a result for each record."""
 
-# pyright: reportAttributeAccessIssue=false
-# The functions of pyarrow.compute are made at run time.
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

@@ -92,4 +92,6 @@ def test_codes_of_errors_that_pages_name_are_codes() -> None:
 def test_the_page_of_a_package_documents_each_public_name(module: str) -> None:
     page = DOCS / "reference" / "api" / f"{module.rpartition('.')[2]}.md"
     documented = re.findall(rf"^::: {re.escape(module)}\.(\w+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    missing = set(importlib.import_module(module).__all__) - set(documented)
+    assert missing == set(), "\n".join(f"add to {page.relative_to(ROOT)}:  ::: {module}.{name}" for name in sorted(missing))
     assert sorted(documented) == sorted(importlib.import_module(module).__all__)

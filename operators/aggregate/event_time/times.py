@@ -1,8 +1,5 @@
 """Times and durations of events: microseconds since the epoch, and seconds."""
 
-# pyright: reportAttributeAccessIssue=false
-# The functions of pyarrow.compute are made at run time.
-
 from __future__ import annotations
 
 import datetime
