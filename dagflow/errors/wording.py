@@ -45,12 +45,3 @@ def definition(operator: str, key: str, value: object) -> str:
     import shlex
 
     return f"-D {shlex.quote(f'operator.{operator}.{key}={value}')}"
-
-
-def help_lines(*lines: str) -> str:
-    r"""Return the last lines of a message, which say what to do. They are all laid out alike.
-
-    >>> help_lines("name another folder", "or remove this one")
-    '\n  help: name another folder\n        or remove this one'
-    """
-    return "\n  help: " + "\n        ".join(line for text in lines for line in text.split("\n"))
