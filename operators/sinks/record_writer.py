@@ -68,7 +68,8 @@ class RecordWriter(FileSink, Generic[T]):
 
     def block_name(self, block_id: int) -> str:
         """Return the file of a block; of a part that another task began, with the start of the part: both files are kept."""
-        part = self._context.part
+        context: OperatorContext | None = self.__dict__.get("_context")  # also asked of operators that were not set up
+        part = None if context is None else context.part
         start = "" if part is None or part.start is None else f"-{part.start}"
         return f"{block_id:x}{start}{self.suffix}"
 

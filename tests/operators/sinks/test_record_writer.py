@@ -94,6 +94,10 @@ def test_per_block_names_are_hexadecimal() -> None:
     assert list(written(RecordWriter("out", per_block=True), [ReaderRecord(block, 0, "a")], "stream")) == ["7000000ff"]
 
 
+def test_a_file_name_can_be_asked_of_a_writer_that_was_not_set_up() -> None:
+    assert RecordWriter("out", per_block=True, suffix=".txt").get_file_name(ReaderRecord(255, 0, "a")) == "ff.txt"
+
+
 def test_its_folder() -> None:
     assert RecordWriter("s3://bucket/out").output_folders() == ["s3://bucket/out"]
 
