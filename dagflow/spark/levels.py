@@ -18,9 +18,9 @@ from dagflow.runtime.run_folder.layout import TASK_OUTCOME
 from dagflow.runtime.run_folder.window_log import WindowLog
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import Job, TaskSpec
-from dagflow.runtime.task.execute import execute, keep_memory
+from dagflow.runtime.task.execute import execute, keep_memory, outcome_bytes
 from dagflow.spark.seen import Mark
-from dagflow.spark.task import leave_quietly, pickled, settle
+from dagflow.spark.task import leave_quietly, settle
 from dagflow.spark.transforms import through
 from dagflow.storage import read_sealed, seal
 
@@ -89,13 +89,13 @@ class LevelTasks:
         else:
             outcome = body(_nowhere)
             if outcome is not None:
-                yield from together([Row(0, OUTCOME, spec.layout.number, 0, pickled(outcome))])
+                yield from together([Row(0, OUTCOME, spec.layout.number, 0, outcome_bytes(outcome))])
         settle()
 
     def _noted(self, log: WindowLog, spec: TaskSpec, outcome: TaskOutcome | None) -> None:
         """Leaves an outcome in the run folder: it differs from attempt to attempt, and rows that cross must not."""
         if outcome is not None:
-            log.unsynced.create(outcome_name(spec), seal(outcome_name(spec), pickled(outcome)))
+            log.unsynced.create(outcome_name(spec), seal(outcome_name(spec), outcome_bytes(outcome)))
 
 
 def outcome_name(spec: TaskSpec) -> str:

@@ -15,12 +15,8 @@ import attrs
 import pyarrow as pa
 
 from dagflow.runtime.run_folder.window_log import WindowLog
-from dagflow.runtime.stage.by_value import dumps
-from dagflow.runtime.stage.errors import OperatorFailed
-from dagflow.runtime.stage.failure import describe
-from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import TaskSpec
-from dagflow.runtime.task.execute import execute, keep_memory
+from dagflow.runtime.task.execute import execute, keep_memory, outcome_bytes
 from dagflow.spark.seen import Mark
 
 SCHEMA = "answer binary"
@@ -56,7 +52,7 @@ class SparkTasks:
             for number in batch.column(0).to_pylist():
                 spec: TaskSpec = pickle.loads(self.specs[number])  # came with this function, from the driver
                 outcome = execute(self.programs[spec.stage], spec, log, attempt, again)
-                yield row(pickled(outcome))
+                yield row(outcome_bytes(outcome))
         settle()
 
 
@@ -69,18 +65,6 @@ def row(answer: bytes) -> pa.RecordBatch:
     offsets = struct.pack("=2i", 0, len(answer))
     array = pa.BinaryArray.from_buffers(pa.binary(), 1, [None, pa.py_buffer(offsets), pa.py_buffer(answer)])
     return pa.RecordBatch.from_arrays([array], schema=_ARROW)
-
-
-def pickled(outcome: TaskOutcome) -> bytes:
-    """An outcome as bytes. User code may raise errors of its own, of classes that came by value, or that do not pickle at all."""
-    if outcome.error is None:
-        return pickle.dumps(outcome)
-    try:
-        data = dumps(outcome)
-    except Exception:  # noqa: BLE001  # picklers raise anything
-        told = OperatorFailed(operator="(unknown)", doing="a task", error=describe(outcome.error))
-        return pickle.dumps(attrs.evolve(outcome, error=told))
-    return data
 
 
 @functools.cache

@@ -10,8 +10,8 @@ import pytest
 from dagflow.errors import RecordDamaged, RecordMisplaced
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import ExchangeLayout, Job, TaskSpec
+from dagflow.runtime.task.execute import outcome_bytes
 from dagflow.spark.levels import outcome_name, outcomes
-from dagflow.spark.task import pickled
 from dagflow.storage import open_store, seal
 
 TASK = TaskSpec(window=3, epoch="r", stage="s0", partition=0, partitions=2, layout=ExchangeLayout(next_tasks=1))
@@ -26,14 +26,14 @@ def found(folder: Path, stored: bytes) -> list[TaskOutcome]:
 
 
 def test_it_comes_back(tmp_path: Path) -> None:
-    assert found(tmp_path, seal(outcome_name(TASK), pickled(OUTCOME))) == [OUTCOME]
+    assert found(tmp_path, seal(outcome_name(TASK), outcome_bytes(OUTCOME))) == [OUTCOME]
 
 
 def test_what_has_no_seal_is_not_unpickled(tmp_path: Path) -> None:
     with pytest.raises(RecordDamaged):
-        found(tmp_path, pickled(OUTCOME))
+        found(tmp_path, outcome_bytes(OUTCOME))
 
 
 def test_that_of_another_task_is_out_of_place(tmp_path: Path) -> None:
     with pytest.raises(RecordMisplaced):
-        found(tmp_path, seal(outcome_name(OTHER), pickled(OUTCOME)))
+        found(tmp_path, seal(outcome_name(OTHER), outcome_bytes(OUTCOME)))

@@ -15,8 +15,9 @@ import pytest
 
 from dagflow.errors import DagflowError, OperatorFailed, error
 from dagflow.runtime.stage.outcome import TaskOutcome
+from dagflow.runtime.task.execute import outcome_bytes
 from dagflow.spark.seen import Mark, Probe
-from dagflow.spark.task import leave_quietly, pickled, row, settle
+from dagflow.spark.task import leave_quietly, row, settle
 from dagflow.storage import open_store
 
 
@@ -44,7 +45,7 @@ def test_errors_of_classes_that_nobody_can_import_come_through() -> None:
         def message(self) -> str:
             return f"mine: {self.reason}"
 
-    found = pickle.loads(pickled(outcome(Mine("x")))).error
+    found = pickle.loads(outcome_bytes(outcome(Mine("x")))).error
     assert str(found) == "mine: x"
     assert type(found) is Mine
 
@@ -57,7 +58,7 @@ def test_errors_that_do_not_pickle_are_told_all_the_same() -> None:
         def message(self) -> str:
             return "locked"
 
-    found = pickle.loads(pickled(outcome(Locked(threading.Lock())))).error
+    found = pickle.loads(outcome_bytes(outcome(Locked(threading.Lock())))).error
     assert isinstance(found, OperatorFailed)
     assert "Locked: locked" in str(found)
 

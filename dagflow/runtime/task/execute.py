@@ -6,16 +6,21 @@ import contextlib
 import ctypes
 import functools
 import gc
+import pickle
 import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
+
+import attrs
 
 from dagflow.runtime.exchange.channels import TaskChannels
 from dagflow.runtime.rebalancing.forms import open_work
 from dagflow.runtime.rebalancing.ownership_log import AttemptFenced
 from dagflow.runtime.run_folder.reports import TaskReport
 from dagflow.runtime.run_folder.window_log import WindowLog
+from dagflow.runtime.stage.errors import OperatorFailed
+from dagflow.runtime.stage.failure import describe
 from dagflow.runtime.stage.outcome import TaskOutcome
 from dagflow.runtime.stage.program import TaskSpec
 from dagflow.runtime.task.attempt_files import AttemptFiles
@@ -78,6 +83,19 @@ def execute(
         has_left=work.has_left(report),
         is_retry=again,
     )
+
+
+def outcome_bytes(outcome: TaskOutcome) -> bytes:
+    """Pickle an outcome for the driver. Errors of user code may be of classes that came by value, or may not pickle at all."""
+    if outcome.error is None:
+        return pickle.dumps(outcome)
+    from dagflow.runtime.stage.by_value import dumps
+
+    try:
+        return dumps(outcome)
+    except Exception:  # noqa: BLE001  # picklers raise anything
+        failed = OperatorFailed(operator="(unknown)", doing="a task", error=describe(outcome.error))
+        return pickle.dumps(attrs.evolve(outcome, error=failed))
 
 
 def _report(flow: Flow, spec: TaskSpec, files: AttemptFiles, **more: Any) -> TaskReport:
