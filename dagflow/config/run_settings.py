@@ -21,7 +21,10 @@ class RunSettings:
     """
 
     runner: Literal["spark", "local"] = "spark"
-    """where readers and the operators after them run: on Spark, or in this process, without a JVM"""
+    """where readers and the operators after them run: on Spark, or on this machine without a JVM"""
+
+    slots: int | None = attrs.field(default=None, validator=attrs.validators.optional(_at_least_one))
+    """how many processes the local runner uses, each for a task; 1: the launch's own; none: one for each core, from Python 1"""
 
     master: str | None = attrs.field(default=None, validator=not_empty)
     """Spark's master; none: what the environment says, else local[*,4]"""

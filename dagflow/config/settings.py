@@ -102,12 +102,12 @@ def assemble_run_settings(layers: Layers) -> tuple[RunSettings, dict[str, Settin
         entries.append(Entry(path[1:] if path[0].lower() == "run" and len(path) > 1 else path, setting))
     result = assembly.fields(RunSettings, attrs.NOTHING, entries, "")
     assembly.problems.raise_all()
-    _refuse_spark_beside_local(result, {**assembly.origins, **layers.spark().winners()})
+    _refuse_other_runner(result, {**assembly.origins, **layers.spark().winners()})
     return result, assembly.origins
 
 
-def _refuse_spark_beside_local(settings: RunSettings, origins: Mapping[str, Setting]) -> None:
-    """Raise ConflictingSettings when one command line names both the local runner and where Spark is.
+def _refuse_other_runner(settings: RunSettings, origins: Mapping[str, Setting]) -> None:
+    """Raise ConflictingSettings when one command line names one runner and what is for the other.
 
     In other layers this does not contradict: a file may say where Spark is, and a command line try it without.
     """
@@ -118,6 +118,10 @@ def _refuse_spark_beside_local(settings: RunSettings, origins: Mapping[str, Sett
             f"{typed[key].key} = {conversion.show_plain(typed[key].value)} ({typed[key].origin})" for key in ("runner", *places)
         ]
         raise ConflictingSettings(reason="the local runner uses no Spark; leave one out", given=tuple(lines))
+    if settings.runner == "spark" and "slots" in typed:
+        slots = typed["slots"]
+        reason = "slots are for the local runner; add --runner local, or say --master local[N]"
+        raise ConflictingSettings(reason=reason, given=(f"{slots.key} = {conversion.show_plain(slots.value)} ({slots.origin})",))
 
 
 def _unknown(cls: type) -> Any:

@@ -15,6 +15,7 @@ import attrs
 from dagflow.launching.build import LoadedApplication, build
 from dagflow.launching.record import launch_record
 from dagflow.launching.run import Run
+from dagflow.local.boot import ServerProcess
 from dagflow.local.runner import LocalRunner
 from dagflow.model.operator.base import InputOperator
 from dagflow.model.operator.context import Clock, OperatorContext, SystemClock
@@ -46,7 +47,8 @@ def launch(
         populate_dag: the function, an object that has it, or what the command line would name (`apps/line_filter`).
         settings: an object of the application's Settings class, or a mapping of keys as for `-D`
             (`{"input": "logs", "operator.reader.max_readers": 8}`).
-        runner: `spark` (default) or `local`.
+        runner: `spark` (default) or `local`: in this process, where breakpoints and the test's own objects work; with `slots=8`
+            in so many processes.
         once: True: runs here until all input is read, and returns the ended run. False: goes on waiting for new input in the
             background until `run.stop()`.
         subscribers: are called with every event. What one raises ends the run; at the run's end it is a warning.
@@ -86,9 +88,12 @@ def launch(
 
 
 def start(
-    built: LoadedApplication, runner: Runner | None = None, subscribers: Iterable[Subscriber] = (), clock: Clock | None = None
+    built: LoadedApplication,
+    runner: Runner | None = None,
+    subscribers: Iterable[Subscriber] = (),
+    clock: Clock | None = None,
 ) -> Run:
-    """A run of a built application, not yet running. Raises DagError."""
+    """Return a run of a built application, not yet running. Raises DagError."""
     plan = built.plan()
     report = RunReport(application=built.dag.name, operators={})
     return Run(report, lambda run: _Launch(built, plan, runner, tuple(subscribers), clock or SystemClock(), run).go())
@@ -206,11 +211,22 @@ class _Launch:
 
 
 def make_runner(built: LoadedApplication) -> Runner:
-    """The runner that the settings name. Only here does Spark get loaded."""
+    """Make the runner that the settings name. Only here does Spark get loaded."""
     if built.run.runner == "local":
-        return LocalRunner()
+        return local_runner(built.run.slots or 1)
     import importlib
 
     # by name: this package does not import the layers above it, they are plugged in
     make: Callable[..., Runner] = importlib.import_module("dagflow.spark.runner").SparkRunner
     return make(master=built.run.master, remote=built.run.remote, conf=built.spark, slots_timeout=built.run.slots_timeout)
+
+
+def local_runner(slots: int, server: ServerProcess | None = None) -> Runner:
+    """Make the local runner: in this process for one slot, else in processes, which are forks of `server`."""
+    if slots == 1:
+        if server is not None:
+            server.close()
+        return LocalRunner()
+    from dagflow.local.processes import ProcessRunner
+
+    return ProcessRunner(slots, server)

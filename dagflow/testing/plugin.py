@@ -49,7 +49,12 @@ def runner(request: pytest.FixtureRequest) -> Iterator[str]:
     """
     if request.param == "local":
         yield "local"
-        return
+    else:
+        yield from on_spark(request)
+
+
+def on_spark(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Yield `"spark"` to a test, which fails if it passes without a Spark job."""
     session = request.getfixturevalue("spark_session")
     from dagflow.spark.session import jobs_run
 

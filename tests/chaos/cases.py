@@ -203,7 +203,13 @@ class Place:
 
 def local() -> Place:
     """The local runner."""
-    return Place("local", ["--runner", "local"], ("driver",) * 6 + ("pause",), 2.0)
+    return Place("local", ["--runner", "local", "--slots", "1"], ("driver",) * 6 + ("pause",), 2.0)
+
+
+def processes() -> Place:
+    """The local runner in two worker processes."""
+    kinds = ("driver", "driver", "python", "python", "python", "python", "server", "pause")
+    return Place("processes", ["--runner", "local", "--slots", "2"], kinds, 3.0)
 
 
 def spark() -> Place:

@@ -281,6 +281,10 @@ class Series:
         found = self._workers(launch)
         return bool(found) and self._rng.choice(found).send(signal.SIGKILL)
 
+    def _kill_server(self, launch: Launch) -> bool:
+        """Kills the process that forks the workers; these end with it."""
+        return any(process.send(signal.SIGKILL) for process in self._workers(launch)[:1])
+
     def _kill_executor(self, launch: Launch) -> bool:
         found = those_below(os.getpid(), is_executor)
         return bool(found) and self._rng.choice(found).send(signal.SIGKILL)

@@ -59,8 +59,8 @@ def is_executor(process: Process) -> bool:
 
 
 def is_python_worker(process: Process) -> bool:
-    """Return True for a Python worker of Spark's, and for the daemon that forks them."""
-    return b"pyspark.daemon" in process.command or b"pyspark/daemon" in process.command
+    """Return True for a Python worker of Spark's or of the local runner, and for the process that forks them."""
+    return any(name in process.command for name in (b"pyspark.daemon", b"pyspark/daemon", b"dagflow.local.fork_server"))
 
 
 def those_below(pid: int, kind: Callable[[Process], bool] = lambda _: True) -> list[Process]:

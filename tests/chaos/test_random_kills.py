@@ -37,7 +37,7 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         with standalone(tmp_path_factory.mktemp("cluster")) as master:
             yield cases.cluster(master)
     else:
-        yield {"local": cases.local, "spark": cases.spark}[request.param]()
+        yield {"local": cases.local, "processes": cases.processes, "spark": cases.spark}[request.param]()
 
 
 SHORT = [
@@ -47,12 +47,15 @@ SHORT = [
     pytest.param("local", "access_log", ["driver", "driver"]),
     pytest.param("local", "package_stats", ["driver", "driver"]),
     pytest.param("local", "tumbling", ["driver", "driver"]),
+    pytest.param("processes", "line_filter", ["python", "driver", "server"]),
+    pytest.param("processes", "word_count", ["python", "python", "driver"]),
     pytest.param("spark", "block_copy", ["python", "driver"], marks=SPARK),
     pytest.param("spark", "word_count", ["python", "driver"], marks=SPARK),
     pytest.param("cluster", "line_filter", ["executor"], marks=CLUSTER),
 ]
 LONG = [
     *(pytest.param("local", name, 30) for name in APPLICATIONS),
+    *(pytest.param("processes", name, 30) for name in APPLICATIONS),
     *(pytest.param("spark", name, 25, marks=SPARK) for name in APPLICATIONS),
     *(pytest.param("cluster", name, 15, marks=CLUSTER) for name in APPLICATIONS),
 ]

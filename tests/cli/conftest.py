@@ -37,6 +37,7 @@ def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     monkeypatch.setattr(sys, "path", [*sys.path])
     for name in [n for n in os.environ if n.startswith("DAGFLOW_")]:
         monkeypatch.delenv(name)
+    monkeypatch.setattr("dagflow.cli.commands.launch.available_cores", lambda: 1)  # in this process, on any machine
     before = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - before:

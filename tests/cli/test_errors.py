@@ -170,6 +170,7 @@ COMMAND_LINES = {
     "once_continuous": [*GIVEN, "--once", "--continuous"],
     "two_runners": [*GIVEN, "--runner", "local", "--runner", "spark", "-D", "inptu=logs"],
     "local_master": [*GIVEN, "--runner", "local", "--master", "local[2]", "-D", "spark.remote=sc://there"],
+    "slots_on_spark": [*GIVEN, "--slots", "3"],
     "two_inputs": ["-D", "input=a", "-D", "input=it's", "-D", "output=out"],
     "nearly_given": ["-D", "input", "-D", "output=out", "--window", "soon", "-D", "prefxi=#"],
     "unread_file": ["--conf", "nowhere.toml", "-D", "prefxi=#", "--runner", "sparc"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import os
 import sys
 
 import click
@@ -17,8 +18,10 @@ from dagflow.cli.progress import Progress, make_progress
 from dagflow.cli.report_error import report_error, style_of
 from dagflow.cli.stopping import Stopping
 from dagflow.launching.build import LoadedApplication
-from dagflow.launching.launch import start
+from dagflow.launching.launch import local_runner, start
 from dagflow.launching.run import Run
+from dagflow.local.boot import ServerProcess, boot
+from dagflow.local.cores import available_cores
 from dagflow.model.operator.call_sites import shown
 from dagflow.plan.plan import Plan
 from dagflow.render.report import report_json, report_text
@@ -37,13 +40,28 @@ from dagflow.spark.address import DEFAULT
 def command(state: ErrorOutput, arguments: AppArguments) -> int:
     """Run the application and return the exit code."""
     gc.enable()  # `main` turned it off; a run makes garbage
+    if not is_for_processes(arguments):
+        return _launched(state, arguments, None)
+    with contextlib.closing(boot()) as server:
+        return _launched(state, arguments, server)
+
+
+def is_for_processes(arguments: AppArguments) -> bool:
+    """Return whether the command line or the environment ask for worker processes, as far as can be told without loading APP."""
+    given = {name: arguments.options.get(name, os.environ.get(f"DAGFLOW_{name.upper()}")) for name in ("runner", "slots")}
+    return given["runner"] == "local" and (given["slots"] or str(available_cores())) != "1"
+
+
+def _launched(state: ErrorOutput, arguments: AppArguments, server: ServerProcess | None) -> int:
     built, plan = planned(arguments)
     progress = make_progress(built.run.progress, sys.stderr)
     local = built.run.runner == "local"
+    slots = built.run.slots or available_cores()
     stopping = Stopping(interrupts=local, quiet=state.json_progress)
-    run = stopping.run = start(built, subscribers=(stopping, progress))
+    runner = local_runner(slots, server) if local else None
+    run = stopping.run = start(built, runner, subscribers=(stopping, progress))
     with stopping:
-        error = _run(run, progress, what_runs_where(built, plan), here=local)
+        error = _run(run, progress, what_runs_where(built, plan, slots), here=local)
     _print_report(run.report, arguments.json, error)
     if error is None:
         return DONE
@@ -75,10 +93,11 @@ def _run(run: Run, progress: Progress, first_line: str, here: bool) -> BaseExcep
     return None
 
 
-def what_runs_where(built: LoadedApplication, plan: Plan) -> str:
+def what_runs_where(built: LoadedApplication, plan: Plan, slots: int | None = None) -> str:
     """Return the first line of a launch: the application, its runner, its output and its run folder."""
     settings = built.run
-    runner = "in this process"
+    slots = slots or built.run.slots or 1
+    runner = "in this process" if slots == 1 else f"in up to {slots} processes"
     if (address := spark_address(built)) is not None:
         runner = "on Spark" if address.origin == DEFAULT else f"on Spark at {address.value}"
         if address.is_given:

@@ -132,27 +132,27 @@ def test_the_output_is_the_same_with_and_without(runner: str, source: Path, tmp_
     assert report.rebalanced == len([event for event in events if isinstance(event, Stolen)])
     if rebalance == "off":
         assert (report.rebalanced, report.rebalancing) == (0, "rebalance is off")
-    elif runner == "spark":
+    elif runner == "spark" or "DAGFLOW_SLOTS" in os.environ:
         assert (report.rebalanced > 0, report.rebalancing) == (True, "")
     else:
         assert (report.rebalanced, report.rebalancing) == (0, "tasks run one after the other")
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_session")
-class TestOnSpark:
+class TestWorkers:
     @pytest.mark.parametrize("step", [step if step in QUICK else pytest.param(step, marks=pytest.mark.nightly) for step in STEPS])
-    def test_a_worker_killed_at_any_step_loses_nothing(self, source: Path, tmp_path: Path, step: str) -> None:
+    def test_a_worker_killed_at_any_step_loses_nothing(self, worker_runner: str, source: Path, tmp_path: Path, step: str) -> None:
         (tmp_path / "kills").mkdir()
-        _, events = run(source, tmp_path / "out", "spark", Slow(markers=str(tmp_path / "kills"), step=step, times=1))
+        _, events = run(source, tmp_path / "out", worker_runner, Slow(markers=str(tmp_path / "kills"), step=step, times=1))
         assert lines_in(tmp_path / "out") == expected(source)
         assert lines_in(told_in(tmp_path / "out")) == blocks_of(source), "each block is told once, by an attempt that counts"
-        assert not [event for event in events if isinstance(event, WindowRetried)], "Spark tries a task again by itself"
+        assert not [event for event in events if isinstance(event, WindowRetried)], "the runner tries a task again by itself"
         assert left_over(tmp_path / "out") == []
         assert len(list((tmp_path / "kills").iterdir())) == 1
 
     @pytest.mark.parametrize("at", ["0020", pytest.param("0120", marks=pytest.mark.nightly)])
-    def test_a_worker_killed_in_either_job_of_a_yield_loses_nothing(self, source: Path, tmp_path: Path, at: str) -> None:
+    def test_a_worker_killed_in_either_job_of_a_yield_loses_nothing(
+        self, worker_runner: str, source: Path, tmp_path: Path, at: str
+    ) -> None:
         """Line 20 is read by the first job, before it yields; line 120 by the further one."""
         marker = str(tmp_path / "killed")
 
@@ -166,7 +166,7 @@ class TestOnSpark:
         size = -(-sum(path.stat().st_size for path in source.iterdir()) // 4)
         sink = RecordWriter(str(tmp_path / "out"))
         application = chain(source, Slow(seconds=0.04), Map(dies), sink=sink, reader=reader, block_size=size)
-        report = launch(application, runner="spark", durability="process", rebalance="yield").report
+        report = launch(application, runner=worker_runner, durability="process", rebalance="yield").report
         assert os.path.exists(marker)
         assert report.jobs > report.windows == 1
         assert report.rebalanced > 0
@@ -197,30 +197,30 @@ from pathlib import Path
 from dagflow.runtime.events import WindowRetried
 from tests.conformance.cuts.test_rebalancing import Slow, run
 
-report, events = run(Path(sys.argv[1]), Path(sys.argv[2]), "spark", Slow())
+report, events = run(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], Slow())
 print(json.dumps([report.rebalanced, len([event for event in events if isinstance(event, WindowRetried)])]))
 """
 
 
 @pytest.mark.nightly
-@pytest.mark.spark
+@pytest.mark.parametrize("on", ["local", pytest.param("spark", marks=pytest.mark.spark)])
 @pytest.mark.parametrize(
     "kills", ["before start", "after start", "asked,recovered", "before report,recovered", "stolen,after start"]
 )
-def test_a_worker_killed_before_its_work_begins_loses_nothing(source: Path, tmp_path: Path, kills: str) -> None:
+def test_a_worker_killed_before_its_work_begins_loses_nothing(on: str, source: Path, tmp_path: Path, kills: str) -> None:
     """Workers find the killer when Python starts: nothing of the application has come to them yet."""
     (tmp_path / "kills").mkdir()
     (tmp_path / "path").mkdir()
     (tmp_path / "path" / "sitecustomize.py").write_text(KILLER)
     root = Path(__file__).parents[3]
     path = os.pathsep.join([str(tmp_path / "path"), str(root)])
-    command = [sys.executable, "-c", SCRIPT, str(source), str(tmp_path / "out")]
-    surroundings = {**os.environ, "PYTHONPATH": path, "KILLS": str(tmp_path / "kills"), "KILL_AT": kills}
+    command = [sys.executable, "-c", SCRIPT, str(source), str(tmp_path / "out"), on]
+    surroundings = {**os.environ, "PYTHONPATH": path, "KILLS": str(tmp_path / "kills"), "KILL_AT": kills, "DAGFLOW_SLOTS": "2"}
     ran = subprocess.run(command, cwd=root, env=surroundings, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert len(list((tmp_path / "kills").iterdir())) == len(kills.split(","))
     _, retried = json.loads(ran.stdout.splitlines()[-1])
-    assert retried == 0, "Spark tries a task again by itself"
+    assert retried == 0, "the runner tries a task again by itself"
     assert lines_in(tmp_path / "out") == expected(source)
     assert lines_in(told_in(tmp_path / "out")) == blocks_of(source)
     assert left_over(tmp_path / "out") == []

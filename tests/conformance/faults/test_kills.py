@@ -107,33 +107,31 @@ def killing_after_told(markers: Path, times: int) -> Filter[str]:
     return Filter(keep)
 
 
-@pytest.mark.spark
-@pytest.mark.usefixtures("spark_session")
-class TestWorkersOfSpark:
-    def test_a_killed_worker_changes_nothing(self, source: Path, tmp_path: Path) -> None:
+class TestWorkers:
+    def test_a_killed_worker_changes_nothing(self, worker_runner: str, source: Path, tmp_path: Path) -> None:
         expected, output = tmp_path / "expected", tmp_path / "out"
         run_dag(line_filter(source, expected, vectorised(), blocks_threshold=2))
         events: list[Event] = []
         application = line_filter(source, output, killing(tmp_path / "kills", 1), blocks_threshold=2)
-        launch(application, runner="spark", durability="process", subscribers=[events.append])
+        launch(application, runner=worker_runner, durability="process", subscribers=[events.append])
         assert len(list((tmp_path / "kills").iterdir())) == 1
-        assert not [event for event in events if isinstance(event, WindowRetried)], "Spark tries a task again by itself"
+        assert not [event for event in events if isinstance(event, WindowRetried)], "the runner tries a task again by itself"
         assert lines_in(output) == lines_in(expected)
         assert left_over(output) == []
 
-    def test_a_window_that_spark_gives_up_is_run_again(self, source: Path, tmp_path: Path) -> None:
+    def test_a_window_that_the_runner_gives_up_is_run_again(self, worker_runner: str, source: Path, tmp_path: Path) -> None:
         expected, output = tmp_path / "expected", tmp_path / "out"
         run_dag(line_filter(source, expected, vectorised(), blocks_threshold=2))
         events: list[Event] = []
         application = line_filter(source, output, killing(tmp_path / "kills", 4), blocks_threshold=2)
-        launch(application, runner="spark", durability="process", subscribers=[events.append])
+        launch(application, runner=worker_runner, durability="process", subscribers=[events.append])
         assert [event.attempt for event in events if isinstance(event, WindowRetried)] == [2]
         assert lines_in(output) == lines_in(expected)
         assert left_over(output) == []
 
-    @pytest.mark.parametrize("kills", [1, 4], ids=["tried again by Spark", "given up by Spark"])
+    @pytest.mark.parametrize("kills", [1, 4], ids=["tried again by the runner", "given up by the runner"])
     def test_states_are_those_of_the_last_decision_whatever_a_killed_worker_kept(
-        self, source: Path, tmp_path: Path, kills: int
+        self, worker_runner: str, source: Path, tmp_path: Path, kills: int
     ) -> None:
         expected, output = tmp_path / "expected", tmp_path / "out"
 
@@ -142,13 +140,13 @@ class TestWorkersOfSpark:
             return chain(source, Told(), *middle, sink=RecordWriter(str(folder)), reader=reader, blocks_threshold=1)
 
         run_dag(application(expected))
-        run_dag(application(output, killing_after_told(tmp_path / "kills", kills)), runner="spark")
+        run_dag(application(output, killing_after_told(tmp_path / "kills", kills)), runner=worker_runner)
         assert len(list((tmp_path / "kills").iterdir())) == kills
         assert lines_in(output) == lines_in(expected)
         assert left_over(output) == []
         assert unknown_states(output) == []
 
-    def test_the_record_that_kills_its_workers_is_named(self, source: Path, tmp_path: Path) -> None:
+    def test_the_record_that_kills_its_workers_is_named(self, worker_runner: str, source: Path, tmp_path: Path) -> None:
         this = os.getpid()
 
         def keep(line: ReaderRecord[str]) -> bool:
@@ -158,23 +156,25 @@ class TestWorkersOfSpark:
             return True
 
         with pytest.raises(WindowFailed) as caught:
-            run_dag(line_filter(source, tmp_path / "out", Filter(keep)), runner="spark", window_attempts=1)
+            run_dag(line_filter(source, tmp_path / "out", Filter(keep)), runner=worker_runner, window_attempts=1)
         told = str(caught.value).splitlines()
-        assert told[0] == (
-            "window 0 failed once; the last time: Spark gave up after 4 attempts: Python worker exited unexpectedly (crashed)"
-        )
+        why = {
+            "local": f"task {told[1].split()[1]} has died 4 times, the last time because its process ended with exit status 3",
+            "spark": "Spark gave up after 4 attempts: Python worker exited unexpectedly (crashed)",
+        }
+        assert told[0] == f"window 0 failed once; the last time: {why[worker_runner]}"
         assert told[1].startswith("  task s0-000")
         assert told[1].endswith(f" died at {source}/b.txt, position 6")
         assert told[2].startswith(f"  help: `tail -c +7 {source}/b.txt | head -1` shows what is there;")
 
     def test_a_window_that_never_gets_through_fails_the_run_and_the_next_launch_goes_on(
-        self, source: Path, tmp_path: Path
+        self, worker_runner: str, source: Path, tmp_path: Path
     ) -> None:
         output = tmp_path / "out"
         with pytest.raises(WindowFailed) as caught:
-            run_dag(line_filter(source, output, killing(tmp_path / "kills", 4)), runner="spark", window_attempts=1)
+            run_dag(line_filter(source, output, killing(tmp_path / "kills", 4)), runner=worker_runner, window_attempts=1)
         assert (caught.value.window, caught.value.attempts) == (0, 1)
         assert written(output) == []
-        run_dag(line_filter(source, output, vectorised()), runner="spark")
+        run_dag(line_filter(source, output, vectorised()), runner=worker_runner)
         assert sum(lines_in(output).values()) == 9
         assert left_over(output) == []
