@@ -204,3 +204,29 @@ def test_on_spark(begin: Callable[..., object], tmp_path: Path) -> None:
     assert process.returncode == 0, err  # type: ignore[attr-defined]
     assert "Spark UI  http" in out
     assert err.startswith("line_filter on Spark at local[1]; output out; run folder out/_dagflow\nrunning: 1 slot")
+
+
+@pytest.mark.parametrize("given", [["--slots", "2"], []], ids=["asked for", "all cores"])
+def test_the_local_runner_works_in_processes(
+    dagflow: Dagflow, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list[str]
+) -> None:
+    monkeypatch.setattr("dagflow.cli.commands.launch.available_cores", lambda: 2)
+    write("logs/a.txt", "one\n#two\nthree\n")
+    answer = dagflow("launch", LINE_FILTER, *GIVEN, *given, "-D", "prefix=#")
+    assert answer.code == 0, answer.err
+    assert answer.err.startswith("line_filter in up to 2 processes; ")
+    assert "running: 2 slots" in answer.err
+    assert [path.read_text() for path in (tmp_path / "out").glob("part-*")] == ["one\nthree\n"]
+
+
+@pytest.mark.parametrize("where", ["environment", "file"])
+def test_one_slot_stays_in_this_process(dagflow: Dagflow, write: Write, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    """Also where a process that forks workers has been started before the settings were known."""
+    monkeypatch.setattr("dagflow.cli.commands.launch.available_cores", lambda: 2)
+    write("logs/a.txt", "one\n")
+    write("one.toml", "slots = 1\n")
+    if where == "environment":
+        monkeypatch.setenv("DAGFLOW_SLOTS", "1")
+    answer = dagflow("launch", LINE_FILTER, *GIVEN, *(["--conf", "one.toml"] if where == "file" else []))
+    assert answer.code == 0, answer.err
+    assert answer.err.startswith("line_filter in this process; ")
