@@ -81,11 +81,14 @@ def test_a_continuous_run_ends_cleanly_and_can_go_on(begin: Begin, write: Write,
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("slots", ["1", "2"])
 @pytest.mark.parametrize(("number", "word"), SIGNALS)
-def test_user_code_that_takes_its_time_is_interrupted(begin: Begin, write: Write, tmp_path: Path, number: int, word: str) -> None:
+def test_user_code_that_takes_its_time_is_interrupted(
+    begin: Begin, write: Write, tmp_path: Path, number: int, word: str, slots: str
+) -> None:
     write("logs/a.txt", "one\n")
     write("app.py", SLEEPS.replace("HOW", "time.sleep(600)"))
-    process = begin("launch", ".", "--runner", "local")
+    process = begin("launch", ".", "--runner", "local", "--slots", slots)
     wait_for((tmp_path / "handling").exists, process)
     process.send_signal(number)
     _, err = process.communicate(timeout=30)
@@ -98,7 +101,7 @@ def test_user_code_that_takes_its_time_is_interrupted(begin: Begin, write: Write
 def test_a_second_signal_stops_at_once_and_leaves_no_process(begin: Begin, write: Write, tmp_path: Path) -> None:
     write("logs/a.txt", "one\n")
     write("app.py", SLEEPS.replace("    HOW\n", DEAF))
-    process = begin("launch", ".", "--runner", "local")
+    process = begin("launch", ".", "--runner", "local", "--slots", "1")
     wait_for(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text() != "", process)
     process.send_signal(signal.SIGINT)
     wait_for((tmp_path / "deaf").exists, process)
