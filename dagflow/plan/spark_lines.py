@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from dagflow.plan.forms import BATCHES
 from dagflow.plan.plan import DATAFRAME, Plan, Stage
-
-if TYPE_CHECKING:
-    from dagflow.plan.view import StageView
 
 CONTROL_ROWS = "each task returns one control row (its name; figures or the error), no records"
 OUTCOMES = "each task of the last level returns one control row; the others leave theirs in the run folder"
@@ -21,8 +17,8 @@ BODY_COSTS = (
 )
 
 
-def spark_lines(plan: Plan, stages: Mapping[str, StageView]) -> tuple[str, ...]:
-    """Describe what Spark is given for a window. `stages`: by name."""
+def spark_lines(plan: Plan, tasks: Mapping[str, tuple[int | None, int | None]]) -> tuple[str, ...]:
+    """Describe what Spark is given for a window. `tasks`: the least and the greatest number of each stage's, None if unknown."""
     if not plan.stages:
         return ("no Spark job: everything runs on the driver",)
     levels = [[s for s in plan.stages if s.level == level] for level in range(plan.stages[-1].level + 1)]
@@ -37,8 +33,8 @@ def spark_lines(plan: Plan, stages: Mapping[str, StageView]) -> tuple[str, ...]:
             lines.append(f"  → repartitionById(n{number}, dst) → sortWithinPartitions(src, seq) → {one}")
         lines.append("  → collect")
     for stage in plan.stages:
-        view = stages[stage.name]
-        bounds = f"{view.min_readers} to {view.max_readers} tasks" if view.max_readers is not None else "its tasks"
+        least, most = tasks[stage.name]
+        bounds = "its tasks" if most is None else f"{least} to {most} tasks"
         if stage.level == 0:
             what = f"{stage.name}: {bounds} share the window's work items for {stage.head}, neighbours together"
             lines.append(f"{what}; {CONTROL_ROWS}" if len(levels) == 1 else what)

@@ -276,13 +276,14 @@ def _planned(plan: Plan, step: str, applied: Applied | None) -> PlanView:
         )
 
     view = _view(plan.dag, plan.dag.nodes, step, applied)
-    shown = {stage.name: _stage_view(plan, stage) for stage in plan.stages}
+    stage_views = tuple(_stage_view(plan, stage) for stage in plan.stages)
+    tasks = {stage.name: (stage.min_readers, stage.max_readers) for stage in stage_views}
     return attrs.evolve(
         view,
         operators=tuple(map(operator, view.operators)),
         streams=tuple(attrs.evolve(s, form=emitted.get(s.source), sinks=tuple(map(sink, s.sinks))) for s in view.streams),
-        stages=tuple(shown.values()),
-        spark=spark_lines(plan, shown) if step == "spark" else (),
+        stages=stage_views,
+        spark=spark_lines(plan, tasks) if step == "spark" else (),
     )
 
 

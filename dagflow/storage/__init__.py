@@ -3,8 +3,8 @@
 Five doors: `file_system(url)` for files, `inside(folder, name)` for the paths that stored records give, `open_store(url)` for
 records that are published once, `FolderLock` for one launch at a time, `explained` for errors that users can act upon.
 
-Read `urls` and `confined` (paths), then `files` and `store` (the interfaces, and how an implementation is chosen), then `local`
-and `remote` (the implementations of both), then `records` (what is published through a store). `lock` and `holder` stand by
+Read `urls` and `confined` (paths), then `files` and `store` (the interfaces), `local` and `remote` (the implementations of both),
+and `open` (the choice among them), then `records` (what is published through a store). `lock` and `holder` stand by
 themselves, and so does `gauge`. `errors`, `explain` and `transient` are about failures.
 """
 
@@ -17,17 +17,15 @@ from dagflow.storage.files import (
     BinaryWriter,
     FileStatus,
     FileSystem,
-    file_system,
-    open_planned,
-    opened_status,
     read_fully,
 )
 from dagflow.storage.gauge import Gauge
 from dagflow.storage.hashes import ALGORITHM, FILES_ALGORITHM, hash_bytes, new_hash
 from dagflow.storage.local.store import LocalStore
 from dagflow.storage.lock import FolderLock
+from dagflow.storage.open import file_system, open_planned, open_store, opened_status
 from dagflow.storage.records.sealed import FORMAT, SealedRecord, read_sealed, seal, seal_of, unseal
-from dagflow.storage.store import MemoryStore, Store, open_store, probe
+from dagflow.storage.store import MemoryStore, Store, probe
 from dagflow.storage.transient import is_transient
 from dagflow.storage.urls import absolute, base_name, is_local, join, local_path, split_url
 

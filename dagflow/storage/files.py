@@ -1,4 +1,4 @@
-"""Files by path or URL: the protocol of file systems, and the file system for a URL.
+"""Files by path or URL: the protocol of file systems.
 
 Every call raises the builtin OSErrors (FileNotFoundError, PermissionError, …); `dagflow.storage.explained` words them for users.
 """
@@ -6,13 +6,10 @@ Every call raises the builtin OSErrors (FileNotFoundError, PermissionError, …)
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import attrs
-
-from dagflow.storage.urls import split_url
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -137,56 +134,6 @@ class FileSystem(Protocol):
     def local_path(self, path: str) -> str | None:
         """Return the path for the operating system's own calls, None when there is none."""
         ...
-
-
-def file_system(url: str) -> FileSystem:
-    """Return the file system for a path or URL: the operating system for paths and `file://`, drivers of fsspec for others.
-
-    >>> file_system("logs").exists("no such folder")
-    False
-
-    Raises UnknownScheme, and DriverMissing with what to install.
-    """
-    scheme, _ = split_url(url)
-    return _local() if scheme == "file" else _remote(scheme, url)
-
-
-def open_planned(status: FileStatus) -> BinaryReader:
-    """Open a file whose status is known from a listing. Stores that read by version need no second request for it.
-
-    Their reads raise OSError if the file is gone or has changed.
-    """
-    from dagflow.storage.remote.files import FsspecFileSystem
-
-    files = file_system(status.path)
-    return files.open(status.path, status) if isinstance(files, FsspecFileSystem) else files.open(status.path)
-
-
-def opened_status(stream: BinaryReader, path: str) -> FileStatus | None:
-    """Return the status that a driver learned by opening a remote file; None if it does not keep it."""
-    if split_url(path)[0] == "file":
-        return None
-    from dagflow.storage.remote.files import opened_status as from_stream
-
-    return from_stream(stream, path)
-
-
-@lru_cache(maxsize=1)
-def _local() -> FileSystem:
-    from dagflow.storage.local.files import LocalFileSystem
-
-    return LocalFileSystem()
-
-
-_REMOTE: dict[str, FileSystem] = {}
-
-
-def _remote(scheme: str, url: str) -> FileSystem:
-    if scheme not in _REMOTE:
-        from dagflow.storage.remote.files import FsspecFileSystem
-
-        _REMOTE[scheme] = FsspecFileSystem(scheme, url=url)
-    return _REMOTE[scheme]
 
 
 def read_fully(reader: BinaryReader, size: int) -> bytes:

@@ -20,7 +20,8 @@ from typing import Self
 from dagflow.storage.errors import FolderInUse
 from dagflow.storage.explain import explained
 from dagflow.storage.holder import Holder
-from dagflow.storage.store import Store, open_store
+from dagflow.storage.open import open_store
+from dagflow.storage.store import Store
 from dagflow.storage.urls import join, local_path
 
 _FILE = ".lock"

@@ -14,7 +14,6 @@ from typing import Protocol, runtime_checkable
 
 from dagflow.errors import DagflowError
 from dagflow.storage.errors import BadRecordName, StoreRefused
-from dagflow.storage.urls import split_url
 
 
 @runtime_checkable
@@ -104,22 +103,6 @@ class MemoryStore:
         """See `Store.discard`."""
         with self._lock:
             self._records.pop(check_name(name), None)
-
-
-def open_store(url: str, *, durable: bool = True) -> Store:
-    """Return the store in a folder, by path or URL; `durable`: records survive a power cut, not only kills.
-
-    Raises StoreRefused for kinds of URL that cannot publish, UnknownScheme and DriverMissing. `probe` checks, once before a run,
-    that the place really keeps the promise.
-    """
-    scheme, path = split_url(url)
-    if scheme == "file":
-        from dagflow.storage.local.store import LocalStore
-
-        return LocalStore(path, durable=durable)
-    from dagflow.storage.remote.store import FsspecStore
-
-    return FsspecStore(url)
 
 
 def probe(store: Store, *, racers: int = 4, rounds: int = 2) -> None:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from dagflow.model.operator.component import Component
-
 OneRecordType = TypeVar("OneRecordType")
 OneRecordType_contra = TypeVar("OneRecordType_contra", contravariant=True)
 
@@ -46,7 +44,7 @@ class Port:
     """
 
     name: str = "?"
-    operator: Component | None = None
+    operator: object | None = None
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -60,7 +58,7 @@ class Port:
             return self
         bound = copy.copy(self)
         bound.unbind()
-        bound.operator = instance  # type: ignore[assignment]  # only operators and modules have ports
+        bound.operator = instance
         instance.__dict__[self.name] = bound  # found before this descriptor from now on
         return bound
 

@@ -13,7 +13,7 @@ from dagflow.errors.wording import suggest
 from dagflow.storage.errors import DriverMissing, FolderPage, UnknownScheme
 from dagflow.storage.files import BinaryReader, BinaryWriter, FileStatus
 from dagflow.storage.remote.drivers import driver_errors
-from dagflow.storage.urls import join
+from dagflow.storage.urls import join, split_url
 
 # What pip calls the package in which a module is.
 _PACKAGES = {
@@ -165,6 +165,17 @@ class FsspecFileSystem:
     def local_path(self, path: str) -> str | None:
         """Return None: the operating system does not have a path to it."""
         return None
+
+
+_SYSTEMS: dict[str, FsspecFileSystem] = {}
+
+
+def remote_file_system(url: str) -> FsspecFileSystem:
+    """Return the file system for a URL: one for each scheme. Raises UnknownScheme, DriverMissing."""
+    scheme, _ = split_url(url)
+    if scheme not in _SYSTEMS:
+        _SYSTEMS[scheme] = FsspecFileSystem(scheme, url=url)
+    return _SYSTEMS[scheme]
 
 
 def opened_status(stream: Any, path: str) -> FileStatus | None:

@@ -12,9 +12,8 @@ from typing import Any
 from dagflow.storage.confined import inside
 from dagflow.storage.errors import BucketMissing, CredentialsMissing, OutcomeUnknown, StoreRefused
 from dagflow.storage.explain import explained, translate
-from dagflow.storage.files import file_system
 from dagflow.storage.remote.drivers import code_of, driver_errors, explain
-from dagflow.storage.remote.files import FsspecFileSystem
+from dagflow.storage.remote.files import remote_file_system
 from dagflow.storage.store import check_name, is_name
 from dagflow.storage.urls import split_url
 
@@ -34,10 +33,9 @@ class FsspecStore:
 
     def __init__(self, url: str) -> None:
         scheme, _ = split_url(url)
-        files = file_system(url)
+        files = remote_file_system(url)
         if scheme not in CONDITIONAL and scheme != "memory":
             raise StoreRefused(url=url, why=f"{scheme}:// offers no write that succeeds only if the name is absent")
-        assert isinstance(files, FsspecFileSystem)
         self.url = url
         self._scheme = scheme
         self._files = files

@@ -11,6 +11,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from dagflow.storage import errors, file_system, join, open_store
 from dagflow.storage.remote import store as module
+from dagflow.storage.remote.files import remote_file_system
 
 
 @pytest.fixture
@@ -67,8 +68,8 @@ def an_object_store(driver: Driver, url: str) -> module.FsspecStore:
 
 @pytest.mark.parametrize("scheme", ["http://host/x", "ftp://host/x", "local://x"])
 def test_kinds_of_url_without_a_conditional_write_are_refused(scheme, monkeypatch):
-    made = file_system("memory://")
-    monkeypatch.setattr(module, "file_system", lambda _: made)
+    made = remote_file_system("memory://")
+    monkeypatch.setattr(module, "remote_file_system", lambda _: made)
     with pytest.raises(errors.StoreRefused, match="offers no write that succeeds only if the name is absent"):
         open_store(scheme)
 
