@@ -17,8 +17,8 @@ from dagflow.local.channel import Channel, ChannelClosed
 from dagflow.local.fork_server import COMMAND, FORK, KILL, REAP, REPLY, Preparation
 from dagflow.local.worker import TaskAnswer, TaskRequest, logger_levels
 
-_FORKED = ("dagflow", "operators", "pyarrow")
-"""The packages whose modules are imported before processes fork. What others do when they are imported is not known."""
+_FORKED = ("operators", "pyarrow")
+"""The packages whose modules are imported before processes fork. Others might start threads when they are imported."""
 
 
 class WorkerDied(Exception):

@@ -214,7 +214,7 @@ def retry_text(event: Event, pause: str = "") -> str | None:
     if isinstance(event, StepRetried):
         return f"window {event.window}: {event.doing} is retried, attempt {event.attempt}{pause}: {event.reason}"
     if isinstance(event, TaskRetried):
-        return f"window {event.window}: task {event.task} was retried, since an earlier attempt did not report: see Spark's log"
+        return f"window {event.window}: task {event.task} was retried, since an earlier attempt died before it reported"
     return None
 
 

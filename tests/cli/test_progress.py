@@ -74,7 +74,7 @@ def test_plain_always_tells_of_failures() -> None:
     step = StepRetried(at=0.1, window=3, doing="publishing its plan", attempt=2, reason="it is busy", delay=1.0)
     assert lines_of([step]) == ["window 3: publishing its plan is retried, attempt 2 in 1 s: it is busy"]
     task = TaskRetried(at=0.1, window=3, task="s0-0001", attempt="7")
-    assert lines_of([task]) == ["window 3: task s0-0001 was retried, since an earlier attempt did not report: see Spark's log"]
+    assert lines_of([task]) == ["window 3: task s0-0001 was retried, since an earlier attempt died before it reported"]
 
 
 def test_json_is_one_event_a_line() -> None:

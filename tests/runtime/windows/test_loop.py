@@ -128,7 +128,7 @@ def test_a_task_that_its_runner_has_run_again_is_told(source: Path, tmp_path: Pa
 
     report, events = run(Retrying(lambda job, n: None), source, tmp_path / "out", max_windows=1)
     assert [(event.window, event.task) for event in events if isinstance(event, TaskRetried)] == [(0, "s0-0000")]
-    assert report.retries == ["window 0: task s0-0000 was retried, since an earlier attempt did not report: see Spark's log"]
+    assert report.retries == ["window 0: task s0-0000 was retried, since an earlier attempt died before it reported"]
 
 
 def test_at_most_so_many_windows_are_in_flight(source: Path, tmp_path: Path) -> None:
