@@ -22,6 +22,7 @@ NOT_DECLARED = {
     "compression": "Python's own from 3.14 on",
     "fastavro": "the extra `avro`; without it a message says how to install it",
     "backports": "the extra `zstd`; without it a message says how to install it",
+    "dagflow_native": "the optional package in native/; without it pyarrow parses",
     "zstandard": "read with where it is there anyhow (`connect` brings it)",
 }
 
