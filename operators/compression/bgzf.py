@@ -40,7 +40,7 @@ class Members:
     _base: int = 0
 
     def get(self, at: int, size: int) -> bytes:
-        """Bytes of the file; fewer where it ends."""
+        """Return bytes of the file, fewer at its end."""
         known = self._base + len(self._data)
         if not self._base <= at <= known:
             self._data, self._base, known = b"", at, at
@@ -53,7 +53,7 @@ class Members:
         return self._data[at - self._base : at - self._base + size]
 
     def size_at(self, at: int) -> int:
-        """The length of the member that stands there, 0 if none does."""
+        """Return the length of the member at a place, 0 without one."""
         head = self.get(at, BGZF_HEADER)
         size = member_size(head, 0)
         if not size and head[:4] == b"\x1f\x8b\x08\x04" and len(head) == BGZF_HEADER:
@@ -129,7 +129,7 @@ class Members:
             at += size
 
     def corrupt(self, at: int, reason: str, help: str = "") -> CompressionCorrupt:
-        """The error for what stands there."""
+        """Return the error for a damaged member."""
         return CompressionCorrupt(path=self.raw.path, format="BGZF", position=at, reason=reason, help=help)
 
     def _truncated(self, at: int) -> CompressionTruncated:
@@ -226,12 +226,12 @@ class BgzfStream(DecodedStream):
         return self._starts[first:last], self._places[first:last]
 
     def virtual(self, position: int) -> int:
-        """BGZF's virtual offset of a position: where in the file its member is, times 65,536, and where in what that holds."""
+        """Return BGZF's virtual offset of a position: its member's offset times 65,536, plus the offset in the content."""
         index = bisect_right(self._starts, position) - 1
         if index < 0 or position >= self._end:
             return self._next << 16
         return self._places[index] << 16 | (position - self._starts[index])
 
     def local(self, virtual: int) -> int:
-        """The position of a virtual offset that was read last."""
+        """Return the position of a virtual offset that was read last."""
         return self._starts[self._places.index(virtual >> 16)] + (virtual & 0xFFFF)

@@ -207,7 +207,7 @@ class DecompressingContext(ReaderContext):
         self._raw, self._stream = None, None
 
     def bytes_at(self, entity: Entity) -> bytes | None:
-        """The decompressed bytes that a record uses, read again; None if the file at hand is not compressed."""
+        """Read the decompressed bytes of a record again; None if the current file is not compressed."""
         stream = self._stream
         if stream is None:
             return None

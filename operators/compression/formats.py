@@ -24,9 +24,9 @@ ZSTD_INPUT = 256  # python-zstandard has no limit on what comes out at once: at 
 
 
 def recognise(head: bytes) -> str | None:
-    r"""The compression of a file that begins with these bytes (`HEAD_BYTES` of them, or the whole file); None: it has none.
+    r"""Return the compression of a file that begins with these bytes (`HEAD_BYTES` or the whole file); None without any.
 
-    As much of what formats begin with is compared as no text can begin with.
+    It compares so many bytes of a format's head that no text begins with them.
 
     >>> recognise(bz2.compress(b"text")), recognise(b"BZh9 is text")
     ('bz2', None)
@@ -75,7 +75,7 @@ def recognise_other(head: bytes) -> str | None:
 
 
 def member_size(data: bytes, at: int) -> int:
-    """The length of the BGZF member whose header stands there; 0 where none does, or where `data` ends too soon to tell.
+    """Return the length of the BGZF member at a place; 0 if there is none, or if `data` end within its header.
 
     >>> member_size(bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000"), 0)
     28
@@ -185,7 +185,7 @@ class Codec:
 
 
 def codec_of(compression: str, path: str) -> Codec:
-    """The codec of a kind of compression; raises CodecMissing where a package for it is not installed."""
+    """Return the codec of a kind of compression. Raises CodecMissing if its package is not installed."""
     if compression in ("gzip", "bgzf"):
         return Codec(GzipDecoder, (zlib.error,), is_padded=True)
     if compression == "bz2":
@@ -196,7 +196,7 @@ def codec_of(compression: str, path: str) -> Codec:
 
 
 def zstd_module(path: str) -> Any:
-    """The package for zstd that is installed: Python's own (3.14), its backport, or python-zstandard. Raises CodecMissing."""
+    """Return the installed package for zstd: Python's own (3.14), its backport, or python-zstandard. Raises CodecMissing."""
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]  # Python 3.14
     except ImportError:

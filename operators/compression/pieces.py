@@ -26,7 +26,7 @@ class DecodedPiece(Piece):
 
     @classmethod
     def of_stream(cls, piece: Piece, is_first: bool) -> Self:
-        """The piece of a stream."""
+        """Return the piece of a stream."""
         return cls(**_fields_of(piece), is_first=is_first)
 
     @property
@@ -74,7 +74,7 @@ class BgzfPiece(DecodedPiece):
 
     @classmethod
     def of(cls, piece: Piece, starts: list[int], members: list[int], last: int) -> Self:
-        """The piece of a stream whose members begin at `starts` in it (decompressed) and at `members` in the file."""
+        """Return the piece of a stream whose members begin at `starts` in it (decompressed) and at `members` in the file."""
         local = np.array(starts, np.int64) - (piece.position - piece.begin)
         own: dict[str, Any] = {**_fields_of(piece), "position": members[0] << 16 | (piece.position - starts[0])}
         return cls(**own, members=np.array(members, np.int64), starts=local, last=last)

@@ -90,7 +90,7 @@ class DecodedStream:
         return self.position
 
     def read(self, size: int) -> bytes:
-        """The next `size` bytes; fewer where the range stops, and at the end."""
+        """Return the next `size` bytes; fewer at the range's stop and at the end."""
         parts, missing = [], size
         stop = self.stop
         while missing > 0 and (self._ahead or self._fill()):

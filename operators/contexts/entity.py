@@ -32,11 +32,11 @@ class BinaryStream(Protocol):
     """A stream that contexts read. `read` may return fewer bytes than requested, but none only at the end."""
 
     def seek(self, position: int, /) -> Any:
-        """Go on at this byte."""
+        """Continue at this byte."""
         ...
 
     def read(self, size: int, /) -> bytes:
-        """The next bytes, at most `size`."""
+        """Return the next bytes, at most `size`."""
         ...
 
 
@@ -48,7 +48,7 @@ class ReaderContext(ABC):
     both. The context never closes the stream. It does not claim positions either: the reader does.
 
     `block` has `start` and `stop` (bytes, half-open) and may have `file_path` and `file_length`.
-    A subclass that overrides `next` alone is read by `next`: overriding is never passed by.
+    A subclass that overrides only `next` is read by `next`, so that its override counts.
     """
 
     cuts: ClassVar[Literal["any", "fixed"]] = "any"
@@ -94,10 +94,10 @@ class ReaderContext(ABC):
 
     @abstractmethod
     def next(self) -> Entity | None:
-        """The next record of the block, or None when it has no more."""
+        """Return the next record of the block, or None when it has no more."""
 
     def next_piece(self) -> Piece | None:
-        """The next run of whole records of the block (1 to 4 MiB), or None when it has no more."""
+        """Return the next whole records of the block (1 to 4 MiB), or None when it has no more."""
         raise NotImplementedError(f"{type(self).__name__} yields one record at a time: call next()")
 
     def close(self) -> None:  # noqa: B027  (few contexts keep anything)

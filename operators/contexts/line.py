@@ -45,4 +45,4 @@ class LineReaderContext(LinesContext):
 
     @override
     def _align(self, source: Source) -> None:
-        """Nothing to do: the block's first byte is taken to begin a record."""
+        """Do nothing: the block's first byte is taken for the beginning of a record."""

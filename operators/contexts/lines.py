@@ -150,7 +150,7 @@ class LinesContext(PieceReaderContext):
         return end
 
     def _head_within_limit(self, piece: Piece) -> Piece:
-        """The records before the first that is too long; that one raises when nothing is before it."""
+        """Return the records before the first that is too long. Raises when that one is the first."""
         too_long = piece.first_longer_than(self.max_record_bytes)
         if too_long is None:
             return piece

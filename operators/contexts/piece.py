@@ -42,11 +42,11 @@ class Layout(Protocol):
         ...
 
     def even(self, data: bytes, begin: int, end: int, offsets: Callable[[], NDArray[np.int32]]) -> Even:
-        """The same records, evenly delimited; `data` itself where it is so already. `offsets` are the above, on demand."""
+        """Return the same records with equal delimiters; `data` itself if they are equal. `offsets`: those above."""
         ...
 
     def unterminated(self, data: bytes, begin: int, end: int) -> Even:
-        """The one record that is `data[begin:end]` and has no terminator."""
+        """Return the one record `data[begin:end]`, which has no terminator."""
         ...
 
 
@@ -76,7 +76,7 @@ class Piece:
 
     @classmethod
     def of_slices(cls, data: bytes, offsets: Any, *, position: int, path: str = "") -> Piece:
-        """Records without terminators: record i is `data[offsets[i]:offsets[i + 1]]`; the first starts at `position`."""
+        """Return records without terminators: record i is `data[offsets[i]:offsets[i + 1]]`; the first starts at `position`."""
         bounds = np.ascontiguousarray(offsets, dtype=np.int32)
         return cls(data, int(bounds[0]), int(bounds[-1]), position, None, path, True, bounds)
 
@@ -116,11 +116,11 @@ class Piece:
         return self.positions
 
     def before(self, count: int) -> Piece | None:
-        """The records before split point number `count` (from 0), None where there are none: what is left if it was refused."""
+        """Return the records before split point number `count` (from 0), None without any: the rest if that one was refused."""
         return self.between(0, count)
 
     def between(self, start: int, stop: int) -> Piece | None:
-        """The records that belong to the split points from number `start` to `stop` (not in it), None where there are none.
+        """Return the records of the split points from number `start` up to `stop` (exclusive), None without any.
 
         Those before the first split point belong to it, too, where `start` is 0.
         """
@@ -132,7 +132,7 @@ class Piece:
         return type(self) is Piece
 
     def part(self, start: int, stop: int) -> Piece:
-        """The records from number `start` to `stop` (not in it) as a piece of their own; shares the bytes, if they are many."""
+        """Return the records from number `start` up to `stop` (exclusive) as a piece. It shares the bytes, if they are many."""
         if start == 0 and stop >= len(self):
             return self
         offsets = self.offsets[start : stop + 1]
@@ -147,7 +147,7 @@ class Piece:
         return part
 
     def head(self, count: int) -> Piece:
-        """The first `count` records as a piece of their own; shares the bytes."""
+        """Return the first `count` records as a piece, which shares the bytes."""
         if count >= len(self):
             return self
         offsets = self.offsets[: count + 1]
@@ -163,17 +163,17 @@ class Piece:
         return int(is_longer.argmax()) if is_longer.any() else None
 
     def entities(self) -> Iterator[Entity]:
-        """The records one at a time."""
+        """Yield the records one at a time."""
         sizes, positions = np.diff(self.offsets).tolist(), self.positions.tolist()
         values = zip(self.bytes_list(), sizes, positions, self._are_split_points(), strict=False)
         return map(tuple.__new__, repeat(Entity), values)  # half the time of calling Entity, which is Python
 
     def _are_split_points(self) -> Iterable[bool]:
-        """For each record whether it is a split point."""
+        """Return, for each record, True if it is a split point."""
         return repeat(True)
 
     def bytes_list(self) -> list[bytes]:
-        """Each record's bytes."""
+        """Return each record's bytes."""
         data, begin, end, delimiter = self._evenly()
         if delimiter:
             records = data[begin:end].split(delimiter)
@@ -183,7 +183,7 @@ class Piece:
         return [data[start:stop] for start, stop in pairwise(bounds)]
 
     def text_list(self, encoding: str = "utf-8", errors: str = "strict") -> list[str]:
-        """Each record's text. `errors` as in `bytes.decode`; where it is "strict", bad bytes raise BadText."""
+        """Return each record's text. `errors` as in `bytes.decode`; if it is "strict", bad bytes raise BadText."""
         codec = text_codec(encoding, self.layout is not None)
         data, begin, end, delimiter = self._evenly()
         # Decoding at once and splitting then is twice as fast. Sound only where no mending of bad bytes can make or
@@ -202,12 +202,12 @@ class Piece:
         ]
 
     def binary_array(self) -> Any:
-        """Each record's bytes; a `pyarrow.BinaryArray`, without a copy where records have no terminators."""
+        """Return each record's bytes as a `pyarrow.BinaryArray`, without a copy where records have no terminators."""
         even = self._evenly()
         return _arrow_binary(even.data, self._even_offsets(), len(even.delimiter))
 
     def string_array(self, encoding: str = "utf-8", errors: str = "strict") -> Any:
-        """Each record's text; a `pyarrow.StringArray`. `encoding` and `errors` as in `text_list`."""
+        """Return each record's text as a `pyarrow.StringArray`. `encoding` and `errors` as in `text_list`."""
         codec = text_codec(encoding, self.layout is not None)
         data, begin, end, delimiter = self._evenly()
         if codec != "other" and data.isascii():
@@ -254,7 +254,7 @@ class Piece:
 
 
 def _decoded_lines(data: bytes, begin: int, end: int, delimiter: bytes, encoding: str, errors: str) -> list[str]:
-    """The text of records that are all followed by an ASCII delimiter.
+    """Return the text of records that are all followed by an ASCII delimiter.
 
     Decoded some records at a time: those in which all is ASCII are decoded ten times as fast as others, and what was decoded
     is still in the nearest cache when it is split.
@@ -292,7 +292,7 @@ def _arrow_binary(data: bytes, offsets: NDArray[np.int32], delimiter_bytes: int)
 
 
 def _as_string(array: Any) -> Any:
-    """The same buffers called text, unchecked: for bytes that are known to be UTF-8."""
+    """Return the same buffers as text, unchecked: for bytes that are known to be UTF-8."""
     return pa.StringArray.from_buffers(len(array), array.buffers()[1], array.buffers()[2], None, 0, array.offset)
 
 

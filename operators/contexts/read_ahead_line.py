@@ -74,7 +74,7 @@ class ReadAheadLineReaderContext(LinesContext):
         self._data, self._at, self._base, self._is_aligned = b"", 0, source.stop, False  # inside a line all the way
 
     def _sync(self, source: Source, start: int) -> int:
-        """A place from which scanning on finds the same ends at or after `start` as the scan of the whole file does."""
+        """Return a place from which a scan finds the same ends at or after `start` as a scan of the whole file."""
         rules = self._rules
         place = max(0, start - rules.look_back)
         if not rules.is_overlapping:

@@ -30,7 +30,7 @@ class Source:
 
     @classmethod
     def of(cls, stream: BinaryStream, block: Any, position: int) -> Source:
-        """The source of a block (`start`, `stop`, and `file_path` and `file_length` where it has them)."""
+        """Return the source of a block (`start`, `stop`, and `file_path` and `file_length` if it has them)."""
         _keep_freed_memory()
         own = getattr(stream, "source_of", None)
         if own is not None:
@@ -47,7 +47,7 @@ class Source:
         self._must_seek = True
 
     def read(self, size: int) -> bytes:
-        """The next `size` bytes; fewer at the end only, where `is_at_end` becomes True.
+        """Return the next `size` bytes; fewer at the end only, where `is_at_end` becomes True.
 
         Raises FileShortened if the file ends before the length that it was planned with, or before the block's stop.
         """
@@ -81,7 +81,7 @@ class Source:
         return b"".join(parts)
 
     def _length(self, at_most: int) -> int:
-        """The length that the file has now, as far as the stream can tell."""
+        """Return the present length of the file, as far as the stream knows it."""
         try:
             length = self.stream.seek(0, 2)  # type: ignore[call-arg]
         except Exception:  # noqa: BLE001  (any stream may refuse, in its own way; this is only for a message)

@@ -56,18 +56,18 @@ class Terminators(ABC):
 
     @abstractmethod
     def even(self, data: bytes, begin: int, end: int, offsets: Callable[[], NDArray[np.int32]]) -> Even:
-        """The same records, all followed by the same delimiter."""
+        """Return the same records, all followed by the same delimiter."""
 
     def unterminated(self, data: bytes, begin: int, end: int) -> Even:
-        """The last record of a file, which has no terminator. Where nothing is left of it, it is not a record."""
+        """Return the last record of a file, which has no terminator. If it is empty, it is not a record."""
         return Even(data, begin, end, b"")
 
     def sync(self, data: bytes, at: int, floor: int) -> int:
-        """The nearest place at or before `at` from which scanning on finds the ends that the scan from `floor` finds."""
+        """Return the nearest place at or before `at` from which a scan finds the same ends as the scan from `floor`."""
         return max(at, floor)
 
     def first_end_from(self, data: bytes, target: int, floor: int, final: bool) -> int:
-        """The first end at or after `target`, or -1."""
+        """Return the first end at or after `target`, or -1."""
         end = self.next_end(data, self.sync(data, target - self.look_back, floor), final)
         while 0 <= end < target:
             end = self.next_end(data, end, final)
@@ -221,7 +221,7 @@ class AnyNewline(Terminators):
 
 
 def terminator_rules(values: Iterable[bytes]) -> Terminators:
-    r"""The rules for these terminators.
+    r"""Return the rules for these terminators.
 
     >>> terminator_rules([b"\r\n", b"\n"])
     Newline(delimiter=b'\n')
@@ -252,12 +252,12 @@ def _rules(values: tuple[bytes, ...]) -> Terminators:
 
 
 def check_terminators(instance: object, attribute: object, values: tuple[bytes, ...]) -> None:
-    """An attrs validator: terminators that there are rules for."""
+    """Validate terminators: there must be rules for them."""
     terminator_rules(values)
 
 
 def to_terminators(values: bytes | str | Iterable[bytes | str]) -> tuple[bytes, ...]:
-    r"""One or several terminators, as bytes or as text (taken as UTF-8), each once.
+    r"""Return one or several terminators, given as bytes or as text (in UTF-8), each once.
 
     >>> to_terminators("||"), to_terminators(["\n", b"\r\n"])
     ((b'||',), (b'\n', b'\r\n'))

@@ -50,7 +50,7 @@ def text_codec(encoding: str, by_lines: bool = True) -> Codec:
 
 
 def _is_ascii_and_more(name: str) -> bool:
-    """True when each byte is one character and the first 128 are ASCII."""
+    """Return True if each byte is one character and the first 128 are ASCII."""
     try:
         table = getattr(importlib.import_module("encodings." + name.replace("-", "_")), "decoding_table", "")
     except ImportError:

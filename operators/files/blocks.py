@@ -71,7 +71,7 @@ class FileBlocks:
         return max(0, self.length - self.begin - self.planned * self.block_size)
 
     def as_state(self) -> dict[str, Any]:
-        """The fields by name, as `FileBlocks(**state)` takes them; faster than `attrs.asdict`."""
+        """Return the fields by name, as `FileBlocks(**state)` takes them; faster than `attrs.asdict`."""
         state = {
             "path": self.path,
             "length": self.length,
@@ -116,7 +116,7 @@ class FileBlocks:
 
 
 def default_block_size(length: int, slots: int) -> int:
-    """The size of a file's blocks where none is set: an eighth of each slot's share of the file, in whole MiB, from 1 to 64 MiB.
+    """Return the size of a file's blocks if none is set: an eighth of each slot's share of the file, in MiB, from 1 to 64.
 
     Readers are assigned whole blocks. With eight for each slot, a single file keeps all slots busy to within some percent of the
     end; smaller ones than 1 MiB would cost more than they even out, larger ones than 64 MiB make no reader faster.

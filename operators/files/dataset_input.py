@@ -84,7 +84,7 @@ class DatasetInput(InputOperator):
         return absolute(self.path)
 
     def dataset_id(self) -> str | None:
-        """The dataset's id; None as long as there is none. Also asked of operators that were not set up."""
+        """Return the dataset's id; None before it has one. Also called before `setup`."""
         entries: NewEntries | None = self.__dict__.get("_entries")
         if entries is not None:
             return entries.dataset_id
@@ -92,7 +92,7 @@ class DatasetInput(InputOperator):
         return None if ledger.head() is None else ledger.seed().dataset_id
 
     def input_paths(self) -> list[str]:
-        """The dataset's folder."""
+        """Return the dataset's folder."""
         return [self.input_path]
 
     def check_inputs(self, context: OperatorContext) -> None:
@@ -156,7 +156,7 @@ class DatasetInput(InputOperator):
         return Backlog(math.ceil(share * entries.emitted.items), math.ceil(share * entries.emitted.size))
 
     def watermark(self) -> int | None:
-        """The dataset's own watermark, at the last entry that was taken."""
+        """Return the dataset's own watermark, as of the last entry that was read."""
         return None if self.position is None else self.position.watermark
 
     def input_slice(self) -> InputSlice | None:
@@ -301,7 +301,7 @@ class NewEntries:
         self._next: LedgerEntry | None = None
 
     def next_entry(self) -> LedgerEntry | None:
-        """The next entry with rows."""
+        """Return the next entry with rows."""
         entry, self._next = self._next, None
         return next(self.entries, None) if entry is None else entry
 
@@ -311,5 +311,5 @@ class NewEntries:
 
 
 def files_of(entry: LedgerEntry) -> tuple[DataFile, ...]:
-    """The files that an entry added."""
+    """Return the files that an entry added."""
     return () if entry.data is None or entry.data.new_data is None else entry.data.new_data.files

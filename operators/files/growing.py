@@ -26,7 +26,7 @@ class ReadPart:
 
     @classmethod
     def of(cls, text: str) -> ReadPart:
-        """The part that a text stands for."""
+        """Return the part that a text stands for."""
         end, _, value = text.partition(":")
         return cls(int(end), value)
 

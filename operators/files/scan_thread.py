@@ -62,7 +62,7 @@ class ScanThread:
                 self._changed.notify_all()
 
     def take(self, seconds: float) -> Visit | None:
-        """The next that was found; waits at most `seconds` while a scan is under way. Raises what ended the thread."""
+        """Return the next file of the scan. Waits at most `seconds` while a scan runs. Raises the error that ended the thread."""
         with self._changed:
             if not self._visits and seconds > 0:
                 self._changed.wait_for(self._has_news, seconds)

@@ -26,7 +26,7 @@ PATTERNS = ("file_pattern_regular_exp", "ignore_file_pattern_regular_exp")
 
 
 def paths(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
-    r"""A list of paths from one or many. Commas in a text separate paths; those of a list, and `\,`, are part of one.
+    r"""Return a list of paths. Commas in a string separate paths; those in the items of a list, and `\,`, are part of one.
 
     >>> paths("logs"), paths("a,b"), paths(["a", "b,c"]), paths(r"b\,c")
     (['logs'], ['a', 'b'], ['a', 'b,c'], ['b,c'])
@@ -37,7 +37,7 @@ def paths(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> l
 
 
 def check_paths(instance: object, attribute: Any, value: list[str]) -> None:
-    """An attrs validator: paths are text and not empty."""
+    """Validate paths: strings that are not empty."""
     for path in value:
         if path == "":
             raise ValueError(f"{attribute.name} holds an empty path")
@@ -264,7 +264,7 @@ def inputs(files: Iterable[str]) -> list[str]:
 
 
 def _with_commas(given: list[str], missing: str) -> str | None:
-    """A path that exists and is written as the missing one and its neighbours are with commas between them."""
+    """Return an existing path that equals the missing one and its neighbours, joined by commas."""
     at = given.index(missing)
     for first in range(at, -1, -1):
         for last in range(max(at, first + 1), len(given)):

@@ -101,11 +101,11 @@ class AbstractFileSplitter(Operator):
             self._context.close_window()
 
     def get_file_info(self) -> FileInfo | None:
-        """The next file to be split, None when there is none now."""
+        """Return the next file to split, None when there is none now."""
         raise NotImplementedError
 
     def get_default_block_size(self) -> int:
-        """Bytes in the blocks of the file at hand (`file_at_hand`), where `block_size` is not set; asked once a file.
+        """Return the bytes of a block of the current file (`file_at_hand`) if `block_size` is not set. Called once per file.
 
         An eighth of each slot's share of the file, in whole MiB, from 1 MiB to 64 MiB: `length / (slots * 8)`.
         """
@@ -119,7 +119,7 @@ class AbstractFileSplitter(Operator):
         """React to a window that continues with the blocks of a file that an earlier window began."""
 
     def part_of(self, status: FileStatus) -> dict[str, Any]:
-        """The fields of FileBlocks that say which part of a file is to be split; none of them: all of it."""
+        """Return the fields of FileBlocks that limit the part of a file to split; none for all of it."""
         return {}
 
     def planned(self, info: FileInfo, status: FileStatus) -> None:
@@ -241,7 +241,7 @@ class AbstractFileSplitter(Operator):
 
 
 def relative_path(info: FileInfo) -> str:
-    """A file's path from the name of its folder on; its name alone where it came without a folder.
+    """Return a file's path from the name of its folder on; its name alone if it came without a folder.
 
     >>> relative_path(FileInfo("/data/logs", "2026/a.txt")), relative_path(FileInfo(None, "/data/a.txt"))
     ('logs/2026/a.txt', 'a.txt')
@@ -296,7 +296,7 @@ class FileSplitterBase(AbstractFileSplitter):
             self.process()
 
     def get_file_info(self) -> FileInfo | None:
-        """The file that has been in line longest, its path made absolute."""
+        """Return the file that has waited longest, with an absolute path."""
         if not self.waiting:
             return None
         directory, relative = self.waiting.pop(0)

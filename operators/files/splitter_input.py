@@ -145,7 +145,7 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
             problems.extend(problems_of(self.scanner.check, "scanner."))
 
     def input_paths(self) -> list[str]:
-        """The files and folders that the scanner looks at."""
+        """Return the files and folders of the scanner."""
         return inputs(self.scanner.files or self.files)
 
     def check_inputs(self, context: OperatorContext) -> None:
@@ -183,7 +183,7 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
         return length_hint(self._arriving.found) == 0 and self.scanner.is_idle()
 
     def backlog(self) -> Backlog:
-        """The blocks of what a scan has found, and of the file at hand, that no window has yet."""
+        """Return the number of blocks of scanned files, and of the current file, that are not in a window yet."""
         backlog = super().backlog()
         if length_hint(self._arriving.found) == 0 and self.scanner.is_idle():
             return backlog
@@ -198,7 +198,7 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
         return self.blocks_of(status)
 
     def get_file_info(self) -> FileInfo | None:
-        """The next file that is new or has changed; None when the scanner has nothing now."""
+        """Return the next file that is new or has changed; None when the scanner has nothing now."""
         arriving = self._arriving
         while True:
             for status in arriving.found:
@@ -227,11 +227,11 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
             self.file_times = [self._newest_time(), status.modified_ns // 1000 or None]
 
     def tells_watermark(self) -> bool:
-        """A watermark is known if `event_time` is set."""
+        """Return True if `event_time` is set."""
         return self.event_time is not None
 
     def watermark(self) -> int | None:
-        """The newest modification time of the files whose blocks have all been planned, where `event_time` wants that."""
+        """Return the newest modification time of the files whose blocks have all been planned, if `event_time` is set."""
         if self.event_time is None or not self.file_times:
             return None
         return self._newest_time() if self.unplanned is None else self.file_times[0]
@@ -269,14 +269,14 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
             self.split(FileInfo(root, path if root is None else name_below(root, path)), status)
 
     def _as_remembered(self, status: FileStatus) -> FileStatus:
-        """A file with the target under which it is remembered, where links led to it."""
+        """Return a file with the target under which it is remembered, if links led to it."""
         if status.path in self.seen:
             return attrs.evolve(status, target=None)
         plain = local_path(status.path)
         return status if plain is None else attrs.evolve(status, target=os.path.realpath(plain))
 
     def _wanted(self, status: FileStatus) -> ScannedFileInfo | None:
-        """The file, where it is still there, and is new or to be split again; in append mode, where it has new records."""
+        """Return the file if it still exists, and is new or to be split again; in append mode, if it has new records."""
         self._arriving.growth = None
         now = self._looked_again(status)
         if now is None:
@@ -289,9 +289,9 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
         return self._arriving.take(now) if before is None or self._wants_modified(now) else None
 
     def _looked_again(self, status: FileStatus) -> FileStatus | None:
-        """A file as it is now, on disks; None where it is gone since the scan, or is being written again.
+        """Return the present status of a file on a disk; None if it is gone since the scan, or is being written again.
 
-        For files of object stores, the listing must do: a request for each would cost more than reading small ones.
+        For files of object stores, the listing counts: a request for each would cost more than reading small files.
         """
         if status.inode is None or status.is_directory:
             return status
@@ -308,7 +308,7 @@ class FileSplitterInput(AbstractFileSplitter, InputOperator):
         return attrs.evolve(now, target=status.target)
 
     def _wanted_part(self, status: FileStatus) -> ScannedFileInfo | None:
-        """A file that may be appended to, where it has records that no window has."""
+        """Return a file that may be appended to, if it has records that are not in a window."""
         key = key_of(status)
         is_new = key not in self.seen
         try:

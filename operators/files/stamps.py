@@ -35,12 +35,12 @@ def is_same(before: str | None, status: FileStatus) -> bool:
 
 
 def length_in(text: str) -> int:
-    """The length that a stamp tells, 0 for folders."""
+    """Return the length in a stamp, 0 for folders."""
     return 0 if text == FOLDER else int(text.split(":")[1])
 
 
 def in_words(text: str) -> str:
-    """A stamp for people."""
+    """Describe a stamp for users."""
     if text == FOLDER:
         return "a folder"
     modified_ns = int(text.partition(":")[0])

@@ -163,7 +163,7 @@ class Walk:
             raise translate(error, folder.path, DOING) from error
 
     def _visible(self, entries: list[FileStatus], folder: FileStatus | None) -> list[FileStatus]:
-        """The entries that are not hidden. In a folder that a link led to, each knows its real path."""
+        """Yield the entries that are not hidden. In a folder that a link led to, each has its real path."""
         if not self.hidden:
             hidden = [e for e in entries if is_hidden(_name(e.path)) and not self._is_ours(e.path)]
             for entry in hidden:
@@ -210,7 +210,7 @@ def _path(status: FileStatus) -> str:
 
 
 def name_below(folder: str, path: str) -> str:
-    """The part of `path` below `folder`; nothing when it is the folder.
+    """Return the part of `path` below `folder`; empty if it is the folder.
 
     >>> name_below("/logs", "/logs/a.txt"), name_below("/", "/a.txt"), name_below("/logs", "/logs")
     ('a.txt', 'a.txt', '')

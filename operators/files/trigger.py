@@ -52,7 +52,7 @@ _RUNNING: dict[str, list[Triggered]] = {}
 
 
 def running(token: str) -> tuple[Triggered, ...]:
-    """The running copies of a scanner, in this process. A launch works on copies of the operators that it was given."""
+    """Return the running copies of a scanner in this process. A launch works on copies of the operators that it gets."""
     return tuple(_RUNNING.get(token, ()))
 
 

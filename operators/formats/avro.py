@@ -1,4 +1,4 @@
-"""Avro's container files, read by blocks."""
+"""Avro container files, read by blocks."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ HEADER_BYTES = 64 << 10
 PIECE_BYTES = 1 << 20
 MOST_BLOCKS = 10_000
 MOST_ROWS = 1 << 31
-"""A block that says that it has more is damaged."""
+"""A block whose head has a larger number is damaged."""
 HEAD_BYTES = 20
-"""The two numbers before a block's data take at most so many bytes."""
+"""The most bytes of the two numbers before a block's data."""
 CODECS = {"null": "", "deflate": "", "bzip2": "", "xz": "", "snappy": "cramjam", "zstandard": "'dagflow[zstd]'", "lz4": "lz4"}
-"""The codecs that can be read, and what has to be installed for them."""
+"""The supported codecs, and the package that each needs."""
 
 _BROKEN = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 """The exceptions that reading an invalid schema raises."""
@@ -39,15 +39,16 @@ _BROKEN = (ValueError, KeyError, TypeError, AttributeError, OverflowError, Recur
 
 @attrs.define
 class AvroFormat(Format):
-    """Avro container files. A block of theirs belongs to the range in which its first byte lies, so a file can be cut anywhere.
+    """Avro container files. They can be cut at any byte: an Avro block belongs to the range that has its first byte.
 
-    Blocks are found by the marks between them. Fields are columns; those that are not wanted are skipped, and for the number of
-    rows alone only the heads of the blocks are read. Columns are found by their names: files may lack some, and have other types
-    that convert. Dates, times, timestamps and decimals have the Arrow types that they stand for; an enum is text; a union of null
-    and one type may be null, of numbers it is the widest, and of other types the values are texts. An empty file has no rows.
+    Blocks are found by the sync marks between them. Fields are columns. Columns that are not needed are skipped; to count rows,
+    only the heads of the blocks are read. Columns are matched by name: files may lack some, or have other types that convert.
+    Dates, times, timestamps and decimals get the Arrow types of their logical types, and enums are strings. A union of null and
+    one type is nullable, a union of numbers has the widest type, and in other unions the values are strings. An empty file has
+    no rows.
 
-    Needs the package `fastavro` (`pip install 'dagflow[avro]'`). Codecs: null, deflate, bzip2, xz; with further packages
-    snappy, zstandard and lz4.
+    Needs the package `fastavro` (`pip install 'dagflow[avro]'`). Codecs: null, deflate, bzip2, xz; snappy, zstandard and lz4
+    need further packages.
 
     Raises NotOfFormat, FileCutShort, FileDamaged and FormatUnsupported, which name file and byte; CodecMissing.
 
@@ -68,11 +69,11 @@ class AvroFormat(Format):
     suffixes: ClassVar[tuple[str, ...]] = ("avro",)
 
     def make_reader(self) -> AvroReader:
-        """A reader for one block."""
+        """Return a reader for one block."""
         return AvroReader()
 
     def sample_schema(self, stream: BinaryReader, path: str, length: int) -> pa.Schema | None:
-        """The columns, as the header has them."""
+        """Return the columns of the header."""
         return Header.of(stream, path, length).arrow if length else None
 
 
@@ -88,7 +89,7 @@ class Header:
 
     @classmethod
     def of(cls, stream: BinaryReader, path: str, length: int) -> Header:
-        """The header of a file. Raises NotOfFormat, FileCutShort, FileDamaged, FormatUnsupported, CodecMissing."""
+        """Return the header of a file. Raises NotOfFormat, FileCutShort, FileDamaged, FormatUnsupported, CodecMissing."""
         size, data = HEADER_BYTES, b""
         while True:
             stream.seek(0)
@@ -118,7 +119,7 @@ class Header:
             reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
             raise FileDamaged(path=path, format="Avro", position=0, part="the header", reason=reason) from error
         if codec not in CODECS:
-            raise _unsupported(path, f"codec {codec!r} is none of {', '.join(CODECS)}")
+            raise _unsupported(path, f"codec {codec!r} is not one of {', '.join(CODECS)}")
         return header
 
     @property
@@ -133,7 +134,7 @@ class Header:
         return pa.schema(kinds)
 
     def plain(self) -> bytes:
-        """A header of the same blocks without logical types."""
+        """Return a header of the same blocks without logical types."""
         schema = json.dumps(self.schema.reduced()).encode()
         entries = b"".join(_number(len(part)) + part for part in (b"avro.schema", schema, b"avro.codec", self.codec.encode()))
         return MAGIC + _number(2) + entries + _number(0) + self.sync
@@ -281,7 +282,7 @@ class AvroReader(ManagedReader[FileSchemaNegotiator]):
         self._loader.add_batch(batch, lambda row: RowOrigin(int(begins[row])), pa.array(begins, pa.int64()))
 
     def _records(self, blocks: list[Block]) -> list[Any]:
-        """The decoded rows of blocks that follow each other."""
+        """Return the decoded rows of consecutive blocks."""
         fastavro = _fastavro(self._path)
         data = self._plain + self._bytes(blocks[0].begin, blocks[-1].end - blocks[0].begin)
         rows = sum(block.rows for block in blocks)
@@ -322,7 +323,7 @@ def _mended(values: list[Any], mend: Mend | None) -> list[Any]:
 
 
 def _number(value: int) -> bytes:
-    """A number as Avro writes it; none of ours is negative."""
+    """Return a number as Avro writes it. It must not be negative."""
     value, octets = value << 1, bytearray()
     while value > 0x7F:
         octets.append(value & 0x7F | 0x80)
@@ -331,7 +332,7 @@ def _number(value: int) -> bytes:
 
 
 def _number_at(data: bytes, at: int) -> tuple[int, int]:
-    r"""A number, and what comes after it. Raises IndexError where the data end, or it is longer than 64 bits.
+    r"""Return a number and its end. Raises IndexError if the data end within it, or it is longer than 64 bits.
 
     >>> _number_at(b"\x80\x02\x01", 0), _number_at(b"\x01", 0)
     ((128, 2), (-1, 1))
@@ -349,7 +350,7 @@ def _number_at(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _map_at(data: bytes, at: int) -> tuple[dict[str, bytes], int]:
-    """A map of bytes, and what comes after it. Raises IndexError where the data end."""
+    """Return a map of bytes and its end. Raises IndexError if the data end within it."""
     entries: dict[str, bytes] = {}
     while True:
         count, at = _number_at(data, at)

@@ -68,7 +68,7 @@ def comparand(value: Any, kind: pa.DataType) -> Comparand:
 
 
 def decimal_of(text: str) -> decimal.Decimal:
-    """The number that a text is. Raises ValueError."""
+    """Return the number in a text. Raises ValueError."""
     try:
         return decimal.Decimal(text)
     except decimal.InvalidOperation:
@@ -117,7 +117,7 @@ def _real(value: int | float | decimal.Decimal, kind: Any) -> Comparand:
 
 
 def _whole(nanoseconds: int, unit: int, kind: Any, storage: Any) -> Comparand:
-    """An instant or time in whole units of a type."""
+    """Return an instant or time in whole units of a type."""
     floor, rest = divmod(nanoseconds, unit)
     high = (1 << storage.bit_width - 1) - 1
     if pa.types.is_date64(kind):
@@ -128,7 +128,7 @@ def _whole(nanoseconds: int, unit: int, kind: Any, storage: Any) -> Comparand:
 
 
 def _nanoseconds(value: Any, zone: str | None) -> int:
-    """An instant, or a date at midnight, from the epoch on. Raises ValueError."""
+    """Return the nanoseconds from the epoch to an instant, or to a date at midnight. Raises ValueError."""
     if isinstance(value, datetime.datetime):
         local, offset = value.replace(tzinfo=None), value.utcoffset()
         nanoseconds = (local - EPOCH) // datetime.timedelta(microseconds=1) * 1000 + getattr(value, "nanosecond", 0)
@@ -152,7 +152,7 @@ def _nanoseconds(value: Any, zone: str | None) -> int:
 
 
 def _of_text(text: str) -> tuple[int, bool]:
-    """The instant that an ISO text says, and whether it says its zone."""
+    """Return the instant of an ISO text, and whether it names its zone."""
     for zone in (None, "UTC"):
         for unit, factor in NANOSECONDS.items():  # each has a range and digits of its own
             try:
@@ -163,7 +163,7 @@ def _of_text(text: str) -> tuple[int, bool]:
 
 
 def _local(nanoseconds: int, zone: str) -> int:
-    """The instant of a local time. Raises ValueError for a zone that is not known."""
+    """Return the instant of a local time. Raises ValueError for an unknown zone."""
     whole, rest = divmod(nanoseconds, 10**9)
     local = pa.scalar(whole, pa.int64()).cast(pa.timestamp("s"))
     stamp = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="earliest")
@@ -171,7 +171,7 @@ def _local(nanoseconds: int, zone: str) -> int:
 
 
 def _time(value: Any) -> int:
-    """A time of day, from midnight on. Raises ValueError."""
+    """Return a time of day, from midnight on. Raises ValueError."""
     if isinstance(value, datetime.time) and value.tzinfo is None:
         seconds = (value.hour * 60 + value.minute) * 60 + value.second
         return seconds * 10**9 + value.microsecond * 1000

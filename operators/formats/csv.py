@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def to_delimiter(value: Any) -> Any:
-    r"""The delimiter; the two characters that stand for a tab in most languages, which a shell leaves as they are, are one.
+    r"""Return the delimiter, with a tab for the two characters `\t`, which is what a shell passes on.
 
     >>> to_delimiter(r"\t"), to_delimiter("||")
     ('\t', '||')
@@ -33,28 +33,29 @@ def to_nulls(value: Any) -> tuple[str, ...]:
 
 @attrs.define
 class CsvFormat(Format):
-    r"""Delimited text with a header or without: CSV, TSV and their relatives (RFC 4180; seed: Drill's EVF).
+    r"""Delimited text with a header or without: CSV, TSV and their relatives (RFC 4180).
 
-    Files can be cut at any byte, also within quotes, and are read in parallel. `operators.formats.delimited.dialect.Dialect` says
-    what is a record and a field, `docs/reference/csv.md` how cuts are survived, and all that can be wrong with a file.
-    Compressed files are known by their first bytes and read as one.
+    Files can be cut at any byte, also within quotes, and are read in parallel. `operators.formats.delimited.dialect.Dialect`
+    defines records and fields. `docs/reference/csv.md` explains how readers find records after a cut, and lists everything that
+    can be wrong with a file. Compressed files are recognised by their first bytes, and each is read as a whole.
 
     Args:
-        header: whether the first record names the columns (Drill's rules: `column_names`). Without a header and a schema, the
-            scan has one column `columns`, a list of texts; with a schema, its columns are taken by position.
-        delimiter: one character or more, say "\t" or "||".
-        quote: one character, or None (or ""): there are no quotes. Within quotes it is doubled.
-        escape: one character that makes the next one text; None: there is none.
-        comment: lines that begin so are skipped; None: there are none.
-        encoding: any that Python knows. UTF-8 and those of single bytes can be cut anywhere; of all others, a file is one block.
-        infer_types: types are told from the first MiB of each file, before data flows: integers, floats, truth values,
-            dates, times, timestamps, text. False: all columns are text.
-        skip_lines: so many lines before the header are not part of the table.
-        trim: blanks around fields are not part of them.
-        nulls: what stands for null. Where it is quoted, it is text in columns of text.
-        clean_header: names of columns are made of letters, digits and `_`. False: they are as they stand.
-        extra_fields: fields beyond the last column: "ignore" them (counter `rows_with_extra_fields`), or the row is "bad".
-        missing_fields: fields that a row lacks are "null" (counter `rows_with_missing_fields`), or the row is "bad".
+        header: whether the first record names the columns (by Apache Drill's rules: `column_names`). Without a header and a
+            schema, the scan has one column `columns`, a list of strings; with a schema, fields get its columns by position.
+        delimiter: one character or more, such as "\t" or "||".
+        quote: one character; None or "" for files without quotes. Within quotes it is doubled.
+        escape: one character that makes the next one plain text; None for none.
+        comment: the beginning of lines to skip; None for none.
+        encoding: any that Python knows. Files in UTF-8 and in encodings of single bytes can be cut anywhere; in all others, a
+            file is one block.
+        infer_types: infer types from the first MiB of each file, before the first window: integers, floats, booleans, dates,
+            times, timestamps, strings. False: all columns are strings.
+        skip_lines: the number of lines to skip before the header.
+        trim: remove blanks around fields.
+        nulls: strings that mean null. In columns of strings, a quoted one is a string.
+        clean_header: make column names of letters, digits and `_` only. False: keep them as they are.
+        extra_fields: "ignore" fields beyond the last column (counter `rows_with_extra_fields`), or treat the row as "bad".
+        missing_fields: use "null" for missing fields (counter `rows_with_missing_fields`), or treat the row as "bad".
 
     >>> import pathlib, tempfile
     >>> from dagflow.testing import scan_table
@@ -65,7 +66,7 @@ class CsvFormat(Format):
     ...     scan_table(ScanReader(CsvFormat()), path, block_size=30).to_pylist()
     [{'id': 1, 'order_date': datetime.date(2026, 11, 20), 'note': 'two\nlines'}, {'id': 2, 'order_date': None, 'note': None}]
 
-    Raises NotDelimited, HeaderBad, QuoteLeftOpen, RowTooLarge, FileShortened; what is wrong with single rows is told as BadRow.
+    Raises NotDelimited, HeaderBad, QuoteLeftOpen, RowTooLarge, FileShortened. Bad rows are reported one by one (`BadRow`).
     """
 
     suffixes: ClassVar[tuple[str, ...]] = ("csv", "tsv", "txt")
@@ -107,24 +108,24 @@ class CsvFormat(Format):
         return self.header
 
     def column_name(self, asked: str) -> str:
-        """The name that a header gives a column which it writes so: `order date` is `order_date`."""
+        """Return the column name for a name as a header writes it: `order_date` for `order date`."""
         from operators.formats.delimited.fields import cleaned
 
         return cleaned(asked.strip()) if self.header and self.clean_header else asked
 
     def ends_records(self, end: str, quote: str | None) -> bool:
-        """A line end outside of quotes does. Beside escapes or comments, counting quotes does not tell where that is."""
+        """Return True for a line end outside of quotes. With escapes or comments, counting quotes does not find it."""
         is_countable = not self.quote or (self.dialect.escape is None and not self.comment)
         return end == "\n" and quote == (self.quote or None) and is_countable and self.dialect.is_bytewise
 
     def make_reader(self) -> CsvReader:
-        """A reader for one block."""
+        """Return a reader for one block."""
         from operators.formats.delimited.reader import CsvReader
 
         return CsvReader(self)
 
     def sample_schema(self, stream: BinaryReader, path: str, length: int) -> pa.Schema | None:
-        """The columns that the header names, with the types that the first MiB shows. None: the file has neither."""
+        """Return the columns of the header with types inferred from the first MiB; None for a file without either."""
         from operators.formats.delimited.sample import sample_schema
 
         return sample_schema(self, stream, path, length)

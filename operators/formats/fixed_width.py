@@ -1,4 +1,4 @@
-"""Records of equal length, columns by their places in them."""
+"""Records of equal length, with each column at a fixed offset."""
 
 # pyright: reportAttributeAccessIssue=false
 # The functions of pyarrow.compute are made at run time.
@@ -32,7 +32,7 @@ BLANK = " \0"
 
 
 def places(given: Any) -> dict[str, tuple[int, int]]:
-    """The places of columns, `(offset, width)` each. Raises TypeError."""
+    """Return the places of columns, `(offset, width)` each. Raises TypeError."""
     message = f"columns is {given!r}, but must be a mapping of names to (offset, width)"
     if not isinstance(given, Mapping):
         raise TypeError(message)
@@ -44,18 +44,18 @@ def places(given: Any) -> dict[str, tuple[int, int]]:
 
 @attrs.define
 class FixedWidthFormat(Format):
-    r"""Records of equal length in bytes: columns are found by their places, so a file can be cut anywhere.
+    r"""Records of equal length in bytes, with columns at fixed offsets. Files can be cut at any byte.
 
-    The bytes of a column are its text, without blanks (spaces, NUL) around it; nothing but blanks is not a value. A record whose
-    text cannot be decoded, or that does not end as it should, is a bad row, and so is a last one that is cut short. As records
-    are found by counting, a line that is too short or too long puts all that follow it out of step: they are bad rows, too.
+    The value of a column is its bytes as text, without blanks (spaces, NUL) around it. Blanks only are null. A record is a bad
+    row if its text cannot be decoded, if it lacks its line end, or if the file ends within it. Records are found by counting
+    bytes, so after a line that is too short or too long, all that follow are bad rows.
 
     Args:
-        columns: by name, `(offset, width)` in bytes, offsets counted from 0 at the record's start.
-        types: of columns that are not text, by name: `{"amount": "decimal128(9, 2)"}`.
-        line_end: what ends each record: "\n", "\r\n", or "" for nothing; the last one of a file may lack it.
-        record_length: bytes of a record, its line end included; None: up to the end of its last column, and the line end.
-        encoding: of the text.
+        columns: `(offset, width)` of each column by name, in bytes; offsets are counted from the record's start.
+        types: the types of columns that are not strings, by name: `{"amount": "decimal128(9, 2)"}`.
+        line_end: the end of each record: "\n", "\r\n", or "" for none. The last record of a file may lack it.
+        record_length: the bytes of a record with its line end; None: the record ends with its last column and the line end.
+        encoding: the encoding of the text.
 
     Raises ValueError for places that do not fit.
 
@@ -110,11 +110,11 @@ class FixedWidthFormat(Format):
         return pa.schema([(name, to_type(self.types.get(name, "string"))) for name in self.columns])
 
     def make_reader(self) -> FixedWidthReader:
-        """A reader for one block."""
+        """Return a reader for one block."""
         return FixedWidthReader()
 
     def sample_schema(self, stream: BinaryReader, path: str, length: int) -> pa.Schema:
-        """The columns; nothing is read."""
+        """Return the columns. The file is not read."""
         return self.schema
 
 
@@ -126,7 +126,7 @@ class FixedWidthReader(LinesReader):
     _format: FixedWidthFormat = attrs.field(init=False)
 
     def make_context(self, negotiator: FileSchemaNegotiator) -> PieceReaderContext:
-        """Records instead of lines."""
+        """Return a context that finds records instead of lines."""
         assert isinstance(negotiator.options, FixedWidthFormat)
         self._format = negotiator.options
         return FixedRecordsReaderContext(self._format.length, partial="emit")
@@ -165,7 +165,7 @@ class FixedWidthReader(LinesReader):
         self._loader.add_batch(batch, lambda row: self.origin(piece, int(numbers[row])), positions)
 
     def _column(self, values: Any, name: str, piece: Piece, is_good: Any) -> Any:
-        """The texts of a column, of which `values` are the bytes; marks those rows that have none as no longer good."""
+        """Return the texts of a column, of which `values` are the bytes, and mark rows without one as bad."""
         rows, width = values.shape
         data, encoding = values.tobytes(), self._format.encoding
         codec = text_codec(encoding, by_lines=False)

@@ -1,4 +1,4 @@
-"""JSON lines: an object a line."""
+"""JSON lines: one object per line."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ if TYPE_CHECKING:
 
 SAMPLE_BYTES = 1 << 20
 Parser: TypeAlias = "Callable[[Piece, int], pa.RecordBatch | None]"
-"""Parses a piece of so many lines, or answers None."""
+"""Parses a piece with a number of lines, or returns None if it cannot."""
 _NOT_JSON = re.compile(rb"[:\[,]\s*-?(?:Inf(?!inity)|(?<=-)NaN)")
-"""Words that pyarrow takes for a number, and Python does not."""
+"""Words that pyarrow parses as numbers, and Python does not."""
 
 
 @attrs.define
 class JsonLinesFormat(Format):
-    r"""JSON lines: each line is an object, whose members are columns; objects within it are structs, arrays are lists.
+    r"""JSON lines: each line is an object, and its members are columns. Nested objects are structs, arrays are lists.
 
-    Files can be cut at any byte, and may be compressed. What comes of what:
+    Files can be cut at any byte, and may be compressed. Special cases:
 
     =====================================  =========================================================================
-    a member that a line lacks, or null    null
-    a number that has a fraction somewhere the column is float64, if the sample has such a number
-    integers that would get lost so        the column (or list, or field of a struct) is text, if the sample has such: beyond
-                                           int64, and beyond 2**53 beside fractions; in a column that is float64 all numbers
-                                           are the nearest ones, and none is infinite that is not written `Infinity`
-    values of several kinds in a column    the column is text: strings as they are, others as JSON
-    a column of nulls only                 text (see ScanReader, `null_type`)
-    text that looks like a time            text; give the column a type (`schema`) to have times
-    a value that is none of its type       what `drift.changed` says; "3" and 3.0 are the integer 3
-    a member that was in no sample         what `drift.extra` says, its values as text; within structs what `drift.changed` says
-    a key twice in an object               a bad row, if the column is asked for
-    an integer of 4,300 digits or more     a bad row, if the column is asked for
-    a blank line                           no row
-    a line that is not a JSON object        a bad row; so is what is not UTF-8, or is nested more than 100 deep
-    only the number of rows (`[]`)         lines are counted by their ends, `{` and `}`, and not parsed
+    a missing member, or null              null
+    fractions among the numbers            the column is float64, if the sample has a fraction
+    integers that float64 would change     the column (or list, or field of a struct) is text, if the sample has one: beyond
+                                           int64, or beyond 2**53 beside fractions. In a column that is float64, each number
+                                           is the nearest one; only `Infinity` is infinite
+    values of several types in a column    the column is text: strings as they are, other values as JSON
+    only nulls in a column                 text (see ScanReader, `null_type`)
+    text that looks like a time            text; for times, give the column a type (`schema`)
+    a value of another type                see `drift.changed`; "3" and 3.0 are the integer 3
+    a member that no sample had            see `drift.extra`, its values are text; within structs see `drift.changed`
+    a key twice in an object               a bad row, if the column is read
+    an integer of 4,300 digits or more     a bad row, if the column is read
+    a blank line                           skipped
+    a line that is not a JSON object       a bad row; so are invalid UTF-8 and more than 100 levels of nesting
+    a scan without columns (`[]`)          lines are counted by their ends, `{` and `}`, and not parsed
     =====================================  =========================================================================
 
     >>> import pathlib, tempfile
@@ -67,21 +67,21 @@ class JsonLinesFormat(Format):
     suffixes: ClassVar[tuple[str, ...]] = ("jsonl", "ndjson", "json")
 
     def ends_records(self, end: str, quote: str | None) -> bool:
-        """A line is a record."""
+        """Return True for a line end."""
         return end == "\n" and quote is None
 
     def make_reader(self) -> JsonLinesReader:
-        """A reader for one block."""
+        """Return a reader for one block."""
         return JsonLinesReader()
 
     def sample_schema(self, stream: BinaryReader, path: str, length: int) -> pa.Schema | None:
-        """The columns of the first lines of a file (1 MiB of them); lines that cannot be read say nothing."""
+        """Return the columns of the first MiB of a file. Lines that cannot be parsed are left out."""
         lines = _first_lines(stream, path, length)
         return type_of_rows(lines) if lines.strip() else None
 
 
 def _first_lines(stream: BinaryReader, path: str, length: int) -> bytes:
-    """The first lines of a file, that may be compressed."""
+    """Return the first lines of a file, which may be compressed."""
     from dagflow import FileBlockMetadata
 
     context = DecompressingContext(ReadAheadLineReaderContext())
@@ -161,7 +161,7 @@ class JsonLinesReader(LinesReader):
 
 
 def _filled(piece: Piece) -> NDArray[np.int64] | None:
-    """The numbers of the lines that are not blank; None where one of them does not begin with `{` and end with `}`."""
+    """Return the numbers of the lines that are not blank; None if one of them does not begin with `{` and end with `}`."""
     offsets = piece.offsets
     octets = np.frombuffer(piece.data, np.uint8)
     first, last = offsets[:-1], offsets[1:] - (2 if piece.is_terminated else 1)  # before the newline
@@ -191,7 +191,7 @@ def compiled_parser(types: dict[str, pa.DataType], is_open: bool) -> Parser | No
 
 
 def fast_parser(types: dict[str, pa.DataType], is_open: bool) -> Parser | None:
-    """A parser of pieces, which gives None where the lines have to be read one by one; None where all have to be.
+    """Return a parser of pieces, which returns None for lines to be parsed one by one; None if all lines are.
 
     What it accepts it reads as the slow way does. Each line begins with `{` and ends with `}`: since no valid JSON has `}` and
     then `{` but between two objects, and there are as many rows as lines, each line is one object.
@@ -256,7 +256,7 @@ def _has(kind: pa.DataType, test: Callable[[pa.DataType], bool]) -> bool:
 
 
 def parsed_as(kind: pa.DataType) -> pa.DataType:
-    """The type that a column is parsed as, from which the framework converts it: text for what JSON has no form for."""
+    """Return the type that a column is parsed as, before the framework converts it: text for types that JSON does not have."""
     types = pa.types
     if types.is_struct(kind):
         return pa.struct([pa.field(f.name, parsed_as(f.type)) for f in kind])

@@ -1,4 +1,4 @@
-"""Validators and converters for the options of formats: they say which option is wrong, and what it must be."""
+"""Validators and converters for the options of formats. Their errors name the option, and the values that it may have."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import attrs
 
 
 def must_be(expected: str, test: Callable[[Any], bool]) -> Callable[[object, attrs.Attribute[Any], Any], None]:
-    """A validator of an option for whose values `test` holds. It raises TypeError.
+    """Return a validator of an option for whose values `test` holds. It raises TypeError.
 
     >>> @attrs.define
     ... class Sieve:
@@ -45,10 +45,10 @@ texts_by_name = must_be("a mapping of names to strings", lambda value: _is_mappi
 
 
 def texts(option: str, value: Any) -> tuple[str, ...]:
-    """A list of strings as a tuple; a single one stands for a list that was forgotten. Raises TypeError."""
+    """Return a list of strings as a tuple. A single string is refused: its list was forgotten. Raises TypeError."""
     if isinstance(value, str):
-        raise TypeError(f"{option} is the text {value!r}, but must be a list of texts: [{value!r}]")
+        raise TypeError(f"{option} is the string {value!r}, but must be a list of strings: [{value!r}]")
     given: tuple[Any, ...] = tuple(value) if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping) else (None,)
     if not all(isinstance(each, str) for each in given):
-        raise TypeError(f"{option} is {value!r}, but must be a list of texts")
+        raise TypeError(f"{option} is {value!r}, but must be a list of strings")
     return given

@@ -25,29 +25,28 @@ if TYPE_CHECKING:
 MAGIC = b"PAR1"
 ENCRYPTED = b"PARE"
 PAGES_BYTES = 1 << 20
-"""So much of a column chunk is read at a time."""
+"""The bytes of a column chunk that are read at a time."""
 BATCH_BYTES = 8 << 20
-"""A batch is made of about so many bytes, as they are encoded."""
+"""The encoded bytes of a batch, roughly."""
 
 
 @attrs.define
 class ParquetFormat(Format):
-    """Parquet. Row groups are what is shared among readers: one belongs to the block in which its first byte lies.
+    """Parquet. Readers share a file by row groups: a row group belongs to the block that has its first byte.
 
-    Columns that are not wanted are not read, and for the number of rows alone only the metadata is. Columns are found by their
-    names: files may have them in any order, lack some, and have other types that convert. An empty file has no rows.
+    Columns that are not needed are not read; to count rows, only the metadata is read. Columns are matched by name: files may
+    have them in any order, lack some, or have other types that convert. An empty file has no rows.
 
     Args:
-        where: only rows for which all of this holds are read: `[("day", ">=", "2026-01-31"), ("country", "in", ["se", "no"])]`.
-            Row groups whose statistics say that they have no such row are passed over (counter `row_groups_pruned`).
-            Operators are `=`, `!=`, `<`, `<=`, `>`, `>=`, `in`, `not in`, `is null`, `is not null`; all but `is null` never hold
-            where there is no value, and a column that neither a file nor its folders (`country=se`) have has none (counter
-            `files_lacking_where`, of blocks); one that no file has is refused. Fields of structs are
-            `("customer.country", "=", "se")`. Values are compared as they are, whatever the column's type can hold; texts
-            stand for dates and times, too.
-        verify_checksums: whether the checksums of pages are verified, where a file has them; False: damage may give other values.
+        where: conditions on the rows to read: `[("day", ">=", "2026-01-31"), ("country", "in", ["se", "no"])]`. All must hold.
+            Row groups without such a row, by their statistics, are skipped (counter `row_groups_pruned`). Operators are `=`,
+            `!=`, `<`, `<=`, `>`, `>=`, `in`, `not in`, `is null` and `is not null`. Only `is null` holds for nulls. A column is
+            null if neither the file nor its folders (`country=se`) have it (counter `files_lacking_where`, of blocks); a column
+            that no file has is refused. A field of a struct is `("customer.country", "=", "se")`. Values are compared exactly,
+            also those that the column's type cannot hold. Strings may stand for dates and times.
+        verify_checksums: verify the checksums of pages, where a file has them. False: damaged pages may give wrong values.
 
-    Timestamps of the old type INT96 are read to the microsecond, as Spark does.
+    Timestamps of the old type INT96 are read to the microsecond, as in Spark.
 
     Raises NotOfFormat, FileCutShort, FileDamaged and FormatUnsupported, which name file and byte, ValueMisfit.
 
@@ -73,16 +72,16 @@ class ParquetFormat(Format):
         return tuple(predicate.column for predicate in self.where)
 
     def make_reader(self) -> ParquetReader:
-        """A reader for one block."""
+        """Return a reader for one block."""
         return ParquetReader()
 
     def sample_schema(self, stream: BinaryReader, path: str, length: int) -> pa.Schema | None:
-        """The columns, as the footer has them."""
+        """Return the columns of the footer."""
         return None if not length else opened(stream, path, length).schema_arrow
 
 
 def opened(stream: BinaryReader, path: str, length: int, *, verify_checksums: bool = True) -> pq.ParquetFile:
-    """A Parquet file, its footer read. Raises NotOfFormat, FileCutShort, FileDamaged, FormatUnsupported."""
+    """Open a Parquet file, and read its footer. Raises NotOfFormat, FileCutShort, FileDamaged, FormatUnsupported."""
     file = ArrowFile(stream, length)
     head = file.read(64)
     if head[:4] == ENCRYPTED:
@@ -114,10 +113,10 @@ def opened(stream: BinaryReader, path: str, length: int, *, verify_checksums: bo
 
 
 def _checked(file: ArrowFile) -> pq.FileMetaData:
-    """The metadata of a file, each column chunk's included. Raises what Arrow says of them.
+    """Return the metadata of a file and its column chunks. Raises the errors of Arrow.
 
-    pyarrow's accessors (`row_group(n).column(m)`) abort the process where those of a chunk contradict the schema. So Arrow is
-    asked first where all chunks lie, which is what it works out before it reads any of them.
+    pyarrow's accessors (`row_group(n).column(m)`) abort the process if a chunk's metadata contradict the schema. Preparing a read
+    of all row groups finds that out: Arrow computes the places of all chunks before it reads any of them.
     """
     asked = pq.ParquetFile(file, pre_buffer=True)
     file.is_sealed = True
@@ -245,7 +244,7 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
         self._loader.add_batch(batch, lambda row: origin, pa.repeat(self._position, batch.num_rows))
 
     def _groups_in(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """The row groups that begin in a range: where, and their numbers. Raises ArrowInvalid."""
+        """Return the row groups that begin in a range: their places and numbers. Raises ArrowInvalid."""
         metadata = self._file.metadata
         groups = [(metadata.row_group(n), n) for n in range(metadata.num_row_groups)]
         rows = sum(group.num_rows for group, _ in groups)
@@ -255,7 +254,7 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
         return sorted((position, n) for position, n in begins if start <= position < stop)
 
     def _unpruned(self, groups: Sequence[tuple[int, int]], tested: Sequence[Predicate]) -> list[tuple[int, int]]:
-        """The row groups that may have rows for which all conditions hold, told by their statistics."""
+        """Return the row groups that may have rows for which all conditions hold, by their statistics."""
         metadata = self._file.metadata
         numbers = {metadata.schema.column(n).path: n for n in range(metadata.num_columns)}
 
@@ -275,7 +274,7 @@ class ParquetReader(ManagedReader[FileSchemaNegotiator]):
         return left
 
     def _chunks(self, group: Any) -> Iterator[tuple[int, Any]]:
-        """The chunks of the wanted columns of a row group, by number; of all where none is wanted."""
+        """Return the chunks of the needed columns of a row group, by number; of all columns if none is needed."""
         wanted = set(self._columns)
         for n in range(group.num_columns):
             chunk = group.column(n)
@@ -303,7 +302,7 @@ def _begin(group: Any) -> int:
 
 
 def _statistics(chunk: Any, column: Any) -> Any:
-    """A column chunk's statistics. Raises ArrowInvalid where they are of another type: there Arrow aborts the process."""
+    """Return a column chunk's statistics. Raises ArrowInvalid if they are of another type: there Arrow aborts the process."""
     if chunk.physical_type != column.physical_type:
         raise pa.ArrowInvalid(f"column {column.path} is {column.physical_type}, its values are {chunk.physical_type}")
     return chunk.statistics

@@ -1,4 +1,4 @@
-"""Simple conditions on columns: what formats with statistics need not read."""
+"""Simple conditions on columns. Formats with statistics skip row groups and files by them."""
 
 # pyright: reportAttributeAccessIssue=false
 # The functions of pyarrow.compute are made at run time.
@@ -24,7 +24,7 @@ OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in", "not in", "is null", "is not
 
 
 def spelt(operator: str) -> str:
-    """An operator as it is spelt here.
+    """Return the usual spelling of an operator.
 
     >>> spelt("==")
     '='
@@ -39,7 +39,7 @@ class Predicate:
     >>> Predicate("n", "~", 1)
     Traceback (most recent call last):
     ...
-    ValueError: operator '~' of column 'n' is none of =, !=, <, <=, >, >=, in, not in, is null, is not null
+    ValueError: operator '~' of column 'n' is not one of =, !=, <, <=, >, >=, in, not in, is null, is not null
     """
 
     column: str
@@ -48,7 +48,7 @@ class Predicate:
 
     def __attrs_post_init__(self) -> None:
         if self.operator not in OPERATORS:
-            raise ValueError(f"operator {self.operator!r} of column {self.column!r} is none of {', '.join(OPERATORS)}")
+            raise ValueError(f"operator {self.operator!r} of column {self.column!r} is not one of {', '.join(OPERATORS)}")
         is_list = isinstance(self.value, Sequence) and not isinstance(self.value, str | bytes)
         if self.operator in ("in", "not in"):
             if not is_list or any(each is None for each in self.value):
@@ -62,7 +62,7 @@ class Predicate:
             raise ValueError(f"{self.column!r} {self.operator} {self.value!r}: give one value; no value is 'is null'")
 
     def holds_for(self, text: str | None) -> bool:
-        """Return True if it holds for a value that is known as text, as in a folder `day=2026-01-31`; None stands for no value.
+        """Return True if it holds for a value given as text, as in a folder `day=2026-01-31`; None stands for null.
 
         >>> Predicate("n", ">", 9).holds_for("10"), Predicate("n", ">", "9").holds_for("10")
         (True, False)
@@ -92,9 +92,9 @@ class Predicate:
             low, high, bounds = statistics.min, statistics.max, [value.as_py() for value in values]
             if fitted in ("never", "is not null"):
                 return fitted != "never"
-            if low != low or high != high:  # no numbers: some writers count these too
+            if low != low or high != high:  # NaN, which some writers count
                 return True
-            if fitted == "not in":  # of real numbers, some may be none, which no statistics tell
+            if fitted == "not in":  # floats may be NaN, which statistics leave out
                 return not (low == high and low in bounds) or pa.types.is_floating(kind)
             if fitted == "in":
                 return any(low <= value <= high for value in bounds)
@@ -103,7 +103,7 @@ class Predicate:
             return True
 
     def expression(self, schema: pa.Schema, path: str) -> Any:
-        """The condition for a column of a file, as a `pyarrow.compute` expression. Raises ValueMisfit."""
+        """Return the condition for a column of a file, as a `pyarrow.compute` expression. Raises ValueMisfit."""
         steps = located(schema, self.column, path)
         field, kind = pc.field(*steps), type_at(schema, steps)
         try:
@@ -127,7 +127,7 @@ class Predicate:
         return ORDER[fitted](field, values[0])
 
     def _fitted(self, kind: Any) -> tuple[str, list[pa.Scalar]]:
-        """The same condition with values of a type, however wide that is: an operator, or "never", and values of the type.
+        """Return the same condition for a type, however narrow: an operator, or "never", and values of the type.
 
         `=` and `!=` are an `in` and a `not in` of one value. Raises what `comparand` raises.
         """
@@ -150,7 +150,7 @@ class Predicate:
 
 
 def located(schema: pa.Schema, name: str, path: str) -> tuple[str, ...]:
-    """The column of a file that a condition is on, or the way to a field of a struct; none where the file has no such column.
+    """Return the path of a condition's column or field of a struct in a file; empty if the file does not have it.
 
     Raises ColumnTwice.
 
@@ -174,7 +174,7 @@ def located(schema: pa.Schema, name: str, path: str) -> tuple[str, ...]:
 
 
 def type_at(schema: pa.Schema, steps: Sequence[str]) -> Any:
-    """The type of what `located` has found."""
+    """Return the type at a path that `located` has returned."""
     kind: Any = schema
     for step in steps:
         kind = kind.field(step).type
@@ -182,7 +182,7 @@ def type_at(schema: pa.Schema, steps: Sequence[str]) -> Any:
 
 
 def _like(text: str, value: Any) -> Any:
-    """A text as a value of the same type as another; None where it is none."""
+    """Convert a text to the type of a value; None if that fails."""
     try:
         if isinstance(value, bool):
             return {"true": True, "false": False}.get(text.lower())
@@ -192,7 +192,7 @@ def _like(text: str, value: Any) -> Any:
 
 
 def predicates(given: Any) -> tuple[Predicate, ...]:
-    """Conditions out of `(column, operator, value)` each; `(column, "is null")` needs no value. Raises TypeError."""
+    """Return conditions made of `(column, operator, value)` each; `(column, "is null")` needs no value. Raises TypeError."""
     message = f"where is {given!r}, but must be a list of conditions: [(column, operator, value)]"
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise TypeError(message)

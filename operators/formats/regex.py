@@ -1,4 +1,4 @@
-"""Lines of text by a regular expression."""
+"""Lines of text, parsed by a regular expression."""
 
 # pyright: reportAttributeAccessIssue=false
 # The functions of pyarrow.compute are made at run time.
@@ -45,29 +45,28 @@ def _is_encoding(_: object, __: object, value: str) -> None:
 
 
 def to_null(value: Any) -> tuple[str, ...]:
-    """Return the texts for no value as a tuple."""
+    """Return the strings for null as a tuple."""
     return texts("null", value)
 
 
 @attrs.define
 class RegexFormat(Format):
-    r"""Lines of text, a row each: the named groups of a regular expression are the columns.
+    r"""Lines of text, one row each. The named groups of a regular expression are the columns.
 
-    A line must match as a whole; one that does not is a bad row, as is one whose text cannot be decoded. A group that took no
-    part, or matched nothing, has no value. Files can be cut at any byte, and may be compressed.
+    The whole line must match. A line that does not match, or cannot be decoded, is a bad row. A group that took no part or
+    matched nothing is null. Files can be cut at any byte, and may be compressed.
 
     Args:
-        pattern: the expression, `(?P<name>…)`, or the name of a ready-made one: `common` and `combined` (access logs of Apache
-            and nginx), `syslog` (RFC 3164), `syslog5424`; see `log_patterns.py` for their columns. Classes as `\w` and `\d` are
-            those of ASCII. Arrow's RE2 matches lines a thousand at a time; patterns that it does not know (look around,
-            backreferences, groups without names) are matched by Python, slower.
-        types: of columns that are not text, by name: `{"status": "int16"}`.
-        times: of columns that are times, how they are written, as `datetime.strptime` has it. Those that ISO 8601 has need only
-            a type.
-        null: texts that stand for no value; the ready-made access logs know `-` too.
-        encoding: of the text.
+        pattern: the expression with groups `(?P<name>…)`, or the name of a ready-made one: `common` and `combined` (access logs
+            of Apache and nginx), `syslog` (RFC 3164), `syslog5424`; see `log_patterns.py` for their columns. Classes such as `\w`
+            and `\d` match ASCII only. Arrow's RE2 matches a thousand lines at a time. Patterns that it does not support
+            (lookaround, backreferences, unnamed groups) are matched by Python, which is slower.
+        types: the types of columns that are not strings, by name: `{"status": "int16"}`.
+        times: the formats of columns that are times, by name, as for `datetime.strptime`. Times in ISO 8601 need only a type.
+        null: strings that mean null; the ready-made access logs also use `-`.
+        encoding: the encoding of the text.
 
-    Raises ValueError for a pattern that is none, or has no named groups.
+    Raises ValueError for a pattern that is not a regular expression, or has no named groups.
 
     >>> import pathlib, tempfile
     >>> from dagflow.testing import scan_table
@@ -91,7 +90,7 @@ class RegexFormat(Format):
 
     @property
     def whole(self) -> LogPattern:
-        """The pattern, with all that was said of it."""
+        """The pattern with its types, times and nulls, those of a ready-made one included."""
         ready = LOG_PATTERNS.get(self.pattern, LogPattern(self.pattern))
         null = self.null if self.null != ("",) else ready.null
         return LogPattern(ready.pattern, {**ready.types, **self.types}, {**ready.times, **self.times}, (*null,))
@@ -102,15 +101,15 @@ class RegexFormat(Format):
         return list(re.compile(self.whole.pattern, re.ASCII).groupindex)
 
     def ends_records(self, end: str, quote: str | None) -> bool:
-        """A line is a record."""
+        """Return True for a line end."""
         return end == "\n" and quote is None
 
     def make_reader(self) -> RegexReader:
-        """A reader for one block."""
+        """Return a reader for one block."""
         return RegexReader()
 
     def sample_schema(self, stream: BinaryReader, path: str, length: int) -> pa.Schema:
-        """The groups; nothing is read."""
+        """Return the groups. The file is not read."""
         return self.schema
 
     @property
@@ -168,7 +167,7 @@ class RegexReader(LinesReader):
         self._loader.add_batch(batch, lambda row: self.origin(piece, int(numbers[row])), pa.array(positions))
 
     def _texts(self, piece: Piece) -> Any:
-        """The lines; null for those that are none, which are bad rows."""
+        """Return the lines as text; null for those that cannot be decoded, which are bad rows."""
         encoding = self._format.encoding
         try:
             return piece.string_array(encoding)

@@ -50,18 +50,18 @@ def contents(record: object) -> tuple[bytes, ...]:
 
 
 def column_contents(batch: pa.RecordBatch) -> list[Iterable[bytes]]:
-    """The `contents` of all rows' records, by column."""
+    """Return the `contents` of all rows' records, by column."""
     return [contents_of_column(batch.column(name)) for name in _counting(batch.schema.names)]
 
 
 def _counting(fields: Iterable[str]) -> list[str]:
-    """The fields that count, in an order that does not depend on how they were written."""
+    """Return the fields that count, in an order that does not depend on how they were written."""
     names = sorted(fields)
     return ["position", "record"] if names == _READ else names
 
 
 def contents_of_column(column: pa.Array) -> Iterable[bytes]:
-    """The `content_of` each value of a column."""
+    """Return the `content_of` each value of a column."""
     kind, join = column.type, pc.binary_join_element_wise
     if column.null_count == 0 and pa.types.is_integer(kind):
         column = join(_OTHER, column.cast(pa.string()).cast(pa.binary()), b"")
@@ -89,7 +89,7 @@ def content_of(value: Any) -> bytes:
 
 
 def _text(value: Any) -> str:
-    """A value so that equal ones have equal texts, and others have others."""
+    """Return a text for a value: equal for equal values, different for others."""
     text_of = _TEXTS.get(type(value))
     if text_of is not None:
         return text_of(value)
@@ -123,7 +123,7 @@ def _joined(brackets: str, texts: Iterable[str]) -> str:
 
 
 def _of_number(value: Any) -> str:
-    """A number, the same for an integer, an equal float and an equal decimal; all that are not numbers are one."""
+    """Return the text of a number, the same for an integer, an equal float and an equal decimal. All NaN have one."""
     if value != value or abs(value) == float("inf"):
         return repr(float(value))
     if value == int(value):

@@ -21,7 +21,7 @@ class Expression(Protocol):
     """The part of `pc.Expression` that type checkers see: pyarrow has no types, and is loaded only on use."""
 
     def cast(self, *arguments: Any, **options: Any) -> Any:
-        """The same in another type."""
+        """Return the same expression in another type."""
         ...
 
     def isin(self, values: Any, /) -> Any:

@@ -115,7 +115,7 @@ class ColumnGroups:
 
 
 def grouped(tables: Sequence[pa.Table], merge: str | None) -> pa.Table | None:
-    """The groups of rows, or of groups; those that come first first. None where pyarrow would not come to what Python does."""
+    """Group rows or groups, in the order of their first rows; None if pyarrow would not group as Python does."""
     whole = pa.concat_tables(tables)
     keys = [name for name in whole.column_names if name not in (VALUE, COUNT)]
     function = "hash_{}" if keys else "{}"

@@ -1,4 +1,4 @@
-"""A stream as pyarrow reads files from it."""
+"""A stream as a file that pyarrow reads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dagflow.storage import BinaryReader, read_fully
 
 
 class StreamSealed(Exception):
-    """Bytes of a file were asked for that is sealed."""
+    """A read of a file that is sealed."""
 
 
 class ArrowFile:
@@ -45,7 +45,7 @@ class ArrowFile:
         return self._position
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes, fewer only at the file's end."""
+        """Return the next bytes, fewer only at the file's end."""
         most = max(0, self._length - self._position)
         size = most if size < 0 else min(size, most)
         if not size:

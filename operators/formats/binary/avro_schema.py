@@ -1,4 +1,4 @@
-"""Avro's schemas: as Arrow's types, and reduced to what is to be decoded."""
+"""Avro schemas as Arrow types, and reduced to the columns to decode."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Mend = Callable[[Any], Any]
 
 
 class NoArrowForm(ValueError):
-    """A schema that no Arrow type stands for; the text says why."""
+    """A schema without an Arrow type; the text gives the reason."""
 
 
 class NoSchema(NoArrowForm):
@@ -29,8 +29,9 @@ class NoSchema(NoArrowForm):
 class AvroSchema:
     """A schema out of a file's header.
 
-    Columns are the fields of the record that it is, or one, `value`. A union of null and something may be null; one of numbers
-    is the widest of them; of a union of other things the values are texts. Enums are texts, as are UUIDs that are written so.
+    Columns are the fields of a record; another schema has one column, `value`. A union of null and one type is nullable, a
+    union of numbers has the widest type, and in other unions the values are strings. Enums are strings, and so are UUIDs in text
+    form.
 
     >>> schema = AvroSchema({"type": "record", "name": "r", "fields": [{"name": "a", "type": ["null", "int", "double"]}]})
     >>> str(schema.kind_of("a")[0])
@@ -56,11 +57,11 @@ class AvroSchema:
         return isinstance(self.parsed, Mapping) and self.parsed.get("type") in ("record", "error")
 
     def kind_of(self, column: str) -> tuple[pa.DataType, Mend | None]:
-        """The Arrow type of a column, and what makes of decoded values what Arrow takes (None: nothing). Raises NoArrowForm."""
+        """Return the Arrow type of a column, and the conversion of decoded values for Arrow (None: none). Raises NoArrowForm."""
         return self._kind(self.fields[column], _space(self.parsed, ""), ())
 
     def reduced(self, columns: Collection[str] | None = None) -> Any:
-        """The schema with these columns only, and without logical types: dates and times are decoded as numbers."""
+        """Return the schema with these columns only, and without logical types: dates and times are decoded as numbers."""
         defined: set[str] = set()
         if not self.is_record or columns is None:
             return self._plain(self.parsed, "", defined)
@@ -89,7 +90,7 @@ class AvroSchema:
                 self._note(kind, space)
 
     def _resolved(self, schema: Any, space: str) -> tuple[Any, str]:
-        """A schema that is not a name; and the namespace in which names in it are meant."""
+        """Resolve a schema that may be a name. Return it with the namespace of names in it."""
         while isinstance(schema, Mapping) and isinstance(schema.get("type"), list | Mapping):
             schema = schema["type"]
         if isinstance(schema, str) and schema not in PRIMITIVES:
@@ -132,7 +133,7 @@ class AvroSchema:
         return pa.string(), _as_text
 
     def _plain(self, schema: Any, space: str, defined: set[str]) -> Any:
-        """A schema in which each named type is defined where it comes first."""
+        """Return a schema in which the first use of each named type defines it."""
         if isinstance(schema, list):
             return [self._plain(member, space, defined) for member in schema]
         schema, space = self._resolved(schema, space)
@@ -162,7 +163,7 @@ class AvroSchema:
 
 
 def _simple(schema: Mapping[str, Any]) -> Any:
-    """The Arrow type of what has no parts."""
+    """Return the Arrow type of a schema without parts."""
     kind, logical = schema["type"], schema.get("logicalType")
     of_logical: dict[tuple[Any, Any], Any] = {
         ("int", "date"): pa.date32(),

@@ -1,4 +1,4 @@
-"""Rows of which no column is wanted."""
+"""Rows for a scan without columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timestamps of 12 bytes, which Spark, Hive and Impala wrote into Parquet before it had any."""
+"""Timestamps of 12 bytes, which Spark, Hive and Impala wrote before Parquet had a type for timestamps."""
 
 # pyright: reportAttributeAccessIssue=false
 # The functions of pyarrow.compute are made at run time.
@@ -18,14 +18,14 @@ LEAST, GREATEST = -62_135_596_800_000_000 - DAY, 253_402_300_800_000_000 + DAY
 
 
 def int96_columns(metadata: pq.FileMetaData, names: list[str]) -> frozenset[str]:
-    """The columns that are such timestamps, or have them within."""
+    """Return the columns that are or contain such timestamps."""
     leaves = (metadata.schema.column(n) for n in range(metadata.num_columns))
     paths = [leaf.path for leaf in leaves if leaf.physical_type == "INT96"]
     return frozenset(name for name in names if any(path == name or path.startswith(name + ".") for path in paths))
 
 
 def beyond_years(batch: pa.RecordBatch, columns: frozenset[str]) -> str | None:
-    """The first of some columns with a timestamp that is not of the years 1 to 9999; None: there is none."""
+    """Return the first column with a timestamp outside of the years 1 to 9999; None without one."""
     for name in columns.intersection(batch.schema.names):
         for values in _timestamps(batch.column(name)):
             ends = pc.min_max(values.cast("int64"))

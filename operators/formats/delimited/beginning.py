@@ -38,7 +38,7 @@ class Beginning:
     def of(
         cls, data: bytes, lexer: Lexer, path: str, is_whole: bool, *, has_header: bool, skip_lines: int = 0
     ) -> Beginning | None:
-        r"""The beginning of a file that begins with `data`; None: more of it is needed. `is_whole`: that is all of it.
+        r"""Return the beginning of a file that begins with `data`; None if that is too short. `is_whole`: `data` is the file.
 
         Blank lines and comments before the header are skipped. Raises NotDelimited, HeaderBad.
 

@@ -1,4 +1,4 @@
-"""Columns out of the text of whole rows, by pyarrow's CSV parser: it measures better here than Polars and DuckDB."""
+"""Columns from the text of whole rows, by pyarrow's CSV parser, which is faster here than Polars and DuckDB."""
 
 # pyright: reportAttributeAccessIssue=false
 # The functions of pyarrow.compute are made at run time.
@@ -60,9 +60,9 @@ def is_text(kind: pa.DataType) -> bool:
 class ColumnParser:
     """Parses rows of UTF-8 text that all have a field for each of `names`.
 
-    - `types`: of the columns that are wanted, by name, in the order of the result.
+    - `types`: of the needed columns, by name, in the order of the result.
     - `delimiter`, `quote`, `escape`: one byte each; `quote` and `escape` may be empty.
-    - `nulls`: what stands for null. A quoted one is text in columns of text; in all others it is null.
+    - `nulls`: strings that mean null. In columns of strings, a quoted one is a string; in all others it is null.
     """
 
     names: Sequence[str]
@@ -73,7 +73,7 @@ class ColumnParser:
     nulls: Sequence[str] = ("",)
 
     def parse(self, text: pa.Buffer, *, has_blank_rows: bool = False) -> pa.RecordBatch:
-        """The columns of some rows. `has_blank_rows`: a blank line is a row of one null.
+        """Return the columns of some rows. `has_blank_rows`: a blank line is a row of one null.
 
         Raises pa.ArrowInvalid for rows of too many or too few fields and for values that do not fit.
 
@@ -124,7 +124,7 @@ class ColumnParser:
         return odd
 
     def first_bad_column(self, error: pa.ArrowInvalid) -> str | None:
-        """The name of the column that the parser's complaint is about; None: it is about none."""
+        """Return the name of the column in the parser's error; None if it names none."""
         match = _WHERE.search(str(error))
         return None if match is None else self.names[int(match.group(1))]
 

@@ -1,4 +1,4 @@
-"""Pieces of whole records of delimited text, of blocks that are cut anywhere."""
+"""Pieces of whole records of delimited text, from blocks that are cut anywhere."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ READ_AHEAD_BYTES = 8 * KiB
 class DelimitedContext(PieceReaderContext):
     r"""The records of delimited text after its header, with their line ends; blank lines and comments are among them.
 
-    A record belongs to the block in which it begins, so files can be cut anywhere, within quotes, too. Whether quotes are open
-    at a block's start, is found by looking back. From the start of a line on, both possibilities are followed: as a rule
-    (a field that begins with a quote and continues with a letter is enough), they soon come to the same. A record that would be
-    longer than `max_record_bytes` is none; that rules out one of both where there are no quotes. In files made to confuse, all
-    that stands before is read.
+    A record belongs to the block in which it begins, so files can be cut anywhere, also within quotes. To know if quotes are open
+    at a block's start, the context looks back to the start of a line, and follows both possibilities from there. They usually
+    meet soon: a field that begins with a quote and continues with a letter is enough. Where there are no quotes, one of them
+    would make a record longer than `max_record_bytes`, and is ruled out. In the worst case, the whole file up to the block is
+    read.
 
-    - `skip_lines`: so many lines come before the header.
+    - `skip_lines`: the number of lines before the header.
     - `has_header`: the first record is not data.
     - `max_record_bytes` (16 MiB): a longer record raises RecordTooLong, or QuoteLeftOpen.
-    - `piece_bytes` (1 MiB): how much is read, and handed on, at a time.
+    - `piece_bytes` (1 MiB): the bytes that are read, and passed on, at a time.
 
     >>> import io
     >>> from dagflow import FileBlockMetadata
@@ -167,7 +167,7 @@ class DelimitedContext(PieceReaderContext):
             size = min(2 * size, self.piece_bytes)
 
     def _state_before(self, source: Source, start: int, first: int) -> tuple[int, bool]:
-        """A place at `start` or before it, behind a line end or where the records begin; and whether quotes are open there."""
+        """Return a place at or before `start`, after a line end or at the first record, and whether quotes are open there."""
         for back in (FIRST_READ, MiB, self.max_record_bytes + FIRST_READ):
             state = self._state_from(source, max(first, start - back), start, first)
             if state is not None:
@@ -177,7 +177,7 @@ class DelimitedContext(PieceReaderContext):
         return state
 
     def _state_from(self, source: Source, begin: int, start: int, first: int) -> tuple[int, bool] | None:
-        """The same, if the bytes from `begin` on tell; else None."""
+        """Return the same if the bytes from `begin` on decide it, None otherwise."""
         lexer, quote = self._lexer, self.dialect.quote_bytes
         source.seek(begin)
         # Whether quotes are open: what follows of both possibilities at `known_from`, of the one that they are not, first.
@@ -249,7 +249,7 @@ class DelimitedContext(PieceReaderContext):
             self._is_searched = False
 
     def _find(self, source: Source) -> tuple[Any, bool]:
-        """The ends of records in what has been read, and whether all of it was searched; where quotes are open, by windows."""
+        """Return the ends of records in the bytes read, and if all were searched: with open quotes, it goes by windows."""
         size = WINDOW
         while True:
             is_inside = self._inside is not None
@@ -297,7 +297,7 @@ class DelimitedContext(PieceReaderContext):
         return piece
 
     def _within_limit(self, source: Source, offsets: Any, is_all: bool) -> tuple[bool, Any]:
-        """The records before the first that is too long; that one raises when nothing is before it."""
+        """Return the records before the first that is too long. Raises when that one is the first."""
         lengths = np.diff(offsets)
         too_long = np.flatnonzero(lengths > self.max_record_bytes)
         if not too_long.size:
@@ -306,7 +306,7 @@ class DelimitedContext(PieceReaderContext):
         return False, offsets[: int(too_long[0]) + 1]
 
     def _rest(self, source: Source) -> Piece | None:
-        """The last record of a file, which no line end terminates."""
+        """Return the last record of a file, which has no line end."""
         self._is_over = True
         begin, end = self._at, len(self._data)
         if begin == end:

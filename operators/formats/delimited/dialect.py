@@ -40,7 +40,7 @@ class Dialect:
         try:
             self.delimiter.encode(self.encoding)
         except LookupError:
-            return f"encoding {self.encoding!r} is none that Python knows (utf-8, latin-1, cp1252, utf-16, …)"
+            return f"encoding {self.encoding!r} is not one that Python knows (utf-8, latin-1, cp1252, utf-16, …)"
         except UnicodeError:
             return f"delimiter {self.delimiter!r} cannot be written in {self.encoding}"
         try:
@@ -52,9 +52,9 @@ class Dialect:
             if mark is None:
                 continue
             if not mark or "\n" in mark or "\r" in mark:
-                return f"{name} is {mark!r}: it must have a character, and no line end"
+                return f"{name} is {mark!r}: it must have a character, and not a line end"
             if name in ("quote", "escape") and (len(mark) > 1 or not " " < mark < "\x7f"):
-                return f"{name} is {mark!r}: it must be one character of ASCII, and no blank"
+                return f"{name} is {mark!r}: it must be one character of ASCII that is not a blank"
         others = [(name, mark) for name, mark in marks.items() if mark is not None]
         for at, (name, mark) in enumerate(others):
             for other, same in others[at + 1 :]:

@@ -1,4 +1,4 @@
-"""Single records taken apart into their fields, and the names that a header's fields give columns."""
+"""Single records split into fields, and column names made of a header's fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAME_BYTES = 1024
 
 
 class Field(NamedTuple):
-    """A field: its text, how it is written (without blanks around it, if they are trimmed), and whether it is quoted."""
+    """A field: its text, its spelling in the file (without blanks around it, if they are trimmed), and whether it is quoted."""
 
     text: bytes
     raw: bytes
@@ -24,7 +24,7 @@ class Field(NamedTuple):
 
 @attrs.frozen(slots=False)
 class FieldSplitter:
-    r"""Takes records apart, by the rules of Dialect; one at a time, for headers and for odd rows.
+    r"""Splits records by the rules of Dialect, one at a time, for headers and malformed rows.
 
     >>> [field.text for field in FieldSplitter(Dialect()).split(b'a,"b ""c""\n",\r\n')]
     [b'a', b'b "c"\n', b'']
@@ -33,11 +33,11 @@ class FieldSplitter:
     dialect: Dialect
 
     def split(self, record: bytes) -> list[Field]:
-        """The fields of a record, with or without its line end. Bytes are in the dialect's `bytes_encoding`, or in UTF-8."""
+        """Return the fields of a record, with or without its line end, in the dialect's `bytes_encoding` or UTF-8."""
         return list(self._fields(self.without_line_end(record)))
 
     def without_line_end(self, record: bytes) -> bytes:
-        """The record without the line end that ends it."""
+        """Return the record without its line end."""
         if record.endswith(b"\n"):
             record = record[:-1]
             if record.endswith(b"\r") and not self._is_escaped(record, len(record) - 1):
@@ -111,11 +111,11 @@ class FieldSplitter:
 
 
 def column_names(fields: Iterable[str], *, clean: bool = True) -> list[str]:
-    """The names of columns that a header gives them, each different from all others, whatever their case (as Apache Drill does).
+    """Return the column names of a header. They differ from each other in more than case, as in Apache Drill.
 
-    `clean`: letters of any script, digits and `_` stay, all else becomes `_`; a name begins with a letter: `col_` is put before
-    a digit, and in place of any other character. Without `clean`, names are as they are written, less blanks around them.
-    A name without any letter is `column_N`, N from 1 by its place; further columns of one name get `_2`, `_3`…
+    `clean`: letters of any script, digits and `_` stay, and all else becomes `_`. A name begins with a letter: `col_` comes
+    before a digit, and replaces any other first character. Without `clean`, only blanks around names are removed.
+    A name without letters becomes `column_N`, where N is its place from 1. Repeated names get `_2`, `_3`, …
 
     >>> column_names(["id", " order date ", "9a", "ID", "", "+"])
     ['id', 'order_date', 'col_9a', 'ID_2', 'column_5', 'column_6']
@@ -140,7 +140,7 @@ def column_names(fields: Iterable[str], *, clean: bool = True) -> list[str]:
 
 
 def cleaned(text: str) -> str:
-    """A name made of letters, digits and `_`, as `column_names` makes it; nothing if it has no letter."""
+    """Return a name of letters, digits and `_`, as in `column_names`; empty if it has no letter."""
     if not text or (len(text) == 1 and not text.isalnum()):
         return ""
     if text[0].isdigit():

@@ -1,4 +1,4 @@
-"""The ends of records: vectorised where quotes follow RFC 4180, one mark after the other where they do not."""
+"""The ends of records: vectorised where quotes follow RFC 4180, mark by mark elsewhere."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ NONE: Numbers = np.zeros(0, np.int64)
 class LexerResult(NamedTuple):
     """The marks found in some bytes.
 
-    `ends`: just after the end of each record, blank lines and comments included (int64, offsets in the data); `opened`: where
-    the quote stands that is open behind the last byte (-1: it was open before the first), None: none is.
+    `ends`: the offset after each record, blank lines and comments included (int64); `opened`: the offset of
+    the quote that is open after the last byte (-1: it was open before the first), None for none.
     """
 
     ends: Numbers
@@ -46,9 +46,9 @@ class Lexer:
     dialect: Dialect
 
     def find(self, data: bytes, begin: int, end: int, *, is_inside: bool = False, is_last: bool = True) -> LexerResult:
-        r"""The ends of records in `data[begin:end]`.
+        r"""Return the ends of records in `data[begin:end]`.
 
-        `is_inside`: quotes are open at `begin`. `is_last`: the file ends at `end`; else a `\r` there may be half a line end.
+        `is_inside`: quotes are open at `begin`. `is_last`: the file ends at `end`; otherwise a `\r` there may be half a line end.
         """
         dialect = self.dialect
         quote, escape, comment = dialect.quote_bytes, dialect.escape_bytes, dialect.comment_bytes
@@ -197,7 +197,7 @@ class Lexer:
         return max(0, len(data.rstrip(b"\r" + self.dialect.escape_bytes)) - 1)
 
     def surely_inside(self, data: bytes, begin: int, end: int) -> int:
-        """The last place in `data[begin:end]` at which quotes are surely open; they are at both of its ends.
+        """Return the last place in `data[begin:end]` at which quotes are certainly open; they are open at both ends.
 
         A quote or an escape at the end may belong to what follows.
         """
@@ -213,7 +213,7 @@ class Lexer:
 
 
 class _Marks:
-    """Line ends and quotes that open a field, each sought from where it was found last. `field`: a delimiter and a quote."""
+    """Finds line ends and quotes that open a field, each from its last place on. `field`: a delimiter and a quote."""
 
     def __init__(self, data: bytes, end: int, field: bytes) -> None:
         self._data, self._end, self._field = data, end, field
@@ -222,13 +222,13 @@ class _Marks:
 
     @classmethod
     def of(cls, dialect: Dialect, data: bytes, end: int) -> _Marks | None:
-        """Those of a dialect in `data[:end]`; None where a pattern has to find them."""
+        """Return the marks of a dialect in `data[:end]`; None if only a pattern finds them."""
         if dialect.escape or dialect.trim or dialect.overlaps_itself:
             return None
         return cls(data, end, dialect.delimiter_bytes + dialect.quote_bytes if dialect.quote else b"")
 
     def next(self, at: int) -> tuple[int, str] | None:
-        """The first from `at` on: just after it, and what it is."""
+        """Return the end of the first mark from `at` on, and its kind."""
         data, end = self._data, self._end
         if self._line < at:
             self._line = _found(data, b"\n", at, end)

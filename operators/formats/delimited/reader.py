@@ -40,7 +40,7 @@ class CsvReader(LinesReader):
         return self._inner
 
     def begin(self, negotiator: FileSchemaNegotiator) -> bool:
-        """Declare the columns that the header names; it has been read, wherever the block begins."""
+        """Declare the columns of the header, which has been read wherever the block begins."""
         if self._context.is_elsewhere:
             return False
         self._text = PieceText(self.format.dialect, self._report)
@@ -61,7 +61,7 @@ class CsvReader(LinesReader):
         return ListParser(self._text)
 
     def _row_parser(self, negotiator: FileSchemaNegotiator) -> RowParser | None:
-        """Make the parser of rows; None: the file has nothing, not even a header."""
+        """Return the parser of rows; None for a file without even a header."""
         if self.format.header:
             names = header_names(self.format, self._inner, negotiator.split.path)
         else:
@@ -83,7 +83,7 @@ class CsvReader(LinesReader):
         )
 
     def next(self) -> bool:
-        """See LinesReader; of a record that is too long, tells the column."""
+        """Load a piece, see LinesReader. An error about a record that is too long names the column."""
         try:
             return super().next()
         except (QuoteLeftOpen, RowTooLarge) as error:
@@ -93,7 +93,7 @@ class CsvReader(LinesReader):
             raise
 
     def load(self, piece: Piece) -> None:
-        """Make columns of whole records."""
+        """Convert whole records into columns."""
         if self._context.unit == "" and self._inner.reached is not None:
             self._negotiator.left_behind[REACHED] = self._inner.reached
         self._load(piece)
@@ -159,7 +159,7 @@ def context_of(format: CsvFormat, max_record_bytes: int) -> DelimitedContext:
 
 
 def header_names(format: CsvFormat, context: DelimitedContext, path: str) -> list[str] | None:
-    """The names that the header of the file at hand gives its columns; None: the file has nothing. Raises HeaderBad."""
+    """Return the column names of the header; None for an empty file. Raises HeaderBad."""
     beginning, dialect = context.beginning, format.dialect
     record = beginning.header
     if record is None:

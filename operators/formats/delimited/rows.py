@@ -1,4 +1,4 @@
-"""Columns out of pieces of whole records: all at once where rows are in order, row by row where they are odd."""
+"""Columns from pieces of whole records: all rows at once where they are well-formed, otherwise row by row."""
 
 # pyright: reportAttributeAccessIssue=false
 # The functions of pyarrow.compute are made at run time.
@@ -21,7 +21,7 @@ from operators.formats.delimited.text import BadRecord, PieceText, lines
 
 
 class Rows(NamedTuple):
-    """The rows of a piece: their columns, and for each which record of the piece it is; None: the records are the rows."""
+    """The rows of a piece: their columns, and the number of each row's record; None if each record is a row."""
 
     batch: pa.RecordBatch
     records: NDArray[np.int64] | None
@@ -29,12 +29,12 @@ class Rows(NamedTuple):
 
 @attrs.frozen(slots=False)
 class RowParser:
-    """Makes columns of the rows of pieces.
+    """Parses the rows of pieces into columns.
 
-    - `names`: of all columns; `types`: of those that are wanted, in the order of the result.
-    - `extra_fields`: "ignore" those that a row has more than there are columns, or the row is "bad".
-    - `missing_fields`: those that a row lacks are "null", or the row is "bad".
-    - `count(name)` is told of rows that are odd; `text.report` of those that are bad.
+    - `names`: of all columns; `types`: of the needed ones, in the order of the result.
+    - `extra_fields`: "ignore" fields beyond the last column, or treat the row as "bad".
+    - `missing_fields`: use "null" for them, or treat the row as "bad".
+    - `count(name)` is called for rows with missing or extra fields, `text.report` for bad rows.
     """
 
     text: PieceText
@@ -46,12 +46,12 @@ class RowParser:
     count: Callable[[str], None] = attrs.field(default=lambda name: None)
 
     def rows(self, piece: Piece) -> Rows:
-        """The rows of a piece."""
+        """Return the rows of a piece."""
         rows = self.rows_at_once(piece)
         return self.odd_rows(piece) if rows is None else rows
 
     def rows_at_once(self, piece: Piece) -> Rows | None:
-        """The same where all rows are in order; else None."""
+        """Return the same if all rows are well-formed, None otherwise."""
         text = self.text.as_it_stands(piece)
         if text is None:
             return None
@@ -84,7 +84,7 @@ class RowParser:
     # Odd pieces
 
     def odd_rows(self, piece: Piece) -> Rows:
-        """The same row by row: comments are left out, ragged rows evened, bad rows reported."""
+        """Return the same row by row: comments are left out, ragged rows evened, bad rows reported."""
         numbers, rows = [], []
         for number, row in self.text.records(piece):
             numbers.append(number)
@@ -96,7 +96,7 @@ class RowParser:
         return self._converted(piece, rows, np.array(numbers))
 
     def _evened(self, piece: Piece, rows: list[bytes], numbers: list[int]) -> tuple[list[bytes], list[int]]:
-        """The rows, each with as many fields as there are columns."""
+        """Return the rows, each with one field per column."""
         delimiter, text = self.text.one_byte_delimiter(lines(rows))
         odd = self._parser(delimiter, self.types).odd_rows(text) if rows else {}
         wanted = len(self.names)
@@ -119,7 +119,7 @@ class RowParser:
         return [rows[at] for at in kept], [numbers[at] for at in kept]
 
     def _converted(self, piece: Piece, rows: list[bytes], numbers: NDArray[np.int64]) -> Rows:
-        """The columns of evened rows; those with values that do not fit as text."""
+        """Return the columns of evened rows. Columns with values that do not fit are text."""
         types, failed = dict(self.types), dict[str, pa.DataType]()
         text = lines(rows)
         while True:
@@ -165,12 +165,12 @@ class RowParser:
 
 @attrs.frozen(slots=False)
 class ListParser:
-    """Makes one column of the rows of pieces: `columns`, the list of a row's fields, as texts, as many as it has."""
+    """Parses the rows of pieces into one column, `columns`: the list of a row's fields as strings."""
 
     text: PieceText
 
     def rows(self, piece: Piece) -> Rows:
-        """The rows of a piece."""
+        """Return the rows of a piece."""
         numbers = self.text.record_numbers(piece)
         text = self.text.as_it_stands(piece)
         if text is not None and len(numbers):
@@ -197,7 +197,7 @@ class ListParser:
 
 
 def _interleaved(batch: pa.RecordBatch) -> pa.Array:
-    """A list of each row's values, of columns of one type."""
+    """Return the list of each row's values, from columns of one type."""
     rows, width = batch.num_rows, batch.num_columns
     order = np.arange(rows * width).reshape(width, rows).T.ravel()
     values = pa.concat_arrays(batch.columns).take(int64_array(order))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SAMPLE_RECORD_BYTES = 16 * MiB
 
-# What would not be the same text again is not a number: codes with leading zeros, integers of more digits than floats keep.
+# Text that a number would change stays text: codes with leading zeros, integers of more digits than floats keep.
 _CODES = {pa.int64(): r"^[-+]?0[0-9xX]", pa.float64(): r"^[-+]?(0[0-9]|[0-9]{16,}$)"}
 
 _NANOSECONDS = r"\.[0-9]{7,}"
@@ -36,10 +36,10 @@ _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6
 
 
 def sample_schema(format: CsvFormat, stream: BinaryReader, path: str, length: int) -> pa.Schema | None:
-    """The columns of a file: names from the header, types from the rows that begin in the first MiB.
+    """Return the columns of a file: names from the header, types from the rows that begin in the first MiB.
 
-    None for an empty file, and without a header. All columns are text if types are not to be told.
-    Raises NotDelimited, HeaderBad; what is wrong with rows is told when they are read.
+    None for an empty file, and without a header. All columns are strings if types are not inferred. Raises NotDelimited,
+    HeaderBad. Bad rows are reported when they are read.
     """
     inner = context_of(format, SAMPLE_RECORD_BYTES)
     context = DecompressingContext(inner)
@@ -67,7 +67,7 @@ def _first_piece(context: DecompressingContext) -> Piece | None:
 
 
 def inferred_type(cells: pa.Array) -> pa.DataType:
-    """Return the type that all texts of a column have, nulls and blank ones aside; `pa.null()` if there are no others.
+    """Return the type of the texts of a column, without nulls and blank ones; `pa.null()` if there are no others.
 
     >>> [str(inferred_type(pa.array(texts))) for texts in (["1", "-2", None], ["007", "1"], ["2026-11-20 10:00"])]
     ['int64', 'string', 'timestamp[us]']
@@ -96,7 +96,7 @@ def inferred_type(cells: pa.Array) -> pa.DataType:
 
 
 def _microseconds(texts: pa.Array) -> pa.DataType:
-    """The type of times, some with fractions of a second, that nanoseconds do not reach: pyarrow takes them for text."""
+    """Return the type of times beyond the range of nanoseconds, some with fractions: pyarrow parses them as text."""
     if pc.all(pc.match_substring_regex(texts, _TIME)).as_py():
         for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
             try:

@@ -1,4 +1,4 @@
-"""The text of pieces of whole records: which records are rows, and their bytes as UTF-8."""
+"""The text of pieces of whole records: the records that are rows, and their bytes as UTF-8."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from operators.formats.delimited.fields import FieldSplitter
 
 
 class BadRecord(NamedTuple):
-    """A record of a piece (by its number in it) that is not a row, and why; `column` if it is one's fault."""
+    """A record of a piece (by its number) that is not a row, with the reason, and the column if one is the cause."""
 
     number: int
     reason: str
@@ -30,7 +30,7 @@ Report = Callable[[Piece, BadRecord], None]
 
 @attrs.frozen(slots=False)
 class PieceText:
-    """Finds the rows in pieces of whole records. `report` is told of records whose bytes are not text."""
+    """Finds the rows in pieces of whole records. `report` is called for records whose bytes are not text."""
 
     dialect: Dialect
     report: Report = attrs.field(default=lambda piece, record: None)
@@ -47,7 +47,7 @@ class PieceText:
         return np.flatnonzero(~is_blank)
 
     def as_it_stands(self, piece: Piece) -> pa.Buffer | None:
-        """The text of a piece in which every record but blank lines is a row as parsers want it; None: some are not."""
+        """Return the text of a piece if all records but blank lines are rows that parsers take as they are; None otherwise."""
         data, begin, end = piece.data, piece.begin, piece.end
         dialect = self.dialect
         comment = dialect.comment_bytes
@@ -82,7 +82,7 @@ class PieceText:
             yield number, row
 
     def one_byte_delimiter(self, text: pa.Buffer) -> tuple[str, pa.Buffer]:
-        """A delimiter of one byte, which is all that parsers know, and the text with it. Raises pa.ArrowInvalid: none is free."""
+        """Return a delimiter of one byte, which parsers need, and the text with it. Raises pa.ArrowInvalid if no byte is free."""
         delimiter = self.dialect.delimiter.encode()
         if len(delimiter) == 1:
             return self.dialect.delimiter, text
@@ -130,5 +130,5 @@ class PieceText:
 
 
 def lines(rows: list[bytes]) -> pa.Buffer:
-    """Rows as one text, each with a line end."""
+    """Return rows as one text, each with a line end."""
     return pa.py_buffer(b"\n".join([*rows, b""]))

@@ -1,4 +1,4 @@
-"""Text of any encoding as UTF-8, for encodings in whose bytes nothing can be found: read from its beginning to its end."""
+"""Text of any encoding as UTF-8, for encodings whose bytes cannot be searched: it is read from beginning to end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from operators.contexts.source import Source
 
 
 class TranscodedSource(Source):
-    """Reads a TranscodedStream, whose length is not known."""
+    """Reads a TranscodedStream, whose length is unknown."""
 
     @override
     def read(self, size: int) -> bytes:
@@ -53,7 +53,7 @@ class TranscodedStream:
             raise ValueError(f"text in {self._encoding} can be read from its beginning only")
 
     def read(self, size: int, /) -> bytes:
-        """The next bytes, at most `size`; none at the end only."""
+        """Return the next bytes, at most `size`; none at the end only."""
         while not self._rest and not self._source.is_at_end:
             before = self._source.position - len(self._decoder.getstate()[0])
             data = self._source.read(64 * KiB)

@@ -1,4 +1,4 @@
-"""JSON lines one by one, for those that the fast parser does not take: what is wrong with them, and what their types are."""
+"""JSON lines one by one, for lines that the fast parser refuses: their problems, and their types."""
 
 # pyright: reportAttributeAccessIssue=false
 # The functions of pyarrow.compute are made at run time.
@@ -35,7 +35,7 @@ _MEMBER = re.compile(r'"(?:[^"\\]|\\.)*"\s*:')
 
 
 class BadLine(ValueError):
-    """A line that is not a row. `column`: which one is to blame."""
+    """A line that is not a row. `column`: the column with the problem."""
 
     def __init__(self, reason: str, column: str | None = None) -> None:
         super().__init__(reason)
@@ -127,7 +127,7 @@ def is_parsable(data: bytes) -> bool:
 
 
 def parse_line(data: bytes, exact: bool = False) -> dict[str, Any]:
-    """The object of a line; `exact`: numbers with a fraction as decimals. Raises BadLine.
+    """Parse a line as an object; `exact`: numbers with a fraction as decimals. Raises BadLine.
 
     >>> parse_line(b'[1]')
     Traceback (most recent call last):
@@ -181,13 +181,13 @@ def _check_value(value: Any, column: str) -> None:
 
 @attrs.frozen
 class JsonRows:
-    """Lines one by one: `types` of the columns that have one, `columns` that are wanted (None: all)."""
+    """Parses lines one by one. `types`: of columns with a type; `columns`: the needed ones (None: all)."""
 
     types: dict[str, pa.DataType]
     columns: Collection[str] | None
 
     def row(self, data: bytes) -> dict[str, Any]:
-        """The wanted members of a line. Raises BadLine."""
+        """Return the needed members of a line. Raises BadLine."""
         found = parse_line(data, exact=any("decimal" in str(kind) for kind in self.types.values()))
         if isinstance(found, _DuplicateKey) and (self.columns is None or found.key in self.columns):
             raise BadLine(f"the line has the key {found.key!r} twice", found.key)
@@ -197,7 +197,7 @@ class JsonRows:
         return row
 
     def batch(self, rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
-        """The columns of rows: of their types where all values fit; else, and where they have none, text."""
+        """Return the columns of rows: of their types if all values fit, otherwise as text."""
         names = dict.fromkeys(name for row in rows for name in row)
         columns = {name: self._column([row.get(name) for row in rows], self.types.get(name)) for name in names}
         if not columns:
@@ -254,7 +254,7 @@ def _within(value: int, kind: pa.DataType) -> bool:
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:
-    """A value that `_is` of a type, as pyarrow takes it."""
+    """Return a value that `_is` of a type as pyarrow takes it."""
     types = pa.types
     if types.is_floating(kind) and value is not None:
         return float(value)
@@ -268,7 +268,7 @@ def _plain(value: Any, kind: pa.DataType) -> Any:
 
 
 def type_of_value(value: Any) -> pa.DataType:
-    """The type that a JSON value has.
+    """Return the type of a JSON value.
 
     >>> type_of_value({"a": [1, 2.5], "b": None})
     StructType(struct<a: list<item: double>, b: null>)
@@ -304,7 +304,7 @@ def is_exact(value: Any) -> bool:
 
 
 def without_loss(kind: pa.DataType, values: Sequence[Any]) -> pa.DataType:
-    """A type that is wide enough for values, text in place of each float64 that would change an integer among them.
+    """Return a type wide enough for the values, with text in place of each float64 that would change an integer.
 
     >>> import pyarrow as pa
     >>> without_loss(pa.struct([("a", pa.float64()), ("b", pa.float64())]), [{"a": 2**53 + 1, "b": 0.5}, {"a": 0.5}])
@@ -341,7 +341,7 @@ def _has_floats(column: Any, test: Callable[[Any], Any]) -> bool:
 
 
 def type_of_rows(data: bytes) -> pa.Schema:
-    """The columns of lines; those that cannot be read say nothing, text that looks like a time is text."""
+    """Return the columns of lines. Lines that cannot be parsed are left out, and text that looks like a time is text."""
     import io
 
     data = data.removeprefix(BOM)

@@ -12,9 +12,9 @@ from operators.contexts.piece import Piece
 
 @attrs.define(eq=False)
 class LineNumbers:
-    r"""Counts line ends from the file's start on, and continues from the place that was asked for before, if it can.
+    r"""Counts line ends from the file's start, or from the place of the call before where that is earlier in the file.
 
-    `stream`: of which places are those of pieces.
+    `stream`: the stream to which the positions of pieces refer.
 
     >>> import io
     >>> text = b"a\nb\nc"
@@ -29,11 +29,11 @@ class LineNumbers:
     _base: int = 0
 
     def come_to(self, piece: Piece) -> None:
-        """The piece at hand is another one."""
+        """Change to another piece."""
         self._base = piece.position - piece.begin
 
     def at(self, offset: int) -> int:
-        """The number of the line (from 1) that has the byte at an offset of the data of the piece at hand."""
+        """Return the number of the line (from 1) with the byte at an offset of the current piece's data."""
         position = self._base + offset
         at, line = self._known if self._known[0] <= position else (0, 1)
         before = self.stream.tell()
@@ -51,9 +51,9 @@ class LineNumbers:
 
 @attrs.define(eq=False)
 class LinesSoFar:
-    r"""Counts the line ends of pieces that come one after the other and cannot be read again: of compressed files, say.
+    r"""Counts the line ends of consecutive pieces that cannot be read again, such as those of compressed files.
 
-    `before`: how many line ends stand before the first piece.
+    `before`: the number of line ends before the first piece.
 
     >>> lines = LinesSoFar(1)
     >>> for text in (b"a\nb\n", b"c\nd"):
@@ -68,11 +68,11 @@ class LinesSoFar:
     _within: int = 0
 
     def come_to(self, piece: Piece) -> None:
-        """The piece at hand is the next one."""
+        """Change to the next piece."""
         self.before += self._within
         self._piece, self._within = piece, piece.data.count(b"\n", piece.begin, piece.end)
 
     def at(self, offset: int) -> int:
-        """The number of the line (from 1) that has the byte at an offset of the data of the piece at hand."""
+        """Return the number of the line (from 1) with the byte at an offset of the current piece's data."""
         piece = self._piece
         return self.before + 1 + (0 if piece is None else piece.data.count(b"\n", piece.begin, offset))

@@ -1,4 +1,4 @@
-"""The base of formats of lines: whole lines, a piece at a time, of files that may be compressed."""
+"""The base of line formats: it reads whole lines, piece by piece, of files that may be compressed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ODD_BYTES = MiB // 2
 
 
 def parts_of(piece: Piece) -> Iterator[tuple[int, Piece]]:
-    """A piece that a fast parser has refused, in parts that are worth to be tried again: the number of each one's first row."""
+    """Split a piece that a fast parser has refused into parts worth trying again, each with the number of its first row."""
     step = max(1, len(piece) * ODD_BYTES // max(1, piece.used_bytes))
     for start in range(0, len(piece), step):
         yield start, piece.part(start, start + step)
@@ -45,7 +45,7 @@ class _Claims:
 
 @contextmanager
 def _row_too_large() -> Iterator[None]:
-    """A record that is too long is told as a row that is too large."""
+    """Turn the error for a record that is too long into that for a row that is too large."""
     try:
         yield
     except RecordTooLong as error:
@@ -56,12 +56,12 @@ def _row_too_large() -> Iterator[None]:
 class LinesReader(ManagedReader[FileSchemaNegotiator]):
     """The base of readers of formats in which a line is a row: finds the lines of its range, and claims them.
 
-    A subclass writes `begin`, which builds the loader, and `load`, which takes a piece of whole lines. Files may be compressed.
-    What finds rows that are not lines is made by `make_context`.
+    A subclass defines `begin`, which builds the loader, and `load`, which takes a piece of whole lines. Files may be compressed.
+    A format whose rows are not lines overrides `make_context`.
 
     Attributes:
-        piece_bytes: how much is read, and loaded, at a time.
-        first_line: the number of the first line of the piece at hand, from 1; None where the range began inside the file.
+        piece_bytes: the bytes that are read, and loaded, at a time.
+        first_line: the number of the current piece's first line, from 1; None if the range began inside the file.
     """
 
     piece_bytes: ClassVar[int] = MiB

@@ -26,13 +26,13 @@ _SYSLOG_5424 = (
 
 @attrs.frozen
 class LogPattern:
-    """A pattern, and what its groups are.
+    """A pattern, with the types of its groups.
 
     Attributes:
         pattern: a regular expression whose named groups are the columns.
-        types: of columns that are not text.
-        times: how times are written that are not as ISO 8601 has them.
-        null: texts that stand for no value.
+        types: the types of columns that are not strings.
+        times: the formats of times that are not in ISO 8601.
+        null: strings that mean null.
     """
 
     pattern: str

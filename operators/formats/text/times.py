@@ -1,4 +1,4 @@
-"""Columns of text as times that are written in some way of their own."""
+"""Columns of text as times in formats other than ISO 8601."""
 
 # pyright: reportAttributeAccessIssue=false
 # The functions of pyarrow.compute are made at run time.
@@ -19,7 +19,7 @@ _ACCESS = r"^\d{2}/[A-Z][a-z]{2}/\d{4}:\d{2}:\d{2}:\d{2} [+-]\d{4}$"
 
 
 def time_type(written: str) -> pa.DataType:
-    """The type of times that are written so: with a zone, if the text has one.
+    """Return the type of times in a format: with a zone if the format has one.
 
     >>> time_type("%d/%b/%Y:%H:%M:%S %z"), time_type("%Y%m%d")
     (TimestampType(timestamp[us, tz=UTC]), TimestampType(timestamp[us]))
@@ -28,7 +28,7 @@ def time_type(written: str) -> pa.DataType:
 
 
 def times_of(texts: Any, written: str) -> Any:
-    """A column of text as times, null where a text is none. `written` as in `datetime.strptime`, months in English.
+    """Return a column of text as times, null where a text is not a time. `written` as in `datetime.strptime`, months in English.
 
     >>> import pyarrow as pa
     >>> times_of(pa.array(["10/Oct/2000:13:55:36 -0700", "31/Feb/2000:13:55:36 -0700", None]), "%d/%b/%Y:%H:%M:%S %z").to_pylist()
@@ -44,7 +44,7 @@ def times_of(texts: Any, written: str) -> Any:
 
 
 def _access_times(texts: Any) -> Any:
-    """The times of access logs, all at once. Raises ArrowInvalid where a text is none."""
+    """Return the times of access logs, all at once. Raises ArrowInvalid if a text is not a time."""
     if not pc.all(pc.match_substring_regex(texts, _ACCESS), min_count=0).as_py():
         raise pa.ArrowInvalid("a text has another form")
     numbers = pa.array([f"{n:02}" for n in range(1, 13)])

@@ -42,7 +42,7 @@ class _Positions(Sequence[int]):
         return self.stop - self.first
 
     def __getitem__(self, number: Any) -> Any:
-        """The position of one record, or a slice of them."""
+        """Return the position of one record, or a slice of positions."""
         if isinstance(number, slice):
             start, stop, _ = number.indices(len(self))
             return _Positions(self.piece, self.first + start, self.first + stop)

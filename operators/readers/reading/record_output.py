@@ -51,7 +51,7 @@ class RecordOutput:
         self.is_vectorised = self.finder.has_pieces and not self.conversion.is_custom
 
     def __len__(self) -> int:
-        """The number of entities that are collected."""
+        """Return the number of collected entities."""
         return len(self._data)
 
     def begin_block(self, block: Any, path: str | None) -> None:

@@ -245,7 +245,7 @@ FIRST = Header.of(io.BytesIO(WHOLE), "", len(WHOLE)).end
             "the header of the Avro file, at byte 0, cannot be read",
         ),
         (WHOLE.replace(b'"long"', b'"lung"'), FileDamaged, "column 'n' cannot be read: nothing defines the type 'lung'"),
-        (WHOLE.replace(b"\x08null", b"\x08lulu"), FormatUnsupported, "codec 'lulu' is none of null, deflate, bzip2"),
+        (WHOLE.replace(b"\x08null", b"\x08lulu"), FormatUnsupported, "codec 'lulu' is not one of null, deflate, bzip2"),
     ],
 )
 def test_files_that_are_none(path: Path, data: bytes, error: type[Exception], told: str) -> None:

@@ -40,9 +40,9 @@ def test_what_is_no_text(option: str, value: Any) -> None:
 
 
 def test_a_text_that_stands_for_a_list() -> None:
-    with pytest.raises(TypeError, match=r"nulls is the text 'NA', but must be a list of texts: \['NA'\]"):
+    with pytest.raises(TypeError, match=r"nulls is the string 'NA', but must be a list of strings: \['NA'\]"):
         CsvFormat(nulls="NA")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"null is the text 'NA', but must be a list of texts: \['NA'\]"):
+    with pytest.raises(TypeError, match=r"null is the string 'NA', but must be a list of strings: \['NA'\]"):
         RegexFormat("(?P<a>.)", null="NA")
     with pytest.raises(TypeError, match=r"where is 'n > 1', but must be a list of conditions: \[\(column, operator, value\)\]"):
         ParquetFormat(where="n > 1")  # type: ignore[arg-type]

@@ -199,7 +199,7 @@ def test_columns_of_one_name_are_refused_only_where_they_matter(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("column", "operator", "value", "told"),
     [
-        ("n", "~", 1, "operator '~' of column 'n' is none of"),
+        ("n", "~", 1, "operator '~' of column 'n' is not one of"),
         ("n", "=", None, "'n' = None: give one value; no value is 'is null'"),
         ("n", "in", 3, "'n' in 3: give a list of values, none of them None"),
         ("n", "is null", 3, "'n' is null 3: there is nothing to compare with"),
