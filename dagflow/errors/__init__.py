@@ -12,7 +12,8 @@ The first digit of a code names the branch, and the branch the exit code. `Inter
 as shells expect it.
 
 Each class lives beside the code that raises it, in the `errors` module of its package. This package imports them when they
-are first asked for, so `from dagflow.errors import WindowFailed` works for every class. Read `base` first, then `shown`.
+are first asked for, so `from dagflow.errors import WindowFailed` works for every class. Read `base` first, then
+`shown`, then `wording` (parts of messages) and `frames` (the user's own code in a traceback).
 """
 
 from __future__ import annotations

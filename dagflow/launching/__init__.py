@@ -7,5 +7,6 @@ Read in this order:
 3. `places`: checks the folders and files that it names.
 4. `launch` and `run`: start it, wait for it, stop it.
 5. `record`: the settings of a launch as the run folder keeps them, for `trace` and `verify --replay`.
-6. `errors`: the errors of these steps.
+6. `development`: runs an application again whenever its code changes, for `dagflow dev`.
+7. `errors`: the errors of these steps.
 """

@@ -3,9 +3,13 @@
 `Ledger` is the chain: open, append, resume, entries, verify. `read_dataset` reads what is committed. The rest are the values
 that entries are made of.
 
-Read `events` (an entry and its events) and `codec` (an entry as bytes), then `rules`, then `tail` (which entry is the newest) and
-`state` (the state after an entry), then `reader`, `verify` and `chain` (reading, checking, appending), then `dataset` and
-`history` (the files that a ledger names; the entries as people see them).
+Read in this order:
+
+1. `events`: an entry and its events. `columns`: the schema in them; `codec`: an entry as bytes.
+2. `rules`: the rules that entries keep.
+3. `tail`: the newest entry. `state`: the state after an entry.
+4. `reader`, `verify`, `chain`: reading, checking, appending.
+5. `dataset` and `history`: the files that a ledger names, and its entries as users see them.
 """
 
 from __future__ import annotations

@@ -3,9 +3,13 @@
 Five doors: `file_system(url)` for files, `inside(folder, name)` for the paths that stored records give, `open_store(url)` for
 records that are published once, `FolderLock` for one launch at a time, `explained` for errors that users can act upon.
 
-Read `urls` and `confined` (paths), then `files` and `store` (the interfaces), `local` and `remote` (the implementations of both),
-and `open` (the choice among them), then `records` (what is published through a store). `lock` and `holder` stand by
-themselves, and so does `gauge`. `errors`, `explain` and `transient` are about failures.
+Read in this order:
+
+1. `urls` and `confined`: paths.
+2. `files` and `store`: the interfaces; `local` and `remote`: the implementations of both; `open`: the choice among them.
+3. `records`: the records that are published through a store; `hashes`: their hashes.
+4. `lock` and `holder`: one launch at a time. `gauge`: the progress of a task, as others see it.
+5. `errors`, `explain` and `transient`: failures.
 """
 
 from __future__ import annotations

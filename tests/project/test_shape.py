@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from collections import Counter
@@ -15,6 +16,13 @@ CROWDED = {
     "dagflow/spark": (16, "sessions, stages and failures are not packages of their own yet"),
 }
 """Packages with more than `MOST_MODULES` modules: how many, and why. The numbers may only fall."""
+
+UNORDERED = {
+    "dagflow/cli/commands": "one module a command, in no order",
+    "dagflow/model/errors": "classes of errors, in no order",
+    "dagflow/spark": "sessions, stages and failures are not packages of their own yet",
+}
+"""Packages whose docstring names no order of reading, and why."""
 
 
 def kept_files() -> list[Path]:
@@ -47,6 +55,22 @@ def test_no_package_has_more_modules_than_one_can_keep_in_mind() -> None:
     assert too_many == {}, f"a package has {MOST_MODULES} modules at most: make a package of those that belong together"
     stale = {package: modules[package] for package, (count, _) in CROWDED.items() if modules[package] < count}
     assert stale == {}, "these packages have become smaller: lower their numbers in CROWDED, or take them out"
+
+
+def test_each_package_says_in_what_order_to_read_its_modules() -> None:
+    missing = {}
+    for path in kept_files():
+        package = str(path.parent.relative_to(ROOT))
+        if path.name != "__init__.py" or not package.startswith(("dagflow/", "operators/")) or package in UNORDERED:
+            continue
+        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        names = {name.partition(".")[0] for name in re.findall(r"`([\w.]+)`", text)}
+        modules = {each.stem for each in path.parent.glob("*.py")} | {
+            each.parent.name for each in path.parent.glob("*/__init__.py")
+        }
+        if len(modules - {"__init__", "errors"}) > 1 and (absent := modules - names - {"__init__", "errors"}):
+            missing[package] = sorted(absent)
+    assert missing == {}, "name these modules in the docstring of their package, at their place in the reading order"
 
 
 def test_no_file_names_a_place_on_the_machine_that_it_was_written_on() -> None:
