@@ -20,16 +20,22 @@ SINGLE_THREADED = {
 """The variables that keep libraries from starting threads when they are imported. What the user has set comes first."""
 
 
-@attrs.frozen
+@attrs.define(eq=False)
 class ServerProcess:
-    """The process of the fork server, and this end of its control socket: the server ends when it is closed."""
+    """The process of the fork server, and this end of its control socket: the server ends when it is closed.
+
+    `is_prepared`: it may have forked.
+    """
 
     popen: subprocess.Popen[bytes]
     control: socket.socket
+    is_prepared: bool = False
 
     def close(self) -> None:
         """End the server. It kills all worker processes first."""
         self.control.close()
+        if not self.is_prepared:
+            self.popen.kill()  # it is still importing: a mistake in the application is shown at once
         try:
             self.popen.wait(timeout=10)
         except subprocess.TimeoutExpired:

@@ -85,6 +85,8 @@ def main(descriptor: int) -> None:
         for pid in workers:
             os.waitpid(pid, 0)
         shutil.rmtree(prepared.folder, ignore_errors=True)
+    sys.stderr.flush()
+    os._exit(0)  # the launch waits, and nothing is left to do
 
 
 def _next(control: socket.socket) -> tuple[bytes, int, Sequence[int]] | None:

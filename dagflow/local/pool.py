@@ -69,6 +69,7 @@ class WorkerPool:
         preparation = Preparation(tuple(sys.path), modules, logger_levels(), self.folder, tuple(sys.argv))
         with contextlib.suppress(ChannelClosed):  # it has ended already: the first fork says so
             Channel(server.control).send(preparation)
+        server.is_prepared = True
         return server
 
     def take(self) -> Worker:

@@ -269,6 +269,13 @@ def test_a_server_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -
         pool.close()
 
 
+def test_a_server_that_is_not_needed_ends_at_once() -> None:
+    server = boot.boot()
+    server.close()
+    assert server.popen.returncode == -signal.SIGKILL
+    server.close()
+
+
 SCRIPT = """
 import os, sys
 from dagflow import launch

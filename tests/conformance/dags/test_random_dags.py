@@ -1,7 +1,7 @@
 """Random DAGs: shape, partitioning, combiners, library operators, modules, forms of handlers, windows, state over them.
 
-Equal to a plain interpreter: in process and on Spark, with few exchanges and with one before each operator, and where the
-numbers of partitions change from window to window.
+Equal to a plain interpreter: in process, in two processes and on Spark, with few exchanges and with one before each operator,
+and where the numbers of partitions change from window to window.
 """
 
 from __future__ import annotations
@@ -80,8 +80,18 @@ def test_in_process(kind: str) -> None:
     holds("local", kind, examples=2, most=10, most_windows=4)
 
 
+SOME_KINDS = [("HashJoin left", "Tumbling sum"), ("Split", "TopN running"), ("Sample", "Min", "Union")]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kinds", SOME_KINDS)
+def test_in_processes(monkeypatch: pytest.MonkeyPatch, kinds: tuple[str, ...]) -> None:
+    monkeypatch.setenv("DAGFLOW_SLOTS", "2")
+    holds("local", *kinds, examples=2, most=6, most_windows=2)
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize("kinds", [("HashJoin left", "Tumbling sum"), ("Split", "TopN running"), ("Sample", "Min", "Union")])
+@pytest.mark.parametrize("kinds", SOME_KINDS)
 def test_on_spark(spark_session: Any, kinds: tuple[str, ...]) -> None:
     holds("spark", *kinds, examples=2, most=6, most_windows=2)
 
@@ -91,6 +101,14 @@ def test_on_spark(spark_session: Any, kinds: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_in_process(kind: str) -> None:
     holds("local", kind, examples=15, most=12, most_windows=4)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_in_processes(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setenv("DAGFLOW_SLOTS", "2")
+    holds("local", kind, examples=4, most=10, most_windows=4)
 
 
 @pytest.mark.nightly
